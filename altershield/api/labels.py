@@ -1,0 +1,28 @@
+"""The labels of AlterShield. Every key is written here once."""
+
+GOVERNED = "admission-webhook-altershield"
+"""On a Namespace, with value `enabled`: its Deployments pass the gate."""
+GOVERNED_VALUE = "enabled"
+
+VERSION = "admission-webhook-altershield.antgroup.com/version"
+"""On a workload, its pod template (so ReplicaSets and pods), ChangeWorkloads and ChangePods:
+the fingerprint of the pod template, 32 hex digits."""
+
+DEFENSE_STATUS = "altershield.defense.antgroup.com/defense-status"
+"""On a workload: `processed` once this version has its ChangeWorkload."""
+PROCESSED = "processed"
+
+OPERATE_FINISHED = "altershield.defense.antgroup.com/operate-finished"
+"""On a pod: the Unix second at which it came up."""
+
+SUSPEND = "altershield.defense.antgroup.com/suspend"
+"""On a workload: the Unix second since which its releases are suspended."""
+
+IGNORED_SUSPEND = "altershield.defense.antgroup.com/ignored-suspend"
+"""On a workload, set by the user with value `true`: this release repairs, let it pass once."""
+
+DEPLOYMENT_NAME = "app.kubernetes.io/deployment-name"
+"""On ChangeWorkloads and ChangePods: the workload's name (see `names.label_value`)."""
+
+OWNED = (VERSION, DEFENSE_STATUS, SUSPEND)
+"""Labels of a workload that only AlterShield writes."""
