@@ -78,14 +78,14 @@ class ConditionType:
     """OpsConfigInfo: False when the setting is wrong and so changes nothing."""
 
 
-class PodInfo(msgspec.Struct, frozen=True, rename="camel"):
+class PodInfo(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """A pod under verification, and (in results) what was found."""
 
     pod: Name
     app: Text = ""
     host_name: Name = ""
     namespace: Name = ""
-    work_space: Text = "default"
+    work_space: Text = ""
     ip: Annotated[str, msgspec.Meta(max_length=45)] = ""
     verdict: Annotated[str, msgspec.Meta(max_length=32)] = ""
     message: Text = ""
@@ -201,4 +201,3 @@ class OpsConfigInfo(msgspec.Struct, frozen=True, omit_defaults=True, rename="cam
     status: OpsConfigInfoStatus = OpsConfigInfoStatus()
     api_version: str = msgspec.field(default=API_VERSION)
     kind: str = msgspec.field(default=OPS_CONFIG_INFOS.kind)
-

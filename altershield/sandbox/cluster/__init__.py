@@ -1,0 +1,1 @@
+"""Simulated nodes, kubelets and controllers. They talk to any Kubernetes API."""
