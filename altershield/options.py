@@ -1,0 +1,121 @@
+"""The options that commands share: each is written once, with its environment variable and its bounds.
+
+`--start-timeout` is `ALTERSHIELD_START_TIMEOUT`, and so on. Use them as annotations of a typer command, with
+the default at the parameter: `start_timeout: StartTimeout = START_TIMEOUT`.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from altershield.api import names
+
+START_TIMEOUT = 120.0
+BATCH_WAIT = 60
+PRE_TIMEOUT = 120
+POST_TIMEOUT = 120
+LEASE_DURATION = 15.0
+
+Kubeconfig = Annotated[
+    str | None,
+    typer.Option(
+        "--kubeconfig",
+        envvar="ALTERSHIELD_KUBECONFIG",
+        help="The cluster to talk to. Default: the pod's service account, else $KUBECONFIG or ~/.kube/config.",
+    ),
+]
+SystemNamespace = Annotated[
+    str,
+    typer.Option(
+        "--system-namespace",
+        envvar="ALTERSHIELD_SYSTEM_NAMESPACE",
+        help="Where the settings `blocking` and `branch` and the Lease live.",
+    ),
+]
+SYSTEM_NAMESPACE = names.SYSTEM_NAMESPACE
+LogLevel = Annotated[
+    str,
+    typer.Option("--log-level", envvar="ALTERSHIELD_LOG_LEVEL", help="debug, info, warning or error."),
+]
+LOG_LEVEL = "info"
+
+StartTimeout = Annotated[
+    float,
+    typer.Option(
+        "--start-timeout",
+        envvar="ALTERSHIELD_START_TIMEOUT",
+        min=1,
+        max=86_400,
+        help="Seconds a pod may take to come up before its release is rolled back.",
+    ),
+]
+BatchWait = Annotated[
+    int,
+    typer.Option(
+        "--batch-wait",
+        envvar="ALTERSHIELD_BATCH_WAIT",
+        min=0,
+        max=86_400,
+        help="Seconds after which a batch is verified although it is not full.",
+    ),
+]
+PreTimeout = Annotated[
+    int,
+    typer.Option(
+        "--pre-timeout",
+        envvar="ALTERSHIELD_PRE_TIMEOUT",
+        min=1,
+        max=86_400,
+        help="Seconds to wait for an AlterShield server's check before a batch.",
+    ),
+]
+PostTimeout = Annotated[
+    int,
+    typer.Option(
+        "--post-timeout",
+        envvar="ALTERSHIELD_POST_TIMEOUT",
+        min=1,
+        max=86_400,
+        help="Seconds to wait for an AlterShield server's check after a batch.",
+    ),
+]
+LeaseDuration = Annotated[
+    float,
+    typer.Option(
+        "--lease-duration",
+        envvar="ALTERSHIELD_LEASE_DURATION",
+        min=1,
+        max=300,
+        help="Seconds after which another reconciler may take over from a silent leader.",
+    ),
+]
+ServiceAccountUser = Annotated[
+    str,
+    typer.Option(
+        "--service-account",
+        envvar="ALTERSHIELD_SERVICE_ACCOUNT",
+        help="The user name by which the API server knows the reconciler.",
+    ),
+]
+SERVICE_ACCOUNT_USER = names.service_account_user()
+TlsCertFile = Annotated[
+    Path,
+    typer.Option(
+        "--tls-cert-file", envvar="ALTERSHIELD_TLS_CERT_FILE", help="PEM serving certificate (with its chain)."
+    ),
+]
+TlsPrivateKeyFile = Annotated[
+    Path,
+    typer.Option("--tls-private-key-file", envvar="ALTERSHIELD_TLS_PRIVATE_KEY_FILE", help="PEM private key."),
+]
+ShutdownDelay = Annotated[
+    float,
+    typer.Option(
+        "--shutdown-delay",
+        envvar="ALTERSHIELD_SHUTDOWN_DELAY",
+        min=0,
+        max=300,
+        help="Seconds to serve on, unready, after SIGTERM, until no new requests are routed here.",
+    ),
+]
