@@ -1,0 +1,159 @@
+"""The CustomResourceDefinitions, generated from the types that the code decodes with.
+
+msgspec describes each type as JSON schema; Kubernetes wants a *structural* schema: no references, no unions
+with null, a type on every node. What JSON schema cannot say (printer columns, list types) is added here.
+"""
+
+from typing import Any
+
+import msgspec
+
+from altershield.api.kinds import (
+    ChangePodSpec,
+    ChangePodStatus,
+    ChangeWorkloadSpec,
+    ChangeWorkloadStatus,
+    OpsConfigInfoSpec,
+    OpsConfigInfoStatus,
+    PodState,
+    WorkloadState,
+)
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, OPS_CONFIG_INFOS, Resource
+
+Schema = dict[str, Any]
+
+CATEGORY = "altershield"
+
+_STATUS = ("STATUS", "string", ".status.status", 0)
+_CREATED = ("CREATETIME", "string", ".spec.createTime", 0)
+
+_COLUMNS = {
+    CHANGE_WORKLOADS: (
+        _STATUS,
+        _CREATED,
+        ("WORKLOAD", "string", ".spec.serviceName", 1),
+        ("VERIFIED", "string", '.status.conditions[?(@.type=="Verified")].status', 1),
+        ("REASON", "string", '.status.conditions[?(@.type=="Verified")].reason', 1),
+        ("ROLLEDBACK", "string", '.status.conditions[?(@.type=="RolledBack")].status', 1),
+        ("UPDATETIME", "string", ".status.updateTime", 1),
+    ),
+    CHANGE_PODS: (
+        _STATUS,
+        ("MESSAGE", "string", ".status.message", 0),
+        _CREATED,
+        ("PODS", "string", ".spec.podInfos[*].pod", 1),
+        ("VERIFIED", "string", '.status.conditions[?(@.type=="Verified")].status', 1),
+        ("UPDATETIME", "string", ".status.updateTime", 1),
+    ),
+    OPS_CONFIG_INFOS: (
+        ("AGE", "date", ".metadata.creationTimestamp", 0),
+        ("TYPE", "string", ".spec.type", 1),
+        ("ENABLE", "boolean", ".spec.enable", 1),
+        ("CONTENT", "string", ".spec.content", 1),
+        ("ACCEPTED", "string", '.status.conditions[?(@.type=="Accepted")].status', 1),
+    ),
+}
+
+
+def crds() -> list[dict[str, Any]]:
+    """The three CustomResourceDefinition objects (apiextensions.k8s.io/v1)."""
+    return [
+        _crd(
+            CHANGE_WORKLOADS,
+            "changeworkload",
+            ["cw"],
+            ChangeWorkloadSpec,
+            ChangeWorkloadStatus,
+            WorkloadState.ALL,
+        ),
+        _crd(CHANGE_PODS, "changepod", ["cp"], ChangePodSpec, ChangePodStatus, PodState.ALL),
+        _crd(OPS_CONFIG_INFOS, "opsconfiginfo", ["oci"], OpsConfigInfoSpec, OpsConfigInfoStatus, ()),
+    ]
+
+
+def _crd(
+    resource: Resource,
+    singular: str,
+    short_names: list[str],
+    spec: type,
+    status: type,
+    states: tuple[str, ...],
+) -> dict[str, Any]:
+    status_schema = structural_schema(status)
+    if states:
+        status_schema["properties"]["status"]["enum"] = ["", *states]
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{resource.plural}.{resource.group}"},
+        "spec": {
+            "group": resource.group,
+            "scope": "Namespaced",
+            "names": {
+                "kind": resource.kind,
+                "listKind": f"{resource.kind}List",
+                "plural": resource.plural,
+                "singular": singular,
+                "shortNames": short_names,
+                "categories": [CATEGORY],
+            },
+            "versions": [
+                {
+                    "name": resource.version,
+                    "served": True,
+                    "storage": True,
+                    "subresources": {"status": {}},
+                    "additionalPrinterColumns": [
+                        {"name": name, "type": type_, "jsonPath": path, **({"priority": 1} if wide else {})}
+                        for name, type_, path, wide in _COLUMNS[resource]
+                    ],
+                    "schema": {
+                        "openAPIV3Schema": {
+                            "type": "object",
+                            "required": ["spec"],
+                            "properties": {
+                                "apiVersion": {"type": "string"},
+                                "kind": {"type": "string"},
+                                "metadata": {"type": "object"},
+                                "spec": structural_schema(spec),
+                                "status": status_schema,
+                            },
+                        }
+                    },
+                }
+            ],
+        },
+    }
+
+
+def structural_schema(type_: type) -> Schema:
+    """The structural schema of a msgspec type."""
+    (schema,), definitions = msgspec.json.schema_components([type_], ref_template="{name}")
+    return _structural(schema, definitions)
+
+
+def _structural(schema: Schema, definitions: dict[str, Schema]) -> Schema:
+    if "$ref" in schema:
+        described = {key: value for key, value in schema.items() if key == "description"}
+        return _structural(definitions[schema["$ref"]], definitions) | described
+    if "anyOf" in schema:  # only `type | None` occurs in our types
+        (value,) = [option for option in schema["anyOf"] if option.get("type") != "null"]
+        return {**_structural(value, definitions), "nullable": True}
+    out: Schema = {"type": schema["type"]}
+    for key in ("maxLength", "minLength", "minimum", "maximum", "minItems", "maxItems", "description"):
+        if key in schema:
+            out[key] = schema[key]
+    if out["type"] == "integer":
+        out["format"] = "int64"
+    if "properties" in schema:
+        out["properties"] = {
+            name: _structural(sub, definitions) for name, sub in schema["properties"].items()
+        }
+        if schema.get("required"):
+            out["required"] = schema["required"]
+    if "items" in schema:
+        out["items"] = _structural(schema["items"], definitions)
+        if {"type", "status", "lastTransitionTime"} <= out["items"].get("properties", {}).keys():
+            out["x-kubernetes-list-type"] = "map"
+            out["x-kubernetes-list-map-keys"] = ["type"]
+    return out

@@ -1,0 +1,70 @@
+"""The webhook configurations that send Deployments of governed namespaces to the gatekeeper."""
+
+import base64
+from typing import Any
+
+from altershield.api import labels
+from altershield.install.rbac import LABELS, NAME
+
+Object = dict[str, Any]
+
+MUTATING_WEBHOOK = "mdeployment.kb.io"
+VALIDATING_WEBHOOK = "vdeployment.kb.io"
+MUTATING_PATH = "/mutate-apps-v1-deployment"
+VALIDATING_PATH = "/validate-apps-v1-deployment"
+
+
+def configurations(url: str, ca_bundle: bytes, *, system_namespace: str) -> list[Object]:
+    """The MutatingWebhookConfiguration and the ValidatingWebhookConfiguration, for a gatekeeper at `url`
+    (`https://host:port`) whose certificate `ca_bundle` (PEM) vouches for.
+
+    A gatekeeper that is down must not stop the cluster from stamping nothing (`Ignore`), but no release may
+    pass it unjudged (`Fail`).
+    """
+
+    def webhook(name: str, path: str, timeout: int, failure_policy: str) -> Object:
+        return {
+            "name": name,
+            "clientConfig": {"url": url + path, "caBundle": base64.b64encode(ca_bundle).decode()},
+            "rules": [
+                {
+                    "apiGroups": ["apps"],
+                    "apiVersions": ["v1"],
+                    "operations": ["CREATE", "UPDATE"],
+                    "resources": ["deployments"],
+                    "scope": "Namespaced",
+                }
+            ],
+            "namespaceSelector": {
+                "matchLabels": {labels.GOVERNED: labels.GOVERNED_VALUE},
+                "matchExpressions": [
+                    {
+                        "key": "kubernetes.io/metadata.name",
+                        "operator": "NotIn",
+                        "values": ["kube-system", system_namespace],
+                    }
+                ],
+            },
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+            "matchPolicy": "Equivalent",
+            "timeoutSeconds": timeout,
+            "failurePolicy": failure_policy,
+        }
+
+    mutating = webhook(MUTATING_WEBHOOK, MUTATING_PATH, 2, "Ignore")
+    # other webhooks may change the template after ours; the version must be that of the final one
+    mutating["reinvocationPolicy"] = "IfNeeded"
+    validating = webhook(VALIDATING_WEBHOOK, VALIDATING_PATH, 3, "Fail")
+    return [
+        {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": kind,
+            "metadata": {"name": NAME, "labels": LABELS},
+            "webhooks": [content],
+        }
+        for kind, content in (
+            ("MutatingWebhookConfiguration", mutating),
+            ("ValidatingWebhookConfiguration", validating),
+        )
+    ]
