@@ -21,7 +21,8 @@ class User:
 class Attributes:
     """One request. Admission may replace `obj`; `options` is the CreateOptions, UpdateOptions, PatchOptions or
     DeleteOptions object, `old` the stored object (None on create), `operation` CREATE, UPDATE, DELETE or CONNECT
-    (empty for reads). For a non-resource URL `path` is set and the rest is empty."""
+    (empty for reads). For a non-resource URL `path` is set and the rest is empty. `warnings` collects what the
+    answer's Warning headers say, whether the request succeeds or not."""
 
     user: User
     verb: str
@@ -38,6 +39,7 @@ class Attributes:
     old: Object | None = None
     options: Object = field(default_factory=dict)
     dry_run: bool = False
+    warnings: list[str] = field(default_factory=list)
 
 
 class Reader(Protocol):
