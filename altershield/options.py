@@ -22,7 +22,7 @@ Kubeconfig = Annotated[
     typer.Option(
         "--kubeconfig",
         envvar="ALTERSHIELD_KUBECONFIG",
-        help="The cluster to talk to. Default: the pod's service account, else $KUBECONFIG or ~/.kube/config.",
+        help="The cluster. Default: the pod's service account, else $KUBECONFIG or ~/.kube/config.",
     ),
 ]
 SystemNamespace = Annotated[
@@ -102,7 +102,9 @@ SERVICE_ACCOUNT_USER = names.service_account_user()
 TlsCertFile = Annotated[
     Path,
     typer.Option(
-        "--tls-cert-file", envvar="ALTERSHIELD_TLS_CERT_FILE", help="PEM serving certificate (with its chain)."
+        "--tls-cert-file",
+        envvar="ALTERSHIELD_TLS_CERT_FILE",
+        help="PEM serving certificate (with its chain).",
     ),
 ]
 TlsPrivateKeyFile = Annotated[

@@ -146,9 +146,7 @@ def _structural(schema: Schema, definitions: dict[str, Schema]) -> Schema:
     if out["type"] == "integer":
         out["format"] = "int64"
     if "properties" in schema:
-        out["properties"] = {
-            name: _structural(sub, definitions) for name, sub in schema["properties"].items()
-        }
+        out["properties"] = {name: _structural(sub, definitions) for name, sub in schema["properties"].items()}
         if schema.get("required"):
             out["required"] = schema["required"]
     if "items" in schema:

@@ -4,7 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from altershield.api.names import SERVICE_ACCOUNT
-from altershield.api.resources import GROUP
+from altershield.api.resources import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    GROUP,
+    ROLE_BINDINGS,
+    ROLES,
+    SERVICE_ACCOUNTS,
+)
 
 Object = dict[str, Any]
 
@@ -15,6 +22,12 @@ LABELS = {"app.kubernetes.io/name": "altershield", "app.kubernetes.io/part-of": 
 def _rule(groups: str, resources: Sequence[str], verbs: str) -> Object:
     return {"apiGroups": [groups], "resources": list(resources), "verbs": verbs.split()}
 
+
+RESOURCES = {
+    resource.kind: resource
+    for resource in (SERVICE_ACCOUNTS, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, ROLES, ROLE_BINDINGS)
+}
+"""Where the objects of each kind go."""
 
 CLUSTER_RULES = (
     _rule("", ["namespaces"], "list watch"),

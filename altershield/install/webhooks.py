@@ -4,7 +4,7 @@ import base64
 from typing import Any
 
 from altershield.api import labels
-from altershield.install.rbac import LABELS, NAME
+from altershield.install.rbac import LABELS
 
 Object = dict[str, Any]
 
@@ -14,17 +14,16 @@ MUTATING_PATH = "/mutate-apps-v1-deployment"
 VALIDATING_PATH = "/validate-apps-v1-deployment"
 
 
-def configurations(url: str, ca_bundle: bytes, *, system_namespace: str) -> list[Object]:
-    """The MutatingWebhookConfiguration and the ValidatingWebhookConfiguration, for a gatekeeper at `url`
-    (`https://host:port`) whose certificate `ca_bundle` (PEM) vouches for.
+def configurations(name: str, url: str, ca_bundle: bytes, *, system_namespace: str) -> list[Object]:
+    """The MutatingWebhookConfiguration and the ValidatingWebhookConfiguration called `name`, for a gatekeeper at
+    `url` (`https://host:port`) whose certificate `ca_bundle` (PEM) vouches for.
 
-    A gatekeeper that is down must not stop the cluster from stamping nothing (`Ignore`), but no release may
-    pass it unjudged (`Fail`).
+    While the gatekeeper is down nothing needs a stamp (`Ignore`), but no release may pass unjudged (`Fail`).
     """
 
-    def webhook(name: str, path: str, timeout: int, failure_policy: str) -> Object:
+    def webhook(webhook_name: str, path: str, timeout: int, failure_policy: str) -> Object:
         return {
-            "name": name,
+            "name": webhook_name,
             "clientConfig": {"url": url + path, "caBundle": base64.b64encode(ca_bundle).decode()},
             "rules": [
                 {
@@ -60,7 +59,7 @@ def configurations(url: str, ca_bundle: bytes, *, system_namespace: str) -> list
         {
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": kind,
-            "metadata": {"name": NAME, "labels": LABELS},
+            "metadata": {"name": name, "labels": LABELS},
             "webhooks": [content],
         }
         for kind, content in (

@@ -1,0 +1,3 @@
+from altershield.commands import main
+
+main()

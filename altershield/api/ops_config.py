@@ -1,0 +1,104 @@
+"""The two settings `blocking` and `branch`: what is a valid one, and what is in effect.
+
+A setting counts only under its own name in the system namespace. A wrong one changes nothing: what was accepted
+last (kept in its status) stays in effect, and before that the defaults do.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from altershield.api.kinds import OpsConfigInfo, OpsConfigInfoSpec
+
+BLOCKING = "blocking"
+BRANCH = "branch"
+
+DEFAULTS = {
+    BLOCKING: OpsConfigInfoSpec(type="isBlockingUp", enable=True, remark="Enabling Blockade"),
+    BRANCH: OpsConfigInfoSpec(type="isBranch", enable=False, content="10", remark="Enabling Batch Protection"),
+}
+
+MAX_BATCH = 1000
+"""Pods in one batch: a ChangePod with all their results must fit into one object of the API server (1.5 MiB)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is in effect."""
+
+    blocking: bool = True
+    """A failed verification suspends the workload's releases."""
+    branch: bool = False
+    """Pods are verified in batches, not one by one."""
+    content: str = DEFAULTS[BRANCH].content
+    """The batch: a number of pods (`10`) or a share of the replicas (`10%`)."""
+
+    def batch(self, replicas: int) -> int:
+        """Pods in one batch: at least 1, never more than the replicas."""
+        size = _batch(self.content, replicas) if self.branch else 1
+        return max(1, min(size or 1, replicas, MAX_BATCH))
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a setting is not accepted: a condition's reason and message."""
+
+    reason: str
+    message: str
+
+
+def effective(settings: Iterable[OpsConfigInfo], system_namespace: str) -> Settings:
+    """What `settings` (of any namespaces) put into effect."""
+    found = {
+        setting.metadata.name: in_effect(setting, system_namespace)
+        for setting in settings
+        if setting.metadata.namespace == system_namespace and setting.metadata.name in DEFAULTS
+    }
+    blocking = found.get(BLOCKING, DEFAULTS[BLOCKING])
+    branch = found.get(BRANCH, DEFAULTS[BRANCH])
+    return Settings(blocking=blocking.enable, branch=branch.enable, content=branch.content)
+
+
+def in_effect(setting: OpsConfigInfo, system_namespace: str) -> OpsConfigInfoSpec:
+    """The value that counts for the setting `blocking` or `branch`: its spec, else what was accepted last, else
+    the default."""
+    default = DEFAULTS[setting.metadata.name]
+    if problem(setting, system_namespace) is None:
+        return setting.spec
+    status = setting.status
+    if status.enable is None or (setting.metadata.name == BRANCH and _batch(status.content, 1) is None):
+        return default
+    return OpsConfigInfoSpec(type=default.type, enable=status.enable, content=status.content)
+
+
+def problem(setting: OpsConfigInfo, system_namespace: str) -> Problem | None:
+    """What is wrong with a setting; None if it is accepted."""
+    name, spec = setting.metadata.name, setting.spec
+    if setting.metadata.namespace != system_namespace:
+        return Problem(
+            "WrongNamespace",
+            f"settings count only in the namespace {system_namespace}; move {name} there or delete it",
+        )
+    default = DEFAULTS.get(name)
+    if default is None:
+        return Problem(
+            "UnknownName", f"no setting is called {name}; there are `{BLOCKING}` and `{BRANCH}`: delete this one"
+        )
+    if spec.type != default.type:
+        return Problem("UnknownType", f"the type of {name} is {default.type}, not {spec.type[:64]!r}; correct it")
+    if name == BRANCH and _batch(spec.content, 1) is None:
+        return Problem(
+            "InvalidContent",
+            f"content is a number of pods from 1 (`10`) or a share from 1% to 100% (`10%`), not {spec.content[:64]!r}",
+        )
+    return None
+
+
+def _batch(content: str, replicas: int) -> int | None:
+    """Pods that `content` asks for at `replicas`; None where it is no number and no share."""
+    digits = content.removesuffix("%")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 9) or int(digits) == 0:
+        return None
+    if digits == content:
+        return int(digits)
+    return math.ceil(replicas * int(digits) / 100) if int(digits) <= 100 else None

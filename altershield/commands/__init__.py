@@ -1,0 +1,5 @@
+"""The `altershield` command. One file per sub-command; exit codes are in `docs/reference.md`."""
+
+from altershield.commands.app import main
+
+__all__ = ["main"]

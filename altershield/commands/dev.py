@@ -1,0 +1,63 @@
+"""`altershield dev`: the gate on the current cluster, in the foreground."""
+
+import asyncio
+import signal
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from altershield import options
+from altershield.commands.gate import Thresholds, running_gate
+
+
+def dev(
+    kubeconfig: options.Kubeconfig = None,
+    host: Annotated[
+        str,
+        typer.Option("--host", envvar="ALTERSHIELD_HOST", help="Address at which the API server reaches this machine."),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int,
+        typer.Option("--port", envvar="ALTERSHIELD_PORT", help="Port of the webhook; 0 takes a free one."),
+    ] = 0,
+    start_timeout: options.StartTimeout = options.START_TIMEOUT,
+    batch_wait: options.BatchWait = options.BATCH_WAIT,
+    pre_timeout: options.PreTimeout = options.PRE_TIMEOUT,
+    post_timeout: options.PostTimeout = options.POST_TIMEOUT,
+    lease_duration: options.LeaseDuration = options.LEASE_DURATION,
+    log_level: options.LogLevel = options.LOG_LEVEL,
+) -> None:
+    """Run the gate against a cluster from this machine, as in production, until Ctrl-C.
+
+    Installs the CRDs, the service account and its permissions, and webhook configurations that point here; these
+    are removed at the end (and, after a crash, at the next start).
+    """
+    thresholds = Thresholds(start_timeout, batch_wait, pre_timeout, post_timeout, lease_duration)
+    asyncio.run(_dev(kubeconfig, host, port, thresholds, log_level))
+
+
+async def _dev(kubeconfig: str | None, host: str, port: int, thresholds: Thresholds, log_level: str) -> None:
+    console = Console(stderr=True)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    with tempfile.TemporaryDirectory(prefix="altershield-") as directory:
+        async with running_gate(
+            kubeconfig, Path(directory), thresholds, host=host, port=port, log_level=log_level
+        ) as gate:
+            console.print(
+                f"The gate is up at {gate.url}. Govern a namespace with\n"
+                "  kubectl label namespace NAME admission-webhook-altershield=enabled\n"
+                "Ctrl-C ends it and takes its webhooks away."
+            )
+            failed = asyncio.create_task(gate.failed())
+            stopped = asyncio.create_task(stop.wait())
+            await asyncio.wait({failed, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            stopped.cancel()
+            if failed.done():
+                failed.result()
+            failed.cancel()

@@ -1,0 +1,321 @@
+"""The gate in the foreground: what it needs in the cluster, and its two processes on this machine.
+
+The processes run under production's service account with production's permissions, so a rule that is missing,
+or an identity that is mixed up, shows here and not in a cluster. Only the webhook configurations are removed at
+the end: they point at this machine.
+"""
+
+import asyncio
+import base64
+import contextlib
+import datetime
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import aiohttp
+import yaml
+
+from altershield import options
+from altershield.api import names
+from altershield.api.resources import (
+    CRDS,
+    MUTATING_WEBHOOKS,
+    NAMESPACES,
+    SERVICE_ACCOUNTS,
+    VALIDATING_WEBHOOKS,
+    Resource,
+)
+from altershield.errors import AlterShieldError, UsageError
+from altershield.install import crds, rbac, webhooks
+from altershield.kube.client import Client, PatchType
+from altershield.kube.errors import NotFoundError
+from altershield.pki import Authority
+
+CONFIGURATION = "altershield-dev"
+"""The webhook configurations of this command; an installed AlterShield's are called otherwise."""
+
+_FIELD_MANAGER = "altershield-dev"
+_TOKEN_SECONDS = 24 * 3600
+_READY_SECONDS = 30.0
+_STOP_SECONDS = 15.0
+_WEBHOOK_KINDS = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Seconds; see `altershield.options`."""
+
+    start_timeout: float = options.START_TIMEOUT
+    batch_wait: int = options.BATCH_WAIT
+    pre_timeout: int = options.PRE_TIMEOUT
+    post_timeout: int = options.POST_TIMEOUT
+    lease_duration: float = options.LEASE_DURATION
+
+    @property
+    def arguments(self) -> list[str]:
+        values = {
+            "--start-timeout": self.start_timeout,
+            "--batch-wait": self.batch_wait,
+            "--pre-timeout": self.pre_timeout,
+            "--post-timeout": self.post_timeout,
+            "--lease-duration": self.lease_duration,
+        }
+        return [str(part) for pair in values.items() for part in pair]
+
+
+class GateStoppedError(AlterShieldError):
+    """One of the gate's processes ended on its own."""
+
+
+class Gate:
+    """The running gate. `failed()` ends only when one of its processes does."""
+
+    def __init__(self, processes: Mapping[str, asyncio.subprocess.Process], url: str) -> None:
+        self._processes = processes
+        self.url = url
+
+    async def failed(self) -> None:
+        waiting = {asyncio.create_task(process.wait()): name for name, process in self._processes.items()}
+        try:
+            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waiting:
+                task.cancel()
+        name = waiting[next(iter(done))]
+        raise GateStoppedError(
+            f"the {name} ended with exit code {self._processes[name].returncode}; its log above says why"
+        )
+
+
+@contextlib.asynccontextmanager
+async def running_gate(
+    kubeconfig: str | None,
+    directory: Path,
+    thresholds: Thresholds,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    log_level: str = options.LOG_LEVEL,
+    log: IO[bytes] | None = None,
+) -> AsyncIterator[Gate]:
+    """Install what the gate needs and run it until the block ends. `directory` (private to this user) takes its
+    certificate and credentials, `host` is where the API server reaches this machine, `log` the processes' stderr
+    (None: ours)."""
+    async with await Client.connect(kubeconfig) as admin:
+        await remove_webhooks(admin)
+        await _refuse_second(admin)
+        await install(admin)
+        authority = Authority.create("AlterShield development", lifetime=datetime.timedelta(days=30))
+        serving = authority.issue("gatekeeper", hosts=[host], lifetime=datetime.timedelta(days=30))
+        certificate, key = directory / "tls.crt", directory / "tls.key"
+        certificate.write_bytes(serving.certificate)
+        key.touch(mode=0o600)
+        key.write_bytes(serving.key)
+        credentials = directory / "kubeconfig"
+        credentials.touch(mode=0o600)
+        credentials.write_text(yaml.safe_dump(await _service_account_kubeconfig(admin)))
+
+        listen = "127.0.0.1" if host == "127.0.0.1" else "0.0.0.0"  # noqa: S104  (asked for with --host)
+        port = port or _free_port()
+        gatekeeper_health, reconciler_health = _free_port(), _free_port()
+        common = ["--kubeconfig", str(credentials), "--log-level", log_level]
+        processes: dict[str, asyncio.subprocess.Process] = {}
+        try:
+            processes["gatekeeper"] = await _start(
+                [
+                    *("-m", "gatekeeper", *common, "--host", listen, "--port", str(port)),
+                    *("--metrics-port", str(gatekeeper_health), "--shutdown-delay", "0"),
+                    *("--tls-cert-file", str(certificate), "--tls-private-key-file", str(key)),
+                ],
+                log,
+            )
+            processes["reconciler"] = await _start(
+                [
+                    "-m",
+                    "reconciler",
+                    *common,
+                    *thresholds.arguments,
+                    "--metrics-port",
+                    str(reconciler_health),
+                ],
+                log,
+            )
+            gate = Gate(processes, f"https://{host}:{port}")
+            await _until_ready(gate, [gatekeeper_health, reconciler_health])
+            for resource, configuration in zip(
+                _WEBHOOK_KINDS,
+                webhooks.configurations(
+                    CONFIGURATION,
+                    gate.url,
+                    authority.pair.certificate,
+                    system_namespace=names.SYSTEM_NAMESPACE,
+                ),
+                strict=True,
+            ):
+                await _apply(admin, resource, configuration)
+            yield gate
+        finally:
+            try:
+                await remove_webhooks(admin)
+            finally:
+                await _stop(processes.values())
+
+
+async def remove_webhooks(admin: Client) -> None:
+    """Take this command's webhook configurations away, its last run's too."""
+    for resource in _WEBHOOK_KINDS:
+        with contextlib.suppress(NotFoundError):
+            await admin.delete(resource, CONFIGURATION)
+
+
+async def install(admin: Client) -> None:
+    """Apply the system namespace, the CRDs, the service account and its permissions, and wait for the CRDs."""
+    namespace = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": names.SYSTEM_NAMESPACE, "labels": rbac.LABELS},
+    }
+    await _apply(admin, NAMESPACES, namespace)
+    for crd in crds.crds():
+        await _apply(admin, CRDS, crd)
+    for obj in rbac.objects(names.SYSTEM_NAMESPACE):
+        await _apply(admin, rbac.RESOURCES[obj["kind"]], obj)
+    for crd in crds.crds():
+        await _established(admin, crd["metadata"]["name"])
+
+
+async def _apply(admin: Client, resource: Resource, obj: dict[str, Any]) -> None:
+    metadata = obj["metadata"]
+    await admin.patch(
+        resource,
+        obj,
+        metadata["name"],
+        metadata.get("namespace", ""),
+        type_=PatchType.APPLY,
+        field_manager=_FIELD_MANAGER,
+        force=True,
+    )
+
+
+async def _established(admin: Client, name: str) -> None:
+    listed = await admin.list(CRDS, field_selector=f"metadata.name={name}")
+    if any(_is_established(crd) for crd in listed.items):
+        return
+    version = listed.metadata.resource_version
+    async with asyncio.timeout(_READY_SECONDS):
+        async for event in admin.watch(CRDS, resource_version=version, field_selector=f"metadata.name={name}"):
+            if event.type in ("ADDED", "MODIFIED") and _is_established(yaml.safe_load(bytes(event.object))):
+                return
+
+
+def _is_established(crd: dict[str, Any]) -> bool:
+    conditions = crd.get("status", {}).get("conditions") or []
+    return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
+
+
+async def _refuse_second(admin: Client) -> None:
+    """Two gates on one cluster would undo each other's work."""
+    for resource in _WEBHOOK_KINDS:
+        for configuration in (await admin.list(resource)).items:
+            for webhook in configuration.get("webhooks") or ():
+                if webhook["name"] in (webhooks.MUTATING_WEBHOOK, webhooks.VALIDATING_WEBHOOK):
+                    raise UsageError(
+                        f"AlterShield is installed in this cluster already ({resource.kind} "
+                        f"{configuration['metadata']['name']}); uninstall it first, or use another cluster"
+                    )
+
+
+async def _service_account_kubeconfig(admin: Client) -> dict[str, Any]:
+    """A kubeconfig for the same API server with a token of production's service account."""
+    request = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": _TOKEN_SECONDS},
+    }
+    answer = await admin.create(
+        SERVICE_ACCOUNTS,
+        request,
+        names.SYSTEM_NAMESPACE,
+        name=names.SERVICE_ACCOUNT,
+        subresource="token",
+    )
+    configuration = admin.api_client.configuration
+    cluster: dict[str, Any] = {"server": admin.server}
+    if configuration.ssl_ca_cert:
+        ca = await asyncio.to_thread(Path(configuration.ssl_ca_cert).read_bytes)
+        cluster["certificate-authority-data"] = base64.b64encode(ca).decode()
+    if not configuration.verify_ssl:
+        cluster["insecure-skip-tls-verify"] = True
+    if configuration.tls_server_name:
+        cluster["tls-server-name"] = configuration.tls_server_name
+    if configuration.proxy:
+        cluster["proxy-url"] = configuration.proxy
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "altershield",
+        "clusters": [{"name": "altershield", "cluster": cluster}],
+        "users": [{"name": "altershield", "user": {"token": answer["status"]["token"]}}],
+        "contexts": [{"name": "altershield", "context": {"cluster": "altershield", "user": "altershield"}}],
+    }
+
+
+async def _start(arguments: Sequence[str], log: IO[bytes] | None) -> asyncio.subprocess.Process:
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("ALTERSHIELD_")}
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        *arguments,
+        env=environment,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        start_new_session=True,  # Ctrl-C is for us; we stop them in order
+    )
+
+
+async def _until_ready(gate: Gate, health_ports: Sequence[int]) -> None:
+    died = asyncio.create_task(gate.failed())
+    ready = asyncio.create_task(_poll_ready(health_ports))
+    try:
+        done, _ = await asyncio.wait({died, ready}, timeout=_READY_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        died.cancel()
+        ready.cancel()
+    if not done:
+        raise GateStoppedError(f"the gate was not ready within {_READY_SECONDS:.0f} s; its log above says why")
+    done.pop().result()
+
+
+async def _poll_ready(ports: Sequence[int]) -> None:
+    async with aiohttp.ClientSession() as session:
+        for port in ports:
+            while True:
+                with contextlib.suppress(aiohttp.ClientError):
+                    async with session.get(f"http://127.0.0.1:{port}/readyz") as answer:
+                        if answer.status == 200:
+                            break
+                await asyncio.sleep(0.1)
+
+
+async def _stop(processes: Sequence[asyncio.subprocess.Process] | Any) -> None:
+    running = [process for process in processes if process.returncode is None]
+    for process in running:
+        process.terminate()
+    for process in running:
+        try:
+            async with asyncio.timeout(_STOP_SECONDS):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,129 @@
+"""`altershield status`: the releases, what became of them, and why."""
+
+import asyncio
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from altershield import options
+from altershield.api import labels
+from altershield.api.kinds import ChangeWorkload, ConditionType, WorkloadState
+from altershield.api.meta import find_condition
+from altershield.api.resources import CHANGE_WORKLOADS, DEPLOYMENTS
+from altershield.api.views import Deployment
+from altershield.errors import UsageError
+from altershield.kube.client import Client
+from altershield.kube.errors import NotFoundError
+
+EXIT_SUSPENDED = 3
+EXIT_ROLLED_BACK = 5
+
+_STYLES = {
+    WorkloadState.SUCCESS: "green",
+    WorkloadState.SUSPEND: "bold red",
+    WorkloadState.FAILED: "red",
+    WorkloadState.ROLLBACK: "yellow",
+}
+
+
+def status(
+    deployment: Annotated[str, typer.Argument(help="One Deployment; all without.", show_default=False)] = "",
+    namespace: Annotated[
+        str,
+        typer.Option("--namespace", "-n", envvar="ALTERSHIELD_NAMESPACE", help="One namespace; all without."),
+    ] = "",
+    kubeconfig: options.Kubeconfig = None,
+) -> None:
+    """Show releases: state, pods passed, failed and waiting, and why.
+
+    Exit code 3 when a release shown is suspended, 5 when one was rolled back, else 0.
+    """
+    if deployment and not namespace:
+        namespace = "default"
+    code = asyncio.run(_status(kubeconfig, namespace, deployment))
+    raise typer.Exit(code)
+
+
+async def _status(kubeconfig: str | None, namespace: str, name: str) -> int:
+    async with await Client.connect(kubeconfig) as client:
+        try:
+            workloads = await client.list(CHANGE_WORKLOADS, namespace, as_=ChangeWorkload)
+        except NotFoundError:
+            raise UsageError(
+                f"AlterShield is not installed in the cluster at {client.server}: it has no ChangeWorkloads"
+            ) from None
+        deployments = await client.list(DEPLOYMENTS, namespace, as_=Deployment, label_selector=labels.VERSION)
+    current = {(d.metadata.namespace, d.metadata.name): d for d in deployments.items if name in ("", d.metadata.name)}
+    shown = [w for w in workloads.items if (w.metadata.namespace, w.spec.service_name) in current]
+    if name and not shown:
+        raise UsageError(
+            f"deployment {namespace}/{name} has no release yet; is the namespace labelled "
+            f"{labels.GOVERNED}={labels.GOVERNED_VALUE}?"
+        )
+    shown.sort(key=lambda w: (w.metadata.namespace, w.spec.service_name, w.spec.create_time_unix))
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in (
+        "NAMESPACE",
+        "DEPLOYMENT",
+        "VERSION",
+        "STATE",
+        "PASSED",
+        "FAILED",
+        "WAITING",
+        "SINCE (UTC)",
+        "WHY",
+    ):
+        table.add_column(column, overflow="fold" if column == "WHY" else "ellipsis", no_wrap=column != "WHY")
+    for workload in shown:
+        table.add_row(*_row(workload, current[workload.metadata.namespace, workload.spec.service_name]))
+    console = Console(soft_wrap=False)
+    if shown:
+        console.print(table)
+    else:
+        console.print("No releases yet.")
+    return exit_code(shown, list(current.values()))
+
+
+def exit_code(workloads: list[ChangeWorkload], deployments: list[Deployment]) -> int:
+    """3 when one is suspended, else 5 when one was rolled back, else 0."""
+    if any(labels.SUSPEND in d.metadata.labels for d in deployments):
+        return EXIT_SUSPENDED
+    if any(w.status.status == WorkloadState.SUSPEND for w in workloads):
+        return EXIT_SUSPENDED
+    rolled_back = (find_condition(w.status.conditions, ConditionType.ROLLED_BACK) for w in workloads)
+    return EXIT_ROLLED_BACK if any(c is not None and c.is_true for c in rolled_back) else 0
+
+
+def _row(workload: ChangeWorkload, deployment: Deployment) -> list[str]:
+    status = workload.status
+    version = workload.metadata.labels.get(labels.VERSION, "")
+    state = status.status or WorkloadState.INIT
+    style = _STYLES.get(state, "")
+    waiting = len(status.defense_preparing_pods) + len(status.defense_checking_pods)
+    marker = "*" if version == deployment.version else " "
+    return [
+        workload.metadata.namespace,
+        workload.spec.service_name,
+        f"{version[:12]}{marker}",
+        f"[{style}]{state}[/]" if style else state,
+        str(len(status.defense_check_pass_pods)),
+        str(len(status.defense_check_fail_pods)),
+        str(waiting),
+        status.entry_time or workload.spec.create_time,
+        _why(workload, current=version == deployment.version),
+    ]
+
+
+def _why(workload: ChangeWorkload, *, current: bool) -> str:
+    rolled_back = find_condition(workload.status.conditions, ConditionType.ROLLED_BACK)
+    if rolled_back is not None:
+        return rolled_back.message
+    failed = [f"{pod.pod}: {pod.message or pod.verdict}" for pod in workload.status.defense_check_fail_pods]
+    if failed:
+        return "; ".join(failed[:3]) + (f" and {len(failed) - 3} more" if len(failed) > 3 else "")
+    verified = find_condition(workload.status.conditions, ConditionType.VERIFIED)
+    if verified is not None and verified.message:
+        return verified.message
+    return "" if current else "superseded"

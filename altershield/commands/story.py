@@ -1,0 +1,392 @@
+"""The release story: what the walkthrough promises, step by step, checked against a live cluster.
+
+Each step does one thing a user would do and waits, on watches, for what must come of it.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from altershield.api import labels
+from altershield.api.kinds import UNPASS, ChangePod, ChangeWorkload, PodState, WorkloadState
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEPLOYMENTS, NAMESPACES, PODS
+from altershield.api.views import Deployment, Pod
+from altershield.errors import AlterShieldError
+from altershield.kube.client import Client, PatchType
+from altershield.kube.errors import ApiError, ForbiddenError, NotFoundError
+from altershield.kube.informer import Informer
+
+NAMESPACE = "altershield-demo"
+NAME = "sleep"
+REPLICAS = 5
+_FIELD_MANAGER = "altershield-demo"
+_STEP_SECONDS = 120.0
+
+
+class StepFailedError(AlterShieldError):
+    """A step of the story did not come true."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One line of the story. `command` is what a user would type."""
+
+    title: str
+    command: str
+    expected: str
+    run: Callable[["Story"], Awaitable[str]]
+
+
+def manifest(*, labels_: dict[str, str], template_labels: dict[str, str], image: str = "busybox") -> dict[str, Any]:
+    """The walkthrough's Deployment `sleep`."""
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": NAME, "labels": {"app": NAME, **labels_}},
+        "spec": {
+            "replicas": REPLICAS,
+            "selector": {"matchLabels": {"app": NAME}},
+            "template": {
+                "metadata": {"labels": {"app": NAME, **template_labels}},
+                "spec": {
+                    "terminationGracePeriodSeconds": 1,
+                    "containers": [
+                        {
+                            "name": NAME,
+                            "image": image,
+                            "command": ["/bin/sleep", "infinity"],
+                            "imagePullPolicy": "IfNotPresent",
+                        }
+                    ],
+                },
+            },
+        },
+    }
+
+
+class Story:
+    """What the steps share: the client, and everything seen in the namespace since the story began."""
+
+    def __init__(self, client: Client, start_timeout: float) -> None:
+        self.client = client
+        self.start_timeout = start_timeout
+        self.states: dict[str, list[str]] = {}
+        """States each ChangeWorkload was seen in, in order."""
+        self.most_workloads = 0
+        """The most ChangeWorkloads seen at one time since it was last set."""
+        self._changed = asyncio.Event()
+        self.deployments = Informer(client, DEPLOYMENTS, Deployment, namespace=NAMESPACE)
+        self.pods = Informer(client, PODS, Pod, namespace=NAMESPACE)
+        self.workloads = Informer(client, CHANGE_WORKLOADS, ChangeWorkload, namespace=NAMESPACE)
+        self.change_pods = Informer(client, CHANGE_PODS, ChangePod, namespace=NAMESPACE)
+        self._informers = (self.deployments, self.pods, self.workloads, self.change_pods)
+        for informer in self._informers:
+            informer.add_handler(lambda _old, _new: self._changed.set())
+        self.workloads.add_handler(self._record)
+
+    @contextlib.asynccontextmanager
+    async def watching(self) -> AsyncIterator[None]:
+        tasks = [asyncio.create_task(informer.run()) for informer in self._informers]
+        try:
+            for informer in self._informers:
+                await informer.wait_synced()
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _record(self, _old: ChangeWorkload | None, new: ChangeWorkload | None) -> None:
+        if new is not None:
+            seen = self.states.setdefault(new.metadata.name, [])
+            if not seen or seen[-1] != new.status.status:
+                seen.append(new.status.status)
+        self.most_workloads = max(self.most_workloads, len(list(self.workloads.all())))
+
+    async def until(self, met: Callable[[], str], waiting_for: str, seconds: float = _STEP_SECONDS) -> str:
+        """Wait until `met` says (in words) what was seen; empty words mean not yet."""
+        deadline = time.monotonic() + seconds
+        while not (seen := met()):
+            self._changed.clear()
+            try:
+                async with asyncio.timeout(deadline - time.monotonic()):
+                    await self._changed.wait()
+            except TimeoutError:
+                raise StepFailedError(f"waited {seconds:.0f} s for {waiting_for}; seen: {self.summary()}") from None
+        return seen
+
+    def summary(self) -> str:
+        """What there is right now, for a person who wonders why a step failed."""
+        deployment = self.deployments.get(NAMESPACE, NAME)
+        parts = [f"Deployment labels {dict(deployment.metadata.labels)}" if deployment else "no Deployment"]
+        parts += [f"{w.metadata.name}: {w.status.status or 'Init'}" for w in self.workloads.all()]
+        parts += [f"{len(list(self.pods.all()))} pods, {len(self.up())} up"]
+        return "; ".join(parts)
+
+    # -- what the steps look at ----------------------------------------------------------------------------
+
+    @property
+    def deployment(self) -> Deployment:
+        found = self.deployments.get(NAMESPACE, NAME)
+        if found is None:
+            raise StepFailedError(f"Deployment {NAMESPACE}/{NAME} is gone")
+        return found
+
+    def workload(self, version: str) -> ChangeWorkload | None:
+        return self.workloads.get(NAMESPACE, f"{NAME}--x--{version}")
+
+    def state(self, version: str) -> str:
+        found = self.workload(version)
+        return found.status.status if found else ""
+
+    def up(self, version: str = "") -> list[Pod]:
+        return [
+            pod
+            for pod in self.pods.all()
+            if (not version or pod.version == version)
+            and not pod.metadata.deletion_timestamp
+            and any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions)
+        ]
+
+    # -- what the steps do ---------------------------------------------------------------------------------
+
+    async def apply(self, obj: dict[str, Any]) -> None:
+        await self.client.patch(
+            DEPLOYMENTS,
+            obj,
+            NAME,
+            NAMESPACE,
+            type_=PatchType.APPLY,
+            field_manager=_FIELD_MANAGER,
+            force=True,
+        )
+
+    async def patch(self, patch: dict[str, Any], *, subresource: str = "") -> None:
+        type_ = PatchType.MERGE if subresource else PatchType.STRATEGIC
+        await self.client.patch(DEPLOYMENTS, patch, NAME, NAMESPACE, type_=type_, subresource=subresource)
+
+    async def denied(self, change: Callable[[], Awaitable[None]]) -> ApiError:
+        """Expect the API server to refuse a change."""
+        try:
+            await change()
+        except ForbiddenError as error:
+            return error
+        raise StepFailedError("the change was allowed")
+
+    async def succeeded(self, version: str, *, alone: bool = False) -> str:
+        """Wait for the version's Success (and, if `alone`, for older records to be gone)."""
+
+        def met() -> str:
+            if self.state(version) != WorkloadState.SUCCESS or (alone and len(list(self.workloads.all())) != 1):
+                return ""
+            return f"{version[:8]}… {' → '.join(self.states[f'{NAME}--x--{version}'])}"
+
+        return await self.until(met, f"ChangeWorkload {NAME}--x--{version} to succeed")
+
+    async def next_version(self, old: str) -> str:
+        return await self.until(
+            lambda: self.deployment.version if self.deployment.version not in ("", old) else "",
+            "a new version on the Deployment",
+        )
+
+
+def template_patch(value: str) -> dict[str, Any]:
+    return {"spec": {"template": {"metadata": {"labels": {"test": value}}}}}
+
+
+def image_patch(image: str) -> dict[str, Any]:
+    return {"spec": {"template": {"spec": {"containers": [{"name": NAME, "image": image}]}}}}
+
+
+async def govern(story: Story) -> str:
+    await _delete_namespace(story.client)
+    namespace = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": NAMESPACE, "labels": {labels.GOVERNED: labels.GOVERNED_VALUE}},
+    }
+    await story.client.create(NAMESPACES, namespace)
+    # a new webhook configuration, and a new namespace's labels, take the API server a moment
+    async with asyncio.timeout(_STEP_SECONDS):
+        while True:
+            probe = manifest(labels_={}, template_labels={})
+            path = DEPLOYMENTS.path(NAMESPACE)
+            try:
+                answer = await story.client.request("POST", path, query={"dryRun": "All"}, body=probe)
+            except ApiError as error:
+                if error.code not in (403, 404, 500):
+                    raise
+            else:
+                if labels.VERSION.encode() in answer:
+                    return "a dry run of the Deployment comes back with a version"
+            await asyncio.sleep(0.1)
+
+
+async def release(story: Story) -> str:
+    await story.apply(manifest(labels_={}, template_labels={}))
+    version = await story.next_version("")
+    if story.deployment.spec.template.metadata.labels.get(labels.VERSION) != version:
+        raise StepFailedError("the pod template does not carry the Deployment's version")
+    seen = await story.succeeded(version)
+    states = story.states[f"{NAME}--x--{version}"]
+    if WorkloadState.RUNNING not in states:
+        raise StepFailedError(f"the ChangeWorkload went {states}, without Running")
+    verified = list(story.change_pods.all())
+    if len(verified) != REPLICAS:
+        raise StepFailedError(f"{len(verified)} ChangePods instead of {REPLICAS}")
+    messages = {f"{c.status.status}/{c.status.message}" for c in verified}
+    if messages != {f"{PodState.EXECUTE_DONE}/{PodState.PRE_FAILED}"}:
+        raise StepFailedError(f"the ChangePods ended {sorted(messages)}")
+    return f"{seen}; {REPLICAS} ChangePods ExecuteDone/PreFailed"
+
+
+async def fail_a_pod(story: Story) -> str:
+    version = story.deployment.version
+    target = min(story.change_pods.all(), key=lambda change_pod: change_pod.metadata.name)
+    result = {**_plain(target.spec.pod_infos[0]), "verdict": UNPASS, "message": "find error"}
+    patch = {"status": {"podResults": [result], "message": PodState.POST_FINISH}}
+    await story.client.patch(CHANGE_PODS, patch, target.metadata.name, NAMESPACE, subresource="status")
+
+    def met() -> str:
+        workload = story.workload(version)
+        since = story.deployment.metadata.labels.get(labels.SUSPEND, "")
+        if workload is None or workload.status.status != WorkloadState.SUSPEND or not since.isdigit():
+            return ""
+        failed = [f"{pod.pod}: {pod.message}" for pod in workload.status.defense_check_fail_pods]
+        return f"Suspend since {since}, failed {failed}" if failed else ""
+
+    return await story.until(met, "the release to be suspended")
+
+
+async def next_release_denied(story: Story) -> str:
+    error = await story.denied(lambda: story.patch(template_patch("test")))
+    text = f"deployment {NAME} is suspended"
+    full = f'admission webhook "vdeployment.kb.io" denied the request: {text}'
+    if (error.reason, str(error)) != (text, full):
+        raise StepFailedError(f"denied with reason {error.reason!r}: {error}")
+    return f"Error from server ({error.reason}): {error}"
+
+
+async def scale(story: Story) -> str:
+    await story.patch({"spec": {"replicas": REPLICAS + 1}}, subresource="scale")
+    await story.until(lambda: "up" if len(story.up()) == REPLICAS + 1 else "", f"{REPLICAS + 1} pods")
+    return f"{REPLICAS + 1} pods are up"
+
+
+async def repair(story: Story) -> str:
+    old = story.deployment.version
+    story.most_workloads = 0
+    await story.apply(manifest(labels_={labels.IGNORED_SUSPEND: "true"}, template_labels={"test": "1234"}))
+    version = await story.next_version(old)
+    seen = await story.succeeded(version, alone=True)
+    if story.most_workloads != 2:
+        raise StepFailedError(f"{story.most_workloads} ChangeWorkloads were seen at one time instead of 2")
+
+    def met() -> str:
+        kept = {labels.SUSPEND, labels.IGNORED_SUSPEND} & set(story.deployment.metadata.labels)
+        return "" if kept else f"two ChangeWorkloads, then only {seen}; the suspend label is off"
+
+    return await story.until(met, "suspend and ignored-suspend to be taken off")
+
+
+async def release_again(story: Story) -> str:
+    old = story.deployment.version
+    await story.patch(template_patch("test"))
+    return await story.succeeded(await story.next_version(old), alone=True)
+
+
+async def bad_image(story: Story) -> str:
+    good = story.deployment.version
+    await story.patch(image_patch("busybo"))
+    bad = await story.next_version(good)
+
+    def stuck() -> str:
+        waiting = [
+            status.state.waiting.reason
+            for pod in story.pods.all()
+            if pod.version == bad
+            for status in pod.status.container_statuses
+            if status.state.waiting is not None
+        ]
+        return f"{waiting}" if {"ImagePullBackOff"} & set(waiting) else ""
+
+    seen = await story.until(stuck, "a pod in ImagePullBackOff")
+    still_up = len(story.up(good))
+    if still_up < REPLICAS - REPLICAS // 4:
+        raise StepFailedError(f"only {still_up} of the old pods were still up")
+
+    def back() -> str:
+        workload = story.workload(bad)
+        done = (
+            story.deployment.version == good
+            and len(story.up(good)) == REPLICAS == len(list(story.pods.all()))
+            and workload is not None
+            and workload.status.status == WorkloadState.FAILED
+        )
+        return (
+            f"{seen}, {still_up} old pods up; then {good[:8]}… is back, {REPLICAS} up, {bad[:8]}… Failed"
+            if done
+            else ""
+        )
+
+    return await story.until(back, "the old template to be back", story.start_timeout + _STEP_SECONDS)
+
+
+async def bad_image_again(story: Story) -> str:
+    error = await story.denied(lambda: story.patch(image_patch("busybo")))
+    if "was rolled back" not in str(error) or labels.IGNORED_SUSPEND not in str(error):
+        raise StepFailedError(f"denied without its reason or the way out: {error}")
+    return str(error)
+
+
+async def clean_up(story: Story) -> str:
+    await _delete_namespace(story.client)
+    return f"namespace {NAMESPACE} is gone"
+
+
+async def _delete_namespace(client: Client) -> None:
+    """Delete the demo's namespace and wait, watching it, until it is gone."""
+    selector = f"metadata.name={NAMESPACE}"
+    with contextlib.suppress(NotFoundError):
+        await client.delete(NAMESPACES, NAMESPACE)
+    async with asyncio.timeout(_STEP_SECONDS):
+        while (listed := await client.list(NAMESPACES, field_selector=selector)).items:
+            version = listed.metadata.resource_version
+            async for event in client.watch(NAMESPACES, resource_version=version, field_selector=selector):
+                if event.type == "DELETED":
+                    break
+
+
+def _plain(info: Any) -> dict[str, str]:
+    return {
+        "app": info.app,
+        "hostName": info.host_name,
+        "ip": info.ip,
+        "namespace": info.namespace,
+        "pod": info.pod,
+        "workSpace": info.work_space,
+    }
+
+
+_BUSYBO = f"kubectl set image deployment {NAME} {NAME}=busybo"
+
+STEPS = (
+    Step("Govern a namespace", f"kubectl label namespace {NAMESPACE} {labels.GOVERNED}=enabled",
+         "the gate sees its Deployments", govern),
+    Step("Release", "kubectl apply -f sleep.yaml",
+         f"version stamped; ChangeWorkload Running, {REPLICAS} ChangePods, Success", release),
+    Step("Fail a pod", "kubectl patch changepod --subresource=status … verdict: unpass",
+         "Suspend, defenseCheckFailPods, suspend label", fail_a_pod),
+    Step("Release on top", f"kubectl patch deployment {NAME} …", "denied: it is suspended", next_release_denied),
+    Step("Scale", f"kubectl scale deployment {NAME} --replicas={REPLICAS + 1}", "allowed", scale),
+    Step("Repair", f"kubectl apply -f sleep.yaml   # with {labels.IGNORED_SUSPEND}",
+         "two ChangeWorkloads, then only the new one, Success", repair),
+    Step("Release", f"kubectl patch deployment {NAME} …", "allowed, Success", release_again),
+    Step("Release what never comes up", _BUSYBO,
+         "ImagePullBackOff, old pods up; then the old template is back, Running", bad_image),
+    Step("Release it again", _BUSYBO, "denied with its reason and the way out", bad_image_again),
+    Step("Clean up", f"kubectl delete namespace {NAMESPACE}", "nothing is left", clean_up),
+)  # fmt: skip
