@@ -1,10 +1,9 @@
 """The two settings `blocking` and `branch`: what is a valid one, and what is in effect.
 
-A setting counts only under its own name in the system namespace. A wrong one changes nothing: what was accepted
-last (kept in its status) stays in effect, and before that the defaults do.
+A setting counts only under its own name in the system namespace. A wrong one changes nothing: what was
+accepted last (kept in its status) stays in effect, and before that the defaults do.
 """
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -15,11 +14,13 @@ BRANCH = "branch"
 
 DEFAULTS = {
     BLOCKING: OpsConfigInfoSpec(type="isBlockingUp", enable=True, remark="Enabling Blockade"),
-    BRANCH: OpsConfigInfoSpec(type="isBranch", enable=False, content="10", remark="Enabling Batch Protection"),
+    BRANCH: OpsConfigInfoSpec(
+        type="isBranch", enable=False, content="10", remark="Enabling Batch Protection"
+    ),
 }
 
 MAX_BATCH = 1000
-"""Pods in one batch: a ChangePod with all their results must fit into one object of the API server (1.5 MiB)."""
+"""Pods in one batch: a ChangePod with all their results must fit into one object (1.5 MiB in etcd)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,8 @@ def effective(settings: Iterable[OpsConfigInfo], system_namespace: str) -> Setti
 
 
 def in_effect(setting: OpsConfigInfo, system_namespace: str) -> OpsConfigInfoSpec:
-    """The value that counts for the setting `blocking` or `branch`: its spec, else what was accepted last, else
-    the default."""
+    """What counts for the setting `blocking` or `branch`: its spec, else what was accepted last, else the
+    default."""
     default = DEFAULTS[setting.metadata.name]
     if problem(setting, system_namespace) is None:
         return setting.spec
@@ -82,14 +83,18 @@ def problem(setting: OpsConfigInfo, system_namespace: str) -> Problem | None:
     default = DEFAULTS.get(name)
     if default is None:
         return Problem(
-            "UnknownName", f"no setting is called {name}; there are `{BLOCKING}` and `{BRANCH}`: delete this one"
+            "UnknownName",
+            f"no setting is called {name}, there are `{BLOCKING}` and `{BRANCH}`; delete this one",
         )
     if spec.type != default.type:
-        return Problem("UnknownType", f"the type of {name} is {default.type}, not {spec.type[:64]!r}; correct it")
+        return Problem(
+            "UnknownType", f"the type of {name} is {default.type}, not {spec.type[:64]!r}; correct it"
+        )
     if name == BRANCH and _batch(spec.content, 1) is None:
         return Problem(
             "InvalidContent",
-            f"content is a number of pods from 1 (`10`) or a share from 1% to 100% (`10%`), not {spec.content[:64]!r}",
+            "content is a number of pods from 1 (`10`) or a share from 1% to 100% (`10%`), "
+            f"not {spec.content[:64]!r}; correct it",
         )
     return None
 
@@ -101,4 +106,4 @@ def _batch(content: str, replicas: int) -> int | None:
         return None
     if digits == content:
         return int(digits)
-    return math.ceil(replicas * int(digits) / 100) if int(digits) <= 100 else None
+    return -(-replicas * int(digits) // 100) if int(digits) <= 100 else None  # rounded up
