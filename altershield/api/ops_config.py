@@ -14,9 +14,7 @@ BRANCH = "branch"
 
 DEFAULTS = {
     BLOCKING: OpsConfigInfoSpec(type="isBlockingUp", enable=True, remark="Enabling Blockade"),
-    BRANCH: OpsConfigInfoSpec(
-        type="isBranch", enable=False, content="10", remark="Enabling Batch Protection"
-    ),
+    BRANCH: OpsConfigInfoSpec(type="isBranch", enable=False, content="10", remark="Enabling Batch Protection"),
 }
 
 MAX_BATCH = 1000
@@ -87,9 +85,7 @@ def problem(setting: OpsConfigInfo, system_namespace: str) -> Problem | None:
             f"no setting is called {name}, there are `{BLOCKING}` and `{BRANCH}`; delete this one",
         )
     if spec.type != default.type:
-        return Problem(
-            "UnknownType", f"the type of {name} is {default.type}, not {spec.type[:64]!r}; correct it"
-        )
+        return Problem("UnknownType", f"the type of {name} is {default.type}, not {spec.type[:64]!r}; correct it")
     if name == BRANCH and _batch(spec.content, 1) is None:
         return Problem(
             "InvalidContent",
