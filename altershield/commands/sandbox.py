@@ -25,6 +25,14 @@ def sandbox(
             help="Write the kubeconfig to this file instead of stdout.",
         ),
     ] = None,
+    kubeconfig: Annotated[
+        str | None,
+        typer.Option(
+            "--kubeconfig",
+            envvar="ALTERSHIELD_KUBECONFIG",
+            help="Serve no API: simulate nodes (and the controllers that are missing) on this one, which has none.",
+        ),
+    ] = None,
 ) -> None:
     """Serve a Kubernetes API on loopback, with simulated nodes and controllers, until Ctrl-C.
 
@@ -41,7 +49,7 @@ def sandbox(
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop.set)
         with tempfile.TemporaryDirectory(prefix="altershield-") as directory:
-            async with open_backend(None, Path(directory), port=port) as backend:
+            async with open_backend(kubeconfig, Path(directory), port=port, simulate=True) as backend:
                 text = backend.kubeconfig.read_text()
                 if output is None:
                     print(text, flush=True)

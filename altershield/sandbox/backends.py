@@ -34,14 +34,24 @@ class Backend:
 
 @contextlib.asynccontextmanager
 async def open_backend(
-    kubeconfig: str | None, directory: Path, settings: SimulationSettings | None = None, *, port: int = 0
+    kubeconfig: str | None,
+    directory: Path,
+    settings: SimulationSettings | None = None,
+    *,
+    port: int = 0,
+    simulate: bool = False,
 ) -> AsyncIterator[Backend]:
-    """Start (or take) the Kubernetes asked for; `directory`, private to this user, takes its files. `port` is the
-    sandbox API's own, 0 a free one. A simulation that fails ends the block with its error."""
+    """Start (or take) the Kubernetes asked for; `directory`, private to this user, takes its files.
+
+    `port` is the sandbox API's own, 0 a free one. `simulate` adds nodes and controllers to the cluster of
+    `kubeconfig`, which has none. A simulation that fails ends the block with its error.
+    """
     settings = settings or SimulationSettings()
     assets = os.environ.get(ASSETS)
     if kubeconfig:
-        yield Backend(Path(kubeconfig), f"the cluster of {kubeconfig}", simulated_nodes=False)
+        backend = Backend(Path(kubeconfig), f"the cluster of {kubeconfig}", simulated_nodes=simulate)
+        async with _simulated(backend.kubeconfig, settings) if simulate else contextlib.nullcontext():
+            yield backend
     elif assets:
         if not (Path(assets) / "kube-apiserver").exists():
             raise UsageError(f"{ASSETS} names {assets}, which holds no kube-apiserver; correct or unset it")

@@ -1,0 +1,128 @@
+"""The walkthrough, to the letter, with the real kubectl."""
+
+import json
+import re
+
+from tests.e2e.conftest import SLEEP, START_TIMEOUT, Json, Kubectl, eventually
+
+VERSION = "admission-webhook-altershield.antgroup.com/version"
+SUSPEND = "altershield.defense.antgroup.com/suspend"
+IGNORED_SUSPEND = "altershield.defense.antgroup.com/ignored-suspend"
+DEFENSE_STATUS = "altershield.defense.antgroup.com/defense-status"
+
+REPAIR = SLEEP.replace("    app: sleep\nspec:", f'    app: sleep\n    {IGNORED_SUSPEND}: "true"\nspec:', 1).replace(
+    "        app: sleep\n    spec:", '        app: sleep\n        test: "1234"\n    spec:', 1
+)
+
+TEMPLATE_PATCH = '{"spec":{"template":{"metadata":{"labels":{"test":"test"}}}}}'
+
+
+def release(kubectl: Kubectl, manifest: str = SLEEP) -> str:
+    """Apply and wait for Success; the version."""
+    kubectl("apply", "-f", "-", stdin=manifest)
+    version = kubectl.labels("deployment", "sleep")[VERSION]
+    succeed(kubectl, version)
+    return version
+
+
+def succeed(kubectl: Kubectl, version: str) -> None:
+    name = f"changeworkload/sleep--x--{version}"
+    eventually(lambda: kubectl.run("get", name).returncode == 0, name)
+    kubectl.wait(name, "jsonpath={.status.status}=Success")
+
+
+def suspend(kubectl: Kubectl, version: str, pod_number: int = 1) -> Json:
+    """Fail a pod exactly as the walkthrough does; the pod."""
+    name = f"sleep--x--{version}--x--{pod_number}"
+    pod: Json = kubectl.json("changepod", name)["spec"]["podInfos"][0]
+    result = {**pod, "verdict": "unpass", "message": "find error"}
+    patch = json.dumps({"status": {"podResults": [result], "message": "PostFinish"}})
+    kubectl("patch", "changepod", "--subresource=status", name, "-p", patch, "--type", "merge")
+    kubectl.wait(f"changeworkload/sleep--x--{version}", "jsonpath={.status.status}=Suspend")
+    eventually(lambda: SUSPEND in kubectl.labels("deployment", "sleep"), "the suspend label")
+    return pod
+
+
+def test_settings_exist_with_their_defaults(kubectl: Kubectl) -> None:
+    system = Kubectl(kubectl.kubeconfig, "altershieldoperator-system")
+    lines = eventually(lambda: len(out := system("get", "opsconfiginfo").splitlines()) == 3 and out, "the settings")
+    assert lines[0].split() == ["NAME", "AGE"]
+    assert [line.split()[0] for line in lines[1:]] == ["blocking", "branch"]
+    blocking = system.json("opsconfiginfo", "blocking")["spec"]
+    assert blocking == {"enable": True, "remark": "Enabling Blockade", "type": "isBlockingUp"}
+    branch = system.json("opsconfiginfo", "branch")["spec"]
+    assert branch == {"content": "10", "enable": False, "remark": "Enabling Batch Protection", "type": "isBranch"}
+
+
+def test_release_block_repair_release(kubectl: Kubectl) -> None:
+    version = release(kubectl)
+    assert re.fullmatch(r"[0-9a-f]{32}", version)
+    deployment = kubectl.json("deployment", "sleep")
+    assert deployment["spec"]["template"]["metadata"]["labels"][VERSION] == version
+    assert deployment["metadata"]["labels"][DEFENSE_STATUS] == "processed"
+
+    header, *rows = kubectl("get", "changepods").splitlines()
+    assert header.split() == ["NAME", "STATUS", "MESSAGE", "CREATETIME"]
+    assert [row.split()[:3] for row in rows] == [
+        [f"sleep--x--{version}--x--{n}", "ExecuteDone", "PreFailed"] for n in range(1, 6)
+    ]
+    header, row = kubectl("get", "changeworkloads").splitlines()
+    assert header.split() == ["NAME", "STATUS", "CREATETIME"]
+    assert row.split()[:2] == [f"sleep--x--{version}", "Success"]
+
+    failed = suspend(kubectl, version)
+    workload = kubectl.json("changeworkload", f"sleep--x--{version}")
+    assert workload["status"]["defenseCheckFailPods"] == [{**failed, "verdict": "unpass", "message": "find error"}]
+    assert kubectl("get", "changepods").splitlines()[1].split()[:3] == [
+        f"sleep--x--{version}--x--1", "ExecuteDone", "PostFinish",
+    ]  # fmt: skip
+    assert kubectl.labels("deployment", "sleep")[SUSPEND].isdigit()
+
+    denied = kubectl.run("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH, "--type", "merge")
+    assert denied.returncode != 0
+    *warnings, error = denied.stderr.strip().splitlines()
+    assert error == (
+        "Error from server (deployment sleep is suspended): "
+        'admission webhook "vdeployment.kb.io" denied the request: deployment sleep is suspended'
+    )
+    said = "\n".join(warnings)
+    assert all(line.startswith("Warning:") for line in warnings if line)
+    for part in (version, failed["pod"], "find error", IGNORED_SUSPEND, "changepod"):
+        assert part in said, said
+
+    kubectl("scale", "deployment", "sleep", "--replicas=6")
+    kubectl("rollout", "status", "deployment", "sleep", "--timeout=60s")
+
+    assert "deployment.apps/sleep configured" in kubectl("apply", "-f", "-", stdin=REPAIR)
+    repaired = kubectl.labels("deployment", "sleep")[VERSION]
+    assert repaired != version
+    succeed(kubectl, repaired)
+    eventually(lambda: len(kubectl("get", "changeworkloads").splitlines()) == 2, "only the new ChangeWorkload")
+    eventually(
+        lambda: not ({SUSPEND, IGNORED_SUSPEND} & set(kubectl.labels("deployment", "sleep"))),
+        "suspend and ignored-suspend to be taken off",
+    )
+    assert "patched" in kubectl("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH, "--type", "merge")
+
+
+def test_self_healing_and_the_bad_version_coming_back(kubectl: Kubectl) -> None:
+    good = release(kubectl)
+    kubectl("set", "image", "deployment", "sleep", "sleep=busybo")
+    bad = kubectl.labels("deployment", "sleep")[VERSION]
+    assert bad != good
+    eventually(lambda: kubectl.labels("deployment", "sleep")[VERSION] == good, "the old template", START_TIMEOUT + 60)
+    kubectl("rollout", "status", "deployment", "sleep", "--timeout=60s")
+    kubectl.wait(f"changeworkload/sleep--x--{bad}", "jsonpath={.status.status}=Failed")
+    image = kubectl.json("deployment", "sleep")["spec"]["template"]["spec"]["containers"][0]["image"]
+    assert image == "busybox"
+
+    again = kubectl.run("set", "image", "deployment", "sleep", "sleep=busybo")
+    assert again.returncode != 0
+    assert "was rolled back" in again.stderr
+    assert IGNORED_SUSPEND in again.stderr
+
+    kubectl("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH, "--type", "merge")
+    newer = kubectl.labels("deployment", "sleep")[VERSION]
+    succeed(kubectl, newer)
+    eventually(lambda: kubectl.run("get", f"changeworkload/sleep--x--{bad}").returncode != 0, "the bad record to go")
+    assert kubectl.run("set", "image", "deployment", "sleep", "sleep=busybo").returncode == 0
