@@ -41,6 +41,12 @@ class Attributes:
     dry_run: bool = False
     warnings: list[str] = field(default_factory=list)
 
+    @property
+    def namespace_or_self(self) -> str:
+        """The namespace that counts for authorization and admission: a Namespace lies in itself."""
+        is_namespace = self.plural == "namespaces" and not self.group
+        return self.namespace or (self.name if is_namespace else "")
+
 
 class Reader(Protocol):
     """Read access to what is stored, whatever stores it. Objects must not be changed."""

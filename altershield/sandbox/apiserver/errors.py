@@ -41,3 +41,20 @@ class StatusError(Exception):
         if self.details:
             status["details"] = self.details
         return status
+
+
+def forbidden(group: str, plural: str, name: str, why: str) -> StatusError:
+    """403 about one resource (`deployments.apps "sleep" is forbidden: ...`), or about a URL when `plural` is empty."""
+    resource = f"{plural}.{group}" if group else plural
+    if not resource:
+        message = f"forbidden: {why}"
+    elif not name:
+        message = f"{resource} is forbidden: {why}"
+    else:
+        message = f'{resource} "{name}" is forbidden: {why}'
+    details = {key: value for key, value in (("name", name), ("group", group), ("kind", plural)) if value}
+    return StatusError(403, message, details=details)
+
+
+def internal_error(why: str) -> StatusError:
+    return StatusError(500, f"Internal error occurred: {why}", details={"causes": [{"message": why}]})

@@ -1,0 +1,20 @@
+"""How the real server's messages print values: Go's `%q`, and lists of errors."""
+
+import json
+from collections.abc import Iterable
+
+
+def quoted(text: str) -> str:
+    """One string, as `%q` prints it."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def quoted_list(texts: Iterable[str]) -> str:
+    """A list of strings, as `%q` prints it: `["a" "b"]`."""
+    return f"[{' '.join(quoted(text) for text in texts)}]"
+
+
+def aggregated(errors: Iterable[str]) -> str:
+    """Several errors as one: a single one bare, more in brackets, each once (apimachinery's errors.Aggregate)."""
+    distinct = list(dict.fromkeys(errors))
+    return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
