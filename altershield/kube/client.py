@@ -1,34 +1,36 @@
 """Requests to the Kubernetes API: typed objects in and out, one error tree, no retries.
 
-Credentials, TLS and connections are kubernetes-asyncio's; objects are decoded here with msgspec straight from
-the answer's bytes into the type the caller reads, so nothing that is not read is kept. Whoever calls decides
-whether a failed request may be repeated.
+Objects are decoded with msgspec straight from the answer's bytes into the type the caller reads, so nothing
+that is not read is kept. Whoever calls decides whether a failed request may be repeated.
 """
 
 import asyncio
 import contextlib
 import enum
+import ipaddress
 import json
-from collections.abc import AsyncIterator, Mapping
-from pathlib import Path
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import Any, Generic, Self, TypeVar
+from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
 import orjson
-from kubernetes_asyncio import config as kube_config
-from kubernetes_asyncio.client import ApiClient, Configuration
-from kubernetes_asyncio.config import incluster_config
+from kubernetes_asyncio.client import Configuration
 
 from altershield.api.resources import Resource
-from altershield.errors import UsageError
-from altershield.kube.errors import UnreachableError, from_status
+from altershield.kube import credentials
+from altershield.kube.errors import UnreachableError, UnreadableError, from_status
 
 T = TypeVar("T")
 
 _REQUEST_TIMEOUT = 30.0  # seconds; the API server gives up on its own after 60
 _CONNECT_TIMEOUT = 5.0
+_MAX_RETRY_AFTER = 300.0
 _PAGE = 500
+_READ_BUFFER = 2**18
+_MAX_LINE = 2**26  # bytes of one watch event; etcd takes objects of 1.5 MiB, as JSON they are a few times larger
+_MAX_STATUS = 2**20  # bytes of an error's body
 
 
 class PatchType(enum.StrEnum):
@@ -50,6 +52,11 @@ class ObjectList(msgspec.Struct, Generic[T]):
     items: list[T]
 
 
+class _Page(msgspec.Struct):
+    metadata: _ListMeta
+    items: list[msgspec.Raw] | None = None  # an empty Go slice may be null
+
+
 class WatchEvent(msgspec.Struct):
     """One line of a watch. `type` is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR; `object` is still bytes."""
 
@@ -58,45 +65,36 @@ class WatchEvent(msgspec.Struct):
 
 
 class Client:
-    """One connection pool to one API server, used by one event loop. Close it, or use `async with`."""
+    """One connection pool to one API server, used by one event loop. Close it, or use `async with`.
 
-    def __init__(self, api: ApiClient) -> None:
-        self._api = api
-        self._session: aiohttp.ClientSession = api.rest_client.pool_manager
+    At most `max_in_flight` requests are under way at once, watches not counted.
+    """
+
+    def __init__(self, configuration: Configuration, *, max_in_flight: int = 50) -> None:
+        self.configuration = configuration
+        """kubernetes-asyncio's: the server, how it is verified, and our credentials."""
+        self._slots = asyncio.Semaphore(max_in_flight)
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ssl=credentials.ssl_context(configuration)),
+            trust_env=not _is_loopback(self.server),  # $HTTPS_PROXY and $NO_PROXY, but as in Go not for loopback
+            read_bufsize=_READ_BUFFER,
+        )
 
     @classmethod
     async def connect(
-        cls, kubeconfig: str | None = None, *, context: str | None = None, qps: int = 50
+        cls, kubeconfig: str | None = None, *, context: str | None = None, max_in_flight: int = 50
     ) -> Self:
         """A client from a kubeconfig file; without one, from the pod's service account, else from the default
-        kubeconfig ($KUBECONFIG, ~/.kube/config). `qps` bounds the requests in flight."""
-        configuration = Configuration()
-        try:
-            if kubeconfig is None and _in_cluster():
-                kube_config.load_incluster_config(client_configuration=configuration)
-            else:
-                await kube_config.load_kube_config(
-                    config_file=kubeconfig, context=context, client_configuration=configuration
-                )
-        except (kube_config.ConfigException, OSError, TypeError) as error:
-            raise UsageError(
-                f"no usable kubeconfig at {kubeconfig or 'the default place'}: {error}; name one with --kubeconfig"
-            ) from error
-        configuration.connection_pool_maxsize = qps
-        return cls(ApiClient(configuration))
+        kubeconfig ($KUBECONFIG, ~/.kube/config). UsageError where there is none that can be used."""
+        return cls(await credentials.load(kubeconfig, context), max_in_flight=max_in_flight)
 
     @property
     def server(self) -> str:
         """The API server's URL."""
-        return str(self._api.configuration.host)
-
-    @property
-    def api_client(self) -> ApiClient:
-        """The kubernetes-asyncio client underneath, for its leader election."""
-        return self._api
+        return str(self.configuration.host)
 
     async def close(self) -> None:
-        await self._api.close()
+        await self._session.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -105,7 +103,7 @@ class Client:
         await self.close()
 
     async def get(self, resource: Resource, name: str, namespace: str = "", *, as_: type[T] = dict) -> T:  # type: ignore[assignment]  # a plain dict unless a type is asked for
-        return _decode(await self.request("GET", resource.path(namespace, name)), as_)
+        return _decode(await self.request("GET", resource.path(namespace, name)), msgspec.json.Decoder(as_))
 
     async def list(
         self,
@@ -117,16 +115,25 @@ class Client:
         field_selector: str = "",
     ) -> ObjectList[T]:
         """All objects, read in pages of one consistent snapshot."""
-        items: list[T] = []
+        decoder = msgspec.json.Decoder(as_)
+        found: ObjectList[T] = ObjectList(metadata=_ListMeta(), items=[])
+        async for page in self.pages(resource, namespace, label_selector=label_selector, field_selector=field_selector):
+            found.metadata = page.metadata
+            found.items += [_decode(item, decoder) for item in page.items]
+        return found
+
+    async def pages(
+        self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = ""
+    ) -> AsyncGenerator[ObjectList[msgspec.Raw], None]:
+        """The pages of one consistent snapshot, their items still bytes. GoneError when reading them took longer
+        than the server keeps the snapshot (about five minutes)."""
         query = {"labelSelector": label_selector, "fieldSelector": field_selector, "limit": str(_PAGE)}
+        decoder = msgspec.json.Decoder(_Page)
         while True:
-            page = _decode(
-                await self.request("GET", resource.path(namespace), query=query),
-                ObjectList[as_],  # type: ignore[valid-type]
-            )
-            items += page.items
+            page = _decode(await self.request("GET", resource.path(namespace), query=query), decoder)
+            yield ObjectList(metadata=page.metadata, items=page.items or [])
             if not page.metadata.continue_:
-                return ObjectList(metadata=page.metadata, items=items)
+                return
             query["continue"] = page.metadata.continue_
 
     async def create(
@@ -134,14 +141,18 @@ class Client:
         as_: type[T] = dict,  # type: ignore[assignment]
     ) -> T:  # fmt: skip
         """Create `obj`, or (with `name` and `subresource`) post to a subresource, as `token`."""
-        return _decode(await self.request("POST", resource.path(namespace, name, subresource), body=obj), as_)
+        return _decode(
+            await self.request("POST", resource.path(namespace, name, subresource), body=obj), msgspec.json.Decoder(as_)
+        )
 
     async def replace(
         self, resource: Resource, obj: object, name: str, namespace: str = "", *, subresource: str = "",
         as_: type[T] = dict,  # type: ignore[assignment]
     ) -> T:  # fmt: skip
         """PUT; with a resourceVersion in `obj`, ConflictError where the object changed since."""
-        return _decode(await self.request("PUT", resource.path(namespace, name, subresource), body=obj), as_)
+        return _decode(
+            await self.request("PUT", resource.path(namespace, name, subresource), body=obj), msgspec.json.Decoder(as_)
+        )
 
     async def patch(
         self,
@@ -158,7 +169,9 @@ class Client:
     ) -> T:
         query = {"fieldManager": field_manager, "force": "true" if force else ""}
         path = resource.path(namespace, name, subresource)
-        return _decode(await self.request("PATCH", path, query=query, body=patch, content_type=type_), as_)
+        return _decode(
+            await self.request("PATCH", path, query=query, body=patch, content_type=type_), msgspec.json.Decoder(as_)
+        )
 
     async def delete(
         self, resource: Resource, name: str, namespace: str = "", *, uid: str = "", propagation: str = ""
@@ -182,12 +195,15 @@ class Client:
         field_selector: str = "",
         server_timeout: int = 300,
         idle_timeout: float = 90.0,
-    ) -> AsyncIterator[WatchEvent]:
+        heard: Callable[[], None] = lambda: None,
+    ) -> AsyncGenerator[WatchEvent, None]:
         """Events after `resource_version`, until the server ends the watch (after `server_timeout` seconds).
 
-        Bookmarks are asked for; the server sends one about every minute, so `idle_timeout` seconds without a
-        byte mean a dead connection (UnreachableError). GoneError and other ApiErrors come from the answer's
-        status; an ERROR event is handed on as it is. A line cut in the middle is an UnreachableError.
+        Bookmarks are asked for. `idle_timeout` seconds without a byte end in an UnreachableError: the connection
+        may be dead, though a server whose objects rest may be silent for as long. `heard` is called when the
+        server answers and whenever it sends something. GoneError and other ApiErrors come from the answer's
+        status; an ERROR event is handed on as it is. A line cut in the middle is an UnreachableError, one that
+        is no event an UnreadableError.
         """
         query = {
             "watch": "true",
@@ -200,18 +216,10 @@ class Client:
         timeout = aiohttp.ClientTimeout(sock_connect=_CONNECT_TIMEOUT, sock_read=idle_timeout)
         decoder = msgspec.json.Decoder(WatchEvent)
         async with self._send("GET", resource.path(namespace), query, None, "", timeout) as response:
-            buffer = bytearray()
-            async for chunk in response.content.iter_any():
-                buffer += chunk
-                *lines, rest = bytes(buffer).split(b"\n") if b"\n" in chunk else [bytes(buffer)]
-                if not lines:
-                    continue
-                buffer = bytearray(rest)
-                for line in lines:
-                    if line.strip():
-                        yield _decode_line(decoder, line)
-            if buffer.strip():
-                raise UnreachableError(f"the watch on {resource.plural} was cut in the middle of a line")
+            heard()
+            async for line in _lines(response.content, heard):
+                if line.strip():
+                    yield _decode(line, decoder)
 
     async def request(
         self,
@@ -225,7 +233,7 @@ class Client:
         """One request, one answer's bytes. `body` may be anything msgspec or orjson encodes."""
         data = None if body is None else _encode(body)
         timeout = aiohttp.ClientTimeout(total=_REQUEST_TIMEOUT, sock_connect=_CONNECT_TIMEOUT)
-        async with self._send(method, path, query or {}, data, content_type, timeout) as response:
+        async with self._slots, self._send(method, path, query or {}, data, content_type, timeout) as response:
             return await response.read()
 
     @contextlib.asynccontextmanager
@@ -241,15 +249,15 @@ class Client:
         headers = {"Accept": "application/json", "User-Agent": "altershield"}
         if data is not None:
             headers["Content-Type"] = content_type
-        api = self._api
         extra: dict[str, Any] = {}
-        if api.configuration.tls_server_name:
-            extra["server_hostname"] = api.configuration.tls_server_name
-        if api.configuration.proxy:
-            extra["proxy"] = api.configuration.proxy
+        if self.configuration.tls_server_name:
+            extra["server_hostname"] = self.configuration.tls_server_name
+        if self.configuration.proxy:
+            extra["proxy"] = self.configuration.proxy
+        authorization = await self._authorization()
+        if authorization:
+            headers["Authorization"] = authorization
         try:
-            # fills in the bearer token, refreshing it where the credentials expire
-            await api.update_params_for_auth(headers, [], ["BearerToken"])
             async with self._session.request(
                 method,
                 f"{self.server}{path}",
@@ -257,47 +265,75 @@ class Client:
                 data=data,
                 headers=headers,
                 timeout=timeout,
+                allow_redirects=False,
                 **extra,
             ) as response:
                 if response.status >= 300:
-                    raise from_status(response.status, _status(await response.read()), _retry_after(response))
+                    raise from_status(response.status, await _status(response), _retry_after(response))
                 yield response
-        except (aiohttp.ClientError, asyncio.TimeoutError, OSError) as error:
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            cause = str(error) or type(error).__name__
             raise UnreachableError(
-                f"no answer from the API server at {self.server} to {method} {path}: {error or type(error).__name__}"
+                f"no answer from the API server at {self.server} to {method} {path}: {cause}"
             ) from error
 
+    async def _authorization(self) -> str:
+        """The header's value, refreshed where the credentials expire; empty without a token."""
+        try:
+            return str(await self.configuration.get_api_key_with_prefix("BearerToken") or "").strip()
+        except Exception as error:  # whatever a token file or an exec plugin may lead to
+            raise UnreachableError(f"the credentials for {self.server} cannot be renewed: {error}") from error
 
-def _in_cluster() -> bool:
-    return Path(incluster_config.SERVICE_TOKEN_FILENAME).exists()
+
+def _is_loopback(server: str) -> bool:
+    host = urlsplit(server).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _encode(body: object) -> bytes:
     return orjson.dumps(body, default=msgspec.to_builtins)
 
 
-def _decode(data: bytes, as_: type[T]) -> T:
+def _decode(data: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T]) -> T:
     try:
-        return msgspec.json.decode(data, type=as_)
-    except msgspec.DecodeError as error:
-        raise UnreachableError(f"the API server's answer cannot be read: {error}") from error
+        return decoder.decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise UnreadableError(f"the API server's answer cannot be read: {error}") from error
 
 
-def _decode_line(decoder: msgspec.json.Decoder[WatchEvent], line: bytes) -> WatchEvent:
-    try:
-        return decoder.decode(line)
-    except msgspec.DecodeError as error:
-        raise UnreachableError(f"a watch event cannot be read: {error}") from error
+async def _lines(content: aiohttp.StreamReader, heard: Callable[[], None]) -> AsyncIterator[bytes]:
+    """The lines of a stream, each chunk looked at once however long a line is."""
+    parts: list[bytes] = []
+    size = 0
+    async for chunk in content.iter_any():
+        heard()
+        end, *following = chunk.split(b"\n")
+        parts.append(end)
+        size += len(end)
+        for start in following:
+            yield b"".join(parts)
+            parts, size = [start], len(start)
+        if size > _MAX_LINE:
+            raise UnreadableError(f"a watch event is larger than {_MAX_LINE >> 20} MiB")
+    if size:
+        raise UnreachableError("the watch was cut in the middle of an event")
 
 
-def _status(data: bytes) -> dict[str, Any]:
+async def _status(response: aiohttp.ClientResponse) -> dict[str, Any]:
+    """The Status of an error's body, or what stands there instead as its message."""
+    data = bytearray()
+    while len(data) < _MAX_STATUS and (chunk := await response.content.readany()):
+        data += chunk
     try:
         status = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {"message": data[:256].decode(errors="replace")}
     return status if isinstance(status, dict) else {}
 
 
 def _retry_after(response: aiohttp.ClientResponse) -> float | None:
     value = response.headers.get("Retry-After", "")
-    return float(value) if value.isascii() and value.isdigit() else None
+    return min(float(value), _MAX_RETRY_AFTER) if value.isascii() and value.isdigit() else None

@@ -15,6 +15,10 @@ class UnreachableError(KubernetesError):
     """No answer, or a broken one: refused, timed out, TLS, cut in mid-answer."""
 
 
+class UnreadableError(UnreachableError):
+    """An answer that is not what was asked for: no JSON, or of another shape."""
+
+
 class ApiError(KubernetesError):
     """The API server answered with an error.
 
