@@ -244,7 +244,7 @@ async def _service_account_kubeconfig(admin: Client) -> dict[str, Any]:
         name=names.SERVICE_ACCOUNT,
         subresource="token",
     )
-    configuration = admin.api_client.configuration
+    configuration = admin.configuration
     cluster: dict[str, Any] = {"server": admin.server}
     if configuration.ssl_ca_cert:
         ca = await asyncio.to_thread(Path(configuration.ssl_ca_cert).read_bytes)
