@@ -23,9 +23,19 @@ def change_workload_name(workload: str, version: str) -> str:
     return f"{_cut(workload, room)}{_SEPARATOR}{version}"
 
 
+def version_of(change_workload: str) -> str:
+    """The version in a ChangeWorkload's name, which nobody can change as they could its label."""
+    return change_workload.rpartition(_SEPARATOR)[2]
+
+
 def change_pod_name(change_workload: str, number: int) -> str:
     """`{change workload}--x--{number}`, numbers from 1."""
     return f"{change_workload}{_SEPARATOR}{number}"
+
+
+def change_workload_of(change_pod: str) -> str:
+    """The name of the ChangeWorkload in a ChangePod's name."""
+    return change_pod.rpartition(_SEPARATOR)[0]
 
 
 def change_pod_number(name: str) -> int:
