@@ -1,0 +1,262 @@
+"""One leader at a time, by a Lease.
+
+The election is kubernetes-asyncio's LeaderElection. It is made for processes that end with their term, trusts
+the wall clock and waits for its requests as long as they take. So it gets a lock of ours, which bounds its
+requests, answers instead of raising, and alone knows when a lease ran out, by a clock that cannot be set;
+and `lead` watches over the term: work ends before another candidate may begin.
+"""
+
+import asyncio
+import datetime
+import json
+import logging
+import math
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+from kubernetes_asyncio.client.exceptions import ApiException
+from kubernetes_asyncio.leaderelection.electionconfig import Config
+from kubernetes_asyncio.leaderelection.leaderelection import LeaderElection
+from kubernetes_asyncio.leaderelection.leaderelectionrecord import LeaderElectionRecord
+from kubernetes_asyncio.leaderelection.resourcelock.baselock import BaseLock
+
+from altershield.api.resources import LEASES
+from altershield.errors import UsageError
+from altershield.kube.client import Client
+from altershield.kube.errors import ApiError, KubernetesError
+
+logger = logging.getLogger(__name__)
+
+MIN_LEASE_DURATION = 2.0
+"""Seconds. The election tries at most once a second, and two tries must fit before the deadline."""
+
+_RENEW_DEADLINE = 10 / 15  # of the lease's duration, as client-go's defaults of 15, 10 and 2 seconds
+_RETRY_PERIOD = 2 / 15
+
+
+async def lead(
+    client: Client,
+    *,
+    name: str,
+    namespace: str,
+    identity: str,
+    lease_duration: float,
+    on_started: Callable[[], Awaitable[None]],
+) -> None:
+    """Run `on_started()` whenever this candidate holds the Lease; the only one to do so in the cluster.
+
+    Returns when `on_started` does and raises what it raises. When the lease cannot be renewed, `on_started` is
+    cancelled after two thirds of `lease_duration`, the last third being its time to clean up, and the candidate
+    stands again. Ending or cancelling this releases the Lease, so that another candidate need not wait.
+    UsageError for a `lease_duration` below two seconds.
+    """
+    if lease_duration < MIN_LEASE_DURATION:
+        raise UsageError(f"a lease of {lease_duration:g} s is too short; give it {MIN_LEASE_DURATION:g} s or more")
+    ended = False
+    while not ended:
+        ended = await _term(_Lock(client, name, namespace, identity, lease_duration), on_started)
+
+
+async def _term(lock: "_Lock", on_started: Callable[[], Awaitable[None]]) -> bool:
+    """Stand for election and lead once. False when the lease was lost, True when `on_started` came to its end."""
+    election = LeaderElection(
+        Config(
+            lock,
+            lock.lease_duration,
+            lock.renew_deadline,
+            max(1.0, lock.lease_duration * _RETRY_PERIOD),
+            onstarted_leading=_nothing,
+            onstopped_leading=_nothing,
+        )
+    )
+    campaign = asyncio.create_task(election.run())
+    won = asyncio.create_task(lock.won.wait())
+    work: asyncio.Future[None] | None = None
+    try:
+        await asyncio.wait((campaign, won), return_when=asyncio.FIRST_COMPLETED)
+        if not lock.won.is_set():
+            campaign.result()  # it ends without a victory only by an error of its own
+        logger.info("leading", extra={"lease": lock.name, "identity": lock.identity})
+        work = asyncio.ensure_future(on_started())
+        while not work.done() and not campaign.done() and lock.left > 0:
+            await asyncio.wait((work, campaign), timeout=lock.left, return_when=asyncio.FIRST_COMPLETED)
+        if work.done():
+            work.result()
+            return True
+        if campaign.done():
+            campaign.result()
+        logger.warning("lost the lease, no longer leading", extra={"lease": lock.name, "identity": lock.identity})
+        return False
+    finally:
+        won.cancel()
+        if work is not None:
+            await _stop(work)  # the campaign goes on renewing until the work has ended
+        await _stop(campaign)
+        await lock.release()
+
+
+async def _nothing() -> None:
+    """The election's callbacks: `lead` itself starts and stops the work."""
+
+
+async def _stop(task: asyncio.Future[None]) -> None:
+    if task.done():
+        return
+    task.cancel()
+    await asyncio.wait((task,))
+    if not task.cancelled() and (error := task.exception()) is not None:
+        logger.error("failed while stopping", exc_info=error)
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class _Lock(BaseLock):
+    """A Lease as the election wants to see it."""
+
+    def __init__(self, client: Client, name: str, namespace: str, identity: str, lease_duration: float) -> None:
+        super().__init__(name, namespace, identity)
+        self.lease_duration = lease_duration
+        self.renew_deadline = lease_duration * _RENEW_DEADLINE
+        self.won = asyncio.Event()
+        self._client = client
+        self._renewed = -math.inf
+        self._lease: dict[str, Any] = {}
+        self._spec = _Spec()
+        self._unchanged_since = -math.inf
+        self._reported: dict[str, str] = {}  # what could not be done, and the cause that the log tells of
+
+    @property
+    def left(self) -> float:
+        """Seconds until the work has to stop unless the lease is renewed. Counted from when the last renewal was
+        sent: others count from when they see it, which is later."""
+        return self._renewed + self.renew_deadline - _now()
+
+    async def get(self, name: str, namespace: str) -> tuple[bool, LeaderElectionRecord] | tuple[bool, Exception]:
+        try:
+            await self._read()
+        except KubernetesError as error:
+            self._report("read", error)
+            return False, _as_election_reads_it(error)
+        self._reported.pop("read", None)
+        holder = self._spec.holder_identity if self._is_held else None  # without a holder it is taken at once
+        return True, LeaderElectionRecord(
+            holder,
+            str(self._spec.lease_duration_seconds),
+            str(self._spec.acquire_time),
+            str(self._spec.renew_time),
+        )
+
+    async def create(self, name: str, namespace: str, election_record: LeaderElectionRecord) -> bool:
+        self._lease = {
+            "apiVersion": LEASES.api_version,
+            "kind": LEASES.kind,
+            "metadata": {"name": name, "namespace": namespace},
+        }
+        return await self._renew(create=True)
+
+    async def update(self, name: str, namespace: str, updated_record: LeaderElectionRecord) -> bool:
+        if self._is_held and self._spec.holder_identity != self.identity:
+            return False  # the election's clock was set
+        return await self._renew(create=False)
+
+    async def release(self) -> None:
+        """Give the Lease up, if it is ours, as client-go's ReleaseOnCancel does."""
+        if not self.won.is_set():
+            return
+        try:
+            await self._read()  # a renewal may have been cancelled on its way
+            if self._spec.holder_identity == self.identity:
+                now = _timestamp()
+                await self._write(
+                    create=False, holderIdentity="", leaseDurationSeconds=1, acquireTime=now, renewTime=now
+                )
+                logger.info("released the lease", extra={"lease": self.name, "identity": self.identity})
+        except KubernetesError as error:
+            logger.info("could not release the lease, it will run out", extra={"lease": self.name, "cause": str(error)})
+
+    @property
+    def _is_held(self) -> bool:
+        if not self._spec.holder_identity:
+            return False
+        duration = self._spec.lease_duration_seconds or self.lease_duration
+        return self._spec.holder_identity == self.identity or _now() < self._unchanged_since + duration
+
+    async def _renew(self, *, create: bool) -> bool:
+        sent = _now()
+        ours = self._spec.holder_identity == self.identity
+        now = _timestamp()
+        try:
+            await self._write(
+                create=create,
+                holderIdentity=self.identity,
+                leaseDurationSeconds=math.ceil(self.lease_duration),
+                acquireTime=self._spec.acquire_time if ours and self._spec.acquire_time else now,
+                renewTime=now,
+                leaseTransitions=(self._spec.lease_transitions or 0) + (0 if ours or create else 1),
+            )
+        except KubernetesError as error:
+            self._report("renew" if self.won.is_set() else "take", error)
+            return False
+        self._renewed = sent
+        self._reported.clear()
+        self.won.set()
+        return True
+
+    async def _read(self) -> None:
+        self._remember(await self._bounded(self._client.get(LEASES, self.name, self.namespace)))
+
+    async def _write(self, *, create: bool, **spec: object) -> None:
+        lease = {**self._lease, "spec": {**(self._lease.get("spec") or {}), **spec}}
+        self._remember(
+            await self._bounded(
+                self._client.create(LEASES, lease, self.namespace)
+                if create
+                else self._client.replace(LEASES, lease, self.name, self.namespace)
+            )
+        )
+
+    async def _bounded(self, request: Awaitable[dict[str, Any]]) -> dict[str, Any]:
+        try:
+            async with asyncio.timeout(self.renew_deadline / 2):
+                return await request
+        except TimeoutError as error:
+            raise KubernetesError(f"no answer within {self.renew_deadline / 2:g} s") from error
+
+    def _remember(self, lease: dict[str, Any]) -> None:
+        try:
+            spec = msgspec.convert(lease.get("spec") or {}, _Spec)
+        except msgspec.ValidationError as error:
+            raise KubernetesError(f"the Lease cannot be read: {error}") from error
+        self._lease = lease
+        if spec != self._spec:
+            self._spec = spec
+            self._unchanged_since = _now()
+
+    def _report(self, verb: str, error: KubernetesError) -> None:
+        cause = str(error)
+        if self._reported.get(verb) != cause:
+            self._reported[verb] = cause
+            logger.warning(f"cannot {verb} the lease", extra={"lease": self.name, "cause": cause})
+
+
+def _as_election_reads_it(error: KubernetesError) -> ApiException:
+    """The election tells by the code in the body whether the Lease is missing."""
+    code = error.code if isinstance(error, ApiError) else 0
+    answer = ApiException(status=code, reason=str(error))
+    answer.body = json.dumps({"code": code}).encode()
+    return answer
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _timestamp() -> str:
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
