@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from typing import Any
 
 
 def quoted(text: str) -> str:
@@ -18,3 +19,17 @@ def aggregated(errors: Iterable[str]) -> str:
     """Several errors as one: a single one bare, more in brackets, each once (apimachinery's errors.Aggregate)."""
     distinct = list(dict.fromkeys(errors))
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
+
+
+def plain(value: Any) -> str:
+    """Any JSON value, as `%v` prints it: `map[a:1 b:[x y]]`."""
+    match value:
+        case dict():
+            return f"map[{' '.join(f'{key}:{plain(value[key])}' for key in sorted(value))}]"
+        case list():
+            return f"[{' '.join(plain(item) for item in value)}]"
+        case None:
+            return "<nil>"
+        case bool():
+            return str(value).lower()
+    return str(value)
