@@ -1,0 +1,95 @@
+"""The process: everything is put together here, runs until a signal, and ends in order."""
+
+import asyncio
+import logging
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+from altershield.api.kinds import OpsConfigInfo
+from altershield.api.resources import CHANGE_WORKLOADS, OPS_CONFIG_INFOS
+from altershield.errors import UsageError
+from altershield.kube.client import Client
+from altershield.kube.informer import Informer
+from gatekeeper.listener import Listener
+from gatekeeper.metrics import Metrics
+from gatekeeper.server import Gatekeeper
+from gatekeeper.tls import Certificate
+from gatekeeper.view import CacheView, Record
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the command line sets; `user` is the reconciler's."""
+
+    kubeconfig: str | None
+    host: str
+    port: int
+    metrics_port: int
+    tls_cert_file: Path
+    tls_private_key_file: Path
+    shutdown_delay: float
+    user: str
+    system_namespace: str
+
+
+async def run(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT, then drain: unready at once, serve on for the shutdown delay, finish what is
+    in flight. A second signal ends the process where it is. UsageError where it cannot start."""
+    stop = _stop_signal()
+    async with await Client.connect(settings.kubeconfig) as client:
+        records = Informer(client, CHANGE_WORKLOADS, Record, resync=0)
+        config = Informer(client, OPS_CONFIG_INFOS, OpsConfigInfo, namespace=settings.system_namespace, resync=0)
+        certificate = Certificate(settings.tls_cert_file, settings.tls_private_key_file)
+        metrics = Metrics(
+            certificate_expiry=lambda: certificate.expires,
+            cache_ages={"changeworkloads": lambda: records.age, "opsconfiginfoes": lambda: config.age},
+        )
+
+        def unready() -> list[str]:
+            reasons = [] if certificate.loaded else ["there is no serving certificate yet"]
+            waiting = [informer.resource.plural for informer in (records, config) if not informer.synced]
+            return reasons + [f"the cache of {resource} is not filled yet" for resource in waiting]
+
+        view = CacheView(records, config, reconciler=settings.user, system_namespace=settings.system_namespace)
+        gatekeeper = Gatekeeper(view, metrics, unready)
+        plain = Listener(gatekeeper.observe, settings.host, settings.metrics_port)
+        tls = Listener(gatekeeper.admit, settings.host, settings.port, certificate.context)
+        certificate.reload()
+        try:
+            await plain.start()
+            await tls.start()
+        except OSError as error:
+            raise UsageError(f"cannot listen: {error}; choose others with --host, --port, --metrics-port") from error
+        _log.info("listening", extra={"port": tls.port, "metrics_port": plain.port, "server": client.server})
+
+        async with asyncio.TaskGroup() as group:
+            followers = [group.create_task(work) for work in (records.run(), config.run(), certificate.follow())]
+            await stop.wait()
+            gatekeeper.drain()
+            _log.info("shutting down", extra={"serving_on_seconds": settings.shutdown_delay})
+            await asyncio.sleep(settings.shutdown_delay)
+            await tls.refuse_connections()
+            # aiohttp, told to stop, would ignore what is still coming of a review that is in flight
+            await gatekeeper.finish()
+            await tls.stop()
+            await plain.stop()
+            for follower in followers:
+                follower.cancel()
+
+
+def _stop_signal() -> asyncio.Event:
+    stop = asyncio.Event()
+
+    def on_signal() -> None:
+        if stop.is_set():
+            logging.shutdown()
+            os._exit(1)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, on_signal)
+    return stop

@@ -1,0 +1,63 @@
+"""After a release that failed verification, the next one is denied until it is repaired."""
+
+from altershield.api import labels
+from altershield.api.kinds import WorkloadState
+from altershield.api.meta import plain_time
+from gatekeeper.gates.bypass import bypass
+from gatekeeper.gates.opinion import NOTHING, Opinion
+from gatekeeper.gates.texts import warning
+from gatekeeper.review import Change, Denial, Workload
+from gatekeeper.view import Record, View
+
+_MAX_PODS = 5
+_MAX_DIGITS = 11  # of a Unix time; later than the year 5000 is none
+
+
+def deny_suspended(change: Change, view: View) -> Opinion:
+    """Deny a changed template while the workload carries `suspend`. The stored object counts, so taking the
+    label off in the same request does not help. The why goes out as warnings."""
+    old = change.old
+    if old is None or old.label(labels.SUSPEND) is None or not change.template_changed:
+        return NOTHING
+    passes = bypass(change, view)
+    if passes:
+        return Opinion(reason=passes, audit={"version": change.version, "bypass": passes})
+    text = f"{change.kind} {change.name} is suspended"
+    return Opinion(
+        warnings=tuple(warning(line) for line in _why(change, old, view)),
+        audit={"version": change.version, "reason": text},
+        denial=Denial(message=text, reason=text),
+        reason="suspended",
+    )
+
+
+def _why(change: Change, old: Workload, view: View) -> list[str]:
+    version = old.label(labels.VERSION) or ""
+    record = view.record(change.namespace, change.name, old.uid, version)
+    pods = record.status.defense_check_fail_pods if record else ()
+    lines = [f"releases of {change.kind} {change.name} are suspended{_since(old)}: {_state(version, record)}"]
+    lines += [f"pod {failed.pod} failed: {failed.message or 'no message'}" for failed in pods[:_MAX_PODS]]
+    if len(pods) > _MAX_PODS:
+        lines.append(f"and {len(pods) - _MAX_PODS} more pods failed")
+    namespace = f" -n {change.namespace}" if change.namespace else ""
+    lines += [
+        f"to release the repair, label first (it counts once): kubectl label --overwrite {change.kind}{namespace} "
+        f"{change.name} {labels.IGNORED_SUSPEND}=true",
+        "or, if the verdict is wrong, correct it: kubectl edit changepod --subresource=status"
+        f"{namespace}, verdict: pass; or delete the failed pods, new ones are verified again",
+    ]
+    return lines
+
+
+def _state(version: str, record: Record | None) -> str:
+    if record is None:
+        return f"version {version or 'unknown'} failed verification (its record is gone)"
+    if record.status.defense_check_fail_pods or record.status.status == WorkloadState.SUSPEND:
+        return f"version {version} failed verification"
+    return f"version {version} has not passed verification yet ({record.status.status or WorkloadState.INIT})"
+
+
+def _since(workload: Workload) -> str:
+    since = workload.label(labels.SUSPEND) or ""
+    known = since.isascii() and since.isdigit() and len(since) <= _MAX_DIGITS
+    return f" since {plain_time(int(since))} UTC" if known else ""

@@ -1,0 +1,44 @@
+"""Minimal JSON patches (RFC 6902) that bring labels to what they should be."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from gatekeeper.review import Workload
+
+Operation = dict[str, Any]
+Wanted = Mapping[str, str | None]
+"""Label keys and the values they should have; None for a label that should not be there."""
+
+_METADATA = "/metadata"
+_TEMPLATE_METADATA = "/spec/template/metadata"
+
+
+def patch(workload: Workload, wanted: Wanted, template_wanted: Wanted) -> list[Operation]:
+    """The operations that are needed for `workload` and its pod template to have the wanted labels; none if
+    they do. Only labels that differ are touched."""
+    operations = _labels(f"{_METADATA}/labels", workload.labels, wanted)
+    template = _labels(f"{_TEMPLATE_METADATA}/labels", workload.template_labels, template_wanted)
+    if template and not workload.template_metadata:
+        template = [{"op": "add", "path": _TEMPLATE_METADATA, "value": {"labels": template[0]["value"]}}]
+    return operations + template
+
+
+def _labels(path: str, labels: Mapping[str, str] | None, wanted: Wanted) -> list[Operation]:
+    if labels is None:
+        missing = {key: value for key, value in wanted.items() if value is not None}
+        return [{"op": "add", "path": path, "value": missing}] if missing else []
+    operations: list[Operation] = []
+    for key, value in wanted.items():
+        if labels.get(key) == value:
+            continue
+        pointer = f"{path}/{_escape(key)}"
+        if value is None:
+            operations.append({"op": "remove", "path": pointer})
+        else:
+            operations.append({"op": "add" if key not in labels else "replace", "path": pointer, "value": value})
+    return operations
+
+
+def _escape(key: str) -> str:
+    """A key as a step of a JSON pointer (RFC 6901)."""
+    return key.replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,202 @@
+"""HTTP: a request's bytes in, an answer's bytes out.
+
+One handler looks at the path itself: no router and no middleware between a request and its answer.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+
+import orjson
+from aiohttp import StreamReader, web
+
+from altershield.install.webhooks import MUTATING_PATH, MUTATING_WEBHOOK, VALIDATING_PATH, VALIDATING_WEBHOOK
+from gatekeeper.gates import Decision, decide
+from gatekeeper.metrics import CONTENT_TYPE, Metrics
+from gatekeeper.review import Denial, Response, Review, ReviewError, read, write
+from gatekeeper.view import View
+
+_log = logging.getLogger(__name__)
+
+MAX_BODY = 8 * 1024 * 1024
+"""Bytes of a review: it carries the object twice, and etcd takes 1.5 MiB of one."""
+
+_WEBHOOKS = {MUTATING_PATH: MUTATING_WEBHOOK, VALIDATING_PATH: VALIDATING_WEBHOOK}
+_JSON = {"Content-Type": "application/json"}
+_BODY_SECONDS = 10.0  # for a body to arrive
+_FINISH_SECONDS = 30.0
+_MAX_USER = 253
+_REASONS = {
+    400: "BadRequest",
+    405: "MethodNotAllowed",
+    408: "Timeout",
+    413: "RequestEntityTooLarge",
+    415: "UnsupportedMediaType",
+    500: "InternalError",
+}
+"""The API machinery's words for the codes that are answered with."""
+
+
+class Gatekeeper:
+    """Answers reviews, and says how it is. `unready` gives the reasons why it should get no requests."""
+
+    def __init__(self, view: View, metrics: Metrics, unready: Callable[[], list[str]]) -> None:
+        self._view = view
+        self._metrics = metrics
+        self._unready = unready
+        self._draining = False
+        self._idle = asyncio.Event()
+
+    def drain(self) -> None:
+        """The end is near: not ready any more, and connections close after their next answer."""
+        self._draining = True
+
+    async def finish(self) -> None:
+        """Wait until nothing is in flight, after `drain`; no longer than an API server waits for a webhook."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_FINISH_SECONDS):
+                while self._metrics.in_flight:
+                    self._idle.clear()
+                    await self._idle.wait()
+
+    async def admit(self, request: web.BaseRequest) -> web.StreamResponse:
+        """The TLS port: reviews, and the health endpoints."""
+        webhook = _WEBHOOKS.get(request.path)
+        if webhook is None:
+            return self._health(request)
+        self._metrics.in_flight += 1
+        try:
+            response = await self._answer(webhook, request)
+        finally:
+            self._metrics.in_flight -= 1
+        if self._draining:
+            response.force_close()
+            if self._metrics.in_flight == 0:
+                self._idle.set()
+        return response
+
+    async def observe(self, request: web.BaseRequest) -> web.StreamResponse:
+        """The plain port: metrics, and the health endpoints."""
+        if request.path == "/metrics" and request.method in ("GET", "HEAD"):
+            return web.Response(body=self._metrics.exposition(), headers={"Content-Type": CONTENT_TYPE})
+        return self._health(request)
+
+    def _health(self, request: web.BaseRequest) -> web.Response:
+        if request.path not in ("/healthz", "/readyz"):
+            return web.Response(status=404, text="there is nothing here\n")
+        if request.method not in ("GET", "HEAD"):
+            return web.Response(status=405, text="only GET is answered here\n", headers={"Allow": "GET, HEAD"})
+        reasons = []
+        if request.path == "/readyz":
+            reasons = ["shutting down"] if self._draining else self._unready()
+        return web.Response(status=503 if reasons else 200, text="\n".join(reasons or ["ok"]) + "\n")
+
+    async def _answer(self, webhook: str, request: web.BaseRequest) -> web.Response:
+        began = time.perf_counter()
+        review: Review | None = None
+        try:
+            review = read(await _body(request))
+            decision = decide(webhook, review, self._view)
+            body = write(review.uid, decision.response)
+        except ReviewError as error:
+            return self._refused(webhook, error)
+        except ConnectionError:
+            raise  # the caller is gone
+        except Exception:
+            return self._failed(webhook, review)
+        seconds = time.perf_counter() - began
+        self._metrics.decided(webhook, review.operation, decision.decision, decision.reason, seconds)
+        _report(webhook, review, decision, seconds)
+        return web.Response(body=body, headers=_JSON)
+
+    def _refused(self, webhook: str, error: ReviewError) -> web.Response:
+        """A v1 Status: the API server shows its message to the user."""
+        self._metrics.failed(webhook, error.code)
+        _log.warning("refused", extra={"webhook": webhook, "code": error.code, "cause": str(error)})
+        return _status(error.code, str(error))
+
+    def _failed(self, webhook: str, review: Review | None) -> web.Response:
+        """Our own bug. The HTTP status lets the cluster's `failurePolicy` decide; the body denies, for those
+        who look at it alone."""
+        self._metrics.failed(webhook, 500)
+        _log.exception("failed", extra={"webhook": webhook, "uid": review and review.uid})
+        message = "AlterShield failed to judge this request; its log says why"
+        if review is None:
+            return _status(500, message)
+        denial = Denial(message=message, reason="InternalError", code=500)
+        return web.Response(status=500, body=write(review.uid, Response(denial=denial)), headers=_JSON)
+
+
+async def _body(request: web.BaseRequest) -> bytes:
+    """The body of a POST of JSON; ReviewError for anything else, and where it is too large, too slow or cut."""
+    headers = request.headers
+    if request.method != "POST":
+        raise ReviewError(f"reviews are sent with POST, not {request.method[:16]}", 405)
+    media_type = headers.get("Content-Type", "")
+    if media_type != "application/json" and request.content_type != "application/json":
+        raise ReviewError(f"reviews are application/json, not {media_type[:64] or 'without a Content-Type'}", 415)
+    if headers.get("Content-Encoding", "identity") != "identity":
+        raise ReviewError("reviews are sent as they are, without a Content-Encoding", 415)
+    content = request.content
+    if (request.content_length or 0) > MAX_BODY:
+        raise _too_large()
+    try:
+        if content.is_eof():  # the usual case: it came with the header
+            data = content.read_nowait()
+        else:
+            async with asyncio.timeout(_BODY_SECONDS):
+                data = await _collect(content)
+    except TimeoutError:
+        raise ReviewError(f"the body did not arrive within {_BODY_SECONDS:.0f} s", 408) from None
+    except (web.RequestPayloadError, ValueError) as error:
+        raise ReviewError(f"the body is broken: {error}") from error
+    if len(data) > MAX_BODY:
+        raise _too_large()
+    return data
+
+
+async def _collect(content: StreamReader) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    while not content.at_eof() and size <= MAX_BODY:
+        chunk = await content.readany()
+        chunks.append(chunk)
+        size += len(chunk)
+    return b"".join(chunks)
+
+
+def _too_large() -> ReviewError:
+    return ReviewError(f"the review is larger than {MAX_BODY // 2**20} MiB", 413)
+
+
+def _status(code: int, message: str) -> web.Response:
+    status = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+        "reason": _REASONS[code],
+        "code": code,
+    }
+    return web.Response(status=code, body=orjson.dumps(status), headers=_JSON)
+
+
+def _report(webhook: str, review: Review, decision: Decision, seconds: float) -> None:
+    """One line per decision: who, what, why; never what is in the object."""
+    change = review.change
+    _log.info(
+        decision.decision,
+        extra={
+            "webhook": webhook,
+            "operation": review.operation,
+            "namespace": change and change.namespace,
+            "deployment": change and change.name,
+            "user": change and change.user[:_MAX_USER],
+            "reason": decision.reason,
+            "version": decision.response.audit.get("version"),
+            "milliseconds": round(seconds * 1000, 3),
+        },
+    )

@@ -1,0 +1,68 @@
+"""What the gates may look at: a read-only view of the informers' caches."""
+
+from typing import Protocol
+
+import msgspec
+
+from altershield.api import names, ops_config
+from altershield.api.kinds import OpsConfigInfo
+from altershield.api.meta import Condition, ObjectMeta
+from altershield.kube.informer import Informer
+
+
+class FailedPod(msgspec.Struct, frozen=True, omit_defaults=True):
+    pod: str = ""
+    message: str = ""
+
+
+class _Status(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    status: str = ""
+    defense_check_fail_pods: tuple[FailedPod, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+
+class Record(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is read of a ChangeWorkload; pods that passed are not kept."""
+
+    metadata: ObjectMeta
+    status: _Status = _Status()
+
+
+class View(Protocol):
+    @property
+    def reconciler(self) -> str:
+        """The user name by which the API server knows the reconciler."""
+
+    @property
+    def blocking(self) -> bool:
+        """Whether failed verifications and rollbacks deny releases at all."""
+
+    def record(self, namespace: str, workload: str, uid: str, version: str) -> Record | None:
+        """The ChangeWorkload of a version of the workload with this uid; None where there is none."""
+
+
+class CacheView:
+    """The view that serves requests."""
+
+    def __init__(
+        self,
+        records: Informer[Record],
+        settings: Informer[OpsConfigInfo],
+        *,
+        reconciler: str,
+        system_namespace: str,
+    ) -> None:
+        self._records = records
+        self._settings = settings
+        self._system_namespace = system_namespace
+        self.reconciler = reconciler
+
+    @property
+    def blocking(self) -> bool:
+        return ops_config.effective(self._settings.all(), self._system_namespace).blocking
+
+    def record(self, namespace: str, workload: str, uid: str, version: str) -> Record | None:
+        found = self._records.get(namespace, names.change_workload_name(workload, version))
+        # the record of a namesake that was deleted may outlive it for a moment
+        owner = found and found.metadata.controller
+        return None if owner and owner.uid != uid else found
