@@ -32,7 +32,7 @@ from altershield.api.resources import (
 )
 from altershield.errors import AlterShieldError, UsageError
 from altershield.install import crds, rbac, webhooks
-from altershield.kube.client import Client, PatchType
+from altershield.kube.client import Client, ObjectList, PatchType
 from altershield.kube.errors import NotFoundError
 from altershield.pki import Authority
 
@@ -203,7 +203,7 @@ async def _apply(admin: Client, resource: Resource, obj: dict[str, Any]) -> None
 
 
 async def _established(admin: Client, name: str) -> None:
-    listed = await admin.list(CRDS, field_selector=f"metadata.name={name}")
+    listed: ObjectList[dict[str, Any]] = await admin.list(CRDS, field_selector=f"metadata.name={name}")
     if any(_is_established(crd) for crd in listed.items):
         return
     version = listed.metadata.resource_version
@@ -221,7 +221,8 @@ def _is_established(crd: dict[str, Any]) -> bool:
 async def _refuse_second(admin: Client) -> None:
     """Two gates on one cluster would undo each other's work."""
     for resource in _WEBHOOK_KINDS:
-        for configuration in (await admin.list(resource)).items:
+        configurations: ObjectList[dict[str, Any]] = await admin.list(resource)
+        for configuration in configurations.items:
             for webhook in configuration.get("webhooks") or ():
                 if webhook["name"] in (webhooks.MUTATING_WEBHOOK, webhooks.VALIDATING_WEBHOOK):
                     raise UsageError(
@@ -237,7 +238,7 @@ async def _service_account_kubeconfig(admin: Client) -> dict[str, Any]:
         "kind": "TokenRequest",
         "spec": {"expirationSeconds": _TOKEN_SECONDS},
     }
-    answer = await admin.create(
+    answer: dict[str, Any] = await admin.create(
         SERVICE_ACCOUNTS,
         request,
         names.SYSTEM_NAMESPACE,

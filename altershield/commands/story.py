@@ -15,7 +15,7 @@ from altershield.api.kinds import UNPASS, ChangePod, ChangeWorkload, PodState, W
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEPLOYMENTS, NAMESPACES, PODS
 from altershield.api.views import Deployment, Pod
 from altershield.errors import AlterShieldError
-from altershield.kube.client import Client, PatchType
+from altershield.kube.client import Client, ObjectList, PatchType
 from altershield.kube.errors import ApiError, ForbiddenError, NotFoundError
 from altershield.kube.informer import Informer
 
@@ -353,7 +353,10 @@ async def _delete_namespace(client: Client) -> None:
     with contextlib.suppress(NotFoundError):
         await client.delete(NAMESPACES, NAMESPACE)
     async with asyncio.timeout(_STEP_SECONDS):
-        while (listed := await client.list(NAMESPACES, field_selector=selector)).items:
+        while True:
+            listed: ObjectList[dict[str, Any]] = await client.list(NAMESPACES, field_selector=selector)
+            if not listed.items:
+                return
             version = listed.metadata.resource_version
             async for event in client.watch(NAMESPACES, resource_version=version, field_selector=selector):
                 if event.type == "DELETED":
