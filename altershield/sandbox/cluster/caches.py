@@ -1,0 +1,52 @@
+"""The caches that the controllers share, and what is written through them."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
+from altershield.api import resources
+from altershield.kube.client import Client
+from altershield.kube.informer import Informer
+from altershield.sandbox.cluster import ownership
+from altershield.sandbox.cluster.views import Deployment, Node, Object, Pod, ReplicaSet
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+OWNER = "owner"
+"""Index: objects by their controller (see `ownership.index_key`)."""
+NODE = "node"
+"""Index: pods by the node they are bound to; empty for those that are not."""
+
+
+class Caches:
+    """One informer per kind that several controllers read."""
+
+    def __init__(self, client: Client, clock: Callable[[], float] = time.time) -> None:
+        self.client = client
+        self.clock = clock
+        self.deployments = Informer(client, resources.DEPLOYMENTS, Deployment)
+        self.replica_sets = Informer(client, resources.REPLICA_SETS, ReplicaSet)
+        self.pods = Informer(client, resources.PODS, Pod)
+        self.nodes = Informer(client, resources.NODES, Node)
+        self.replica_sets.add_index(OWNER, ownership.index_key)
+        self.pods.add_index(OWNER, ownership.index_key)
+        self.pods.add_index(NODE, lambda pod: [pod.spec.node_name])
+
+    async def wait_synced(self) -> None:
+        for informer in (self.deployments, self.replica_sets, self.pods, self.nodes):
+            await informer.wait_synced()
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for informer in (self.deployments, self.replica_sets, self.pods, self.nodes):
+                group.create_task(informer.run())
+
+
+def status_patch(new: msgspec.Struct, old: msgspec.Struct) -> Object:
+    """A merge patch's `status`: what changed, with null for what is at its default (so the API leaves it out)."""
+    wanted, present = msgspec.to_builtins(new), msgspec.to_builtins(old)
+    keys = wanted.keys() | present.keys()
+    return {key: wanted.get(key) for key in keys if wanted.get(key) != present.get(key)}

@@ -1,0 +1,75 @@
+"""Where a pod may run: the checks of a scheduler that matter here. Pure.
+
+Reasons and messages are kube-scheduler's own.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+
+from altershield.sandbox.cluster import quantities
+from altershield.sandbox.cluster.views import Node, Pod, Taint, Toleration
+
+Load = dict[str, Decimal]
+"""What pods ask for together: `cpu`, `memory`, and `pods`, their number."""
+
+_UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "NoSchedule")
+
+
+def requests(pod: Pod) -> Load:
+    """What a pod asks for: its containers together."""
+    wanted: Load = {"pods": Decimal(1)}
+    for container in pod.spec.containers:
+        for name in ("cpu", "memory"):
+            if name in container.resources.requests:
+                asked = quantities.parse(container.resources.requests[name])
+                wanted[name] = wanted.get(name, Decimal(0)) + asked
+    return wanted
+
+
+def refusals(pod: Pod, node: Node, load: Load) -> list[str]:
+    """Why the pod cannot run on this node beside the `load` that is there; empty where it can."""
+    if node.spec.unschedulable and not _tolerated(pod, _UNSCHEDULABLE):
+        return ["node(s) were unschedulable"]
+    for taint in node.spec.taints:
+        if taint.effect in ("NoSchedule", "NoExecute") and not _tolerated(pod, taint):
+            return ["node(s) had untolerated taint(s)"]
+    labels = node.metadata.labels
+    if any(labels.get(key) != value for key, value in pod.spec.node_selector.items()):
+        return ["node(s) didn't match Pod's node affinity/selector"]
+    missing = []
+    for name, asked in requests(pod).items():
+        room = quantities.parse(node.status.allocatable.get(name, "0")) - load.get(name, Decimal(0))
+        if asked > room:
+            missing.append("Too many pods" if name == "pods" else f"Insufficient {name}")
+    return missing
+
+
+def choose(pod: Pod, nodes: Iterable[Node], loads: Mapping[str, Load]) -> str | None:
+    """The name of the node with the fewest pods of those where the pod can run; None where it fits nowhere."""
+    fitting = [node.metadata.name for node in nodes if not refusals(pod, node, loads.get(node.metadata.name, {}))]
+    return min(fitting, key=lambda name: (loads.get(name, {}).get("pods", 0), name), default=None)
+
+
+def explanation(pod: Pod, nodes: Iterable[Node], loads: Mapping[str, Load]) -> str:
+    """Why the pod fits nowhere, in the words of kube-scheduler."""
+    nodes = list(nodes)
+    if not nodes:
+        return "no nodes available to schedule pods"
+    counts: Counter[str] = Counter()
+    for node in nodes:
+        counts.update(refusals(pod, node, loads.get(node.metadata.name, {})))
+    reasons = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
+    return f"0/{len(nodes)} nodes are available: {reasons}."
+
+
+def _tolerated(pod: Pod, taint: Taint) -> bool:
+    return any(_tolerates(toleration, taint) for toleration in pod.spec.tolerations)
+
+
+def _tolerates(toleration: Toleration, taint: Taint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    return toleration.operator == "Exists" or (bool(toleration.key) and toleration.value == taint.value)

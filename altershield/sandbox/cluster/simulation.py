@@ -1,0 +1,48 @@
+"""Simulated nodes and controllers on any Kubernetes API: everything in it that is not the API itself."""
+
+import asyncio
+
+from altershield.kube.client import Client
+from altershield.kube.events import EventRecorder
+from altershield.sandbox.cluster import scheduler
+from altershield.sandbox.cluster.caches import Caches
+from altershield.sandbox.cluster.deployments import Deployments
+from altershield.sandbox.cluster.kubelets import Kubelets
+from altershield.sandbox.cluster.nodes import Nodes
+from altershield.sandbox.cluster.replica_sets import ReplicaSets
+from altershield.sandbox.cluster.scheduler import Scheduler
+from altershield.sandbox.cluster.settings import SimulationSettings
+
+
+class Simulation:
+    """Give it a client with an admin's rights. Started again it goes on where it was: all that matters is in the
+    API."""
+
+    def __init__(self, client: Client, settings: SimulationSettings | None = None) -> None:
+        self._client = client
+        self._settings = settings or SimulationSettings()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        settings = self._settings
+        caches = Caches(self._client)
+        recorders: list[EventRecorder] = []
+
+        def recorder(component: str) -> EventRecorder:
+            recorders.append(EventRecorder(self._client, component))
+            return recorders[-1]
+
+        parts: list[Nodes | Scheduler | Kubelets | Deployments | ReplicaSets] = [
+            Nodes(caches, settings),
+            Scheduler(caches, settings, recorder(scheduler.NAME)),
+            Kubelets(caches, settings, recorder("kubelet")),
+        ]
+        if "deployments" in settings.controllers:
+            parts.append(Deployments(caches, recorder("deployment-controller")))
+        if "replicasets" in settings.controllers:
+            parts.append(ReplicaSets(caches, recorder("replicaset-controller")))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(caches.run())
+            await caches.wait_synced()
+            for part in [*parts, *recorders]:
+                group.create_task(part.run())

@@ -1,0 +1,52 @@
+"""The loop that every controller runs: take a key, bring the world in line with it, try again where that fails."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Hashable
+from typing import NamedTuple, TypeVar
+
+from altershield.kube.errors import ApiError, ConflictError, KubernetesError, NotFoundError
+from altershield.kube.queue import WorkQueue
+
+logger = logging.getLogger(__name__)
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Key(NamedTuple):
+    namespace: str
+    name: str
+
+
+async def work(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[None]], *, workers: int) -> None:
+    """Until cancelled; up to `workers` keys at once. An error is logged and its key tried again, backing off."""
+    async with asyncio.TaskGroup() as group:
+        for _ in range(workers):
+            group.create_task(_worker(queue, reconcile))
+
+
+async def _worker(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[None]]) -> None:
+    while True:
+        key = await queue.get()
+        try:
+            await reconcile(key)
+        except KubernetesError as error:
+            if is_terminating(error):  # whatever is refused for this reason goes away with its namespace
+                queue.forget(key)
+            else:
+                level = logging.DEBUG if isinstance(error, ConflictError | NotFoundError) else logging.WARNING
+                logger.log(level, "trying again later", extra={"key": str(key), "error": str(error)})
+                queue.add_rate_limited(key)
+        except Exception:
+            logger.exception("a controller failed, trying again later", extra={"key": str(key)})
+            queue.add_rate_limited(key)
+        else:
+            queue.forget(key)
+        finally:
+            queue.done(key)
+
+
+def is_terminating(error: KubernetesError) -> bool:
+    """Whether an object was refused because its namespace is being deleted."""
+    causes = error.details.get("causes") if isinstance(error, ApiError) else None
+    return any(cause.get("reason") == "NamespaceTerminating" for cause in causes or ())
