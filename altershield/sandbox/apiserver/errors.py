@@ -35,12 +35,12 @@ class StatusError(Exception):
             "metadata": {},
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
-            "code": self.code,
         }
+        if self.reason:
+            status["reason"] = self.reason
         if self.details:
             status["details"] = self.details
-        return status
+        return {**status, "code": self.code}
 
 
 def forbidden(group: str, plural: str, name: str, why: str) -> StatusError:

@@ -81,9 +81,8 @@ class WebhookClient:
         except TimeoutError as error:
             raise CallError(_failed_post(target.url, "context deadline exceeded")) from error
         except aiohttp.ClientConnectorCertificateError as error:
-            why = await why_refused(
-                error.host, error.port or 443, target.connect, _pem(bundle), str(error.certificate_error)
-            )
+            connect = target.connect or (error.host, error.port or 443)
+            why = await why_refused(error.host, connect, _pem(bundle), str(error.certificate_error))
             raise CallError(_failed_post(target.url, f"tls: failed to verify certificate: x509: {why}")) from error
         except (aiohttp.ClientError, OSError) as error:
             raise CallError(_failed_post(target.url, _network_text(error, target))) from error

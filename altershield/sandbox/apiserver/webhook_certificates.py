@@ -18,9 +18,10 @@ from cryptography.x509.oid import NameOID
 _FETCH_SECONDS = 2
 
 
-async def why_refused(host: str, port: int, connect: tuple[str, int] | None, bundle: str, fallback: str) -> str:
-    """The text for a host whose certificate was refused; `fallback` if it cannot be seen any more."""
-    certificate = await _fetch(*(connect or (host, port)), server_name=host)
+async def why_refused(host: str, connect: tuple[str, int], bundle: str, fallback: str) -> str:
+    """The text for a host whose certificate was refused; `connect` is where it is reached, `fallback` the text if the
+    certificate cannot be seen any more."""
+    certificate = await _fetch(*connect, server_name=host)
     return fallback if certificate is None else verdict(certificate, host, bundle)
 
 

@@ -224,10 +224,9 @@ def _typed(holder: Object, key: str, expected: type, go_field: str) -> Any:
     value: Any = holder.get(key)
     if value is not None and type(value) is not expected:
         raise _wrong_type(value, go_field)
-    if expected is list:
-        for item in value or ():
-            if not isinstance(item, str):
-                raise _wrong_type(item, go_field.replace("[]string", "string"))
+    for item in value if isinstance(value, list) else ():
+        if not isinstance(item, str):
+            raise _wrong_type(item, go_field.replace("[]string", "string"))
     return value
 
 
