@@ -1,0 +1,137 @@
+"""The informers, and the questions that controllers ask of them.
+
+Watches are filtered by label, so only what AlterShield stamped is kept. Objects hang together by owner uid, never
+by name alone: a namesake that was deleted and made anew is another object.
+"""
+
+from typing import Any
+
+from altershield.api import labels, names
+from altershield.api.kinds import ChangePod, ChangeWorkload, OpsConfigInfo
+from altershield.api.meta import ObjectMeta
+from altershield.api.ops_config import Settings, effective
+from altershield.api.resources import (
+    CHANGE_PODS,
+    CHANGE_WORKLOADS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    OPS_CONFIG_INFOS,
+    PODS,
+    REPLICA_SETS,
+)
+from altershield.api.views import Deployment, Namespace, Pod, ReplicaSet
+from altershield.kube.client import Client
+from altershield.kube.informer import Informer
+
+Key = tuple[str, str]
+"""Namespace and name."""
+
+_OWNER = "owner"
+_NAMESPACE = "namespace"
+_SERIES = "series"
+
+
+class Caches:
+    """One informer per resource."""
+
+    def __init__(self, client: Client, system_namespace: str) -> None:
+        self.system_namespace = system_namespace
+        governed, stamped = f"{labels.GOVERNED}={labels.GOVERNED_VALUE}", labels.VERSION
+        self.namespaces = Informer(client, NAMESPACES, Namespace, label_selector=governed)
+        self.deployments = Informer(client, DEPLOYMENTS, Deployment, label_selector=stamped)
+        self.replica_sets = Informer(client, REPLICA_SETS, ReplicaSet, label_selector=stamped)
+        self.pods = Informer(client, PODS, Pod, label_selector=stamped)
+        self.change_workloads = Informer(client, CHANGE_WORKLOADS, ChangeWorkload)
+        self.change_pods = Informer(client, CHANGE_PODS, ChangePod)
+        self.settings = Informer(client, OPS_CONFIG_INFOS, OpsConfigInfo)
+        self.informers: tuple[Informer[Any], ...] = (
+            self.namespaces,
+            self.deployments,
+            self.replica_sets,
+            self.pods,
+            self.change_workloads,
+            self.change_pods,
+            self.settings,
+        )
+        self.deployments.add_index(_NAMESPACE, lambda obj: (obj.metadata.namespace,))
+        self.replica_sets.add_index(_OWNER, lambda obj: _owner_uid(obj.metadata))
+        self.pods.add_index(_OWNER, lambda obj: _owner_uid(obj.metadata))
+        self.change_workloads.add_index(_OWNER, lambda obj: _owner_uid(obj.metadata))
+        # by name, so that the numbers of a deleted namesake's ChangePods are not given twice
+        self.change_pods.add_index(
+            _SERIES, lambda obj: (_series(obj.metadata.namespace, names.change_workload_of(obj.metadata.name)),)
+        )
+        self._in_effect: Settings | None = None
+        self.settings.add_handler(lambda old, new: self._forget_settings())
+
+    def governed(self, namespace: str) -> bool:
+        found = self.namespaces.get("", namespace)
+        return found is not None and found.governed
+
+    def in_effect(self) -> Settings:
+        """The settings in effect."""
+        if self._in_effect is None:
+            self._in_effect = effective(self.settings.all(), self.system_namespace)
+        return self._in_effect
+
+    def _forget_settings(self) -> None:
+        self._in_effect = None
+
+    def deployments_in(self, namespace: str) -> list[Deployment]:
+        return self.deployments.by_index(_NAMESPACE, namespace)
+
+    def deployment_of(self, owned: ChangeWorkload | ReplicaSet) -> Deployment | None:
+        """The Deployment that owns the object, if it exists and carries any version."""
+        owner = owned.metadata.controller
+        found = self.deployments.get(owned.metadata.namespace, owner.name) if owner is not None else None
+        return found if found is not None and owner is not None and found.metadata.uid == owner.uid else None
+
+    def replica_sets_of(self, deployment: Deployment) -> list[ReplicaSet]:
+        return self.replica_sets.by_index(_OWNER, deployment.metadata.uid)
+
+    def replica_set_of(self, pod: Pod) -> ReplicaSet | None:
+        owner = pod.metadata.controller
+        found = self.replica_sets.get(pod.metadata.namespace, owner.name) if owner is not None else None
+        return found if found is not None and owner is not None and found.metadata.uid == owner.uid else None
+
+    def pods_of(self, deployment: Deployment, version: str) -> list[Pod]:
+        """The Deployment's pods of one version."""
+        return [
+            pod
+            for replica_set in self.replica_sets_of(deployment)
+            for pod in self.pods.by_index(_OWNER, replica_set.metadata.uid)
+            if pod.version == version
+        ]
+
+    def change_workloads_of(self, deployment: Deployment) -> list[ChangeWorkload]:
+        return self.change_workloads.by_index(_OWNER, deployment.metadata.uid)
+
+    def change_pods_of(self, change_workload: ChangeWorkload) -> tuple[list[ChangePod], int]:
+        """The ChangePods of a record, and the highest number that is taken."""
+        metadata = change_workload.metadata
+        series = self.change_pods.by_index(_SERIES, _series(metadata.namespace, metadata.name))
+        highest = max((names.change_pod_number(record.metadata.name) for record in series), default=0)
+        return [record for record in series if metadata.uid in _owner_uid(record.metadata)], highest
+
+
+def current(change_workload: ChangeWorkload, deployment: Deployment | None) -> bool:
+    """Whether the record is of the version that its Deployment says is released, and reset for this release.
+
+    Records of other versions are history: they no longer change.
+    """
+    return (
+        deployment is not None
+        and deployment.metadata.deletion_timestamp is None
+        and change_workload.metadata.deletion_timestamp is None
+        and deployment.version == names.version_of(change_workload.metadata.name)
+        and deployment.metadata.labels.get(labels.DEFENSE_STATUS) == labels.PROCESSED
+    )
+
+
+def _owner_uid(metadata: ObjectMeta) -> tuple[str, ...]:
+    owner = metadata.controller
+    return () if owner is None else (owner.uid,)
+
+
+def _series(namespace: str, change_workload: str) -> str:
+    return f"{namespace}/{change_workload}"

@@ -1,0 +1,60 @@
+"""The loop that every controller runs in: take a key, reconcile it, come back when asked to or when it failed."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from altershield.kube.errors import ConflictError, KubernetesError, NotFoundError, TooManyRequestsError
+from altershield.kube.queue import WorkQueue
+from reconciler.caches import Key
+from reconciler.metrics import Metrics
+
+logger = logging.getLogger(__name__)
+
+_THROTTLED = 1.0  # seconds to wait where a 429 does not say how long
+
+Reconcile = Callable[[Key], Awaitable[float | None]]
+"""Brings the cluster closer to what it should be for one key; in how many seconds to look again, or None."""
+
+
+async def work(name: str, queue: WorkQueue[Key], reconcile: Reconcile, metrics: Metrics) -> None:
+    """One worker: reconcile keys until cancelled. No failure of one key stops the others."""
+    while True:
+        key = await queue.get()
+        try:
+            outcome = await _turn(name, queue, reconcile, key)
+            metrics.reconciles.labels(name, outcome).inc()
+        except asyncio.CancelledError:
+            queue.add(key)  # it may have been cut off half done; if this process leads again, it goes on
+            raise
+        finally:
+            queue.done(key)
+
+
+async def _turn(name: str, queue: WorkQueue[Key], reconcile: Reconcile, key: Key) -> str:
+    try:
+        again = await reconcile(key)
+    except (ConflictError, NotFoundError) as error:
+        # somebody was faster, or our cache is behind: the watch brings the news
+        queue.add_rate_limited(key)
+        logger.debug("will decide again", extra=_about(name, key, error))
+        return "conflict"
+    except TooManyRequestsError as error:
+        queue.add_after(key, error.retry_after or _THROTTLED)
+        return "throttled"
+    except KubernetesError as error:
+        queue.add_rate_limited(key)
+        logger.warning("could not reconcile, trying again", extra=_about(name, key, error))
+        return "error"
+    except Exception as error:
+        queue.add_rate_limited(key)
+        logger.exception("could not reconcile, trying again", extra=_about(name, key, error))
+        return "error"
+    queue.forget(key)
+    if again is not None:
+        queue.add_after(key, again)
+    return "done"
+
+
+def _about(name: str, key: Key, error: Exception) -> dict[str, str]:
+    return {"controller": name, "namespace": key[0], "object": key[1], "error": str(error)}

@@ -1,0 +1,181 @@
+"""The state machine of a ChangePod: one batch of pods under verification.
+
+Without an AlterShield server one step leads from Init to ExecuteDone. With one, each state names what was last
+done, the next thing to do follows from it, and every wait ends at a deadline that the status holds.
+"""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from altershield.api.kinds import PASS, UNPASS, ChangePod, ChangePodStatus, ConditionType, PodInfo, PodState
+from altershield.api.meta import Condition, plain_time, set_condition
+from reconciler.decisions.effects import Ask, Call, Effect, Requeue
+
+POLL_INTERVAL = 3.0
+"""Seconds between two questions for the same result, and before a call that got no answer is repeated."""
+
+_NAMED = 3  # pods that a message names
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The server took the batch, under this id."""
+
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The server will not take it; asking again is of no use."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The server's verdict on the batch."""
+
+    passed: bool
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotYet:
+    """No result yet, or no answer at all."""
+
+
+Answer = Accepted | Refused | Checked | NotYet
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    change_pod: ChangePod
+    server: bool
+    """Whether an AlterShield server is configured."""
+    answer: Answer | None
+    """What it answered to the `Ask` of the last decision; None before."""
+    pre_timeout: int
+    post_timeout: int
+
+
+def decide(state: ChangePodStatus, observed: Observed, now: float) -> tuple[ChangePodStatus, tuple[Effect, ...]]:
+    """The status that should be stored (`state` itself where nothing changed), and what to do once it is."""
+    wanted, effects = _step(state, observed, now)
+    generation = observed.change_pod.metadata.generation
+    wanted = msgspec.structs.replace(
+        wanted,
+        conditions=set_condition(wanted.conditions, _verified(wanted, observed.change_pod), now),
+        observed_generation=generation,
+    )
+    if wanted == state:
+        return state, effects
+    return msgspec.structs.replace(wanted, update_time=plain_time(now), update_time_unix=int(now)), effects
+
+
+def _step(state: ChangePodStatus, observed: Observed, now: float) -> tuple[ChangePodStatus, tuple[Effect, ...]]:
+    answer = observed.answer
+    if state.status == PodState.EXECUTE_DONE:
+        return state, ()
+    if not _undecided(state, observed.change_pod):
+        return _done(state, PodState.POST_FINISH), ()
+    if not observed.server:
+        posting = state.status in (PodState.POST_WAIT, PodState.POST_SUBMITTED)
+        return _done(state, PodState.POST_FAILED if posting else PodState.PRE_FAILED), ()
+    if state.status in ("", PodState.INIT):
+        state = msgspec.structs.replace(
+            state,
+            status=PodState.PRE_WAIT,
+            pre_submit_time=plain_time(now),
+            pre_submit_time_unix=int(now),
+            pre_timeout_threshold=observed.pre_timeout,
+            post_timeout_threshold=observed.post_timeout,
+        )
+        return state, (Ask(Call.SUBMIT_PRE),)
+    pre_left = state.pre_submit_time_unix + state.pre_timeout_threshold - now
+    post_left = state.post_submit_time_unix + state.post_timeout_threshold - now
+    match state.status, answer:
+        case PodState.PRE_WAIT, Accepted(node):
+            state = msgspec.structs.replace(state, status=PodState.PRE_SUBMITTED, change_pod_id=node)
+            return state, (Requeue(min(POLL_INTERVAL, max(pre_left, 0))),)
+        case PodState.PRE_WAIT, _:
+            return _waiting(state, answer, Call.SUBMIT_PRE, PodState.PRE_FAILED, pre_left)
+        case PodState.PRE_SUBMITTED, Checked(passed=False, message=message):
+            return _done(_with_results(state, observed.change_pod, UNPASS, message), PodState.PRE_FAILED), ()
+        case PodState.PRE_SUBMITTED, Checked():
+            state = msgspec.structs.replace(
+                state,
+                status=PodState.POST_WAIT,
+                post_submit_time=plain_time(now),
+                post_submit_time_unix=int(now),
+            )
+            return state, (Ask(Call.SUBMIT_POST),)
+        case PodState.PRE_SUBMITTED, _:
+            return _waiting(state, answer, Call.POLL_PRE, PodState.PRE_TIMEOUT, pre_left)
+        case PodState.POST_WAIT, Accepted():
+            state = msgspec.structs.replace(state, status=PodState.POST_SUBMITTED)
+            return state, (Requeue(min(POLL_INTERVAL, max(post_left, 0))),)
+        case PodState.POST_WAIT, _:
+            return _waiting(state, answer, Call.SUBMIT_POST, PodState.POST_FAILED, post_left)
+        case PodState.POST_SUBMITTED, Checked(passed=passed, message=message):
+            verdict = PASS if passed else UNPASS
+            return _done(_with_results(state, observed.change_pod, verdict, message), PodState.POST_FINISH), ()
+        case PodState.POST_SUBMITTED, _:
+            return _waiting(state, answer, Call.POLL_POST, PodState.POST_TIMEOUT, post_left)
+        case last, _:  # one of the states on the way, which only a person can have stored
+            return _done(state, last), ()
+
+
+def _waiting(
+    state: ChangePodStatus, answer: Answer | None, call: Call, in_vain: str, left: float
+) -> tuple[ChangePodStatus, tuple[Effect, ...]]:
+    """Ask, ask again later, or give up: what got no answer counts as passed."""
+    if isinstance(answer, Refused) or left <= 0:
+        return _done(state, in_vain), ()
+    if answer is None:
+        return state, (Ask(call),)
+    return state, (Requeue(min(POLL_INTERVAL, left)),)
+
+
+def _done(state: ChangePodStatus, last: str) -> ChangePodStatus:
+    """Finished; a message that a person wrote stays."""
+    return msgspec.structs.replace(state, status=PodState.EXECUTE_DONE, message=state.message or last)
+
+
+def _undecided(state: ChangePodStatus, change_pod: ChangePod) -> set[str]:
+    """The pods of the batch that have no explicit verdict."""
+    decided = {result.pod for result in state.pod_results if result.verdict}
+    return {pod.pod for pod in change_pod.spec.pod_infos} - decided
+
+
+def _with_results(state: ChangePodStatus, change_pod: ChangePod, verdict: str, message: str) -> ChangePodStatus:
+    """The server's verdict on every pod on which nobody else has spoken."""
+    undecided = _undecided(state, change_pod)
+    results: list[PodInfo] = [result for result in state.pod_results if result.pod not in undecided]
+    results += [
+        msgspec.structs.replace(pod, verdict=verdict, message=message)
+        for pod in change_pod.spec.pod_infos
+        if pod.pod in undecided
+    ]
+    return msgspec.structs.replace(state, pod_results=tuple(results))
+
+
+def _verified(state: ChangePodStatus, change_pod: ChangePod) -> Condition:
+    pods = {pod.pod for pod in change_pod.spec.pod_infos}
+    results = {result.pod: result for result in state.pod_results if result.verdict}
+    failed = [result for name, result in results.items() if name in pods and result.verdict != PASS]
+    strangers = [name for name in results if name not in pods]
+    if failed:
+        named = "; ".join(f"{pod.pod} ({pod.message or pod.verdict})" for pod in failed[:_NAMED])
+        status, reason, message = "False", "PodsFailed", f"{len(failed)} of {len(pods)} pods failed: {named}"
+    elif state.status != PodState.EXECUTE_DONE:
+        status, reason, message = "Unknown", "InProgress", "no result yet"
+    elif pods <= results.keys():
+        status, reason, message = "True", "PodsPassed", "every pod passed"
+    else:
+        status, reason, message = "True", "NotChecked", "nobody checked it, which counts as passed"
+    if strangers:
+        message += f"; results for pods that are not in this batch are ignored: {', '.join(strangers[:_NAMED])}"
+    return Condition(
+        ConditionType.VERIFIED, status, reason, message, observed_generation=change_pod.metadata.generation
+    )

@@ -1,0 +1,134 @@
+"""Puts the reconciler together: caches for everybody, controllers for whoever leads."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from altershield.kube.client import Client
+from altershield.kube.events import EventRecorder
+from altershield.kube.lease import lead
+from reconciler.caches import Caches
+from reconciler.change_pods import ChangePodsController, Server
+from reconciler.change_workloads import ChangeWorkloadsController
+from reconciler.controller import Reconcile, work
+from reconciler.deployments import DeploymentsController
+from reconciler.executor import Executor
+from reconciler.metrics import Metrics
+from reconciler.pods import PodsController
+from reconciler.rollback import RollbackController
+from reconciler.routes import Queues, Routes
+from reconciler.serving import serving
+from reconciler.settings import SettingsController
+from reconciler.writer import Writer
+
+logger = logging.getLogger(__name__)
+
+LEASE = "altershield-reconciler"
+_WORKERS = 16  # per controller; most of their time goes into waiting for the API server
+
+
+@dataclass(frozen=True)
+class Options:
+    """See `altershield.options`; the times are seconds."""
+
+    system_namespace: str
+    identity: str
+    start_timeout: float
+    batch_wait: int
+    pre_timeout: int
+    post_timeout: int
+    lease_duration: float
+    metrics_port: int
+
+
+class Manager:
+    """One reconciler. `clock` gives Unix seconds."""
+
+    def __init__(
+        self,
+        client: Client,
+        options: Options,
+        *,
+        server: Server | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._client = client
+        self._options = options
+        self.caches = Caches(client, options.system_namespace)
+        self.queues = Queues()
+        self.metrics = Metrics()
+        self.metrics.observe(self.caches, self.queues.by_name())
+        Routes(self.caches, self.queues)
+        self._recorder = EventRecorder(client, "altershield")
+        writer = Writer(client, self.metrics)
+        executor = Executor(client, self.caches, writer, self._recorder, self.metrics, clock)
+        self._settings = SettingsController(self.caches, writer, self._recorder, clock)
+        self._controllers: dict[str, Reconcile] = {
+            "deployments": DeploymentsController(self.caches, writer, clock, options.batch_wait).reconcile,
+            "pods": PodsController(self.caches, writer, clock).reconcile,
+            "change_workloads": ChangeWorkloadsController(self.caches, executor, clock).reconcile,
+            "change_pods": ChangePodsController(
+                self.caches,
+                writer,
+                self.metrics,
+                clock,
+                server=server,
+                pre_timeout=options.pre_timeout,
+                post_timeout=options.post_timeout,
+            ).reconcile,
+            "settings": self._settings.reconcile,
+            "rollback": RollbackController(client, self.caches, executor, clock, options.start_timeout).reconcile,
+        }
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Run until `stop` is set. The lease is released before this returns, so that another one goes on at once."""
+        async with serving(self._options.metrics_port, self.metrics.registry, self._missing):
+            background = [asyncio.create_task(informer.run()) for informer in self.caches.informers]
+            background.append(asyncio.create_task(self._recorder.run()))
+            leading = asyncio.create_task(self._stand_for_election())
+            stopping = asyncio.create_task(stop.wait())
+            try:
+                done, _ = await asyncio.wait((leading, stopping, *background), return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()  # nothing but the signal to stop ends without an error
+            finally:
+                await _cancelled(leading)  # while the caches still follow: what is under way ends in order
+                await _cancelled(stopping, *background)
+
+    async def _stand_for_election(self) -> None:
+        """Lead only with full caches; a follower keeps them, so that taking over costs no listing."""
+        for informer in self.caches.informers:
+            await informer.wait_synced()
+        await lead(
+            self._client,
+            name=LEASE,
+            namespace=self._options.system_namespace,
+            identity=self._options.identity,
+            lease_duration=self._options.lease_duration,
+            on_started=self._work,
+        )
+
+    async def _work(self) -> None:
+        for key in self._settings.required:
+            self.queues.settings.add(key)
+        queues = self.queues.by_name()
+        self.metrics.leader.set(1)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for name, reconcile in self._controllers.items():
+                    for _ in range(_WORKERS):
+                        group.create_task(work(name, queues[name], reconcile, self.metrics))
+        finally:
+            self.metrics.leader.set(0)
+
+    def _missing(self) -> str:
+        missing = [informer.resource.plural for informer in self.caches.informers if not informer.synced]
+        return f"not yet listed: {', '.join(missing)}" if missing else ""
+
+
+async def _cancelled(*tasks: asyncio.Task[None] | asyncio.Task[bool]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

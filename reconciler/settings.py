@@ -1,0 +1,65 @@
+"""Controller: keeps the settings `blocking` and `branch` in place and says of each whether it counts."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from altershield.api.kinds import ConditionType, OpsConfigInfo, OpsConfigInfoStatus
+from altershield.api.meta import Condition, ObjectMeta, find_condition, set_condition
+from altershield.api.ops_config import DEFAULTS, Problem, in_effect, problem
+from altershield.api.resources import OPS_CONFIG_INFOS
+from altershield.kube.events import WARNING, EventRecorder, ObjectRef
+from reconciler.caches import Caches, Key
+from reconciler.writer import Writer
+
+
+class SettingsController:
+    def __init__(self, caches: Caches, writer: Writer, recorder: EventRecorder, clock: Callable[[], float]) -> None:
+        self._caches = caches
+        self._writer = writer
+        self._recorder = recorder
+        self._clock = clock
+
+    @property
+    def required(self) -> list[Key]:
+        """The settings that are created when they are missing."""
+        return [(self._caches.system_namespace, name) for name in DEFAULTS]
+
+    async def reconcile(self, key: Key) -> float | None:
+        setting = self._caches.settings.get(*key)
+        if setting is None:
+            if key in self.required:
+                namespace, name = key
+                default = OpsConfigInfo(metadata=ObjectMeta(name=name, namespace=namespace), spec=DEFAULTS[name])
+                await self._writer.create(self._caches.settings, default)
+            return None
+        if setting.metadata.deletion_timestamp is not None:
+            return None
+        wrong = problem(setting, self._caches.system_namespace)
+        status = _status(setting, wrong, key in self.required, self._caches.system_namespace, self._clock())
+        if status == setting.status:
+            return None
+        known = find_condition(setting.status.conditions, ConditionType.ACCEPTED)
+        await self._writer.save_status(self._caches.settings, setting, status)
+        if wrong is not None and (known is None or known.message != wrong.message):
+            regarding = ObjectRef.of(OPS_CONFIG_INFOS, setting.metadata)
+            self._recorder.event(regarding, WARNING, "SettingRejected", wrong.message)
+        return None
+
+
+def _status(
+    setting: OpsConfigInfo, wrong: Problem | None, counts: bool, system_namespace: str, now: float
+) -> OpsConfigInfoStatus:
+    generation = setting.metadata.generation
+    if wrong is None:
+        condition = Condition(ConditionType.ACCEPTED, "True", "Valid", "this setting is in effect")
+    else:
+        condition = Condition(ConditionType.ACCEPTED, "False", wrong.reason, wrong.message)
+    condition = msgspec.structs.replace(condition, observed_generation=generation)
+    value = in_effect(setting, system_namespace) if counts else None
+    return OpsConfigInfoStatus(
+        enable=value.enable if value is not None else None,
+        content=value.content if value is not None else "",
+        conditions=set_condition(setting.status.conditions, condition, now),
+        observed_generation=generation,
+    )
