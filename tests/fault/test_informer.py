@@ -1,0 +1,430 @@
+"""The informer against an API server that fails in every way the field has seen. Time is simulated."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from altershield.api.resources import DEPLOYMENTS, PODS
+from altershield.api.views import Deployment, Pod
+from altershield.kube.informer import Informer
+from tests.stub_api import answer, is_list, is_watch, line, serving
+
+pytestmark = pytest.mark.looptime
+
+
+def pod(name: str, namespace: str = "shop", **labels: str) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": namespace, "labels": labels}}
+
+
+@asynccontextmanager
+async def running(informer: Informer[Any]) -> AsyncIterator[list[tuple[str, str | None, str | None]]]:
+    """The informer at work, and what its handlers are told: name, old and new resourceVersion."""
+    told: list[tuple[str, str | None, str | None]] = []
+
+    def note(old: Any, new: Any) -> None:
+        told.append(
+            (
+                (new or old).metadata.name,
+                old and old.metadata.resource_version,
+                new and new.metadata.resource_version,
+            )
+        )
+
+    informer.add_handler(note)
+    task = asyncio.create_task(informer.run())
+    try:
+        await asyncio.wait_for(informer.wait_synced(), 60)
+        yield told
+    finally:
+        task.cancel()
+        await asyncio.wait((task,))
+        assert task.cancelled()
+
+
+async def eventually(condition: Callable[[], bool], within: float = 60) -> None:
+    async with asyncio.timeout(within):
+        while not condition():  # noqa: ASYNC110  (the time is simulated)
+            await asyncio.sleep(0.01)
+
+
+def names(informer: Informer[Any]) -> list[str]:
+    return sorted(obj.metadata.name for obj in informer.all())
+
+
+async def test_it_lists_in_pages_and_then_follows() -> None:
+    async with serving() as (api, client):
+        for number in range(1200):
+            await api.put(PODS, pod(f"p{number:04}"))
+        informer = Informer(client, PODS, Pod)
+        async with running(informer) as told:
+            assert len(informer) == len(told) == 1200
+            assert sum(map(is_list, api.requests)) == 3
+            await api.put(PODS, pod("new"))
+            await api.remove(PODS, "p0000", "shop")
+            await eventually(lambda: len(told) == 1202)
+            assert told[-2:] == [("new", None, "1301"), ("p0000", "101", None)]
+            assert informer.get("shop", "new") is not None
+            assert informer.get("shop", "p0000") is None
+
+
+async def test_an_api_server_that_is_not_there_yet_is_waited_for() -> None:
+    async with serving() as (api, client):
+        await api.stop()
+        informer = Informer(client, PODS, Pod)
+        task = asyncio.create_task(informer.run())
+        await asyncio.sleep(60)
+        assert not informer.synced
+        assert informer.age == float("inf")
+        await api.put(PODS, pod("a"))
+        await api.start()
+        await asyncio.wait_for(informer.wait_synced(), 15)
+        assert names(informer) == ["a"]
+        task.cancel()
+        await asyncio.wait((task,))
+
+
+async def test_an_outage_of_a_minute_is_caught_up_without_a_relist() -> None:
+    async with serving() as (api, client):
+        await api.put(PODS, pod("a"))
+        informer = Informer(client, PODS, Pod)
+        async with running(informer) as told:
+            await api.stop()
+            await api.put(PODS, pod("b"))
+            await api.remove(PODS, "a", "shop")
+            await asyncio.sleep(60)
+            assert names(informer) == ["a"]  # what was last known
+            assert informer.age >= 59
+            before = len(api.requests)
+            await api.start()
+            await eventually(lambda: names(informer) == ["b"], within=15)
+            assert informer.relists == 0
+            assert len(api.requests) - before == 1
+            assert informer.age < 1
+            assert [entry[0] for entry in told] == ["a", "b", "a"]
+
+
+async def test_a_watch_cut_in_the_middle_of_a_line_goes_on_after_the_last_whole_one() -> None:
+    async with serving() as (api, client):
+        informer = Informer(client, PODS, Pod)
+        async with running(informer) as told:
+            await api.wait_for_requests(is_watch, 1)
+            await api.put(PODS, pod("a"))
+            await eventually(lambda: names(informer) == ["a"])
+            await api.send_raw('{"type":"ADDED","object":{"metadata":{"na')
+            await asyncio.sleep(1)
+            api.cut_watches()
+            await api.put(PODS, pod("b"))
+            await eventually(lambda: names(informer) == ["a", "b"])
+            watches = await api.wait_for_requests(is_watch, 2)
+            assert watches[1].query["resourceVersion"] == "101"
+            assert told == [("a", None, "101"), ("b", None, "102")]
+            assert informer.relists == 0
+
+
+async def test_a_forgotten_version_leads_to_a_relist_that_tells_what_is_gone() -> None:
+    async with serving() as (api, client):
+        for name in ("stays", "goes", "changes"):
+            await api.put(PODS, pod(name))
+        informer = Informer(client, PODS, Pod)
+        async with running(informer) as told:
+            told.clear()
+            await api.stop()
+            await api.remove(PODS, "goes", "shop")
+            await api.put(PODS, pod("changes", app="x"))
+            await api.put(PODS, pod("comes"))
+            api.forget_history()
+            await api.start()
+            await eventually(lambda: names(informer) == ["changes", "comes", "stays"])
+            assert informer.relists == 1
+            assert sorted(told) == [("changes", "103", "105"), ("comes", None, "106"), ("goes", "102", None)]
+            await api.put(PODS, pod("later"))
+            await eventually(lambda: "later" in names(informer))
+
+
+async def test_410_as_an_event_and_in_the_middle_of_a_list_are_survived() -> None:
+    async with serving() as (api, client):
+        for number in range(600):
+            await api.put(PODS, pod(f"p{number}"))
+        api.fault(lambda request: "continue" in request.query, answer(410, "Expired"))
+        informer = Informer(client, PODS, Pod)
+        async with running(informer):
+            assert len(informer) == 600
+            await api.wait_for_requests(is_watch, 1)
+            expired = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"}
+            await api.put(PODS, pod("a"))
+            await api.send_raw(line("ERROR", expired).decode())
+            await eventually(lambda: informer.relists == 1)
+            await api.put(PODS, pod("b"))
+            await eventually(lambda: informer.get("shop", "b") is not None)
+            assert len(informer) == 602
+
+
+async def test_relists_are_spread_and_never_come_thick() -> None:
+    async with serving() as (api, client):
+        informer = Informer(client, PODS, Pod)
+        async with running(informer):
+            api.fault(is_watch, answer(410, "Expired"), times=1000)
+            api.cut_watches()
+            await asyncio.sleep(60)
+            assert 5 <= informer.relists <= 20
+
+
+async def test_a_silent_watch_is_given_up_and_resumed() -> None:
+    async with serving() as (api, client):
+        informer = Informer(client, PODS, Pod)
+        async with running(informer):
+            await api.wait_for_requests(is_watch, 1)
+            api.silent = True
+            await api.put(PODS, pod("a"))
+            await asyncio.sleep(80)
+            assert names(informer) == []
+            assert informer.age == pytest.approx(80, abs=1)
+            api.silent = False  # but nobody tells the watch that is open
+            await eventually(lambda: names(informer) == ["a"], within=15)
+            assert informer.relists == 0
+
+
+async def test_a_resting_cluster_is_no_trouble(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    async with serving() as (api, client):
+        informer = Informer(client, PODS, Pod)
+        async with running(informer):
+            for _ in range(10):
+                await asyncio.sleep(60)
+                assert informer.age < 95
+            assert not [record for record in caplog.records if record.name.startswith("altershield")]
+            assert sum(map(is_list, api.requests)) == 1
+
+
+@pytest.mark.parametrize(("code", "reason"), [(500, "InternalError"), (503, ""), (403, "Forbidden"), (504, "Timeout")])
+async def test_errors_are_retried_with_growing_pauses(code: int, reason: str) -> None:
+    async with serving() as (api, client):
+        api.fault(is_list, answer(code, reason), times=8)
+        informer = Informer(client, PODS, Pod)
+        task = asyncio.create_task(informer.run())
+        await asyncio.sleep(1)
+        assert 2 <= len(api.requests) <= 5
+        await asyncio.wait_for(informer.wait_synced(), 60)
+        task.cancel()
+        await asyncio.wait((task,))
+
+
+async def test_retry_after_is_honoured() -> None:
+    async with serving() as (api, client):
+        api.fault(is_list, answer(429, "TooManyRequests", **{"Retry-After": "20"}))
+        informer = Informer(client, PODS, Pod)
+        task = asyncio.create_task(informer.run())
+        await asyncio.sleep(19)
+        assert len(api.requests) == 1
+        await asyncio.wait_for(informer.wait_synced(), 10)
+        task.cancel()
+        await asyncio.wait((task,))
+
+
+async def test_a_slow_list_is_cut_off_and_tried_again() -> None:
+    async def never(_request: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(3600)
+        raise AssertionError
+
+    async with serving() as (api, client):
+        api.fault(is_list, never)
+        informer = Informer(client, PODS, Pod)
+        task = asyncio.create_task(informer.run())
+        await asyncio.wait_for(informer.wait_synced(), 60)
+        assert sum(map(is_list, api.requests)) == 2
+        task.cancel()
+        await asyncio.wait((task,))
+
+
+async def test_an_object_that_cannot_be_read_is_left_out_and_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    async with serving() as (api, client):
+        await api.put(DEPLOYMENTS, {**pod("bad"), "spec": {"replicas": "many"}})
+        await api.put(DEPLOYMENTS, pod("good"))
+        informer = Informer(client, DEPLOYMENTS, Deployment)
+        async with running(informer) as told:
+            assert names(informer) == ["good"]
+            await api.put(DEPLOYMENTS, {**pod("bad"), "spec": {"replicas": "more"}})
+            await api.put(DEPLOYMENTS, {**pod("good"), "spec": {"replicas": 2}})
+            await eventually(lambda: len(told) == 2)
+            assert informer.skipped == 2
+            assert [record.message for record in caplog.records].count("skipped an object that cannot be read") == 1
+            await api.put(DEPLOYMENTS, {**pod("bad"), "spec": {"replicas": 3}})
+            await eventually(lambda: names(informer) == ["bad", "good"])
+            await api.put(DEPLOYMENTS, {**pod("bad"), "spec": {"replicas": None}})
+            await api.put(DEPLOYMENTS, pod("last"))
+            await eventually(lambda: "last" in names(informer))
+            kept = informer.get("shop", "bad")
+            assert kept is not None
+            assert kept.spec.replicas == 3  # the last that could be read
+            await api.remove(DEPLOYMENTS, "bad", "shop")
+            await eventually(lambda: "bad" not in names(informer))
+
+
+@pytest.mark.parametrize(
+    "garbage", ["<html>a proxy</html>\n", "{}\n", '{"type":1,"object":{}}\n', "\xff\n", "[" * 9999 + "\n"]
+)
+async def test_a_line_that_is_no_event_leads_to_a_relist(garbage: str) -> None:
+    async with serving() as (api, client):
+        informer = Informer(client, PODS, Pod)
+        async with running(informer):
+            await api.wait_for_requests(is_watch, 1)
+            await api.send_raw(garbage)
+            await eventually(lambda: informer.relists == 1)
+            await api.put(PODS, pod("a"))
+            await eventually(lambda: names(informer) == ["a"])
+
+
+async def test_what_handlers_and_indexes_raise_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(*_: object) -> Any:
+        raise ValueError("broken")
+
+    async with serving() as (api, client):
+        informer = Informer(client, PODS, Pod)
+        informer.add_handler(broken)
+        informer.add_index("broken", broken)
+        async with running(informer) as told:
+            await api.put(PODS, pod("a"))
+            await api.put(PODS, pod("b"))
+            await eventually(lambda: len(told) == 2)
+            assert informer.by_index("broken", "x") == []
+            assert "a handler failed" in caplog.messages
+
+
+async def test_indexes_follow_the_objects() -> None:
+    async with serving() as (api, client):
+        await api.put(PODS, pod("a", app="x"))
+        await api.put(PODS, pod("b", app="x"))
+        informer = Informer(client, PODS, Pod)
+        informer.add_index("app", lambda obj: obj.metadata.labels.values())
+
+        def found(value: str) -> list[str]:
+            return [obj.metadata.name for obj in informer.by_index("app", value)]
+
+        async with running(informer):
+            assert found("x") == ["a", "b"]
+            await api.put(PODS, pod("a", app="y"))
+            await eventually(lambda: found("y") == ["a"])
+            assert found("x") == ["b"]
+            await api.remove(PODS, "b", "shop")
+            await eventually(lambda: found("x") == [])
+
+
+async def test_a_resync_tells_every_object_again() -> None:
+    async with serving() as (api, client):
+        await api.put(PODS, pod("a"))
+        informer = Informer(client, PODS, Pod, resync=600)
+        async with running(informer) as told:
+            await asyncio.sleep(700)
+            assert told[1:] == [("a", "101", "101")]
+
+
+async def test_a_write_of_our_own_is_seen_at_once_and_told_once() -> None:
+    async with serving() as (api, client):
+        await api.put(PODS, pod("a"))
+        informer = Informer(client, PODS, Pod)
+        async with running(informer) as told:
+            api.silent = True
+            patched = await client.patch(PODS, {"metadata": {"labels": {"app": "x"}}}, "a", "shop", as_=Pod)
+            informer.observe(patched)
+            assert informer.get("shop", "a") == patched
+            api.silent = False
+            await api.put(PODS, pod("b"))
+            await eventually(lambda: names(informer) == ["a", "b"])
+            assert told == [("a", None, "101"), ("a", "101", "102"), ("b", None, "103")]
+
+
+async def test_a_late_answer_does_not_bring_a_deleted_object_back() -> None:
+    async with serving() as (api, client):
+        await api.put(PODS, pod("a"))
+        informer = Informer(client, PODS, Pod)
+        async with running(informer):
+            patched = await client.patch(PODS, {"metadata": {"labels": {"app": "x"}}}, "a", "shop", as_=Pod)
+            await api.remove(PODS, "a", "shop")
+            await eventually(lambda: names(informer) == [])
+            informer.observe(patched)
+            assert names(informer) == []
+
+
+async def test_older_news_do_not_undo_a_write_of_our_own() -> None:
+    async with serving() as (api, client):
+        await api.put(PODS, pod("a"))
+        informer = Informer(client, PODS, Pod)
+        async with running(informer) as told:
+            await api.wait_for_requests(is_watch, 1)
+            api.silent = True
+            await api.put(PODS, pod("a", by="somebody"))
+            await api.remove(PODS, "a", "shop")
+            informer.observe(await client.create(PODS, pod("a", by="us"), "shop", as_=Pod))
+            told.clear()
+            api.silent = False
+            await api.put(PODS, pod("b"))
+            await eventually(lambda: names(informer) == ["a", "b"])
+            assert told == [("b", None, "105")]
+
+
+async def test_a_write_during_a_list_survives_it() -> None:
+    async with serving() as (api, client):
+        for number in range(600):
+            await api.put(PODS, pod(f"p{number}"))
+        informer = Informer(client, PODS, Pod)
+        async with running(informer):
+            created: list[Pod] = []
+
+            async def write_first(request: web.Request) -> web.StreamResponse:
+                snapshot = await api.list_page(request)
+                created.append(await client.create(PODS, pod("ours"), "shop", as_=Pod))
+                informer.observe(created[0])
+                return snapshot
+
+            api.fault(lambda request: "continue" in request.query, write_first)
+            api.fault(is_watch, answer(410, "Expired"))
+            api.cut_watches()
+            await eventually(lambda: informer.relists == 1 and bool(created))
+            await asyncio.sleep(1)
+            assert informer.get("shop", "ours") == created[0]
+
+
+async def test_a_storage_restored_from_a_backup_replaces_what_was_known() -> None:
+    async with serving() as (api, client):
+        await api.put(PODS, pod("a", from_="now"))
+        await api.put(PODS, pod("gone"))
+        informer = Informer(client, PODS, Pod)
+        async with running(informer):
+            await api.stop()
+            api.objects.clear()
+            api.version = 10
+            api.forget_history()
+            await api.put(PODS, pod("a", from_="backup"))
+            api.fault(is_watch, answer(410, "Expired"))
+            await api.start()
+            await eventually(lambda: names(informer) == ["a"])
+            restored = informer.get("shop", "a")
+            assert restored is not None
+            assert restored.metadata.labels == {"from_": "backup"}
+
+
+async def test_bookmarks_move_the_version_to_resume_from() -> None:
+    async with serving() as (api, client):
+        informer = Informer(client, PODS, Pod)
+        async with running(informer):
+            await api.wait_for_requests(is_watch, 1)
+            await api.send_raw(line("BOOKMARK", {"metadata": {"resourceVersion": "500"}}).decode())
+            await api.send_raw(line("BOOKMARK", {"metadata": {"resourceVersion": "not a number"}}).decode())
+            await asyncio.sleep(1)
+            api.cut_watches()
+            watches = await api.wait_for_requests(is_watch, 2)
+            assert watches[1].query["resourceVersion"] == "500"
+
+
+async def test_only_the_selected_objects_are_asked_for() -> None:
+    async with serving() as (api, client):
+        informer = Informer(client, PODS, Pod, namespace="shop", label_selector="app=x,tier in (a,b)")
+        async with running(informer):
+            await api.wait_for_requests(is_watch, 1)
+            assert {request.path for request in api.requests} == {"/api/v1/namespaces/shop/pods"}
+            assert {request.query["labelSelector"] for request in api.requests} == {"app=x,tier in (a,b)"}

@@ -1,0 +1,157 @@
+"""The work queue: each key once, never twice at once, later when it keeps failing."""
+
+import asyncio
+
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.strategies import sampled_from
+
+from altershield.kube.queue import WorkQueue
+
+pytestmark = pytest.mark.looptime
+
+
+async def taken_at(queue: WorkQueue[str]) -> tuple[str, float]:
+    began = asyncio.get_running_loop().time()
+    key = await queue.get()
+    return key, pytest.approx(asyncio.get_running_loop().time() - began, abs=1e-4)
+
+
+async def test_a_key_added_often_is_handed_out_once() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    for _ in range(3):
+        queue.add("a")
+    queue.add("b")
+    assert queue.depth == 2
+    assert [await queue.get(), await queue.get()] == ["a", "b"]
+    assert queue.depth == 0
+
+
+async def test_a_key_added_during_its_work_comes_once_more_and_not_before() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add("a")
+    await queue.get()
+    queue.add("a")
+    queue.add("a")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(queue.get(), 60)
+    queue.done("a")
+    assert await queue.get() == "a"
+    queue.done("a")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(queue.get(), 60)
+
+
+async def test_of_several_delays_the_earliest_wins() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add_after("a", 30)
+    queue.add_after("a", 10)
+    queue.add_after("a", 20)
+    assert await taken_at(queue) == ("a", 10)
+    queue.done("a")
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(queue.get(), 60)
+
+
+async def test_a_delay_that_is_over_adds_at_once() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add_after("a", 0)
+    queue.add_after("b", -1)
+    assert queue.depth == 2
+
+
+async def test_an_immediate_add_leaves_a_later_one_in_place() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add_after("a", 10)
+    queue.add("a")
+    assert await taken_at(queue) == ("a", 0)
+    queue.done("a")
+    assert await taken_at(queue) == ("a", 10)
+
+
+async def test_failures_double_the_delay_up_to_a_minute_until_success() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    delays = []
+    for _ in range(40):
+        queue.add_rate_limited("a")
+        began = asyncio.get_running_loop().time()
+        queue.done(await queue.get())
+        delays.append(asyncio.get_running_loop().time() - began)
+    assert delays[:4] == pytest.approx([0.005, 0.01, 0.02, 0.04], abs=1e-4)
+    assert delays[-1] == pytest.approx(60)
+    assert queue.failures("a") == 40
+    queue.forget("a")
+    queue.add_rate_limited("a")
+    assert await taken_at(queue) == ("a", 0.005)
+
+
+async def test_it_knows_how_long_keys_wait() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    assert queue.oldest == 0
+    queue.add("a")
+    await asyncio.sleep(3)
+    queue.add("b")
+    await asyncio.sleep(1)
+    assert queue.oldest == pytest.approx(4)
+    await queue.get()
+    assert queue.oldest == pytest.approx(1)
+    assert (queue.taken, queue.waited) == (1, pytest.approx(4))
+
+
+async def test_a_waiter_that_gives_up_takes_no_key_with_it() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    waiter = asyncio.create_task(queue.get())
+    await asyncio.sleep(1)
+    queue.add("a")
+    waiter.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiter
+    assert await asyncio.wait_for(queue.get(), 1) == "a"
+
+
+class QueueMachine(RuleBasedStateMachine):
+    """No order of calls loses a key that was added, or hands one out while it is being worked on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.queue: WorkQueue[str] = WorkQueue()
+        self.expected: set[str] = set()
+        self.working: set[str] = set()
+
+    def teardown(self) -> None:
+        self.runner.close()
+
+    def call(self, function: object, *arguments: object) -> None:
+        async def run() -> None:
+            function(*arguments)  # type: ignore[operator]
+
+        self.runner.run(run())
+
+    @rule(key=sampled_from("abc"))
+    def add(self, key: str) -> None:
+        self.call(self.queue.add, key)
+        self.expected.add(key)
+
+    @precondition(lambda self: self.expected - self.working)
+    @rule()
+    def get(self) -> None:
+        key = self.runner.run(self.queue.get())
+        assert key in self.expected
+        assert key not in self.working
+        self.expected.remove(key)
+        self.working.add(key)
+
+    @precondition(lambda self: self.working)
+    @rule()
+    def done(self) -> None:
+        self.call(self.queue.done, self.working.pop())
+
+    @invariant()
+    def depth_is_what_waits(self) -> None:
+        assert self.queue.depth == len(self.expected)
+
+
+TestQueueMachine = QueueMachine.TestCase
+TestQueueMachine.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
