@@ -134,7 +134,8 @@ class _Decoder:
                 result[name] = None
             else:
                 decoded = self.value(field.type, value.get(name), _join(path, name), where)
-                if self._written(field, decoded, given=given):
+                # An empty list of managedFields asks for their reset; no other empty list says anything.
+                if self._written(field, decoded, given=given) or (name == "managedFields" and given):
                     result[name] = decoded
         return result
 

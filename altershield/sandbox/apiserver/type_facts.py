@@ -219,9 +219,9 @@ V2PodsMetricStatus !metric !current
 V2ResourceMetricSource !name !target
 V2ResourceMetricStatus !name !current
 """
-"""Per model: `!field` is written even when empty (no omitempty, or a struct by value), `?field` too,
-but as null; a bare field is a pointer to a scalar, whose zero value differs from its absence. All other scalars, lists and maps are left out when empty, structs
-when null. `metadata`, and `spec` and `status` beside it, are always structs by value."""
+"""Per model: `!field` is written even when empty (no omitempty, or a struct by value), `?field` too, but as null; a
+bare field is a pointer to a scalar, whose zero value differs from its absence. All other scalars, lists and maps are
+left out when empty, structs when null. `metadata`, and `spec` and `status` beside it, are always structs by value."""
 
 TIMES_BY_VALUE = frozenset({"lastTransitionTime", "lastProbeTime", "lastUpdateTime", "lastHeartbeatTime"})
 """Times that are written as null when unset, wherever they are."""
