@@ -181,9 +181,8 @@ def _batches(
 
 def _taken(verdicts: Verdicts, batches: tuple[tuple[PodInfo, ...], ...]) -> Verdicts:
     """`verdicts` once the batches are under way."""
-    taken = tuple(pod for batch in batches for pod in batch)
-    left = tuple(pod for pod in verdicts.preparing if pod not in set(taken))
-    return Verdicts(left, verdicts.checking + taken, verdicts.passed, verdicts.failed)
+    taken = tuple(pod for batch in batches for pod in batch)  # always the first of those that wait
+    return Verdicts(verdicts.preparing[len(taken) :], verdicts.checking + taken, verdicts.passed, verdicts.failed)
 
 
 def _label(old: str, new: str, observed: Observed, now: float) -> list[Effect]:
