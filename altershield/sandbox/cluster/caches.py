@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any
 
 import msgspec
 
@@ -11,9 +11,7 @@ from altershield.api import resources
 from altershield.kube.client import Client
 from altershield.kube.informer import Informer
 from altershield.sandbox.cluster import ownership
-from altershield.sandbox.cluster.views import Deployment, Node, Object, Pod, ReplicaSet
-
-T = TypeVar("T", bound=msgspec.Struct)
+from altershield.sandbox.cluster.views import Bare, Deployment, Node, Object, Pod, ReplicaSet
 
 OWNER = "owner"
 """Index: objects by their controller (see `ownership.index_key`)."""
@@ -31,17 +29,29 @@ class Caches:
         self.replica_sets = Informer(client, resources.REPLICA_SETS, ReplicaSet)
         self.pods = Informer(client, resources.PODS, Pod)
         self.nodes = Informer(client, resources.NODES, Node)
+        self.namespaces = Informer(client, resources.NAMESPACES, Bare)
+        self.service_accounts = Informer(client, resources.SERVICE_ACCOUNTS, Bare)
+        self.config_maps = Informer(client, resources.CONFIG_MAPS, Bare)
+        self.informers: tuple[Informer[Any], ...] = (
+            self.deployments,
+            self.replica_sets,
+            self.pods,
+            self.nodes,
+            self.namespaces,
+            self.service_accounts,
+            self.config_maps,
+        )
         self.replica_sets.add_index(OWNER, ownership.index_key)
         self.pods.add_index(OWNER, ownership.index_key)
         self.pods.add_index(NODE, lambda pod: [pod.spec.node_name])
 
     async def wait_synced(self) -> None:
-        for informer in (self.deployments, self.replica_sets, self.pods, self.nodes):
+        for informer in self.informers:
             await informer.wait_synced()
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
-            for informer in (self.deployments, self.replica_sets, self.pods, self.nodes):
+            for informer in self.informers:
                 group.create_task(informer.run())
 
 

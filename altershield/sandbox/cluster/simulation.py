@@ -1,17 +1,25 @@
 """Simulated nodes and controllers on any Kubernetes API: everything in it that is not the API itself."""
 
 import asyncio
+from typing import Protocol
 
 from altershield.kube.client import Client
 from altershield.kube.events import EventRecorder
 from altershield.sandbox.cluster import scheduler
 from altershield.sandbox.cluster.caches import Caches
 from altershield.sandbox.cluster.deployments import Deployments
+from altershield.sandbox.cluster.garbage import GarbageCollector
 from altershield.sandbox.cluster.kubelets import Kubelets
+from altershield.sandbox.cluster.namespaces import Namespaces
 from altershield.sandbox.cluster.nodes import Nodes
 from altershield.sandbox.cluster.replica_sets import ReplicaSets
 from altershield.sandbox.cluster.scheduler import Scheduler
+from altershield.sandbox.cluster.service_accounts import ServiceAccounts
 from altershield.sandbox.cluster.settings import SimulationSettings
+
+
+class _Part(Protocol):
+    async def run(self) -> None: ...
 
 
 class Simulation:
@@ -32,7 +40,7 @@ class Simulation:
             recorders.append(EventRecorder(self._client, component))
             return recorders[-1]
 
-        parts: list[Nodes | Scheduler | Kubelets | Deployments | ReplicaSets] = [
+        parts: list[_Part] = [
             Nodes(caches, settings),
             Scheduler(caches, settings, recorder(scheduler.NAME)),
             Kubelets(caches, settings, recorder("kubelet")),
@@ -41,6 +49,12 @@ class Simulation:
             parts.append(Deployments(caches, recorder("deployment-controller")))
         if "replicasets" in settings.controllers:
             parts.append(ReplicaSets(caches, recorder("replicaset-controller")))
+        if "namespaces" in settings.controllers:
+            parts.append(Namespaces(caches))
+        if "serviceaccounts" in settings.controllers:
+            parts.append(ServiceAccounts(caches))
+        if "garbage" in settings.controllers:
+            parts.append(GarbageCollector(caches))
         async with asyncio.TaskGroup() as group:
             group.create_task(caches.run())
             await caches.wait_synced()

@@ -18,6 +18,10 @@ class Key(NamedTuple):
     name: str
 
 
+class NotYet(Exception):  # noqa: N818  (no error)
+    """The work on a key cannot be finished now; it is taken up again, at growing intervals."""
+
+
 async def work(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[None]], *, workers: int) -> None:
     """Until cancelled; up to `workers` keys at once. An error is logged and its key tried again, backing off."""
     async with asyncio.TaskGroup() as group:
@@ -37,6 +41,9 @@ async def _worker(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[None]]
                 level = logging.DEBUG if isinstance(error, ConflictError | NotFoundError) else logging.WARNING
                 logger.log(level, "trying again later", extra={"key": str(key), "error": str(error)})
                 queue.add_rate_limited(key)
+        except NotYet as pending:
+            logger.debug("not finished yet", extra={"key": str(key), "cause": str(pending)})
+            queue.add_rate_limited(key)
         except Exception:
             logger.exception("a controller failed, trying again later", extra={"key": str(key)})
             queue.add_rate_limited(key)

@@ -1,0 +1,62 @@
+"""Which resources an API serves, those of custom resource definitions included."""
+
+import logging
+
+import msgspec
+
+from altershield.api.resources import Resource
+from altershield.kube.client import Client
+from altershield.kube.errors import KubernetesError
+
+logger = logging.getLogger(__name__)
+
+
+class _Served(msgspec.Struct):
+    name: str
+    kind: str
+    namespaced: bool
+    verbs: tuple[str, ...] = ()
+
+
+class _ServedList(msgspec.Struct):
+    resources: tuple[_Served, ...] = ()
+
+
+class _GroupVersion(msgspec.Struct):
+    version: str
+
+
+class _Group(msgspec.Struct, rename="camel"):
+    name: str
+    versions: tuple[_GroupVersion, ...]
+    preferred_version: _GroupVersion
+
+
+class _Groups(msgspec.Struct):
+    groups: tuple[_Group, ...] = ()
+
+
+Verbs = dict[Resource, frozenset[str]]
+
+
+async def discover(client: Client) -> Verbs:
+    """Every resource (no subresources) in its preferred version, with the verbs it has. Groups that do not answer
+    are left out."""
+    listed = msgspec.json.decode(await client.request("GET", "/apis"), type=_Groups)
+    versions = [("", "v1")]
+    for group in listed.groups:
+        ordered = sorted(group.versions, key=lambda version: version != group.preferred_version)
+        versions += [(group.name, version.version) for version in ordered]
+    found: dict[tuple[str, str], tuple[Resource, frozenset[str]]] = {}
+    for group_name, version_name in versions:
+        path = f"/apis/{group_name}/{version_name}" if group_name else f"/api/{version_name}"
+        try:
+            served = msgspec.json.decode(await client.request("GET", path), type=_ServedList)
+        except (KubernetesError, msgspec.DecodeError) as error:
+            logger.warning("a part of the API cannot be discovered", extra={"path": path, "error": str(error)})
+            continue
+        for one in served.resources:
+            if "/" not in one.name:
+                resource = Resource(group_name, version_name, one.name, one.kind, one.namespaced)
+                found.setdefault((group_name, one.name), (resource, frozenset(one.verbs)))
+    return dict(found.values())
