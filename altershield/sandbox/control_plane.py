@@ -7,6 +7,7 @@ etcd's data and one log per program.
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 import ssl
 from pathlib import Path
@@ -21,6 +22,7 @@ from altershield.sandbox.processes import Process, free_ports
 
 _API = "kube-apiserver"
 _CONTROLLERS = "kube-controller-manager"
+_DATA = "etcd-data"  # new with every start, as the certificates are
 _READY_SECONDS = 120.0
 _POLL_SECONDS = 0.1
 _SERVICE_RANGE = "10.96.0.0/16"
@@ -60,10 +62,14 @@ class ControlPlane:
     async def _start(self) -> None:
         client, peer, secure, controllers = free_ports(4)
         files = ControlPlaneFiles(self._directory, f"https://127.0.0.1:{secure}")
+        shutil.rmtree(self._directory / _DATA, ignore_errors=True)
         etcd_url = f"http://127.0.0.1:{client}"
         etcd = await self._run("etcd", *_etcd_flags(self._directory, etcd_url, f"http://127.0.0.1:{peer}"))
         await self._ready(etcd, f"{etcd_url}/health")
-        api = await self._run(_API, *_api_flags(files, etcd_url, secure))
+        flags = _api_flags(files, etcd_url, secure)
+        if not self.has_controller_manager:
+            flags.append("--disable-admission-plugins=ServiceAccount")  # nobody would make the account pods need
+        api = await self._run(_API, *flags)
         context = files.client_context()
         await self._ready(api, f"{files.url}/readyz", context)
         if self.has_controller_manager:
@@ -112,7 +118,7 @@ def _ending(code: int) -> str:
 
 def _etcd_flags(directory: Path, client: str, peer: str) -> list[str]:
     return [
-        f"--data-dir={directory / 'etcd'}",
+        f"--data-dir={directory / _DATA}",
         f"--listen-client-urls={client}",
         f"--advertise-client-urls={client}",
         f"--listen-peer-urls={peer}",

@@ -202,11 +202,11 @@ def _network_text(error: Exception, target: _Target) -> str:
     if isinstance(error, aiohttp.ClientConnectorSSLError):
         wrong = "WRONG_VERSION_NUMBER" in str(error) or "HTTP_REQUEST" in str(error)
         return "http: server gave HTTP response to HTTPS client" if wrong else _tls_text(error)
-    if isinstance(error, aiohttp.ClientConnectorError) and error.os_error.errno != errno.ECONNRESET:
-        code = error.os_error.errno or 0
-        return f"dial tcp {host}:{port}: connect: {os.strerror(code).lower()}"
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "EOF"
+    code = error.os_error.errno if isinstance(error, aiohttp.ClientConnectorError) else None
+    if code not in (None, 0, errno.ECONNRESET):
+        return f"dial tcp {host}:{port}: connect: {os.strerror(code).lower()}"
     if isinstance(error, OSError):
         return f"read tcp {host}:{port}: read: connection reset by peer"
     return str(error)

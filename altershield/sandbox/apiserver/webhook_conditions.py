@@ -74,6 +74,8 @@ def _text(error: Exception, expression: str, variables: _Value) -> str:
         return "division by zero"
     if isinstance(error, IndexError):
         return str(error)
+    if found := re.match(r"Function '(\w+)' error: string parse error", str(error)):
+        return f"type conversion error from 'string' to '{found[1]}'"
     for name, value in variables.items():
         # a field of null is a missing key to cel-go
         if value is None and (found := re.search(rf"\b{name}\.(\w+)", expression)):

@@ -9,10 +9,9 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-import jsonpatch
 import orjson
 
-from altershield.sandbox.apiserver import webhook_match, webhook_review
+from altershield.sandbox.apiserver import json_patch, webhook_match, webhook_review
 from altershield.sandbox.apiserver.attributes import Attributes, Object, Reader
 from altershield.sandbox.apiserver.authorization import Authorizer
 from altershield.sandbox.apiserver.errors import StatusError, internal_error
@@ -148,7 +147,7 @@ def _patched(name: str, answer: Answer, obj: Object | None) -> Object | None:
         patch: Any = orjson.loads(answer.patch)
     except orjson.JSONDecodeError as error:
         raise CallError(f"received undecodable patch in webhook response: {error}") from error
-    if not isinstance(patch, list):
+    if not isinstance(patch, list) or not all(isinstance(operation, dict) for operation in patch):
         what = "json: cannot unmarshal object into Go value of type jsonpatch.Patch"
         raise CallError(f"received undecodable patch in webhook response: {what}")
     if not patch:
@@ -159,7 +158,9 @@ def _patched(name: str, answer: Answer, obj: Object | None) -> Object | None:
     if answer.patch_type != "JSONPatch":
         raise CallError(f"unsupported patch type {quoted(answer.patch_type)}")
     try:
-        patched: Object = jsonpatch.apply_patch(obj, patch)
-    except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException, TypeError) as error:
+        patched = json_patch.apply(obj, patch)
+    except json_patch.PatchError as error:
         raise internal_error(str(error)) from error
+    if not isinstance(patched, dict):
+        raise internal_error(f"the patch of admission webhook {quoted(name)} leaves no object")
     return patched
