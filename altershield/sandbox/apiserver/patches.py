@@ -4,14 +4,11 @@ Server-side apply (`application/apply-patch+yaml`) is in `apply`. Rules from k8s
 pkg/endpoints/handlers/patch.go.
 """
 
-from copy import deepcopy
 from typing import Any
 
-import jsonpatch
-import jsonpointer
 import orjson
 
-from altershield.sandbox.apiserver import fields, gotext, strategic, types
+from altershield.sandbox.apiserver import fields, gotext, json_patch, strategic, types
 from altershield.sandbox.apiserver.attributes import Object
 from altershield.sandbox.apiserver.errors import StatusError
 
@@ -19,8 +16,6 @@ JSON, MERGE = "application/json-patch+json", "application/merge-patch+json"
 STRATEGIC, APPLY = "application/strategic-merge-patch+json", "application/apply-patch+yaml"
 
 _MAX_OPERATIONS = 10_000
-_MAX_COPIED = 3 * 1024 * 1024
-"""Bytes that the `copy` operations of one JSON patch may copy, so that doubling ends."""
 
 
 def apply(
@@ -118,16 +113,9 @@ def _json_patch(current: Object, operations: list[Object]) -> Object:
             "Request entity too large: The allowed maximum operations in a JSON patch is "
             f"{_MAX_OPERATIONS}, got {len(operations)}",
         )
-    patched: Any = deepcopy(current)
-    copied = 0
     try:
-        for operation in operations or []:
-            if operation.get("op") == "copy":
-                copied += len(orjson.dumps(jsonpointer.resolve_pointer(patched, operation["from"])))
-                if copied > _MAX_COPIED:
-                    raise _does_not_apply()
-            patched = jsonpatch.JsonPatch([operation]).apply(patched, in_place=True)
-    except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, LookupError, TypeError, ValueError):
+        patched = json_patch.apply(current, operations or [])
+    except json_patch.PatchError:
         raise _does_not_apply() from None
     if not isinstance(patched, dict):
         raise _does_not_apply()
