@@ -143,6 +143,10 @@ class StubApi:
             if fault.times[0] > 0 and fault.concerns(request):
                 fault.times[0] -= 1
                 return await fault.answer(request)
+        return await self.answer(request)
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """The right answer."""
         place = Place.of(request.path)
         if request.method == "POST":
             obj = await request.json()

@@ -24,7 +24,7 @@ from kubernetes_asyncio.leaderelection.resourcelock.baselock import BaseLock
 from altershield.api.resources import LEASES
 from altershield.errors import UsageError
 from altershield.kube.client import Client
-from altershield.kube.errors import ApiError, KubernetesError
+from altershield.kube.errors import ApiError, KubernetesError, NotFoundError
 
 logger = logging.getLogger(__name__)
 
@@ -142,7 +142,8 @@ class _Lock(BaseLock):
         try:
             await self._read()
         except KubernetesError as error:
-            self._report("read", error)
+            if not isinstance(error, NotFoundError):  # then the election makes it
+                self._report("read", error)
             return False, _as_election_reads_it(error)
         self._reported.pop("read", None)
         holder = self._spec.holder_identity if self._is_held else None  # without a holder it is taken at once

@@ -1,0 +1,343 @@
+"""Leader election: one leads, whatever happens to the API server, and the next one need not wait for long."""
+
+import asyncio
+import contextlib
+import datetime
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from aiohttp import web
+from kubernetes_asyncio.leaderelection import leaderelection
+
+from altershield.api.resources import LEASES
+from altershield.errors import UsageError
+from altershield.kube.client import Client
+from altershield.kube.lease import lead
+from tests.stub_api import StubApi, answer, serving
+
+pytestmark = pytest.mark.looptime
+
+DURATION = 15.0
+NOBODY = "http://127.0.0.1:1"
+
+
+class Candidate:
+    """A process that wants to lead, and whether it does."""
+
+    def __init__(self, client: Client, identity: str, duration: float = DURATION) -> None:
+        self.client = client
+        self.leading = False
+        self.terms = 0
+        self.began_at = 0.0
+        self.ended_at = 0.0
+        self.end = asyncio.Event()
+        self.error: Exception | None = None
+        self.cleaning = 0.0
+        self.task = asyncio.create_task(
+            lead(
+                client,
+                name="altershield",
+                namespace="system",
+                identity=identity,
+                lease_duration=duration,
+                on_started=self.work,
+            )
+        )
+
+    async def work(self) -> None:
+        self.leading = True
+        self.terms += 1
+        self.began_at = now()
+        try:
+            await self.end.wait()
+            if self.error is not None:
+                raise self.error
+        finally:
+            if self.cleaning:
+                await asyncio.sleep(self.cleaning)
+            self.leading = False
+            self.ended_at = now()
+
+    async def stop(self) -> None:
+        self.task.cancel()
+        await asyncio.wait((self.task,))
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+@contextlib.asynccontextmanager
+async def cluster() -> AsyncIterator[tuple[StubApi, Callable[..., Candidate]]]:
+    """A stub API and what starts candidates on it, each with a client of its own."""
+    async with serving() as (api, _), contextlib.AsyncExitStack() as stack:
+
+        def start(identity: str, duration: float = DURATION) -> Candidate:
+            client = Client(api.configuration)
+            stack.push_async_callback(client.close)
+            candidate = Candidate(client, identity, duration)
+            stack.push_async_callback(candidate.stop)
+            return candidate
+
+        yield api, start
+
+
+async def eventually(condition: Callable[[], bool], within: float = 60) -> None:
+    async with asyncio.timeout(within):
+        while not condition():  # noqa: ASYNC110  (the time is simulated)
+            await asyncio.sleep(0.01)
+
+
+def spec(api: StubApi) -> dict[str, Any]:
+    lease = api.get(LEASES, "altershield", "system")
+    assert lease is not None
+    return dict(lease["spec"])
+
+
+def is_put(request: web.Request) -> bool:
+    return request.method == "PUT"
+
+
+async def test_one_of_two_leads_and_the_lease_says_who() -> None:
+    async with cluster() as (api, start):
+        first = start("a")
+        await eventually(lambda: first.leading, within=1)
+        second = start("b")
+        await asyncio.sleep(120)
+        assert (first.leading, first.terms, second.terms) == (True, 1, 0)
+        assert spec(api)["holderIdentity"] == "a"
+        assert spec(api)["leaseDurationSeconds"] == 15
+        assert spec(api)["leaseTransitions"] == 0
+        assert spec(api)["acquireTime"] < spec(api)["renewTime"]
+        renewed = datetime.datetime.fromisoformat(spec(api)["renewTime"])
+        assert abs(renewed - datetime.datetime.now(datetime.UTC)) < datetime.timedelta(minutes=1)
+
+
+async def test_a_clean_stop_hands_over_at_once() -> None:
+    async with cluster() as (api, start):
+        first = start("a")
+        await eventually(lambda: first.leading)
+        second = start("b")
+        await asyncio.sleep(30)
+        await first.stop()
+        assert not first.leading
+        assert spec(api)["holderIdentity"] == ""
+        await eventually(lambda: second.leading, within=2.5)
+        assert spec(api)["holderIdentity"] == "b"
+        assert spec(api)["leaseTransitions"] == 1
+
+
+async def test_a_dead_leader_is_succeeded_within_the_lease_and_a_try() -> None:
+    async with cluster() as (api, start):
+        await api.put(
+            LEASES,
+            {
+                "metadata": {"name": "altershield", "namespace": "system", "labels": {"kept": "yes"}},
+                "spec": {"holderIdentity": "dead", "leaseDurationSeconds": 15, "leaseTransitions": 4},
+            },
+        )
+        began = now()
+        second = start("b")
+        await eventually(lambda: second.leading)
+        assert 15 <= now() - began <= 18
+        assert spec(api)["leaseTransitions"] == 5
+        lease = api.get(LEASES, "altershield", "system")
+        assert lease is not None
+        assert lease["metadata"]["labels"] == {"kept": "yes"}
+
+
+async def test_the_longer_lease_of_another_is_respected() -> None:
+    async with cluster() as (api, start):
+        held = {"holderIdentity": "other", "leaseDurationSeconds": 60}
+        await api.put(LEASES, {"metadata": {"name": "altershield", "namespace": "system"}, "spec": held})
+        candidate = start("a")
+        await asyncio.sleep(58)
+        assert not candidate.leading
+        await eventually(lambda: candidate.leading, within=5)
+
+
+@pytest.mark.parametrize("step", [86_400, -86_400])
+async def test_a_wall_clock_that_is_set_neither_steals_nor_blocks(step: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Clock:
+        offset = 0.0
+
+        def time(self) -> float:
+            return 1_800_000_000 + now() + self.offset
+
+    clock = Clock()
+    monkeypatch.setattr(leaderelection, "time", clock)
+    async with cluster() as (_, start):
+        first = start("a")
+        await eventually(lambda: first.leading)
+        second = start("b")
+        await asyncio.sleep(10)
+        clock.offset = step
+        await asyncio.sleep(60)
+        assert first.leading
+        assert second.terms == 0
+        await first.stop()
+        await eventually(lambda: second.leading, within=2.5)
+
+
+async def test_an_outage_ends_the_term_before_another_could_lead_and_crashes_nobody() -> None:
+    async with cluster() as (api, start):
+        first = start("a")
+        await eventually(lambda: first.leading)
+        await asyncio.sleep(9)
+        await api.stop()
+        began = now()
+        await eventually(lambda: not first.leading)
+        assert now() - began <= 10
+        await asyncio.sleep(120)
+        assert not first.task.done()
+        await api.start()
+        await eventually(lambda: first.leading, within=5)
+        assert first.terms == 2
+
+
+async def test_a_leader_cut_off_alone_has_stopped_when_the_other_starts() -> None:
+    async with cluster() as (api, start):
+        first = start("a")
+        first.cleaning = 3
+        await eventually(lambda: first.leading)
+        second = start("b")
+        await asyncio.sleep(20)
+        first.client.configuration.host = NOBODY
+        await eventually(lambda: second.leading)
+        assert 0 < first.ended_at < second.began_at
+        first.client.configuration.host = api.configuration.host
+        await asyncio.sleep(120)
+        assert second.leading
+        assert first.terms == 1
+
+
+async def test_slow_answers_do_not_cost_the_lease() -> None:
+    async def slowly(request: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(1.5)
+        return await api.answer(request)
+
+    async with cluster() as (api, start):
+        first = start("a")
+        await eventually(lambda: first.leading)
+        api.fault(lambda _: True, slowly, times=1000)
+        await asyncio.sleep(300)
+        assert first.terms == 1
+        assert first.leading
+
+
+@pytest.mark.parametrize("code", [409, 429, 500, 503])
+async def test_single_failures_do_not_cost_the_lease(code: int) -> None:
+    async with cluster() as (api, start):
+        first = start("a")
+        await eventually(lambda: first.leading)
+        for _ in range(10):
+            api.fault(is_put, answer(code), times=2)
+            await asyncio.sleep(30)
+        assert first.terms == 1
+        assert first.leading
+
+
+async def test_a_lease_that_was_taken_away_ends_the_term() -> None:
+    async with cluster() as (api, start):
+        first = start("a")
+        await eventually(lambda: first.leading)
+        lease = api.get(LEASES, "altershield", "system")
+        assert lease is not None
+        await api.put(LEASES, {**lease, "spec": {**lease["spec"], "holderIdentity": "thief"}})
+        await eventually(lambda: not first.leading, within=10.5)
+        assert spec(api)["holderIdentity"] == "thief"
+
+
+async def test_a_deleted_lease_is_made_again() -> None:
+    async with cluster() as (api, start):
+        first = start("a")
+        await eventually(lambda: first.leading)
+        await api.remove(LEASES, "altershield", "system")
+        await asyncio.sleep(60)
+        assert first.terms == 1
+        assert first.leading
+        assert spec(api)["holderIdentity"] == "a"
+
+
+async def test_an_error_of_the_work_comes_out_and_releases_the_lease() -> None:
+    async with cluster() as (api, start):
+        first = start("a")
+        first.error = ValueError("broken")
+        await eventually(lambda: first.leading)
+        first.end.set()
+        with pytest.raises(ValueError, match="broken"):
+            await first.task
+        assert spec(api)["holderIdentity"] == ""
+
+
+async def test_work_that_ends_ends_the_leading() -> None:
+    async with cluster() as (api, start):
+        first = start("a")
+        await eventually(lambda: first.leading)
+        first.end.set()
+        await first.task
+        assert spec(api)["holderIdentity"] == ""
+
+
+async def test_stopping_while_the_api_is_gone_does_not_hang() -> None:
+    async with cluster() as (api, start):
+        first = start("a")
+        await eventually(lambda: first.leading)
+        await api.stop()
+        began = now()
+        await first.stop()
+        assert now() - began < 12
+
+
+async def test_the_lease_is_renewed_until_the_cleaning_up_has_ended() -> None:
+    async with cluster() as (_, start):
+        first = start("a")
+        first.cleaning = 40
+        await eventually(lambda: first.leading)
+        second = start("b")
+        await asyncio.sleep(5)
+        stopping = asyncio.create_task(first.stop())
+        await asyncio.sleep(35)
+        assert first.leading
+        assert not second.leading
+        await stopping
+        await eventually(lambda: second.leading, within=2.5)
+
+
+async def test_a_follower_stops_without_touching_the_lease() -> None:
+    async with cluster() as (api, start):
+        first = start("a")
+        await eventually(lambda: first.leading)
+        second = start("b")
+        await asyncio.sleep(5)
+        await second.stop()
+        assert spec(api)["holderIdentity"] == "a"
+        assert first.leading
+
+
+async def test_without_permission_it_keeps_asking_and_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
+    async with cluster() as (api, start):
+        api.fault(lambda _: True, answer(403, "Forbidden"), times=20)
+        first = start("a")
+        await eventually(lambda: first.leading)
+        assert caplog.messages.count("cannot read the lease") == 1
+
+
+@pytest.mark.parametrize("duration", [2.0, 2.5, 60.0])
+async def test_other_durations_keep_the_promise(duration: float) -> None:
+    async with cluster() as (api, start):
+        first = start("a", duration)
+        await eventually(lambda: first.leading)
+        second = start("b", duration)
+        await asyncio.sleep(duration * 5)
+        assert first.terms == 1
+        await first.stop()
+        await eventually(lambda: second.leading, within=max(1.0, duration * 0.14) + 0.5)
+        assert spec(api)["leaseDurationSeconds"] >= duration
+
+
+async def test_a_lease_too_short_is_refused() -> None:
+    async with cluster() as (_, start):
+        with pytest.raises(UsageError, match="too short"):
+            await start("a", 1.0).task
