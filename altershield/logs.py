@@ -55,12 +55,12 @@ class _Json(logging.Formatter):
 class _Text(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         fields = _fields(record)
-        stack = str(fields.pop("stack", ""))
+        stack = _redacted(str(fields.pop("stack", ""))).splitlines()
         shown = [f"{key}={value if isinstance(value, str) else _dumps(value)}" for key, value in fields.items()]
         line = " ".join(
             [_time(record), f"{record.levelname:<7}", f"{record.name}:", record.getMessage()[:_MAX_TEXT], *shown]
         )
-        return "\n    ".join(_escaped(_redacted(part)) for part in (line, *stack.splitlines()))
+        return "\n    ".join(_escaped(part) for part in (_redacted(line), *stack))
 
 
 def _time(record: logging.LogRecord) -> str:

@@ -1,0 +1,241 @@
+"""Events: what kubectl describe shows, aggregated, and never in the way of the work."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from altershield.api.meta import ObjectMeta
+from altershield.api.resources import DEPLOYMENTS, EVENTS, NAMESPACES
+from altershield.kube import events
+from altershield.kube.events import EventRecorder, ObjectRef
+from tests.stub_api import StubApi, answer, serving
+
+pytestmark = pytest.mark.looptime
+
+SLEEP = ObjectRef.of(DEPLOYMENTS, ObjectMeta(name="sleep", namespace="shop", uid="u1"))
+NAMESAKE = ObjectRef.of(DEPLOYMENTS, ObjectMeta(name="sleep", namespace="shop", uid="u2"))
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wall clock goes with the simulated time."""
+
+    class Clock:
+        @staticmethod
+        def time() -> float:
+            return 1_800_000_000 + asyncio.get_running_loop().time()
+
+    monkeypatch.setattr(events, "time", Clock)
+
+
+@asynccontextmanager
+async def recording() -> AsyncIterator[tuple[StubApi, EventRecorder]]:
+    async with serving() as (api, client):
+        recorder = EventRecorder(client, "altershield")
+        task = asyncio.create_task(recorder.run())
+        yield api, recorder
+        task.cancel()
+        await asyncio.wait((task,))
+        assert task.cancelled()
+
+
+def is_post(request: web.Request) -> bool:
+    return request.method == "POST"
+
+
+async def only_event(api: StubApi) -> dict[str, Any]:
+    await asyncio.sleep(1)
+    (event,) = api.all(EVENTS)
+    return event
+
+
+async def test_an_event_has_what_kubectl_describe_shows() -> None:
+    async with recording() as (api, recorder):
+        recorder.event(SLEEP, events.WARNING, "RolledBack", "version a never came up")
+        event = await only_event(api)
+        name = event["metadata"].pop("name")
+        assert name.startswith("sleep.")
+        event["metadata"].pop("resourceVersion")
+        assert event == {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"namespace": "shop"},
+            "involvedObject": {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "name": "sleep",
+                "namespace": "shop",
+                "uid": "u1",
+            },
+            "type": "Warning",
+            "reason": "RolledBack",
+            "message": "version a never came up",
+            "firstTimestamp": "2027-01-15T08:00:00Z",
+            "lastTimestamp": "2027-01-15T08:00:00Z",
+            "count": 1,
+            "source": {"component": "altershield"},
+            "reportingComponent": "altershield",
+        }
+
+
+async def test_what_happens_again_raises_the_count_of_the_same_event() -> None:
+    async with recording() as (api, recorder):
+        for _ in range(3):
+            recorder.event(SLEEP, events.NORMAL, "Verified", "all passed")
+            await asyncio.sleep(60)
+        event = await only_event(api)
+        assert event["count"] == 3
+        assert event["firstTimestamp"] == "2027-01-15T08:00:00Z"
+        assert event["lastTimestamp"] == "2027-01-15T08:02:00Z"
+        assert event["message"] == "all passed"
+
+
+async def test_after_ten_minutes_it_is_a_new_event() -> None:
+    async with recording() as (api, recorder):
+        recorder.event(SLEEP, events.NORMAL, "Verified", "all passed")
+        await asyncio.sleep(601)
+        recorder.event(SLEEP, events.NORMAL, "Verified", "all passed")
+        await asyncio.sleep(1)
+        assert [event["count"] for event in api.all(EVENTS)] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        (SLEEP, events.WARNING, "Verified", "all passed"),
+        (SLEEP, events.NORMAL, "Suspended", "all passed"),
+        (SLEEP, events.NORMAL, "Verified", "one failed"),
+        (
+            ObjectRef.of(DEPLOYMENTS, ObjectMeta(name="sleep", namespace="shop", uid="u2")),
+            events.NORMAL,
+            "Verified",
+            "x",
+        ),
+    ],
+)
+async def test_what_differs_is_another_event(other: tuple[ObjectRef, str, str, str]) -> None:
+    async with recording() as (api, recorder):
+        recorder.event(SLEEP, events.NORMAL, "Verified", "all passed")
+        recorder.event(*other)
+        await asyncio.sleep(1)
+        assert len(api.all(EVENTS)) == 2
+
+
+async def test_an_event_deleted_meanwhile_is_written_anew() -> None:
+    async with recording() as (api, recorder):
+        recorder.event(SLEEP, events.NORMAL, "Verified", "all passed")
+        event = await only_event(api)
+        await api.remove(EVENTS, event["metadata"]["name"], "shop")
+        recorder.event(SLEEP, events.NORMAL, "Verified", "all passed")
+        assert (await only_event(api))["count"] == 1
+
+
+async def test_events_of_cluster_scoped_objects_go_to_default() -> None:
+    async with recording() as (api, recorder):
+        recorder.event(ObjectRef.of(NAMESPACES, ObjectMeta(name="shop")), events.NORMAL, "Governed", "since now")
+        event = await only_event(api)
+        assert event["metadata"]["namespace"] == "default"
+        assert "namespace" not in event["involvedObject"]
+
+
+async def test_names_and_messages_keep_their_limits() -> None:
+    async with recording() as (api, recorder):
+        long = ObjectRef.of(DEPLOYMENTS, ObjectMeta(name="a" * 235 + "." + "b" * 17, namespace="shop"))
+        recorder.event(long, events.NORMAL, "Verified", "ü" * 3000)
+        event = await only_event(api)
+        assert len(event["metadata"]["name"]) <= 253
+        assert ".." not in event["metadata"]["name"]
+        assert 1000 < len(event["message"].encode()) <= 1024
+        assert event["message"].endswith("ü…")
+
+
+async def test_an_outage_is_waited_for_and_its_events_are_counted_together() -> None:
+    async with recording() as (api, recorder):
+        await api.stop()
+        for _ in range(5):
+            recorder.event(SLEEP, events.NORMAL, "Verified", "all passed")
+            recorder.event(SLEEP, events.NORMAL, "Suspended", "one failed")
+            await asyncio.sleep(20)
+        await api.start()
+        await asyncio.sleep(20)
+        assert {event["reason"]: event["count"] for event in api.all(EVENTS)} == {"Verified": 5, "Suspended": 5}
+        assert recorder.dropped == 0
+
+
+async def test_too_many_different_ones_are_dropped_and_counted() -> None:
+    async with recording() as (api, recorder):
+        await api.stop()
+        for number in range(1500):
+            recorder.event(SLEEP, events.NORMAL, "Verified", f"number {number}")
+        assert recorder.dropped == 500
+        await api.start()
+        await asyncio.sleep(60)
+        assert len(api.all(EVENTS)) == 1000
+
+
+async def test_a_create_that_went_through_unheard_is_not_repeated() -> None:
+    async with recording() as (api, recorder):
+
+        async def lost(request: web.Request) -> web.StreamResponse:
+            await api.answer(request)
+            assert request.transport is not None
+            request.transport.abort()
+            return web.Response()
+
+        api.fault(is_post, lost)
+        recorder.event(SLEEP, events.NORMAL, "Verified", "all passed")
+        await asyncio.sleep(5)
+        assert len(api.requests) == 2
+        recorder.event(SLEEP, events.NORMAL, "Verified", "all passed")
+        assert (await only_event(api))["count"] == 2
+
+
+@pytest.mark.parametrize("code", [429, 500, 503])
+async def test_trouble_of_the_server_is_tried_again_but_not_for_ever(code: int) -> None:
+    async with recording() as (api, recorder):
+        api.fault(is_post, answer(code), times=3)
+        recorder.event(SLEEP, events.NORMAL, "Verified", "all passed")
+        await asyncio.sleep(30)
+        assert len(api.all(EVENTS)) == 1
+        api.fault(is_post, answer(code), times=5)
+        recorder.event(SLEEP, events.NORMAL, "Verified", "refused")
+        recorder.event(SLEEP, events.NORMAL, "Verified", "the next one")
+        await asyncio.sleep(60)
+        assert [event["message"] for event in api.all(EVENTS)] == ["all passed", "the next one"]
+        assert recorder.dropped == 1
+
+
+async def test_a_refused_event_holds_nothing_up(caplog: pytest.LogCaptureFixture) -> None:
+    async with recording() as (api, recorder):
+        api.fault(is_post, answer(422, "Invalid"))
+        recorder.event(SLEEP, events.NORMAL, "Verified", "bad")
+        recorder.event(SLEEP, events.NORMAL, "Verified", "good")
+        assert (await only_event(api))["message"] == "good"
+        assert recorder.dropped == 1
+        assert caplog.messages == ["could not write an Event"]
+
+
+async def test_a_namespace_on_its_way_out_makes_no_noise(caplog: pytest.LogCaptureFixture) -> None:
+    async def terminating(_request: web.Request) -> web.StreamResponse:
+        status = {
+            "kind": "Status",
+            "code": 403,
+            "reason": "Forbidden",
+            "message": 'events "x" is forbidden: unable to create new content in namespace shop because it is ...',
+            "details": {"causes": [{"reason": "NamespaceTerminating", "field": "metadata.namespace"}]},
+        }
+        return web.json_response(status, status=403)
+
+    caplog.set_level("INFO")
+    async with recording() as (api, recorder):
+        api.fault(is_post, terminating)
+        api.fault(is_post, answer(404, "NotFound"))
+        recorder.event(SLEEP, events.NORMAL, "Verified", "first")
+        recorder.event(SLEEP, events.NORMAL, "Verified", "second")
+        await asyncio.sleep(5)
+        assert recorder.dropped == 2
+        assert caplog.messages == []
