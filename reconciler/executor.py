@@ -1,7 +1,8 @@
 """Carries out what was decided on a ChangeWorkload, in an order that a crash cannot spoil.
 
-ChangePods and the suspend label come before the status: whoever restarts in between derives the same again. What
-the new status makes superfluous is deleted, and told, only after it is stored.
+The suspend label goes on after the status that explains it is stored, and comes off before that status goes: so
+where there is a label, there is a reason, and whoever restarts in between derives the same again. What the new
+status makes superfluous is deleted, and told, only after it is stored.
 """
 
 from collections.abc import Callable, Sequence
@@ -74,8 +75,6 @@ class Executor:
                     await self._create_change_pod(change_workload, number, pods)
                 case SetThreshold(count):
                     change_workload = await self._set_threshold(change_workload, count)
-                case Suspend(since) if deployment is not None:
-                    await self._label(deployment, [{"op": "add", "path": _SUSPEND, "value": str(since)}])
                 case Resume() if deployment is not None:
                     await self._label(deployment, [{"op": "remove", "path": _SUSPEND}])
                 case ReleaseAgain(replica_set) if deployment is not None:
@@ -88,6 +87,8 @@ class Executor:
                 self._count_rollback(status)
         for effect in effects:
             match effect:
+                case Suspend(since) if deployment is not None:
+                    await self._label(deployment, [{"op": "add", "path": _SUSPEND, "value": str(since)}])
                 case Remove(record):
                     await self._remove(record)
                 case Announce(reason, message, warning) if deployment is not None:
