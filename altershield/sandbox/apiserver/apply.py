@@ -118,16 +118,6 @@ def track_update(
     return _with_managed(after, managers.capped(managed))
 
 
-def without_timestamps(obj: Object) -> Object:
-    """The object but for the times of its managedFields: when nothing else changed, nothing is written."""
-    metadata = obj.get("metadata") or {}
-    entries = [
-        {name: value for name, value in entry.items() if name != "time"}
-        for entry in metadata.get("managedFields") or ()
-    ]
-    return {**obj, "metadata": {**metadata, "managedFields": entries}}
-
-
 def _empty(api_version: str, kind: str, crd_schema: Object | None) -> Object:
     """What an object is before it is created: for a built-in kind Go's zero value, which has some structs already."""
     bare = {"apiVersion": api_version, "kind": kind}

@@ -75,6 +75,11 @@ V1HostAlias !ip
 V1HostIP !ip
 V1HostPathVolumeSource !path type
 V1IPBlock !cidr
+V1IngressStatus !loadBalancer
+V1IngressServiceBackend !name !port
+V1HTTPIngressPath ?pathType !backend
+V1HTTPIngressRuleValue !paths
+V1IngressSpec ingressClassName
 V1JSONSchemaProps $ref maximum minimum maxLength minLength maxItems minItems multipleOf maxProperties minProperties
   x-kubernetes-preserve-unknown-fields x-kubernetes-list-type x-kubernetes-map-type
 V1JobCondition !type !status
