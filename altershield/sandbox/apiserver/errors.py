@@ -38,7 +38,7 @@ class StatusError(Exception):
         }
         if self.reason:
             status["reason"] = self.reason
-        if self.details:
+        if self.details is not None:
             status["details"] = self.details
         return {**status, "code": self.code}
 

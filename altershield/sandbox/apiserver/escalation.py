@@ -55,8 +55,9 @@ def _check_binding(attributes: Attributes, binding: Object, authorizer: Authoriz
         return
     rules = authorizer.role_rules(reference, attributes.namespace)
     if rules is None:
-        message = f"{plural[:-1]}.{GROUP} {quoted(reference['name'])} not found"
-        details = {"name": reference["name"], "group": GROUP, "kind": plural[:-1]}
+        # the real server says so too: the name is the role's, the resource the binding's
+        message = f"{attributes.plural}.{GROUP} {quoted(reference['name'])} not found"
+        details = {"name": reference["name"], "group": GROUP, "kind": attributes.plural}
         raise StatusError(404, message, details=details)
     _confirm(attributes, rules, authorizer)
 
