@@ -180,7 +180,7 @@ class ChangePod(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel")
 
 class OpsConfigInfoSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     type: Text
-    enable: bool = msgspec.field(default=False)
+    enable: bool = msgspec.field(default_factory=bool)  # not `= False`: written out also where it is off
     content: Text = ""
     remark: Text = ""
 
