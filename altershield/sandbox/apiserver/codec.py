@@ -1,0 +1,157 @@
+"""From the bytes of a request to an object of its type, and from stored objects to what a client of a version sees."""
+
+from typing import Any
+
+import orjson
+
+from altershield.sandbox.apiserver import defaults, fields, requests, schemas
+from altershield.sandbox.apiserver.attributes import Object
+from altershield.sandbox.apiserver.errors import StatusError
+from altershield.sandbox.apiserver.events import from_core, to_core
+from altershield.sandbox.apiserver.registry import ResourceType, Subresource
+from altershield.sandbox.apiserver.responses import with_type
+from altershield.sandbox.apiserver.store import Item
+
+_MAX_WARNINGS = 10
+_CLIPPED = 200
+
+
+def decode(resource: ResourceType, body: bytes, content_type: str, validation: str, warnings: list[str]) -> Object:
+    """The object of a create or update request: checked, pruned and defaulted. `validation` is the request's
+    fieldValidation; what it only warns of goes to `warnings`. 400 where the body is no such object."""
+    obj = requests.decode(body, content_type, resource.kind)
+    _check_type(resource, obj)
+    duplicates: list[str] = []
+    if validation != "Ignore" and content_type.partition(";")[0].strip() in ("", "application/json"):
+        duplicates = fields.parse(body)[1]
+    obj, unknown = normalized(resource, obj)
+    report(resource, [*duplicates, *unknown], validation, warnings)
+    return obj
+
+
+def report(resource: ResourceType, problems: list[str], validation: str, warnings: list[str]) -> None:
+    """Refuse or warn of unknown and duplicate fields, as the request's fieldValidation has it."""
+    if not problems:
+        return
+    if validation == "Strict":
+        if resource.custom is not None:
+            raise StatusError(
+                400,
+                f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
+                f"strict decoding error: {', '.join(problems)}",
+            )
+        raise fields.strict(resource.api_version, resource.kind, problems)
+    if validation != "Ignore":
+        warnings += problems
+
+
+def decode_subresource(kind: tuple[str, str, str], body: bytes, content_type: str) -> Object:
+    """The body of a subresource that has a type of its own, as Scale or TokenRequest."""
+    group, version, name = kind
+    api_version = f"{group}/{version}" if group else version
+    obj = requests.decode(body, content_type, name)
+    if (obj.get("kind") or name, obj.get("apiVersion") or api_version) != (name, api_version):
+        raise StatusError(
+            400,
+            f'{obj.get("kind")} in version "{obj.get("apiVersion")}" cannot be handled as a {name}: '
+            f'no kind "{obj.get("kind")}" is registered for version "{obj.get("apiVersion")}"',
+        )
+    return fields.check(obj, api_version=api_version, kind=name)[0]
+
+
+def kind_of(resource: ResourceType, subresource: Subresource | None) -> tuple[str, str, str]:
+    """Group, version and kind of what is written to a resource or subresource."""
+    if subresource is not None and subresource.kind[1]:
+        return subresource.kind
+    return resource.group, resource.version, resource.kind
+
+
+def normalized(resource: ResourceType, obj: Object) -> tuple[Object, list[str]]:
+    """An object pruned and defaulted, and a message per unknown field. 400 where a type is wrong."""
+    obj = {**obj, "apiVersion": resource.api_version, "kind": resource.kind}
+    if resource.custom is None:
+        checked, unknown = fields.check(obj, api_version=resource.api_version, kind=resource.kind)
+        defaults.apply(checked)
+        return checked, unknown
+    metadata, unknown_metadata = custom_metadata(resource, obj.get("metadata"))
+    obj["metadata"] = metadata
+    unknown = schemas.prune(obj, resource.custom)
+    schemas.apply_defaults(obj, resource.custom.schema)
+    return obj, [*unknown_metadata, *unknown]
+
+
+def custom_metadata(resource: ResourceType, metadata: Any) -> tuple[Object, list[str]]:
+    """A custom resource's metadata, read as that of every object."""
+    stand_in = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {} if metadata is None else metadata}
+    try:
+        checked, unknown = fields.check(stand_in, api_version="v1", kind="ConfigMap")
+    except StatusError as error:
+        why = error.message.partition("handled as a ConfigMap: ")[2].replace("ConfigMap.", f"{resource.kind}.")
+        raise StatusError(
+            400, f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {why}'
+        ) from error
+    return checked.get("metadata", {}), unknown
+
+
+def _check_type(resource: ResourceType, obj: Object) -> None:
+    api_version, kind = obj.get("apiVersion"), obj.get("kind")
+    if resource.custom is not None:
+        if not kind:
+            raise StatusError(
+                400,
+                f"the object provided is unrecognized (must be of type {resource.kind}): Object 'Kind' is missing in '{orjson.dumps(obj)[:1024].decode()}'",
+            )
+        if not api_version:
+            raise StatusError(
+                400,
+                f"the object provided is unrecognized (must be of type {resource.kind}): Object 'apiVersion' is missing in '{orjson.dumps(obj)[:1024].decode()}'",
+            )
+        group, _, version = api_version.rpartition("/")
+        if group != resource.group or version != resource.version:
+            raise StatusError(
+                400,
+                f"the API version in the data ({api_version}) does not match the expected API version ({resource.api_version})",
+            )
+        if kind != resource.kind:
+            raise StatusError(
+                400,
+                f'{kind} in version "{version}" cannot be handled as a {resource.kind}: '
+                f"no kind {kind!r} is registered for this resource",
+            )
+
+
+def view(resource: ResourceType, item: Item) -> Object:
+    """A stored object as a client of this version sees it, for changing."""
+    obj = item.copy()
+    if resource.group == "events.k8s.io":
+        obj = from_core(obj)
+    obj["apiVersion"] = resource.api_version
+    return obj
+
+
+def to_storage(resource: ResourceType, obj: Object) -> Object:
+    """The opposite of `view`."""
+    if resource.group == "events.k8s.io":
+        obj = to_core(obj)
+        obj["apiVersion"] = "v1"
+    elif resource.custom is not None:
+        obj = {**obj, "apiVersion": resource.custom.storage_api_version}
+    return obj
+
+
+def body(resource: ResourceType, item: Item) -> bytes:
+    """A stored object's JSON without apiVersion and kind, as this version shows it."""
+    if resource.group == "events.k8s.io":
+        obj = from_core(item.copy())
+        return orjson.dumps({key: value for key, value in obj.items() if key not in ("apiVersion", "kind")})
+    return item.body
+
+
+def encode(resource: ResourceType, item: Item) -> bytes:
+    """A stored object's JSON in this version."""
+    return with_type(resource.api_version, resource.kind, body(resource, item))
+
+
+def encode_in_list(resource: ResourceType, item: Item) -> bytes:
+    """As `encode`; lists of built-in kinds leave out apiVersion and kind."""
+    return encode(resource, item) if resource.custom is not None else body(resource, item)

@@ -1,0 +1,390 @@
+"""Create, update, patch: a write from the request's bytes to the store.
+
+The order is the real server's (`k8s.io/apiserver`, `pkg/endpoints/handlers` and `pkg/registry/generic/registry`):
+decode, field ownership, mutating admission, what the server sets itself, validation, validating admission, store.
+"""
+
+import itertools
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from altershield.sandbox.apiserver import (
+    admission,
+    apply,
+    authorization,
+    codec,
+    escalation,
+    patches,
+    registry,
+    requests,
+    schemas,
+    strategies,
+    validation,
+)
+from altershield.sandbox.apiserver.attributes import Object
+from altershield.sandbox.apiserver.context import Api, Call, now
+from altershield.sandbox.apiserver.errors import StatusError
+from altershield.sandbox.apiserver.registry import ResourceType
+from altershield.sandbox.apiserver.store import (
+    Item,
+    already_exists,
+    conflict,
+    not_found,
+)
+
+_ATTEMPTS = 6
+"""How often a write is tried on an object that keeps changing meanwhile."""
+
+APPLY = "application/apply-patch+yaml"
+_PATCH_TYPES = (
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    APPLY,
+)
+
+Build = Callable[[Item | None], Object]
+"""Makes the new object from the stored one (None when there is none)."""
+
+
+async def create(api: Api, call: Call) -> Item:
+    """POST to a collection."""
+    attributes, resource = call.attributes, call.resource
+    body = await call.body()
+    options = requests.write_options("CreateOptions", call.query, call.dry_run)
+    obj = codec.decode(resource, body, call.content_type, _field_validation(options), attributes.warnings)
+    check_namespace(call, obj)
+    attributes.name = obj["metadata"].get("name", "")
+    return await store_new(api, call, obj, options)
+
+
+async def store_new(api: Api, call: Call, obj: Object, options: Object) -> Item:
+    """From a decoded new object to the stored one."""
+    attributes, resource = call.attributes, call.resource
+    metadata = obj["metadata"]
+    strategies.wipe_system_fields(metadata)
+    strategies.tidy_metadata(metadata)
+    if warning := strategies.dedup_owners(metadata):
+        attributes.warnings.append(warning)
+    if not (attributes.options.get("kind") == "PatchOptions" and call.content_type == APPLY):
+        obj = apply.track_update(
+            None, obj, manager=call.manager, subresource="", now=now(), crd_schema=crd_schema(resource)
+        )
+    attributes.operation, attributes.options, attributes.dry_run = "CREATE", options, bool(call.dry_run)
+    attributes.obj, attributes.old = obj, None
+    admission.admit(attributes, api.store)
+    await api.webhooks.mutate(attributes)
+    obj = attributes.obj
+    metadata = obj["metadata"]
+    if not metadata.get("name") and metadata.get("generateName"):
+        metadata["name"] = metadata["generateName"][: 63 - 5] + admission.suffix()
+    strategies.prepare_create(resource, obj)
+    if metadata.get("name") or resource.custom is None:
+        _validate(resource, obj, None)
+    else:
+        raise _nameless(resource)
+    attributes.obj, attributes.name = obj, metadata["name"]
+    await api.webhooks.validate(attributes)
+    escalation.check(attributes, api.authorizer)
+    stored = codec.to_storage(resource, obj)
+    if call.dry_run:
+        stored["metadata"].pop("resourceVersion", None)
+        item = Item(stored, 0)
+        if item.key in api.store.collection(resource.storage).items:
+            raise already_exists((resource.group, resource.plural), metadata["name"])
+        return item
+    return api.store.create(resource.storage, stored)
+
+
+async def update(api: Api, call: Call) -> tuple[Item, int]:
+    """PUT of an object or of its status. Creates where the type allows that."""
+    attributes, resource = call.attributes, call.resource
+    body = await call.body()
+    options = requests.write_options("UpdateOptions", call.query, call.dry_run)
+    sent = codec.decode(resource, body, call.content_type, _field_validation(options), attributes.warnings)
+    check_namespace(call, sent)
+    _check_name(call, sent)
+    encoded = orjson.dumps(sent)
+
+    def build(current: Item | None) -> Object:
+        obj: Object = orjson.loads(encoded)
+        uid = obj["metadata"].get("uid")
+        if current is not None and uid and uid != current.uid:
+            raise _uid_conflict(resource, attributes.name, uid, current.uid)
+        return obj
+
+    if find(api, call) is None:
+        if registry.CREATE_ON_PUT not in resource.flags or attributes.subresource:
+            raise not_found((resource.group, resource.plural), attributes.name)
+        return await store_new(api, call, build(None), options | {"kind": "CreateOptions"}), 201
+    return await modify(api, call, build, options, tracked=True), 200
+
+
+async def patch(api: Api, call: Call) -> tuple[Item, int]:
+    """PATCH of an object or of its status. Server-side apply creates what is missing."""
+    attributes, resource = call.attributes, call.resource
+    content_type = call.content_type.partition(";")[0].strip()
+    check_patch_type(resource, content_type)
+    body = await call.body()
+    options = requests.write_options("PatchOptions", call.query, call.dry_run)
+    is_apply = content_type == APPLY
+    if is_apply and not options.get("fieldManager"):
+        raise requests.invalid_options(
+            "PatchOptions", [("FieldValueRequired", "Required value: is required for apply patch", "fieldManager")]
+        )
+    if not is_apply and "force" in options:
+        raise requests.invalid_options(
+            "PatchOptions", [("FieldValueForbidden", "Forbidden: may not be specified for non-apply patch", "force")]
+        )
+
+    def build(current: Item | None) -> Object:
+        if is_apply:
+            return _applied(call, current, body, options)
+        assert current is not None
+        patched, found = patches.apply(
+            content_type,
+            codec.view(resource, current),
+            body,
+            api_version=resource.api_version,
+            kind=resource.kind,
+            field_validation=_field_validation(options),
+            crd_schema=crd_schema(resource),
+        )
+        obj, unknown = codec.normalized(resource, patched)
+        problems.extend([*found, *unknown])
+        return obj
+
+    problems: list[str] = []
+    current = find(api, call)
+    if current is None:
+        if not is_apply or attributes.subresource:
+            raise not_found((resource.group, resource.plural), attributes.name)
+        await authorize_create(api, call)
+        return await store_new(api, call, build(None), options), 201
+    item = await modify(api, call, build, options, tracked=not is_apply, problems=problems)
+    return item, 200
+
+
+def _applied(call: Call, current: Item | None, body: bytes, options: Object) -> Object:
+    resource = call.resource
+    applied = requests.load_yaml(body, resource.kind)
+    if not isinstance(applied, dict):
+        raise StatusError(400, f"error decoding YAML: json: cannot unmarshal into Go value of type {resource.kind}")
+    check_namespace(call, applied)
+    live = codec.view(resource, current) if current else None
+    return apply.server_side_apply(
+        live,
+        applied,
+        manager=options["fieldManager"],
+        force=bool(options.get("force")),
+        subresource=call.attributes.subresource,
+        now=now(),
+        crd_schema=crd_schema(resource),
+    )
+
+
+async def modify(
+    api: Api,
+    call: Call,
+    build: Build,
+    options: Object,
+    *,
+    tracked: bool,
+    problems: list[str] | None = None,
+) -> Item:
+    """Read, change, admit, validate, store; again where the object changed meanwhile and the request did not name
+    a version. An object that stays the same is not written."""
+    attributes, resource = call.attributes, call.resource
+    for attempt in itertools.count(1):
+        current = call.current(api)
+        obj = build(current)
+        if problems:
+            codec.report(resource, problems, _field_validation(options), attributes.warnings)
+            problems.clear()
+        try:
+            return await _modify_once(api, call, current, obj, options, tracked=tracked)
+        except StatusError as error:
+            overtaken = error.reason == "Conflict" and find(api, call) is not current
+            if not overtaken or attempt >= _ATTEMPTS:
+                raise
+    raise AssertionError("unreachable")
+
+
+async def _modify_once(api: Api, call: Call, current: Item, obj: Object, options: Object, *, tracked: bool) -> Item:
+    attributes, resource = call.attributes, call.resource
+    old = codec.view(resource, current)
+    metadata = obj["metadata"]
+    strategies.tidy_metadata(metadata)
+    if warning := strategies.dedup_owners(metadata):
+        attributes.warnings.append(warning)
+    if tracked:
+        obj = apply.track_update(
+            old,
+            obj,
+            manager=call.manager,
+            subresource=attributes.subresource,
+            now=now(),
+            crd_schema=crd_schema(resource),
+        )
+    attributes.operation, attributes.options, attributes.dry_run = "UPDATE", options, bool(call.dry_run)
+    attributes.obj, attributes.old = obj, old
+    admission.admit(attributes, api.store)
+    await api.webhooks.mutate(attributes)
+    obj = attributes.obj
+    metadata = obj["metadata"]
+    _check_version(resource, attributes.name, metadata, current)
+    strategies.prepare_update(resource, obj, old, attributes.subresource)
+    _validate(resource, obj, old, attributes.subresource)
+    attributes.obj = obj
+    await api.webhooks.validate(attributes)
+    escalation.check(attributes, api.authorizer)
+    stored = codec.to_storage(resource, obj)
+    stored["metadata"]["resourceVersion"] = str(current.revision)
+    if same(stored, current.object):
+        return current
+    if call.dry_run:
+        return Item(stored, current.revision)
+    if _emptied_finalizers(stored, current.object):
+        last = api.store.update(resource.storage, current, stored)
+        return api.store.delete(resource.storage, last)
+    return api.store.update(resource.storage, current, stored)
+
+
+def find(api: Api, call: Call) -> Item | None:
+    return api.store.item(call.resource.storage, call.attributes.namespace, call.attributes.name)
+
+
+def same(new: Object, old: Object) -> bool:
+    """Whether a write changes nothing. The times of field ownership alone are no change."""
+    if new == old:
+        return orjson.dumps(new, option=orjson.OPT_SORT_KEYS) == orjson.dumps(old, option=orjson.OPT_SORT_KEYS)
+    return _without_times(new) == _without_times(old)
+
+
+def _without_times(obj: Object) -> bytes:
+    metadata = obj["metadata"]
+    entries = [
+        {key: value for key, value in entry.items() if key != "time"} for entry in metadata.get("managedFields") or ()
+    ]
+    return orjson.dumps({**obj, "metadata": {**metadata, "managedFields": entries}}, option=orjson.OPT_SORT_KEYS)
+
+
+def _emptied_finalizers(new: Object, old: Object) -> bool:
+    """Whether an object that is being deleted lost its last finalizer, so that it goes now."""
+    metadata = new["metadata"]
+    if not metadata.get("deletionTimestamp") or metadata.get("finalizers"):
+        return False
+    if not old["metadata"].get("finalizers"):
+        return False
+    return not metadata.get("deletionGracePeriodSeconds")
+
+
+async def authorize_create(api: Api, call: Call) -> None:
+    """A patch that creates needs the right to create."""
+    attributes = replace(call.attributes, verb="create")
+    reason = api.authorizer.authorize(attributes)
+    if reason is not None:
+        raise authorization.forbidden(attributes, reason)
+
+
+def _field_validation(options: Object) -> str:
+    return str(options.get("fieldValidation") or "Warn")
+
+
+def crd_schema(resource: ResourceType) -> Object | None:
+    return resource.custom.schema if resource.custom else None
+
+
+def check_patch_type(resource: ResourceType, content_type: str) -> None:
+    """415 for a patch type that this resource does not take."""
+    known = [type_ for type_ in _PATCH_TYPES if resource.custom is None or "strategic" not in type_]
+    if content_type not in known:
+        raise StatusError(
+            415,
+            f"the body of the request was in an unknown format - accepted media types include: {', '.join(known)}",
+        )
+
+
+def check_namespace(call: Call, obj: Object) -> None:
+    """The object lies in the URL's namespace; it need not say so. 400 where it says otherwise."""
+    namespace = call.attributes.namespace if call.resource.namespaced else ""
+    metadata = obj.setdefault("metadata", {})
+    if not isinstance(metadata, dict):
+        raise StatusError(400, "the object's metadata is no object")
+    named = metadata.get("namespace") or ""
+    if named and named != namespace:
+        raise StatusError(400, "the namespace of the provided object does not match the namespace sent on the request")
+    if namespace:
+        metadata["namespace"] = namespace
+    else:
+        metadata.pop("namespace", None)
+
+
+def _check_name(call: Call, obj: Object) -> None:
+    name, wanted = obj["metadata"].get("name", ""), call.attributes.name
+    if not name:
+        obj["metadata"]["name"] = wanted
+    elif name != wanted:
+        raise StatusError(400, f"the name of the object ({name}) does not match the name on the URL ({wanted})")
+
+
+def _check_version(resource: ResourceType, name: str, metadata: Object, current: Item) -> None:
+    """409 where the request names another version than the stored one; 422 where it must name one."""
+    version = metadata.get("resourceVersion", "")
+    if version in ("", "0"):
+        if resource.custom is not None or registry.NEEDS_VERSION in resource.flags:
+            raise _unversioned(resource, name)
+    elif version != str(current.revision):
+        raise conflict((resource.group, resource.plural), name)
+
+
+def _unversioned(resource: ResourceType, name: str) -> StatusError:
+    message = "Invalid value: 0: must be specified for an update"
+    return StatusError(
+        422,
+        f'{_qualified(resource, resource.plural)} "{name}" is invalid: metadata.resourceVersion: {message}',
+        details={
+            "name": name,
+            **({"group": resource.group} if resource.group else {}),
+            "kind": resource.plural,
+            "causes": [{"reason": "FieldValueInvalid", "message": message, "field": "metadata.resourceVersion"}],
+        },
+    )
+
+
+def _nameless(resource: ResourceType) -> StatusError:
+    cause = {
+        "reason": "FieldValueRequired",
+        "message": "Required value: name or generateName is required",
+        "field": "metadata.name",
+    }
+    return validation.invalid(resource.group, resource.kind, "", [cause])
+
+
+def _qualified(resource: ResourceType, name: str) -> str:
+    return f"{name}.{resource.group}" if resource.group else name
+
+
+def _uid_conflict(resource: ResourceType, name: str, wanted: str, found: str) -> StatusError:
+    return conflict(
+        (resource.group, resource.plural),
+        name,
+        f"StorageError: invalid object, Code: 4, Key: {name}, ResourceVersion: 0, AdditionalErrorMsg: Precondition"
+        f" failed: UID in precondition: {wanted}, UID in object meta: {found}",
+    )
+
+
+def _validate(resource: ResourceType, obj: Object, old: Object | None, subresource: str = "") -> None:
+    causes: list[Any]
+    if resource.custom is None:
+        causes = validation.validate(obj, old)
+    else:
+        causes = [*validation.validate_metadata(obj, old), *schemas.validate(obj, old, resource.custom, subresource)]
+    if causes:
+        raise validation.invalid(resource.group, resource.kind, obj["metadata"].get("name", ""), causes)
+
+
+Handler = Callable[[Api, Call], Awaitable[Any]]
