@@ -124,7 +124,7 @@ class ChangeWorkloadStatus(msgspec.Struct, frozen=True, omit_defaults=True, rena
     observed_generation: Seconds = 0
 
 
-class ChangeWorkload(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class ChangeWorkload(msgspec.Struct, frozen=True, rename="camel"):
     """One version of a workload, from its release to its verdict."""
 
     metadata: ObjectMeta
@@ -168,7 +168,7 @@ class ChangePodStatus(
     observed_generation: Seconds = 0
 
 
-class ChangePod(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class ChangePod(msgspec.Struct, frozen=True, rename="camel"):
     """One verified batch of pods of a version."""
 
     metadata: ObjectMeta
@@ -193,7 +193,7 @@ class OpsConfigInfoStatus(msgspec.Struct, frozen=True, omit_defaults=True, renam
     observed_generation: Seconds = 0
 
 
-class OpsConfigInfo(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class OpsConfigInfo(msgspec.Struct, frozen=True, rename="camel"):
     """One setting of the operator."""
 
     metadata: ObjectMeta
