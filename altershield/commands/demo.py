@@ -68,9 +68,9 @@ async def _demo(kubeconfig: str | None, thresholds: Thresholds) -> None:
                         for task in (failed, played):
                             task.cancel()
                         done.pop().result()
-            except* AlterShieldError as group:
+            except AlterShieldError:
                 _show_log(console, log_file)
-                raise _first(group) from None
+                raise
     console.print(f"[bold green]Every step came true[/] in {time.monotonic() - began:.0f} s.")
 
 
@@ -94,15 +94,6 @@ async def _step(console: Console, position: str, step: Step, story: Story) -> No
     seconds = time.monotonic() - began
     console.print(f"[bold green]✓[/] {position} [bold]{step.title}[/] [dim]{step.command}  {seconds:.1f} s[/]")
     console.print(f"      expected: {step.expected}\n      seen:     {seen}", markup=False)
-
-
-def _first(group: BaseExceptionGroup[AlterShieldError]) -> AlterShieldError:
-    """The first error of a possibly nested group."""
-    error: BaseException = group
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    assert isinstance(error, AlterShieldError)  # noqa: S101  (the except* clause let nothing else in)
-    return error
 
 
 def _show_log(console: Console, log_file: Path) -> None:

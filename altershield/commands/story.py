@@ -210,19 +210,24 @@ async def govern(story: Story) -> str:
     }
     await story.client.create(NAMESPACES, namespace)
     # a new webhook configuration, and a new namespace's labels, take the API server a moment
-    async with asyncio.timeout(_STEP_SECONDS):
-        while True:
-            probe = manifest(labels_={}, template_labels={})
-            path = DEPLOYMENTS.path(NAMESPACE)
-            try:
-                answer = await story.client.request("POST", path, query={"dryRun": "All"}, body=probe)
-            except ApiError as error:
-                if error.code not in (403, 404, 500):
-                    raise
-            else:
-                if labels.VERSION.encode() in answer:
-                    return "a dry run of the Deployment comes back with a version"
-            await asyncio.sleep(0.1)
+    probe = manifest(labels_={}, template_labels={})
+    seen = "nothing"
+    try:
+        async with asyncio.timeout(_STEP_SECONDS):
+            while True:
+                try:
+                    answer = await story.client.request(
+                        "POST", DEPLOYMENTS.path(NAMESPACE), query={"dryRun": "All"}, body=probe
+                    )
+                except ApiError as error:
+                    seen = str(error)
+                else:
+                    if labels.VERSION.encode() in answer:
+                        return "a dry run of the Deployment comes back with a version"
+                    seen = "a Deployment without a version"
+                await asyncio.sleep(0.1)
+    except TimeoutError:
+        raise StepFailedError(f"the gate did not see the namespace within {_STEP_SECONDS:.0f} s; seen: {seen}") from None
 
 
 async def release(story: Story) -> str:

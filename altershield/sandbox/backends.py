@@ -44,7 +44,7 @@ async def open_backend(
     """Start (or take) the Kubernetes asked for; `directory`, private to this user, takes its files.
 
     `port` is the sandbox API's own, 0 a free one. `simulate` adds nodes and controllers to the cluster of
-    `kubeconfig`, which has none. A simulation that fails ends the block with its error.
+    `kubeconfig`, which has none. An error of the simulation is raised at the end of the block.
     """
     settings = settings or SimulationSettings()
     assets = os.environ.get(ASSETS)
@@ -70,7 +70,11 @@ async def open_backend(
 
 @contextlib.asynccontextmanager
 async def _simulated(kubeconfig: Path, settings: SimulationSettings) -> AsyncIterator[None]:
-    async with await Client.connect(str(kubeconfig)) as client, asyncio.TaskGroup() as group:
-        simulation = group.create_task(Simulation(client, settings).run())
-        yield
-        simulation.cancel()
+    async with await Client.connect(str(kubeconfig)) as client:
+        simulation = asyncio.create_task(Simulation(client, settings).run())
+        try:
+            yield
+        finally:
+            simulation.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await simulation
