@@ -11,6 +11,7 @@ import msgspec
 from altershield.api.meta import Condition, ObjectMeta
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, GROUP, OPS_CONFIG_INFOS
 
+# `omit_defaults` leaves out what equals a plain default; what a factory gives is always written.
 API_VERSION = f"{GROUP}/v1alpha1"
 
 MAX_PODS = 10_000
@@ -130,8 +131,8 @@ class ChangeWorkload(msgspec.Struct, frozen=True, rename="camel"):
     metadata: ObjectMeta
     spec: ChangeWorkloadSpec
     status: ChangeWorkloadStatus = ChangeWorkloadStatus()
-    api_version: str = msgspec.field(default=API_VERSION)
-    kind: str = msgspec.field(default=CHANGE_WORKLOADS.kind)
+    api_version: str = msgspec.field(default_factory=lambda: API_VERSION)
+    kind: str = msgspec.field(default_factory=lambda: CHANGE_WORKLOADS.kind)
 
 
 class ChangePodSpec(msgspec.Struct, frozen=True, rename="camel"):
@@ -174,13 +175,13 @@ class ChangePod(msgspec.Struct, frozen=True, rename="camel"):
     metadata: ObjectMeta
     spec: ChangePodSpec
     status: ChangePodStatus = ChangePodStatus()
-    api_version: str = msgspec.field(default=API_VERSION)
-    kind: str = msgspec.field(default=CHANGE_PODS.kind)
+    api_version: str = msgspec.field(default_factory=lambda: API_VERSION)
+    kind: str = msgspec.field(default_factory=lambda: CHANGE_PODS.kind)
 
 
 class OpsConfigInfoSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     type: Text
-    enable: bool = msgspec.field(default_factory=bool)  # not `= False`: written out also where it is off
+    enable: bool = msgspec.field(default_factory=bool)
     content: Text = ""
     remark: Text = ""
 
@@ -199,5 +200,5 @@ class OpsConfigInfo(msgspec.Struct, frozen=True, rename="camel"):
     metadata: ObjectMeta
     spec: OpsConfigInfoSpec
     status: OpsConfigInfoStatus = OpsConfigInfoStatus()
-    api_version: str = msgspec.field(default=API_VERSION)
-    kind: str = msgspec.field(default=OPS_CONFIG_INFOS.kind)
+    api_version: str = msgspec.field(default_factory=lambda: API_VERSION)
+    kind: str = msgspec.field(default_factory=lambda: OPS_CONFIG_INFOS.kind)
