@@ -10,7 +10,7 @@ import enum
 import ipaddress
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from typing import Any, Generic, Self, TypeVar
+from typing import Annotated, Any, Generic, Self, TypeVar
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -41,7 +41,7 @@ class PatchType(enum.StrEnum):
 
 
 class _ListMeta(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
+    resource_version: Annotated[str, msgspec.Meta(min_length=1)]
     continue_: str = msgspec.field(default="", name="continue")
 
 
@@ -103,7 +103,7 @@ class Client:
         await self.close()
 
     async def get(self, resource: Resource, name: str, namespace: str = "", *, as_: type[T] = dict) -> T:  # type: ignore[assignment]  # a plain dict unless a type is asked for
-        return _decode(await self.request("GET", resource.path(namespace, name)), msgspec.json.Decoder(as_))
+        return _decode(await self.request("GET", resource.path(namespace, name)), as_)
 
     async def list(
         self,
@@ -115,12 +115,12 @@ class Client:
         field_selector: str = "",
     ) -> ObjectList[T]:
         """All objects, read in pages of one consistent snapshot."""
-        decoder = msgspec.json.Decoder(as_)
-        found: ObjectList[T] = ObjectList(metadata=_ListMeta(), items=[])
+        metadata = _ListMeta("")
+        items: list[T] = []
         async for page in self.pages(resource, namespace, label_selector=label_selector, field_selector=field_selector):
-            found.metadata = page.metadata
-            found.items += [_decode(item, decoder) for item in page.items]
-        return found
+            metadata = page.metadata
+            items += [_decode(item, as_) for item in page.items]
+        return ObjectList(metadata, items)
 
     async def pages(
         self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = ""
@@ -128,9 +128,8 @@ class Client:
         """The pages of one consistent snapshot, their items still bytes. GoneError when reading them took longer
         than the server keeps the snapshot (about five minutes)."""
         query = {"labelSelector": label_selector, "fieldSelector": field_selector, "limit": str(_PAGE)}
-        decoder = msgspec.json.Decoder(_Page)
         while True:
-            page = _decode(await self.request("GET", resource.path(namespace), query=query), decoder)
+            page = _decode(await self.request("GET", resource.path(namespace), query=query), _Page)
             yield ObjectList(metadata=page.metadata, items=page.items or [])
             if not page.metadata.continue_:
                 return
@@ -141,18 +140,14 @@ class Client:
         as_: type[T] = dict,  # type: ignore[assignment]
     ) -> T:  # fmt: skip
         """Create `obj`, or (with `name` and `subresource`) post to a subresource, as `token`."""
-        return _decode(
-            await self.request("POST", resource.path(namespace, name, subresource), body=obj), msgspec.json.Decoder(as_)
-        )
+        return _decode(await self.request("POST", resource.path(namespace, name, subresource), body=obj), as_)
 
     async def replace(
         self, resource: Resource, obj: object, name: str, namespace: str = "", *, subresource: str = "",
         as_: type[T] = dict,  # type: ignore[assignment]
     ) -> T:  # fmt: skip
         """PUT; with a resourceVersion in `obj`, ConflictError where the object changed since."""
-        return _decode(
-            await self.request("PUT", resource.path(namespace, name, subresource), body=obj), msgspec.json.Decoder(as_)
-        )
+        return _decode(await self.request("PUT", resource.path(namespace, name, subresource), body=obj), as_)
 
     async def patch(
         self,
@@ -169,9 +164,7 @@ class Client:
     ) -> T:
         query = {"fieldManager": field_manager, "force": "true" if force else ""}
         path = resource.path(namespace, name, subresource)
-        return _decode(
-            await self.request("PATCH", path, query=query, body=patch, content_type=type_), msgspec.json.Decoder(as_)
-        )
+        return _decode(await self.request("PATCH", path, query=query, body=patch, content_type=type_), as_)
 
     async def delete(
         self, resource: Resource, name: str, namespace: str = "", *, uid: str = "", propagation: str = ""
@@ -214,12 +207,11 @@ class Client:
             "timeoutSeconds": str(server_timeout),
         }
         timeout = aiohttp.ClientTimeout(sock_connect=_CONNECT_TIMEOUT, sock_read=idle_timeout)
-        decoder = msgspec.json.Decoder(WatchEvent)
         async with self._send("GET", resource.path(namespace), query, None, "", timeout) as response:
             heard()
             async for line in _lines(response.content, heard):
                 if line.strip():
-                    yield _decode(line, decoder)
+                    yield _decode(line, WatchEvent)
 
     async def request(
         self,
@@ -297,9 +289,9 @@ def _encode(body: object) -> bytes:
     return orjson.dumps(body, default=msgspec.to_builtins)
 
 
-def _decode(data: bytes | msgspec.Raw, decoder: msgspec.json.Decoder[T]) -> T:
+def _decode(data: bytes | msgspec.Raw, as_: type[T]) -> T:
     try:
-        return decoder.decode(data)
+        return msgspec.json.decode(data, type=as_)
     except (msgspec.DecodeError, RecursionError) as error:
         raise UnreadableError(f"the API server's answer cannot be read: {error}") from error
 

@@ -9,7 +9,6 @@ import asyncio
 import os
 import re
 import ssl
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -123,14 +122,15 @@ def _user(config: ConfigNode, loader: KubeConfigLoader) -> ConfigNode | None:
 
 
 def _read_again(path: Path) -> Callable[[Configuration], Awaitable[None]]:
-    read_at = float("-inf")
+    due = float("-inf")
 
     async def refresh(configuration: Configuration) -> None:
-        nonlocal read_at
-        if time.monotonic() - read_at >= _TOKEN_FILE_PERIOD:
+        nonlocal due
+        now = asyncio.get_running_loop().time()
+        if now >= due:
             token = await asyncio.to_thread(path.read_text)
             configuration.api_key["BearerToken"] = f"Bearer {token.strip()}"
-            read_at = time.monotonic()
+            due = now + _TOKEN_FILE_PERIOD
 
     return refresh
 

@@ -49,7 +49,7 @@ class _Bare(msgspec.Struct):
 
 
 class Informer(Generic[T]):
-    """The objects of `resource` that `namespace` (all where empty) and `label_selector` choose, as `as_`.
+    """The objects of `resource` that `namespace` (all where empty) and the selectors choose, as `as_`.
 
     Handlers and index functions are called in the event loop and must not block; what they raise is logged
     and changes nothing.
@@ -63,13 +63,14 @@ class Informer(Generic[T]):
         *,
         namespace: str = "",
         label_selector: str = "",
+        field_selector: str = "",
         resync: float = 600.0,
     ) -> None:
         self._client = client
         self._resource = resource
         self._decoder = msgspec.json.Decoder(as_)
         self._namespace = namespace
-        self._label_selector = label_selector
+        self._selectors = {"label_selector": label_selector, "field_selector": field_selector}
         self._resync = resync
         self._handlers: list[Handler[T]] = []
         self._index_keys: dict[str, Callable[[T], Iterable[str]]] = {}
@@ -200,7 +201,7 @@ class Informer(Generic[T]):
         listed: set[Key] = set()
         version = ""
         async with contextlib.aclosing(
-            self._client.pages(self._resource, self._namespace, label_selector=self._label_selector)
+            self._client.pages(self._resource, self._namespace, **self._selectors)
         ) as pages:
             async for page in pages:
                 self._heard()
@@ -219,7 +220,7 @@ class Informer(Generic[T]):
                 self._resource,
                 self._namespace,
                 resource_version=self._resume,
-                label_selector=self._label_selector,
+                **self._selectors,
                 server_timeout=_SERVER_TIMEOUT + random.randrange(_SERVER_TIMEOUT),  # noqa: S311  (spreads load)
                 heard=self._heard,
             )
