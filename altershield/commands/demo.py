@@ -52,7 +52,7 @@ async def _demo(kubeconfig: str | None, thresholds: Thresholds) -> None:
     except ImportError as error:
         raise UsageError(f"the demo needs more packages ({error}): pip install 'altershield[sandbox]'") from error
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, soft_wrap=True)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="altershield-") as name:
         directory = Path(name)

@@ -102,8 +102,9 @@ class Story:
     def _record(self, _old: ChangeWorkload | None, new: ChangeWorkload | None) -> None:
         if new is not None:
             seen = self.states.setdefault(new.metadata.name, [])
-            if not seen or seen[-1] != new.status.status:
-                seen.append(new.status.status)
+            state = new.status.status or WorkloadState.INIT
+            if not seen or seen[-1] != state:
+                seen.append(state)
         self.most_workloads = max(self.most_workloads, len(list(self.workloads.all())))
 
     async def until(self, met: Callable[[], str], waiting_for: str, seconds: float = _STEP_SECONDS) -> str:
@@ -187,10 +188,11 @@ class Story:
         return await self.until(met, f"ChangeWorkload {NAME}--x--{version} to succeed")
 
     async def next_version(self, old: str) -> str:
-        return await self.until(
-            lambda: self.deployment.version if self.deployment.version not in ("", old) else "",
-            "a new version on the Deployment",
-        )
+        def met() -> str:
+            found = self.deployments.get(NAMESPACE, NAME)
+            return found.version if found is not None and found.version != old else ""
+
+        return await self.until(met, "a new version on the Deployment")
 
 
 def template_patch(value: str) -> dict[str, Any]:
