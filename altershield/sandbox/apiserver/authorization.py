@@ -111,18 +111,26 @@ def allows(rule: Rule, attributes: Attributes) -> bool:
 
 
 def cluster_role_rules(role: Object, reader: Reader) -> list[Rule]:
-    """The rules of a ClusterRole; an `aggregationRule` gathers those of the ClusterRoles it selects, each once,
-    in the order of their names."""
-    chosen = (role.get("aggregationRule") or {}).get("clusterRoleSelectors") or ()
-    if not chosen:
-        return role.get("rules") or []
+    """The rules of a ClusterRole; an `aggregationRule` gathers those of the ClusterRoles it selects, which may gather
+    themselves: each rule once, in the order of the roles' names."""
+    roles = sorted(reader.list(GROUP, "clusterroles"), key=lambda other: str(other["metadata"]["name"]))
     rules: list[Rule] = []
-    for other in sorted(reader.list(GROUP, "clusterroles"), key=lambda other: str(other["metadata"]["name"])):
-        metadata = other["metadata"]
-        if metadata["name"] == role["metadata"]["name"]:
-            continue
-        if any(selectors.matches(selector, metadata.get("labels") or {}) for selector in chosen):
-            rules += [rule for rule in other.get("rules") or () if rule not in rules]
+    seen: set[str] = set()
+
+    def gather(current: Object) -> None:
+        name = current["metadata"]["name"]
+        if name in seen:
+            return
+        seen.add(name)
+        chosen = (current.get("aggregationRule") or {}).get("clusterRoleSelectors") or ()
+        if not chosen:
+            rules.extend(rule for rule in current.get("rules") or () if rule not in rules)
+        for other in roles if chosen else ():
+            labels = other["metadata"].get("labels") or {}
+            if any(selectors.matches(selector, labels) for selector in chosen):
+                gather(other)
+
+    gather(role)
     return rules
 
 
