@@ -75,10 +75,11 @@ def advance(pod: Pod, ages: Mapping[str, float], node: Node, settings: Simulatio
     moved = False
     for container in pod.spec.containers:
         status = present.get(container.name) or _waiting(container, "ContainerCreating")
-        move = _next(pod, container, status, node, settings, now)
+        age = ages.get(container.name, 0.0)
+        move = _next(pod, container, status, age, node, settings, now)
         if move is None:
             statuses.append(status)
-        elif (left := move.after - ages.get(container.name, 0.0)) <= 0:
+        elif (left := move.after - age) <= 0:
             moved = True
             statuses.append(move.status)
             events += move.events
@@ -94,7 +95,7 @@ def advance(pod: Pod, ages: Mapping[str, float], node: Node, settings: Simulatio
 
 
 def _next(
-    pod: Pod, container: Container, status: Object, node: Node, settings: SimulationSettings, now: float
+    pod: Pod, container: Container, status: Object, age: float, node: Node, settings: SimulationSettings, now: float
 ) -> _Move | None:
     image = images.known(container.image)
     match _reason(status):
@@ -109,9 +110,9 @@ def _next(
         case "ErrImagePull":
             return _pull_backs_off(container, status, settings.image_pull)
         case "ImagePullBackOff":
-            # The number of attempts is nowhere written down; waiting as long as the pod has lived doubles the wait too.
-            lived = now - unix(pod.status.start_time)
-            after = min(max(settings.pull_back_off, lived), settings.pull_back_off_max)
+            # Attempts are counted nowhere; waiting as long as it has taken so far doubles the wait too.
+            so_far = now - age - unix(pod.status.start_time)
+            after = min(max(settings.pull_back_off, so_far), settings.pull_back_off_max)
             if not image.exists:
                 return _pull_failed(container, status, after)
             events = _pull_events(container, False, settings.image_pull)
@@ -204,7 +205,7 @@ def _crash_back_off(restarts: int, settings: SimulationSettings) -> float:
 
 def _pull_failed(container: Container, status: Object, after: float) -> _Move:
     error = images.pull_error(container.image)
-    said = f'Failed to pull image "{images.full_reference(container.image)}": {error}'
+    said = f'Failed to pull image "{container.image}": {error}'
     events = [
         Occurrence(container.name, False, "Pulling", f'Pulling image "{container.image}"'),
         Occurrence(container.name, True, "Failed", said),

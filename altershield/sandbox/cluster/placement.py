@@ -13,6 +13,8 @@ from altershield.sandbox.cluster.views import Node, Pod, Taint, Toleration
 Load = dict[str, Decimal]
 """What pods ask for together: `cpu`, `memory`, and `pods`, their number."""
 
+_NOT_HELPFUL = "Preemption is not helpful for scheduling"
+_NO_VICTIMS = "No preemption victims found for incoming pod"
 _UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "NoSchedule")
 
 
@@ -56,11 +58,18 @@ def explanation(pod: Pod, nodes: Iterable[Node], loads: Mapping[str, Load]) -> s
     nodes = list(nodes)
     if not nodes:
         return "no nodes available to schedule pods"
-    counts: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
+    preemptions: Counter[str] = Counter()
     for node in nodes:
-        counts.update(refusals(pod, node, loads.get(node.metadata.name, {})))
-    reasons = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
-    return f"0/{len(nodes)} nodes are available: {reasons}."
+        reasons.update(refusals(pod, node, loads.get(node.metadata.name, {})))
+        hopeless = refusals(pod, node, {})  # even with nobody else there
+        preemptions[_NOT_HELPFUL if hopeless else _NO_VICTIMS] += 1
+    none = f"0/{len(nodes)} nodes are available"
+    return f"{none}: {_listed(reasons)}. no new claims to deallocate, preemption: {none}: {_listed(preemptions)}."
+
+
+def _listed(counts: Counter[str]) -> str:
+    return ", ".join(sorted(f"{count} {text}" for text, count in counts.items()))
 
 
 def _tolerated(pod: Pod, taint: Taint) -> bool:

@@ -122,6 +122,8 @@ class Scheduler:
             "message": message,
             "lastTransitionTime": rfc3339(self._clock()),
         }
+        if pod.metadata.generation:
+            condition["observedGeneration"] = pod.metadata.generation
         patch = {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}
         await self._client.patch(
             PODS, patch, pod.metadata.name, pod.metadata.namespace, subresource="status", type_=PatchType.STRATEGIC
