@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 import yaml
 
+from altershield.sandbox.apiserver import protobuf
 from altershield.sandbox.apiserver.attributes import Object
 from altershield.sandbox.apiserver.errors import StatusError
 
@@ -201,6 +202,11 @@ def decode(body: bytes, content_type: str, kind: str) -> Object:
             raise _unreadable(kind, f"json parse error: {_go_error(body, error)}", body) from error
     elif media_type == "application/yaml":
         obj = load_yaml(body, kind)
+    elif media_type == protobuf.MEDIA_TYPE:
+        try:
+            obj = protobuf.decode(body)
+        except (ValueError, LookupError, OverflowError) as error:
+            raise StatusError(400, f"the object provided is unrecognized (must be of type {kind}): {error}") from error
     else:
         raise StatusError(
             415, f"the body of the request was in an unknown format - accepted media types include: {_ACCEPTED}"
