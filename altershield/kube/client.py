@@ -7,11 +7,9 @@ that is not read is kept. Whoever calls decides whether a failed request may be 
 import asyncio
 import contextlib
 import enum
-import ipaddress
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import Annotated, Any, Generic, Self, TypeVar
-from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
@@ -74,10 +72,10 @@ class Client:
         self.configuration = configuration
         """kubernetes-asyncio's: the server, how it is verified, and our credentials."""
         self._slots = asyncio.Semaphore(max_in_flight)
+        proxy = credentials.proxy(configuration)
+        tls = credentials.ssl_context(configuration)
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=credentials.ssl_context(configuration)),
-            trust_env=not _is_loopback(self.server),  # $HTTPS_PROXY and $NO_PROXY, but as in Go not for loopback
-            read_bufsize=_READ_BUFFER,
+            connector=aiohttp.TCPConnector(limit=0, ssl=tls), proxy=proxy, read_bufsize=_READ_BUFFER
         )
 
     @classmethod
@@ -241,11 +239,6 @@ class Client:
         headers = {"Accept": "application/json", "User-Agent": "altershield"}
         if data is not None:
             headers["Content-Type"] = content_type
-        extra: dict[str, Any] = {}
-        if self.configuration.tls_server_name:
-            extra["server_hostname"] = self.configuration.tls_server_name
-        if self.configuration.proxy:
-            extra["proxy"] = self.configuration.proxy
         authorization = await self._authorization()
         if authorization:
             headers["Authorization"] = authorization
@@ -258,7 +251,7 @@ class Client:
                 headers=headers,
                 timeout=timeout,
                 allow_redirects=False,
-                **extra,
+                server_hostname=self.configuration.tls_server_name,
             ) as response:
                 if response.status >= 300:
                     raise from_status(response.status, await _status(response), _retry_after(response))
@@ -275,14 +268,6 @@ class Client:
             return str(await self.configuration.get_api_key_with_prefix("BearerToken") or "").strip()
         except Exception as error:  # whatever a token file or an exec plugin may lead to
             raise UnreachableError(f"the credentials for {self.server} cannot be renewed: {error}") from error
-
-
-def _is_loopback(server: str) -> bool:
-    host = urlsplit(server).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _encode(body: object) -> bytes:

@@ -6,11 +6,15 @@ before its token expires, and a CA without the key usage that Python 3.13 insist
 """
 
 import asyncio
+import contextlib
+import ipaddress
 import os
 import re
 import ssl
-from collections.abc import Awaitable, Callable
+import urllib.request
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import yaml
 from kubernetes_asyncio import config as kube_config
@@ -23,17 +27,9 @@ from altershield.errors import UsageError
 _TOKEN_FILE_PERIOD = 60.0  # seconds until a token file is read again, as client-go does
 _load_incluster: Callable[[Configuration], None] = kube_config.load_incluster_config
 
-# What kubernetes-asyncio raises for a kubeconfig of an unexpected shape.
-_MALFORMED = (
-    kube_config.ConfigException,
-    yaml.YAMLError,
-    OSError,
-    ValueError,
-    TypeError,
-    KeyError,
-    AttributeError,
-    AssertionError,
-)
+# What kubernetes-asyncio raises for a kubeconfig of another shape, and for one that is wrong.
+_MISSHAPEN = (TypeError, KeyError, AttributeError, AssertionError)
+_WRONG = (kube_config.ConfigException, yaml.YAMLError, OSError, ValueError)
 
 
 async def load(kubeconfig: str | None, context: str | None) -> Configuration:
@@ -47,12 +43,10 @@ async def load(kubeconfig: str | None, context: str | None) -> Configuration:
             _load_incluster(configuration)
         else:
             await _load_kubeconfig(configuration, place, context)
-    except _MALFORMED as error:
+    except (*_MISSHAPEN, *_WRONG) as error:
         raise UsageError(
             f"no usable Kubernetes credentials in {place}: {_reason(error)}; name a kubeconfig with --kubeconfig"
         ) from error
-    if configuration.proxy and not configuration.proxy.startswith(("http://", "https://")):
-        raise UsageError(f"the proxy-url {configuration.proxy} is not supported; use an http or https proxy")
     return configuration
 
 
@@ -77,12 +71,44 @@ def ssl_context(configuration: Configuration) -> ssl.SSLContext:
     return context
 
 
+def proxy(configuration: Configuration) -> str | None:
+    """The proxy on the way to the API server: the kubeconfig's, else the environment's. As for Go's clients,
+    loopback needs none, and $NO_PROXY may hold networks."""
+    server = urlsplit(str(configuration.host))
+    url = configuration.proxy
+    if not url and not _goes_direct(server.hostname or ""):
+        url = urllib.request.getproxies().get(server.scheme)
+    if not url:
+        return None
+    url = url if "://" in url else f"http://{url}"
+    if not url.startswith(("http://", "https://")):
+        raise UsageError(f"a {url.partition(':')[0]} proxy is not supported; use an http or https proxy")
+    return str(url)
+
+
+def _goes_direct(host: str) -> bool:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host == "localhost" or bool(urllib.request.proxy_bypass(host))
+    exceptions = urllib.request.getproxies().get("no", "").split(",")
+    return address.is_loopback or "*" in exceptions or any(address in network for network in _networks(exceptions))
+
+
+def _networks(texts: Iterable[str]) -> Iterator[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+    for text in texts:
+        with contextlib.suppress(ValueError):
+            yield ipaddress.ip_network(text.strip(), strict=False)
+
+
 def _kubeconfig_paths(kubeconfig: str | None) -> str:
     return kubeconfig or os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
 
 
 def _reason(error: Exception) -> str:
     """One line of text; the loader quotes whole entries of the file, with their secrets, in braces."""
+    if isinstance(error, _MISSHAPEN):
+        return "it does not have the form of a kubeconfig"
     return " ".join(re.sub(r"/\{.*\}", "", str(error), flags=re.DOTALL).split()) or type(error).__name__
 
 

@@ -70,7 +70,8 @@ class Informer(Generic[T]):
         self._resource = resource
         self._decoder = msgspec.json.Decoder(as_)
         self._namespace = namespace
-        self._selectors = {"label_selector": label_selector, "field_selector": field_selector}
+        self._label_selector = label_selector
+        self._field_selector = field_selector
         self._resync = resync
         self._handlers: list[Handler[T]] = []
         self._index_keys: dict[str, Callable[[T], Iterable[str]]] = {}
@@ -201,7 +202,12 @@ class Informer(Generic[T]):
         listed: set[Key] = set()
         version = ""
         async with contextlib.aclosing(
-            self._client.pages(self._resource, self._namespace, **self._selectors)
+            self._client.pages(
+                self._resource,
+                self._namespace,
+                label_selector=self._label_selector,
+                field_selector=self._field_selector,
+            )
         ) as pages:
             async for page in pages:
                 self._heard()
@@ -220,7 +226,8 @@ class Informer(Generic[T]):
                 self._resource,
                 self._namespace,
                 resource_version=self._resume,
-                **self._selectors,
+                label_selector=self._label_selector,
+                field_selector=self._field_selector,
                 server_timeout=_SERVER_TIMEOUT + random.randrange(_SERVER_TIMEOUT),  # noqa: S311  (spreads load)
                 heard=self._heard,
             )
