@@ -37,10 +37,10 @@ def _prune(value: Any, schema: Object, path: str, unknown: list[str], *, top: bo
         top = top or bool(schema.get(_EMBEDDED))
         for key in list(value):
             below = f"{path}.{key}" if path else key
+            if top and key in _TOP:
+                continue  # whatever the schema says of metadata
             if key in properties:
                 _prune(value[key], properties[key], below, unknown)
-            elif top and key in _TOP:
-                continue
             elif isinstance(additional, dict):
                 _prune(value[key], additional, below, unknown)
             elif not schema.get(_PRESERVE) and additional is not True:
