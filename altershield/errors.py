@@ -6,7 +6,7 @@ AlterShieldError
 │   ├── UnreachableError    no answer: refused, timed out, TLS, cut in mid-answer
 │   └── ApiError            an answer with a Status
 │       ├── BadRequestError, UnauthorizedError, ForbiddenError, NotFoundError, ...
-├── ReviewError             (gatekeeper.review) a request that is no AdmissionReview we can read
+├── ReviewError             (gatekeeper.errors) a request that is no AdmissionReview we can read
 ├── CertificateError        (certgen) a certificate or key that cannot be used
 └── StepFailedError         (altershield.commands.demo) the release story did not come true
 

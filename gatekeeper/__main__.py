@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 import uvloop
 
-from altershield import options
+from altershield import logs, options
 from altershield.errors import AlterShieldError
 from gatekeeper import app
 
@@ -55,6 +55,7 @@ def main(
         system_namespace=system_namespace,
     )
     try:
+        logs.configure(log_level)
         uvloop.run(app.run(settings))
     except AlterShieldError as error:
         print(f"Error: {error}", file=sys.stderr)

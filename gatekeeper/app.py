@@ -12,6 +12,7 @@ from altershield.api.resources import CHANGE_WORKLOADS, OPS_CONFIG_INFOS
 from altershield.errors import UsageError
 from altershield.kube.client import Client
 from altershield.kube.informer import Informer
+from gatekeeper.journal import Journal
 from gatekeeper.listener import Listener
 from gatekeeper.metrics import Metrics
 from gatekeeper.server import Gatekeeper
@@ -55,7 +56,8 @@ async def run(settings: Settings) -> None:
             return reasons + [f"the cache of {resource} is not filled yet" for resource in waiting]
 
         view = CacheView(records, config, reconciler=settings.user, system_namespace=settings.system_namespace)
-        gatekeeper = Gatekeeper(view, metrics, unready)
+        journal = Journal(metrics)
+        gatekeeper = Gatekeeper(view, metrics, journal, unready)
         plain = Listener(gatekeeper.observe, settings.host, settings.metrics_port)
         tls = Listener(gatekeeper.admit, settings.host, settings.port, certificate.context)
         certificate.reload()
@@ -77,6 +79,7 @@ async def run(settings: Settings) -> None:
             await gatekeeper.finish()
             await tls.stop()
             await plain.stop()
+            journal.flush()
             for follower in followers:
                 follower.cancel()
 

@@ -1,10 +1,10 @@
 """The version of a workload: a fingerprint of its pod template.
 
-The canonical form of a template is JSON in UTF-8 without white space, the members of every object sorted by
-code point, numbers as orjson writes them, without
+The canonical form of a template is JSON in UTF-8 without white space, `{"metadata": …, "spec": …}`, the members
+of every object sorted by code point, numbers as orjson writes them, without
 - the version label itself, which would otherwise change what it names;
 - null members of `metadata` (older API servers write `creationTimestamp: null`, newer ones nothing);
-- `labels`, `annotations` and `metadata` that are empty: to Kubernetes that is the same as absent.
+- `metadata`, its `labels` and its `annotations` where they are empty: to Kubernetes that is the same as absent.
 
 Nothing else is left out: elsewhere an empty object may differ from none (a `namespaceSelector: {}` selects
 every namespace).
@@ -13,40 +13,66 @@ every namespace).
 import hashlib
 from typing import Any
 
+import msgspec
 import orjson
 
 from altershield.api import labels
+from gatekeeper.errors import ReviewError
 
 _DIGITS = 32
 
 
-def canonical(template: bytes) -> bytes:
-    """The canonical form of a pod template. ValueError for what is no JSON object, or no object where a
-    template has one, or nested more than 254 levels deep."""
-    parsed = orjson.loads(template)
-    if not isinstance(parsed, dict):
-        raise ValueError("a pod template is an object")  # noqa: TRY004  (a value of the wrong type, not a bug)
-    metadata = parsed.get("metadata")
-    if isinstance(metadata, dict):
-        parsed["metadata"] = _metadata(metadata)
-    if not parsed.get("metadata"):
-        parsed.pop("metadata", None)
+class Template(msgspec.Struct, frozen=True):
+    """A pod template. Of its metadata all is kept, `spec` stays JSON (empty where there is none)."""
+
+    metadata: dict[str, Any] | None = None
+    spec: msgspec.Raw = msgspec.Raw(b"")
+
+
+def release(new: Template, old: Template | None) -> str:
+    """The version that `new` releases: its fingerprint if it differs from `old`, else empty. ReviewError where
+    a template has no canonical form."""
+    if new == old:  # the API server writes equal templates equally, mostly
+        return ""
+    form = canonical(new)
+    if old is not None and form == canonical(old):
+        return ""
+    return fingerprint(form)
+
+
+def fingerprint(canonical_form: bytes) -> str:
+    """32 hex digits: the first half of the SHA-256."""
+    return hashlib.sha256(canonical_form).hexdigest()[:_DIGITS]
+
+
+def canonical(template: Template) -> bytes:
+    """The canonical form; ReviewError for what is no JSON, or is nested more than 250 levels deep."""
+    form = {"spec": _spec(template)}
+    metadata = _metadata(template)
+    if metadata:
+        form["metadata"] = metadata
     try:
-        return orjson.dumps(parsed, option=orjson.OPT_SORT_KEYS)
-    except orjson.JSONEncodeError as error:  # a TypeError; its only cause here is depth or a huge integer
-        raise ValueError(f"the pod template cannot be written as JSON: {error}") from error
+        return orjson.dumps(form, option=orjson.OPT_SORT_KEYS)
+    except orjson.JSONEncodeError as error:  # depth, or an integer past 64 bits
+        raise _unreadable(str(error)) from error
 
 
-def fingerprint(canonical_template: bytes) -> str:
-    """32 hex digits: the first half of the SHA-256 of a template's canonical form."""
-    return hashlib.sha256(canonical_template).hexdigest()[:_DIGITS]
-
-
-def _metadata(metadata: dict[str, Any]) -> dict[str, Any]:
-    kept = {key: value for key, value in metadata.items() if value is not None}
-    if isinstance(kept.get("labels"), dict):
-        kept["labels"].pop(labels.VERSION, None)
-    for key in ("labels", "annotations"):
-        if kept.get(key) == {}:
-            del kept[key]
+def _metadata(template: Template) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for key, value in (template.metadata or {}).items():
+        if key == "labels" and value:
+            value = {name: text for name, text in value.items() if name != labels.VERSION}
+        if value or (value is not None and key not in ("labels", "annotations")):
+            kept[key] = value
     return kept
+
+
+def _spec(template: Template) -> Any:
+    try:
+        return orjson.loads(memoryview(template.spec)) if template.spec else None
+    except orjson.JSONDecodeError as error:
+        raise _unreadable(str(error)) from error
+
+
+def _unreadable(why: str) -> ReviewError:
+    return ReviewError(f"a pod template in the request cannot be read: {why}")

@@ -1,6 +1,7 @@
 """Minimal JSON patches (RFC 6902) that bring labels to what they should be."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from gatekeeper.review import Workload
@@ -18,7 +19,7 @@ def patch(workload: Workload, wanted: Wanted, template_wanted: Wanted) -> list[O
     they do. Only labels that differ are touched."""
     operations = _labels(f"{_METADATA}/labels", workload.labels, wanted)
     template = _labels(f"{_TEMPLATE_METADATA}/labels", workload.template_labels, template_wanted)
-    if template and not workload.template_metadata:
+    if template and workload.spec.template.metadata is None:
         template = [{"op": "add", "path": _TEMPLATE_METADATA, "value": {"labels": template[0]["value"]}}]
     return operations + template
 
@@ -39,6 +40,7 @@ def _labels(path: str, labels: Mapping[str, str] | None, wanted: Wanted) -> list
     return operations
 
 
+@lru_cache(maxsize=16)
 def _escape(key: str) -> str:
     """A key as a step of a JSON pointer (RFC 6901)."""
     return key.replace("~", "~0").replace("/", "~1")

@@ -13,47 +13,50 @@ import msgspec
 import orjson
 
 from altershield.api.resources import DEPLOYMENTS
-from altershield.errors import AlterShieldError
-from gatekeeper.fingerprint import canonical, fingerprint
+from gatekeeper.errors import ReviewError
+from gatekeeper.fingerprint import Template, release
 
 _API_VERSION = "admission.k8s.io/v1"
 _KIND = "AdmissionReview"
 
 _Text = Annotated[str, msgspec.Meta(max_length=253)]
-_Labels = dict[str, str]
-
-
-class ReviewError(AlterShieldError):
-    """A request that cannot be read as a review; `code` is the HTTP status (4xx) it is answered with."""
-
-    def __init__(self, message: str, code: int = 400) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 class _Metadata(msgspec.Struct, frozen=True):
     name: _Text = ""
     uid: _Text = ""
-    labels: _Labels | None = None
+    labels: dict[str, str] | None = None
 
 
-class _TemplateMetadata(msgspec.Struct, frozen=True):
-    labels: _Labels | None = None
-
-
-class _Template(msgspec.Struct, frozen=True):
-    metadata: _TemplateMetadata | None = None
+_NO_TEMPLATE = Template()
 
 
 class _Spec(msgspec.Struct, frozen=True):
-    template: msgspec.Raw = msgspec.Raw(b"")
+    template: Template = _NO_TEMPLATE
 
 
-class _Object(msgspec.Struct, frozen=True, rename="camel"):
+class Workload(msgspec.Struct, frozen=True, rename="camel"):
+    """What is read of a workload."""
+
+    metadata: _Metadata
+    spec: _Spec = _Spec()
     api_version: str = ""
     kind: str = ""
-    metadata: _Metadata | None = None
-    spec: _Spec | None = None
+
+    @property
+    def labels(self) -> Mapping[str, str] | None:
+        return self.metadata.labels
+
+    @property
+    def template_labels(self) -> Mapping[str, str] | None:
+        metadata = self.spec.template.metadata
+        return metadata.get("labels") if metadata else None
+
+    def label(self, key: str) -> str | None:
+        return (self.labels or {}).get(key)
+
+    def template_label(self, key: str) -> str | None:
+        return (self.template_labels or {}).get(key)
 
 
 class _Resource(msgspec.Struct, frozen=True):
@@ -74,8 +77,8 @@ class _Request(msgspec.Struct, frozen=True, rename="camel"):
     name: _Text = ""
     namespace: _Text = ""
     user_info: _UserInfo = _UserInfo()
-    object: _Object | None = None
-    old_object: _Object | None = None
+    object: Workload | None = None
+    old_object: Workload | None = None
 
 
 class _Review(msgspec.Struct, frozen=True, rename="camel"):
@@ -84,26 +87,8 @@ class _Review(msgspec.Struct, frozen=True, rename="camel"):
     request: _Request
 
 
-_decode_review = msgspec.json.Decoder(_Review).decode
-_decode_template = msgspec.json.Decoder(_Template).decode
-
-
-class Workload(msgspec.Struct, frozen=True):
-    """What is read of a workload. `labels` and `template_labels` are None where the object has none,
-    `template` is the pod template as the API server sent it."""
-
-    uid: str
-    labels: _Labels | None
-    template: bytes
-    template_metadata: bool
-    """Whether the template has a `metadata` object, which a patch of its labels needs."""
-    template_labels: _Labels | None
-
-    def label(self, key: str) -> str | None:
-        return None if self.labels is None else self.labels.get(key)
-
-    def template_label(self, key: str) -> str | None:
-        return None if self.template_labels is None else self.template_labels.get(key)
+_decode = msgspec.json.Decoder(_Review).decode
+_OURS = _Resource(DEPLOYMENTS.group, DEPLOYMENTS.version, DEPLOYMENTS.plural)
 
 
 class Change(msgspec.Struct, frozen=True, dict=True):
@@ -119,22 +104,10 @@ class Change(msgspec.Struct, frozen=True, dict=True):
     old: Workload | None
 
     @cached_property
-    def template_changed(self) -> bool:
-        """Whether this is a release; the version label does not count. A CREATE always is."""
-        if self.old is None:
-            return True
-        if self.new.template == self.old.template:
-            return False
-        return self._canonical != _canonical(self.old.template)
-
-    @cached_property
-    def version(self) -> str:
-        """The version that the new template has."""
-        return fingerprint(self._canonical)
-
-    @cached_property
-    def _canonical(self) -> bytes:
-        return _canonical(self.new.template)
+    def release(self) -> str:
+        """The version that this change releases; empty where the template stays what it was (the version label
+        in it does not count). A CREATE always releases."""
+        return release(self.new.spec.template, self.old.spec.template if self.old else None)
 
 
 class Review(msgspec.Struct, frozen=True):
@@ -168,7 +141,7 @@ class Response(msgspec.Struct, frozen=True):
 def read(data: bytes) -> Review:
     """The review in a request's body; ReviewError (400) where it is none that can be read."""
     try:
-        review = _decode_review(data)
+        review = _decode(data)
     except msgspec.ValidationError as error:
         raise ReviewError(f"this is no AdmissionReview that can be read: {error}") from error
     except (ValueError, RecursionError) as error:
@@ -180,24 +153,21 @@ def read(data: bytes) -> Review:
         )
     request = review.request
     resource = request.resource
-    if resource is not None and (
-        resource.resource != DEPLOYMENTS.plural
-        or resource.group != DEPLOYMENTS.group
-        or resource.version != DEPLOYMENTS.version
-    ):
+    if resource is not None and resource != _OURS:
         raise ReviewError(
             f"the request is about {resource.resource[:64]} of {resource.group[:64]}/{resource.version[:64]}; "
-            "this webhook judges apps/v1 deployments only, correct the webhook configuration's rules"
+            f"only {DEPLOYMENTS.plural} of {DEPLOYMENTS.api_version} are judged here, "
+            "correct the rules of the webhook configuration"
         )
     change = None
     if not request.sub_resource and request.operation in ("CREATE", "UPDATE"):
-        new = request.object
+        new = _workload(request.object, "object")
         change = Change(
-            kind=DEPLOYMENTS.kind.lower(),
-            name=request.name or (new.metadata.name if new and new.metadata else ""),
+            kind="deployment",
+            name=request.name or new.metadata.name,
             namespace=request.namespace,
             user=request.user_info.username,
-            new=_workload(new, "object"),
+            new=new,
             old=_workload(request.old_object, "oldObject") if request.operation == "UPDATE" else None,
         )
     return Review(request.uid, request.operation, change)
@@ -205,13 +175,14 @@ def read(data: bytes) -> Review:
 
 def write(uid: str, response: Response) -> bytes:
     """The AdmissionReview to answer the request `uid` with."""
-    content: dict[str, Any] = {"uid": uid, "allowed": response.denial is None}
-    if response.denial is not None:
+    denial = response.denial
+    content: dict[str, Any] = {"uid": uid, "allowed": denial is None}
+    if denial is not None:
         content["status"] = {
             "status": "Failure",
-            "message": response.denial.message,
-            "reason": response.denial.reason,
-            "code": response.denial.code,
+            "message": denial.message,
+            "reason": denial.reason,
+            "code": denial.code,
         }
     elif response.patch:
         content["patchType"] = "JSONPatch"
@@ -223,33 +194,23 @@ def write(uid: str, response: Response) -> bytes:
     return orjson.dumps({"apiVersion": _API_VERSION, "kind": _KIND, "response": content})
 
 
-def _workload(obj: _Object | None, where: str) -> Workload:
-    """The Deployment at `request.{where}`."""
-    if obj is None:
-        raise ReviewError(f"request.{where} is missing or null, but this operation needs it")
-    if obj.kind != DEPLOYMENTS.kind or obj.api_version != DEPLOYMENTS.api_version:
+def _workload(workload: Workload | None, where: str) -> Workload:
+    """What is at `request.{where}`; ReviewError unless it is a Deployment."""
+    if workload is None:
+        raise ReviewError(f"request.{where} is missing or null, but a change needs it")
+    if workload.kind != DEPLOYMENTS.kind or workload.api_version != DEPLOYMENTS.api_version:
         raise ReviewError(
-            f"request.{where} is a {obj.api_version[:64] or 'nameless version'} {obj.kind[:64] or 'nameless kind'}, "
+            f"request.{where} is a {workload.api_version[:64]} {workload.kind[:64]}, "
             f"not an {DEPLOYMENTS.api_version} {DEPLOYMENTS.kind}"
         )
-    if obj.metadata is None or obj.spec is None or not obj.spec.template:
-        raise ReviewError(f"request.{where} has no metadata or no spec.template, so it is no workload")
-    template = bytes(obj.spec.template)
-    try:
-        metadata = _decode_template(template).metadata
-    except (ValueError, RecursionError) as error:
-        raise ReviewError(f"request.{where}.spec.template is no pod template: {error}") from error
-    return Workload(
-        uid=obj.metadata.uid,
-        labels=obj.metadata.labels,
-        template=template,
-        template_metadata=metadata is not None,
-        template_labels=None if metadata is None else metadata.labels,
-    )
+    template = workload.spec.template
+    if template is _NO_TEMPLATE:
+        raise ReviewError(f"request.{where} has no spec.template, so it is no workload")
+    labels = template.metadata.get("labels") if template.metadata else None
+    if labels and not (isinstance(labels, dict) and all(map(_is_text, labels.values()))):
+        raise ReviewError(f"the labels at request.{where}.spec.template.metadata are no map of strings")
+    return workload
 
 
-def _canonical(template: bytes) -> bytes:
-    try:
-        return canonical(template)
-    except ValueError as error:
-        raise ReviewError(f"a pod template cannot be read: {error}") from error
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)

@@ -13,9 +13,11 @@ import orjson
 from aiohttp import StreamReader, web
 
 from altershield.install.webhooks import MUTATING_PATH, MUTATING_WEBHOOK, VALIDATING_PATH, VALIDATING_WEBHOOK
-from gatekeeper.gates import Decision, decide
+from gatekeeper.errors import ReviewError
+from gatekeeper.gates import decide
+from gatekeeper.journal import Journal
 from gatekeeper.metrics import CONTENT_TYPE, Metrics
-from gatekeeper.review import Denial, Response, Review, ReviewError, read, write
+from gatekeeper.review import Denial, Response, Review, read, write
 from gatekeeper.view import View
 
 _log = logging.getLogger(__name__)
@@ -27,7 +29,6 @@ _WEBHOOKS = {MUTATING_PATH: MUTATING_WEBHOOK, VALIDATING_PATH: VALIDATING_WEBHOO
 _JSON = {"Content-Type": "application/json"}
 _BODY_SECONDS = 10.0  # for a body to arrive
 _FINISH_SECONDS = 30.0
-_MAX_USER = 253
 _REASONS = {
     400: "BadRequest",
     405: "MethodNotAllowed",
@@ -42,9 +43,10 @@ _REASONS = {
 class Gatekeeper:
     """Answers reviews, and says how it is. `unready` gives the reasons why it should get no requests."""
 
-    def __init__(self, view: View, metrics: Metrics, unready: Callable[[], list[str]]) -> None:
+    def __init__(self, view: View, metrics: Metrics, journal: Journal, unready: Callable[[], list[str]]) -> None:
         self._view = view
         self._metrics = metrics
+        self._journal = journal
         self._unready = unready
         self._draining = False
         self._idle = asyncio.Event()
@@ -80,6 +82,7 @@ class Gatekeeper:
     async def observe(self, request: web.BaseRequest) -> web.StreamResponse:
         """The plain port: metrics, and the health endpoints."""
         if request.path == "/metrics" and request.method in ("GET", "HEAD"):
+            self._journal.flush()
             return web.Response(body=self._metrics.exposition(), headers={"Content-Type": CONTENT_TYPE})
         return self._health(request)
 
@@ -107,8 +110,7 @@ class Gatekeeper:
         except Exception:
             return self._failed(webhook, review)
         seconds = time.perf_counter() - began
-        self._metrics.decided(webhook, review.operation, decision.decision, decision.reason, seconds)
-        _report(webhook, review, decision, seconds)
+        self._journal.note(webhook, review, decision, seconds)
         return web.Response(body=body, headers=_JSON)
 
     def _refused(self, webhook: str, error: ReviewError) -> web.Response:
@@ -182,21 +184,3 @@ def _status(code: int, message: str) -> web.Response:
         "code": code,
     }
     return web.Response(status=code, body=orjson.dumps(status), headers=_JSON)
-
-
-def _report(webhook: str, review: Review, decision: Decision, seconds: float) -> None:
-    """One line per decision: who, what, why; never what is in the object."""
-    change = review.change
-    _log.info(
-        decision.decision,
-        extra={
-            "webhook": webhook,
-            "operation": review.operation,
-            "namespace": change and change.namespace,
-            "deployment": change and change.name,
-            "user": change and change.user[:_MAX_USER],
-            "reason": decision.reason,
-            "version": decision.response.audit.get("version"),
-            "milliseconds": round(seconds * 1000, 3),
-        },
-    )

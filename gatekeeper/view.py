@@ -5,9 +5,11 @@ from typing import Protocol
 import msgspec
 
 from altershield.api import names, ops_config
-from altershield.api.kinds import OpsConfigInfo
-from altershield.api.meta import Condition, ObjectMeta
+from altershield.api.kinds import ConditionType, OpsConfigInfo, WorkloadState
+from altershield.api.meta import Condition, ObjectMeta, find_condition
 from altershield.kube.informer import Informer
+
+_ROLLED_BACK = "rolled-back"
 
 
 class FailedPod(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -27,6 +29,12 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True):
     metadata: ObjectMeta
     status: _Status = _Status()
 
+    @property
+    def rolled_back(self) -> bool:
+        """Also while the rollback is under way: its template may be back before the record says so."""
+        condition = find_condition(self.status.conditions, ConditionType.ROLLED_BACK)
+        return self.status.status == WorkloadState.ROLLBACK or (condition is not None and condition.is_true)
+
 
 class View(Protocol):
     @property
@@ -39,6 +47,9 @@ class View(Protocol):
 
     def record(self, namespace: str, workload: str, uid: str, version: str) -> Record | None:
         """The ChangeWorkload of a version of the workload with this uid; None where there is none."""
+
+    def has_rolled_back(self, namespace: str) -> bool:
+        """Whether there is any ChangeWorkload in this namespace that was rolled back."""
 
 
 class CacheView:
@@ -53,6 +64,7 @@ class CacheView:
         system_namespace: str,
     ) -> None:
         self._records = records
+        records.add_index(_ROLLED_BACK, lambda record: [record.metadata.namespace] if record.rolled_back else [])
         self._settings = settings
         self._system_namespace = system_namespace
         self.reconciler = reconciler
@@ -66,3 +78,6 @@ class CacheView:
         # the record of a namesake that was deleted may outlive it for a moment
         owner = found and found.metadata.controller
         return None if owner and owner.uid != uid else found
+
+    def has_rolled_back(self, namespace: str) -> bool:
+        return bool(self._records.by_index(_ROLLED_BACK, namespace))

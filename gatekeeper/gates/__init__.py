@@ -7,7 +7,7 @@ import msgspec
 
 from altershield.install.webhooks import MUTATING_WEBHOOK, VALIDATING_WEBHOOK
 from gatekeeper.gates.bypass import BYPASSES
-from gatekeeper.gates.opinion import Gate, Opinion
+from gatekeeper.gates.opinion import NOTHING, Gate, Opinion
 from gatekeeper.gates.ownership import protect
 from gatekeeper.gates.rolled_back import deny_rolled_back
 from gatekeeper.gates.suspension import deny_suspended
@@ -35,35 +35,46 @@ OUTCOMES = {
     MUTATING_WEBHOOK: (
         ("patched", "new-version"),
         ("patched", "restored"),
-        ("allowed", "new-version"),  # it carries its stamp already
-        ("allowed", "unchanged"),
-        ("allowed", "untouched"),
+        ("allowed", "new-version"),  # stamped already, as when the webhook is called twice
+        ("allowed", "passed"),
     ),
     VALIDATING_WEBHOOK: (
-        ("allowed", "new-version"),
-        ("allowed", "unchanged"),
-        ("allowed", "untouched"),
+        ("allowed", "passed"),
         *(("allowed", bypass) for bypass in BYPASSES),
         ("denied", "suspended"),
         ("denied", "rolled-back"),
     ),
 }
-"""Every decision and reason that a webhook's requests can end with. `untouched` are those there is nothing to
-decide about: deletions and subresources."""
+"""Every decision and reason that a webhook's requests can end with."""
 
-_UNTOUCHED = Decision(Response(), "allowed", "untouched")
+_PASSED = Decision(Response(), "allowed", "passed")
 
 
 def decide(webhook: str, review: Review, view: View) -> Decision:
-    """Ask the gates of `webhook` in their order; the first denial ends it."""
+    """Ask the gates of `webhook` in their order; the first denial ends it, the first reason names it."""
     change = review.change
     if change is None:
-        return _UNTOUCHED
+        return _PASSED
     opinions: list[Opinion] = []
     for gate in _GATES.get((webhook, review.operation), ()):
-        opinions.append(gate(change, view))
-        if opinions[-1].denial is not None:
+        opinion = gate(change, view)
+        if opinion is not NOTHING:
+            opinions.append(opinion)
+        if opinion.denial is not None:
             break
+    if not opinions:
+        return _PASSED
+    opinion = opinions[0] if len(opinions) == 1 else _together(opinions)
+    operations = patch(change.new, opinion.labels, opinion.template_labels)
+    return Decision(
+        Response(patch=operations, warnings=opinion.warnings, audit=opinion.audit, denial=opinion.denial),
+        "denied" if opinion.denial else "patched" if operations else "allowed",
+        opinion.reason,
+    )
+
+
+def _together(opinions: list[Opinion]) -> Opinion:
+    """No two gates speak of one label."""
     wanted: dict[str, str | None] = {}
     template_wanted: dict[str, str | None] = {}
     warnings: list[str] = []
@@ -71,14 +82,8 @@ def decide(webhook: str, review: Review, view: View) -> Decision:
     for opinion in opinions:
         wanted.update(opinion.labels)
         template_wanted.update(opinion.template_labels)
-        warnings.extend(opinion.warnings)
+        warnings += opinion.warnings
         audit.update(opinion.audit)
-    denial = opinions[-1].denial if opinions else None
-    operations = patch(change.new, wanted, template_wanted)
-    decision = "denied" if denial else "patched" if operations else "allowed"
-    reason = next((opinion.reason for opinion in reversed(opinions) if opinion.reason), "")
-    return Decision(
-        Response(patch=operations, warnings=warnings, audit=audit, denial=denial),
-        decision,
-        reason or ("new-version" if change.template_changed else "unchanged"),
+    return Opinion(
+        wanted, template_wanted, tuple(warnings), audit, denial=opinions[-1].denial, reason=opinions[0].reason
     )

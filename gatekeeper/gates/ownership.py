@@ -12,7 +12,7 @@ def protect(change: Change, view: View) -> Opinion:
     labels dropped (`kubectl replace`) comes back silently, everything else with a warning. A template's change
     settles the version and `defense-status` in its own gate; the version is nobody's to write."""
     new, old = change.new, change.old
-    owned = [labels.SUSPEND] if change.template_changed else list(labels.OWNED)
+    owned = [labels.SUSPEND] if change.release else list(labels.OWNED)
     if change.user == view.reconciler:
         owned = [key for key in owned if key == labels.VERSION]
     wanted: dict[str, str | None] = {}
@@ -25,7 +25,7 @@ def protect(change: Change, view: View) -> Opinion:
         if sent is not None or (key == labels.SUSPEND and not _replaced(old, new)):
             warnings.append(_warning(key, before))
     template_wanted: dict[str, str | None] = {}
-    if old is not None and not change.template_changed:
+    if old is not None and not change.release:
         before, sent = old.template_label(labels.VERSION), new.template_label(labels.VERSION)
         if sent != before:
             template_wanted[labels.VERSION] = before
@@ -33,8 +33,7 @@ def protect(change: Change, view: View) -> Opinion:
                 warnings.append(_warning(labels.VERSION, before))
     if not wanted and not template_wanted:
         return NOTHING
-    reason = "" if change.template_changed else "restored"
-    return Opinion(wanted, template_wanted, warnings=tuple(warnings), reason=reason)
+    return Opinion(wanted, template_wanted, warnings=tuple(warnings), reason="restored")
 
 
 def _replaced(old: Workload | None, new: Workload) -> bool:

@@ -1,7 +1,7 @@
 """A version that was rolled back is not released again by accident, as a GitOps tool would do."""
 
 from altershield.api import labels
-from altershield.api.kinds import ConditionType, WorkloadState
+from altershield.api.kinds import ConditionType
 from altershield.api.meta import find_condition
 from gatekeeper.gates.bypass import bypass
 from gatekeeper.gates.opinion import NOTHING, Opinion
@@ -14,24 +14,21 @@ _MAX_WHY = 300  # bytes
 
 def deny_rolled_back(change: Change, view: View) -> Opinion:
     """Deny a template whose version has a record of its rollback. The record goes when a newer version
-    succeeded. While the rollback is under way (the template is back, the record not yet final) it counts too."""
-    if change.old is None or not change.template_changed:
-        return NOTHING
-    version = change.version
-    record = view.record(change.namespace, change.name, change.old.uid, version)
-    if record is None:
-        return NOTHING
-    condition = find_condition(record.status.conditions, ConditionType.ROLLED_BACK)
-    done = condition is not None and condition.is_true
-    if not done and record.status.status != WorkloadState.ROLLBACK:
+    succeeded."""
+    if change.old is None or not view.has_rolled_back(change.namespace) or not change.release:
+        return NOTHING  # asked in this order: fingerprints of large templates take time
+    version = change.release
+    record = view.record(change.namespace, change.name, change.old.metadata.uid, version)
+    if record is None or not record.rolled_back:
         return NOTHING
     passes = bypass(change, view)
     if passes:
         return Opinion(reason=passes, audit={"version": version, "bypass": passes})
+    condition = find_condition(record.status.conditions, ConditionType.ROLLED_BACK)
     when = f" at {condition.last_transition_time}" if condition and condition.last_transition_time else ""
     why = f": {clean(condition.message, _MAX_WHY)}" if condition and condition.message else ""
     message = (
-        f"{change.kind} {change.name}: version {version} {'was' if done else 'is being'} rolled back{when}{why}; "
+        f"{change.kind} {change.name}: version {version} was rolled back{when}{why}; "
         f'change the template, or set the label {labels.IGNORED_SUSPEND}: "true" to release it again'
     )
     return Opinion(

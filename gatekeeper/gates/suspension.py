@@ -17,15 +17,15 @@ def deny_suspended(change: Change, view: View) -> Opinion:
     """Deny a changed template while the workload carries `suspend`. The stored object counts, so taking the
     label off in the same request does not help. The why goes out as warnings."""
     old = change.old
-    if old is None or old.label(labels.SUSPEND) is None or not change.template_changed:
+    if old is None or old.label(labels.SUSPEND) is None or not change.release:
         return NOTHING
     passes = bypass(change, view)
     if passes:
-        return Opinion(reason=passes, audit={"version": change.version, "bypass": passes})
+        return Opinion(reason=passes, audit={"version": change.release, "bypass": passes})
     text = f"{change.kind} {change.name} is suspended"
     return Opinion(
         warnings=tuple(warning(line) for line in _why(change, old, view)),
-        audit={"version": change.version, "reason": text},
+        audit={"version": change.release, "reason": text},
         denial=Denial(message=text, reason=text),
         reason="suspended",
     )
@@ -33,7 +33,7 @@ def deny_suspended(change: Change, view: View) -> Opinion:
 
 def _why(change: Change, old: Workload, view: View) -> list[str]:
     version = old.label(labels.VERSION) or ""
-    record = view.record(change.namespace, change.name, old.uid, version)
+    record = view.record(change.namespace, change.name, old.metadata.uid, version)
     pods = record.status.defense_check_fail_pods if record else ()
     lines = [f"releases of {change.kind} {change.name} are suspended{_since(old)}: {_state(version, record)}"]
     lines += [f"pod {failed.pod} failed: {failed.message or 'no message'}" for failed in pods[:_MAX_PODS]]

@@ -14,29 +14,36 @@ _VERSION = re.compile(r"[0-9a-f]{32}")
 def stamp(change: Change, view: View) -> Opinion:
     """Stamp what was created or has a changed template. The new version is not verified, so `defense-status`
     goes, whoever made the change."""
-    if not change.template_changed:
+    version = change.release
+    if not version:
         return NOTHING
-    version = change.version
     return Opinion(
         labels={labels.VERSION: version, labels.DEFENSE_STATUS: None},
         template_labels={labels.VERSION: version},
-        warnings=tuple(_warnings(change, version)),
+        warnings=_warnings(change),
         audit={"version": version},
+        reason="new-version",
     )
 
 
-def _warnings(change: Change, version: str) -> list[str]:
-    """Say so where the user wrote these labels. What they were before is no such case, nor is one version in
-    both places: that is our own stamp, from before another webhook changed the template (or an export)."""
+def _warnings(change: Change) -> tuple[str, ...]:
+    """Say so where the user wrote these labels, not where they are what they were before."""
     new, old = change.new, change.old
-    warnings = []
-    sent = {new.label(labels.VERSION), new.template_label(labels.VERSION)} - {None, version}
+    known = {None, change.release}
+    before = None
     if old is not None:
-        sent -= {old.label(labels.VERSION), old.template_label(labels.VERSION)}
-    stamped_before = new.label(labels.VERSION) == new.template_label(labels.VERSION)
-    if sent and not (stamped_before and all(_VERSION.fullmatch(value or "") for value in sent)):
-        warnings.append(warning(f"label {labels.VERSION} is AlterShield's own: it is {version} for this template"))
+        known |= {old.label(labels.VERSION), old.template_label(labels.VERSION)}
+        before = old.label(labels.DEFENSE_STATUS)
+    version, template_version = new.label(labels.VERSION), new.template_label(labels.VERSION)
     status = new.label(labels.DEFENSE_STATUS)
-    if status is not None and status != (old and old.label(labels.DEFENSE_STATUS)):
+    warnings = []
+    if (version not in known or template_version not in known) and not _is_stamp(version, template_version):
+        warnings.append(warning(f"label {labels.VERSION} is AlterShield's own: this template's is {change.release}"))
+    if status is not None and status != before:
         warnings.append(warning(f"label {labels.DEFENSE_STATUS} is AlterShield's own: it was taken off"))
-    return warnings
+    return tuple(warnings)
+
+
+def _is_stamp(version: str | None, template_version: str | None) -> bool:
+    """One version in both places is our own stamp, from before another webhook changed the template."""
+    return version == template_version and _VERSION.fullmatch(version or "") is not None
