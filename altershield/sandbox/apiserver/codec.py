@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 
-from altershield.sandbox.apiserver import defaults, fields, requests, schemas
+from altershield.sandbox.apiserver import defaults, fields, requests, schemas, types, validation
 from altershield.sandbox.apiserver.attributes import Object
 from altershield.sandbox.apiserver.errors import StatusError
 from altershield.sandbox.apiserver.events import from_core, to_core
@@ -12,15 +12,12 @@ from altershield.sandbox.apiserver.registry import ResourceType, Subresource
 from altershield.sandbox.apiserver.responses import with_type
 from altershield.sandbox.apiserver.store import Item
 
-_MAX_WARNINGS = 10
-_CLIPPED = 200
-
 
 def decode(resource: ResourceType, body: bytes, content_type: str, validation: str, warnings: list[str]) -> Object:
     """The object of a create or update request: checked, pruned and defaulted. `validation` is the request's
     fieldValidation; what it only warns of goes to `warnings`. 400 where the body is no such object."""
     obj = requests.decode(body, content_type, resource.kind)
-    _check_type(resource, obj)
+    check_type(resource, obj)
     duplicates: list[str] = []
     if validation != "Ignore" and content_type.partition(";")[0].strip() in ("", "application/json"):
         duplicates = fields.parse(body)[1]
@@ -48,15 +45,9 @@ def report(resource: ResourceType, problems: list[str], validation: str, warning
 def decode_subresource(kind: tuple[str, str, str], body: bytes, content_type: str) -> Object:
     """The body of a subresource that has a type of its own, as Scale or TokenRequest."""
     group, version, name = kind
-    api_version = f"{group}/{version}" if group else version
     obj = requests.decode(body, content_type, name)
-    if (obj.get("kind") or name, obj.get("apiVersion") or api_version) != (name, api_version):
-        raise StatusError(
-            400,
-            f'{obj.get("kind")} in version "{obj.get("apiVersion")}" cannot be handled as a {name}: '
-            f'no kind "{obj.get("kind")}" is registered for version "{obj.get("apiVersion")}"',
-        )
-    return fields.check(obj, api_version=api_version, kind=name)[0]
+    _check_built_in(obj, group, version, name)
+    return fields.check(obj, api_version=f"{group}/{version}" if group else version, kind=name)[0]
 
 
 def kind_of(resource: ResourceType, subresource: Subresource | None) -> tuple[str, str, str]:
@@ -93,31 +84,46 @@ def custom_metadata(resource: ResourceType, metadata: Any) -> tuple[Object, list
     return checked.get("metadata", {}), unknown
 
 
-def _check_type(resource: ResourceType, obj: Object) -> None:
-    api_version, kind = obj.get("apiVersion"), obj.get("kind")
+def check_type(resource: ResourceType, obj: Object) -> None:
+    """400 for an object that says it is of another type. One of a built-in kind need not say what it is."""
+    api_version, kind = obj.get("apiVersion") or "", obj.get("kind") or ""
     if resource.custom is not None:
         if not kind:
+            shown = orjson.dumps(obj)[:1024].decode()
             raise StatusError(
                 400,
-                f"the object provided is unrecognized (must be of type {resource.kind}): Object 'Kind' is missing in '{orjson.dumps(obj)[:1024].decode()}'",
+                f"the object provided is unrecognized (must be of type {resource.kind}): Object 'Kind' is missing in"
+                f" '{shown}' ({shown})",
             )
-        if not api_version:
+        if api_version != resource.api_version:
             raise StatusError(
                 400,
-                f"the object provided is unrecognized (must be of type {resource.kind}): Object 'apiVersion' is missing in '{orjson.dumps(obj)[:1024].decode()}'",
-            )
-        group, _, version = api_version.rpartition("/")
-        if group != resource.group or version != resource.version:
-            raise StatusError(
-                400,
-                f"the API version in the data ({api_version}) does not match the expected API version ({resource.api_version})",
+                f"the API version in the data ({api_version}) does not match the expected API version"
+                f" ({resource.api_version})",
             )
         if kind != resource.kind:
-            raise StatusError(
-                400,
-                f'{kind} in version "{version}" cannot be handled as a {resource.kind}: '
-                f"no kind {kind!r} is registered for this resource",
-            )
+            cause = {
+                "reason": "FieldValueInvalid",
+                "message": f'Invalid value: "{kind}": must be {resource.kind}',
+                "field": "kind",
+            }
+            raise validation.invalid(resource.group, kind, (obj.get("metadata") or {}).get("name", ""), [cause])
+        return
+    _check_built_in(obj, resource.group, resource.version, resource.kind)
+
+
+def _check_built_in(obj: Object, group: str, version: str, expected: str) -> None:
+    wanted = f"{group}/{version}" if group else version
+    api_version, kind = obj.get("apiVersion") or wanted, obj.get("kind") or expected
+    if (api_version, kind) == (wanted, expected):
+        return
+    named = api_version.rpartition("/")[2]
+    if types.model_of(api_version, kind):
+        why = f"converting ({named}.{kind}) to ({group.partition('.')[0] or 'core'}.{expected}): unknown conversion"
+    else:
+        scheme = "pkg/api/legacyscheme/scheme.go:30"
+        why = f'no kind "{kind}" is registered for version "{api_version}" in scheme "{scheme}"'
+    raise fields.undecodable(api_version, kind, expected, why)
 
 
 def view(resource: ResourceType, item: Item) -> Object:

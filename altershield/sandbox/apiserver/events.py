@@ -14,9 +14,14 @@ _NAMES = {
 _BACK = {new: core for core, new in _NAMES.items()}
 
 
+_OPTIONAL = ("reportingComponent", "reportingInstance", "involvedObject")
+"""Members that `v1` always shows, and `events.k8s.io/v1` only when there is something to show."""
+
+
 def from_core(event: Object) -> Object:
-    return {_NAMES.get(key, key): value for key, value in event.items()}
+    return {_NAMES.get(key, key): value for key, value in event.items() if value or key not in _OPTIONAL}
 
 
 def to_core(event: Object) -> Object:
-    return {_BACK.get(key, key): value for key, value in event.items()}
+    core = {_BACK.get(key, key): value for key, value in event.items()}
+    return {"involvedObject": {}, "reportingComponent": "", "reportingInstance": "", **core}

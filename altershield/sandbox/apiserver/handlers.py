@@ -131,7 +131,7 @@ async def _resource(
 ) -> web.StreamResponse:
     resource = api.registry.find(target.group, target.version, target.plural)
     if resource is None:
-        if target.group and not api.registry.has_group_version(target.group, target.version):
+        if target.group and not api.registry.has_group(target.group):
             return _no_page()
         raise not_served()
     attributes.kind = resource.kind
@@ -149,7 +149,12 @@ async def _resource(
         return _answer(call, *await subresources.serve(api, call))
     if attributes.verb not in resource.verbs:
         raise not_allowed()
-    if attributes.verb == "create" and (target.name or (resource.namespaced and not target.namespace)):
+    if bool(target.name) is (attributes.verb in ("create", "deletecollection")) and attributes.verb not in (
+        "list",
+        "watch",
+    ):
+        raise not_allowed()
+    if attributes.verb in ("create", "deletecollection") and resource.namespaced and not target.namespace:
         raise not_allowed()
     return await _verbs(api, call, resource)
 
@@ -227,6 +232,8 @@ def _plain(api: Api, request: web.Request, *, pretty: bool) -> web.Response:
             found = discovery.group(registry, group)
         case ["apis", group, version]:
             found = discovery.resources(registry, group, version)
+            if found is None and registry.has_group(group):
+                raise not_served()
         case []:
             found = {"paths": _paths(api)}
             pretty = True

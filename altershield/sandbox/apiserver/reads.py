@@ -86,6 +86,7 @@ def list_page(api: Api, call: Call) -> Page:
     limit = requests.integer(query, "limit") or 0
     continue_ = query.get("continue", "")
     version, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
+    requests.integer(query, "timeoutSeconds")
     check_list_options(query, watch=False)
     start = ""
     if continue_:
@@ -119,7 +120,7 @@ def _at(api: Api, call: Call, revision: int, *, expired_page: bool = False) -> d
                 "The provided continue parameter is too old to display a consistent list result. You can start a new"
                 " list without the continue parameter.",
             )
-        raise too_old(revision, collection.forgotten)
+        raise StatusError(410, "The resourceVersion for the provided list is too old.")
     return collection.at(revision)
 
 
@@ -156,11 +157,14 @@ def _token(revision: int, last: Item) -> str:
 
 
 def _continued(api: Api, text: str) -> tuple[int, str]:
+    decoded = b""
     try:
-        token = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+        decoded = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+        token = json.loads(decoded)
         revision, start = int(token["rv"]), str(token["start"])
     except (ValueError, KeyError, TypeError) as error:
-        raise StatusError(400, f"invalid continue token: continue key is not valid: {error}") from error
+        why = f"invalid character '{decoded[:1].decode(errors='replace')}' looking for beginning of value"
+        raise StatusError(400, f"invalid continue token: continue key is not valid: {why}") from error
     return (revision if revision > 0 else api.store.revision), start
 
 

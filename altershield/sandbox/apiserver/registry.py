@@ -180,8 +180,7 @@ BUILT_IN: tuple[ResourceType, ...] = (
     _builtin("apps", "v1", "controllerrevisions", "ControllerRevision"),
     _builtin("apps", "v1", "daemonsets", "DaemonSet", short="ds", category="all", status=True, flags=GENERATION),
     _builtin("apps", "v1", "deployments", "Deployment", short="deploy", category="all", status=True, flags=GENERATION, subresources=(_SCALE,)),
-    _builtin("apps", "v1", "replicasets", "ReplicaSet", short="rs", category="all", status=True, flags=GENERATION, subresources=(_SCALE,),
-        fields="status.replicas"),
+    _builtin("apps", "v1", "replicasets", "ReplicaSet", short="rs", category="all", status=True, flags=GENERATION, subresources=(_SCALE,)),
     _builtin("apps", "v1", "statefulsets", "StatefulSet", short="sts", category="all", status=True, flags=GENERATION, subresources=(_SCALE,)),
     _builtin("events.k8s.io", "v1", "events", "Event", short="ev", flags=f"{CREATE_ON_PUT} {NO_ORPHANS}", storage=("", "events"),
         fields=_EVENT_FIELDS.replace("involvedObject", "regarding").replace("reportingComponent", "reportingController")),
@@ -242,8 +241,8 @@ class Registry:
     def __iter__(self) -> Iterator[ResourceType]:
         return iter(self._types.values())
 
-    def has_group_version(self, group: str, version: str) -> bool:
-        return any((resource.group, resource.version) == (group, version) for resource in self)
+    def has_group(self, group: str) -> bool:
+        return any(resource.group == group for resource in self)
 
     def of_kind(self, api_version: str, kind: str) -> ResourceType | None:
         return next((r for r in self if r.api_version == api_version and r.kind == kind), None)

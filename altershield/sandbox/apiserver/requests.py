@@ -101,13 +101,10 @@ def write_options(kind: str, query: Mapping[str, Any], dry_run: list[str]) -> Ob
         if len(manager) > 128:
             causes.append(("FieldValueTooLong", "Too long: may not be more than 128 bytes", "fieldManager"))
         elif not manager.isprintable():
-            causes.append(
-                (
-                    "FieldValueInvalid",
-                    f"Invalid value: {json.dumps(manager)}: should only contain printable characters",
-                    "fieldManager",
-                )
-            )
+            index, bad = next((i, c) for i, c in enumerate(manager) if not c.isprintable())
+            shown = json.dumps(manager).replace("\\u00", "\\x")
+            why = f"invalid character U+{ord(bad):04X} (at position {index})"
+            causes.append(("FieldValueInvalid", f"Invalid value: {shown}: {why}", "fieldManager"))
     if causes:
         raise invalid_options(kind, causes)
     return options
@@ -131,9 +128,17 @@ def invalid_options(kind: str, causes: list[tuple[str, str, str]]) -> StatusErro
 def delete_options(body: bytes, content_type: str, query: Mapping[str, Any], dry_run: list[str]) -> Object:
     """The DeleteOptions of a body, or where it is empty of the query. 422 where they are wrong."""
     if body:
-        options = decode(body, content_type, "DeleteOptions")
-        if options.get("kind", "DeleteOptions") != "DeleteOptions":
-            raise StatusError(400, "decoded object cannot be converted to DeleteOptions")
+        try:
+            options = decode(body, content_type, "DeleteOptions")
+        except StatusError as error:
+            if error.code != 400:
+                raise
+            why = error.message.partition("(must be of type DeleteOptions): ")[2].rpartition(" (")[0]
+            raise StatusError(400, why or error.message) from error
+        if (kind := options.get("kind", "DeleteOptions")) != "DeleteOptions":
+            scheme = "pkg/apis/meta/internalversion/scheme/register.go:27"
+            version = options.get("apiVersion", "v1")
+            raise StatusError(400, f'no kind "{kind}" is registered for version "{version}" in scheme "{scheme}"')
     else:
         options = {}
         if (seconds := integer(query, "gracePeriodSeconds")) is not None:
@@ -189,6 +194,7 @@ def _check_delete_options(options: Object) -> None:
         raise invalid_options("DeleteOptions", causes)
 
 
+_GO_TYPES: dict[type, str] = {list: "array", str: "string", bool: "bool", dict: "object"}
 _ACCEPTED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 
 
@@ -212,7 +218,7 @@ def decode(body: bytes, content_type: str, kind: str) -> Object:
             415, f"the body of the request was in an unknown format - accepted media types include: {_ACCEPTED}"
         )
     if not isinstance(obj, dict):
-        go = {list: "array", str: "string", bool: "bool"}.get(type(obj), "number")
+        go = _GO_TYPES.get(type(obj), "number")
         struct = (
             'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
         )
@@ -221,7 +227,9 @@ def decode(body: bytes, content_type: str, kind: str) -> Object:
         raise _unreadable(kind, f"json parse error: json: cannot unmarshal {go} into Go value of type {struct}", body)
     for key in ("apiVersion", "kind"):
         if not isinstance(obj.get(key, ""), str):
-            raise _unreadable(kind, f"json parse error: json: cannot unmarshal into field {key} of type string", body)
+            go = _GO_TYPES.get(type(obj[key]), "number")
+            why = f"json parse error: json: cannot unmarshal {go} into Go struct field .{key} of type string"
+            raise _unreadable(kind, why, body)
     return obj
 
 

@@ -43,8 +43,17 @@ def negotiate(accept: str, *, watch: bool = False, shapes: Sequence[str] = _AS) 
         version = parameters.get("v", "")
         if shape in shapes and parameters.get("g") == "meta.k8s.io" and version in ("v1", "v1beta1"):
             return Form(media_type, shape, version)
+    raise not_acceptable(accept, watch=watch)
+
+
+def not_acceptable(accept: str, *, watch: bool) -> StatusError:
+    """406: a media type that is not known at all is refused earlier, and with other words, than a shape is."""
+    known = (JSON, YAML, "application/vnd.kubernetes.protobuf")
+    if not any(media_type in (*known, "*/*", "application/*") for media_type, _ in accepted(accept)):
+        listed = f"{_REPRESENTATIONS}, {_STREAMS}"
+        return StatusError(406, f"406: Not Acceptable\n\nAvailable representations: {listed}", details={})
     wanted = _STREAMS if watch else _REPRESENTATIONS
-    raise StatusError(406, f"only the following media types are accepted: {wanted}")
+    return StatusError(406, f"only the following media types are accepted: {wanted}")
 
 
 def accepted(accept: str) -> list[tuple[str, Mapping[str, str]]]:

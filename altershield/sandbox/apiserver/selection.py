@@ -29,7 +29,10 @@ _PREFIX_RULE = (
     r" '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 )
 _KEY_RULE = (
-    "a valid label key must consist of alphanumeric characters, '-', '_' or '.' with an optional DNS subdomain prefix"
+    "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an"
+    " alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is"
+    " '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g."
+    " 'example.com/MyName')"
 )
 _VALUE_RULE = (
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and"

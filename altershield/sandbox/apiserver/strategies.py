@@ -37,7 +37,7 @@ def wipe_system_fields(metadata: Object) -> None:
 
 def tidy_metadata(metadata: Object) -> None:
     """Empty members are left out, as Go does."""
-    for field in [field for field, value in metadata.items() if value in (None, "", {}, [])]:
+    for field in [field for field, value in metadata.items() if value in (None, "", {}, []) and field != "managedFields"]:
         del metadata[field]
 
 
@@ -77,7 +77,7 @@ def prepare_create(resource: ResourceType, obj: Object) -> None:
             finalizers = obj.setdefault("spec", {}).setdefault("finalizers", [])
             if "kubernetes" not in finalizers:
                 finalizers.append("kubernetes")
-            metadata.setdefault("labels", {})["kubernetes.io/metadata.name"] = metadata["name"]
+            metadata.setdefault("labels", {})["kubernetes.io/metadata.name"] = metadata.get("name", "")
         case "", "pods":
             obj["status"]["qosClass"] = qos_class(obj)
         case "batch", "jobs":
@@ -175,7 +175,7 @@ def qos_class(pod: Object) -> str:
 def _select_own_pods(job: Object) -> None:
     """A job's pods carry its uid, unless the user chose a selector."""
     spec, metadata = job["spec"], job["metadata"]
-    if spec.get("manualSelector"):
+    if spec.get("manualSelector") or not metadata.get("name"):
         return
     labels = {
         "batch.kubernetes.io/controller-uid": metadata["uid"],

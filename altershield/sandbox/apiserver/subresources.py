@@ -134,12 +134,18 @@ async def _set_scale(api: Api, call: Call) -> Result:
         scale = scale_of(call, current)
         if attributes.verb == "patch":
             scale = patches.apply(
-                content_type, scale, body, api_version="autoscaling/v1", kind="Scale", crd_schema=None
-            )
+                content_type,
+                scale,
+                body,
+                api_version="autoscaling/v1",
+                kind="Scale",
+                field_validation="Ignore",
+                crd_schema=None,
+            )[0]
             sent = codec.decode_subresource(("autoscaling", "v1", "Scale"), orjson.dumps(scale), "")
         else:
             sent = codec.decode_subresource(("autoscaling", "v1", "Scale"), body, call.content_type)
-            _check_scale_name(attributes.name, sent)
+            writes.check_name(call, sent)
         replicas = (sent.get("spec") or {}).get("replicas", 0)
         if replicas < 0:
             raise _negative(attributes.name, replicas)
@@ -152,12 +158,6 @@ async def _set_scale(api: Api, call: Call) -> Result:
 
     item = await writes.modify(api, call, build, options, tracked=True)
     return scale_of(call, item), 200
-
-
-def _check_scale_name(name: str, sent: Object) -> None:
-    named = sent.setdefault("metadata", {}).get("name") or name
-    if named != name:
-        raise StatusError(400, f"the name of the object ({named}) does not match the name on the URL ({name})")
 
 
 def _negative(name: str, replicas: int) -> StatusError:
@@ -187,7 +187,10 @@ async def _bind(api: Api, call: Call) -> Result:
     options = requests.write_options("CreateOptions", call.query, call.dry_run)
     binding = codec.decode_subresource(("", "v1", "Binding"), await call.body(), call.content_type)
     writes.check_namespace(call, binding)
-    name = attributes.name or binding["metadata"].get("name", "")
+    named = binding["metadata"].get("name", "")
+    name = attributes.name or named
+    if name != named:
+        raise StatusError(400, "name in URL does not match name in Binding object")
     target = binding.get("target") or {}
     if target.get("kind") not in (None, "", "Node"):
         raise StatusError(400, "binding: target must be a Node")

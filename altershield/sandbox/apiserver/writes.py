@@ -69,7 +69,7 @@ async def store_new(api: Api, call: Call, obj: Object, options: Object) -> Item:
     strategies.tidy_metadata(metadata)
     if warning := strategies.dedup_owners(metadata):
         attributes.warnings.append(warning)
-    if not (attributes.options.get("kind") == "PatchOptions" and call.content_type == APPLY):
+    if options["kind"] != "PatchOptions":  # an apply has told its fields already
         obj = apply.track_update(
             None, obj, manager=call.manager, subresource="", now=now(), crd_schema=crd_schema(resource)
         )
@@ -82,9 +82,8 @@ async def store_new(api: Api, call: Call, obj: Object, options: Object) -> Item:
     if not metadata.get("name") and metadata.get("generateName"):
         metadata["name"] = metadata["generateName"][: 63 - 5] + admission.suffix()
     strategies.prepare_create(resource, obj)
-    if metadata.get("name") or resource.custom is None:
-        _validate(resource, obj, None)
-    else:
+    _validate(resource, obj, None)
+    if not metadata.get("name"):
         raise _nameless(resource)
     attributes.obj, attributes.name = obj, metadata["name"]
     await api.webhooks.validate(attributes)
@@ -106,14 +105,14 @@ async def update(api: Api, call: Call) -> tuple[Item, int]:
     options = requests.write_options("UpdateOptions", call.query, call.dry_run)
     sent = codec.decode(resource, body, call.content_type, _field_validation(options), attributes.warnings)
     check_namespace(call, sent)
-    _check_name(call, sent)
+    check_name(call, sent)
     encoded = orjson.dumps(sent)
 
     def build(current: Item | None) -> Object:
         obj: Object = orjson.loads(encoded)
         uid = obj["metadata"].get("uid")
         if current is not None and uid and uid != current.uid:
-            raise _uid_conflict(resource, attributes.name, uid, current.uid)
+            raise _uid_conflict(resource, current, uid)
         return obj
 
     if find(api, call) is None:
@@ -144,39 +143,46 @@ async def patch(api: Api, call: Call) -> tuple[Item, int]:
         if is_apply:
             return _applied(call, current, body, options)
         assert current is not None
-        patched, found = patches.apply(
-            content_type,
-            codec.view(resource, current),
-            body,
-            api_version=resource.api_version,
-            kind=resource.kind,
-            field_validation=_field_validation(options),
-            crd_schema=crd_schema(resource),
-        )
-        obj, unknown = codec.normalized(resource, patched)
-        problems.extend([*found, *unknown])
-        return obj
+        return _patched(call, current, content_type, body, _field_validation(options))
 
-    problems: list[str] = []
-    current = find(api, call)
-    if current is None:
+    if find(api, call) is None:
         if not is_apply or attributes.subresource:
             raise not_found((resource.group, resource.plural), attributes.name)
         await authorize_create(api, call)
         return await store_new(api, call, build(None), options), 201
-    item = await modify(api, call, build, options, tracked=not is_apply, problems=problems)
-    return item, 200
+    return await modify(api, call, build, options, tracked=not is_apply), 200
+
+
+def _patched(call: Call, current: Item, content_type: str, body: bytes, field_validation: str) -> Object:
+    """The stored object with a JSON, merge or strategic merge patch applied."""
+    resource = call.resource
+    patched, problems = patches.apply(
+        content_type,
+        codec.view(resource, current),
+        body,
+        api_version=resource.api_version,
+        kind=resource.kind,
+        field_validation=field_validation,
+        crd_schema=crd_schema(resource),
+    )
+    obj, unknown = codec.normalized(resource, patched)
+    if unknown and field_validation == "Strict":
+        raise patches.rejected(orjson.dumps(patched).decode(), f"strict decoding error: {', '.join(unknown)}")
+    if field_validation != "Ignore":
+        call.attributes.warnings += [*problems, *unknown]
+    return obj
 
 
 def _applied(call: Call, current: Item | None, body: bytes, options: Object) -> Object:
+    """The stored object with a configuration applied, fields of others left alone."""
     resource = call.resource
     applied = requests.load_yaml(body, resource.kind)
     if not isinstance(applied, dict):
-        raise StatusError(400, f"error decoding YAML: json: cannot unmarshal into Go value of type {resource.kind}")
-    check_namespace(call, applied)
-    live = codec.view(resource, current) if current else None
-    return apply.server_side_apply(
-        live,
+        raise StatusError(400, f"error decoding YAML: the configuration is no object but {type(applied).__name__}")
+    apply.check_applied(applied, api_version=resource.api_version, kind=resource.kind)
+    check_namespace(call, {"metadata": dict(applied.get("metadata") or {})})
+    merged = apply.server_side_apply(
+        codec.view(resource, current) if current else None,
         applied,
         manager=options["fieldManager"],
         force=bool(options.get("force")),
@@ -184,6 +190,7 @@ def _applied(call: Call, current: Item | None, body: bytes, options: Object) -> 
         now=now(),
         crd_schema=crd_schema(resource),
     )
+    return codec.normalized(resource, merged)[0]
 
 
 async def modify(
@@ -193,7 +200,6 @@ async def modify(
     options: Object,
     *,
     tracked: bool,
-    problems: list[str] | None = None,
 ) -> Item:
     """Read, change, admit, validate, store; again where the object changed meanwhile and the request did not name
     a version. An object that stays the same is not written."""
@@ -201,9 +207,6 @@ async def modify(
     for attempt in itertools.count(1):
         current = call.current(api)
         obj = build(current)
-        if problems:
-            codec.report(resource, problems, _field_validation(options), attributes.warnings)
-            problems.clear()
         try:
             return await _modify_once(api, call, current, obj, options, tracked=tracked)
         except StatusError as error:
@@ -216,6 +219,8 @@ async def modify(
 async def _modify_once(api: Api, call: Call, current: Item, obj: Object, options: Object, *, tracked: bool) -> Item:
     attributes, resource = call.attributes, call.resource
     old = codec.view(resource, current)
+    check_namespace(call, obj)
+    check_name(call, obj)
     metadata = obj["metadata"]
     strategies.tidy_metadata(metadata)
     if warning := strategies.dedup_owners(metadata):
@@ -301,6 +306,8 @@ def crd_schema(resource: ResourceType) -> Object | None:
 def check_patch_type(resource: ResourceType, content_type: str) -> None:
     """415 for a patch type that this resource does not take."""
     known = [type_ for type_ in _PATCH_TYPES if resource.custom is None or "strategic" not in type_]
+    if content_type not in known and resource.custom is None:
+        raise StatusError(415, "415: Unsupported Media Type", details={})
     if content_type not in known:
         raise StatusError(
             415,
@@ -315,7 +322,7 @@ def check_namespace(call: Call, obj: Object) -> None:
     if not isinstance(metadata, dict):
         raise StatusError(400, "the object's metadata is no object")
     named = metadata.get("namespace") or ""
-    if named and named != namespace:
+    if namespace and named and named != namespace:
         raise StatusError(400, "the namespace of the provided object does not match the namespace sent on the request")
     if namespace:
         metadata["namespace"] = namespace
@@ -323,11 +330,14 @@ def check_namespace(call: Call, obj: Object) -> None:
         metadata.pop("namespace", None)
 
 
-def _check_name(call: Call, obj: Object) -> None:
+def check_name(call: Call, obj: Object) -> None:
+    """The object says the URL's name. 400 where it does not."""
     name, wanted = obj["metadata"].get("name", ""), call.attributes.name
     if not name:
-        obj["metadata"]["name"] = wanted
-    elif name != wanted:
+        raise StatusError(
+            400, f"the name of the object ({wanted} based on URL) was undeterminable: name must be provided"
+        )
+    if name != wanted:
         raise StatusError(400, f"the name of the object ({name}) does not match the name on the URL ({wanted})")
 
 
@@ -368,11 +378,14 @@ def _qualified(resource: ResourceType, name: str) -> str:
     return f"{name}.{resource.group}" if resource.group else name
 
 
-def _uid_conflict(resource: ResourceType, name: str, wanted: str, found: str) -> StatusError:
+def _uid_conflict(resource: ResourceType, current: Item, wanted: str) -> StatusError:
+    (namespace, name), found = current.key, current.uid
+    parts = (resource.group if resource.custom else "", resource.plural, namespace, name)
+    key = "/".join(["/registry", *(part for part in parts if part)])
     return conflict(
         (resource.group, resource.plural),
         name,
-        f"StorageError: invalid object, Code: 4, Key: {name}, ResourceVersion: 0, AdditionalErrorMsg: Precondition"
+        f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition"
         f" failed: UID in precondition: {wanted}, UID in object meta: {found}",
     )
 
