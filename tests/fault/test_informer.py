@@ -214,6 +214,20 @@ async def test_errors_are_retried_with_growing_pauses(code: int, reason: str) ->
         await asyncio.wait((task,))
 
 
+async def test_an_outage_that_is_over_makes_the_next_hiccup_no_longer() -> None:
+    async with serving() as (api, client):
+        informer = Informer(client, PODS, Pod)
+        async with running(informer):
+            await api.stop()
+            await asyncio.sleep(60)
+            await api.start()
+            await asyncio.sleep(60)
+            api.fault(is_watch, answer(500))
+            api.cut_watches()
+            await api.put(PODS, pod("a"))
+            await eventually(lambda: names(informer) == ["a"], within=1)
+
+
 async def test_retry_after_is_honoured() -> None:
     async with serving() as (api, client):
         api.fault(is_list, answer(429, "TooManyRequests", **{"Retry-After": "20"}))
@@ -263,6 +277,27 @@ async def test_an_object_that_cannot_be_read_is_left_out_and_told_of_once(caplog
             assert kept.spec.replicas == 3  # the last that could be read
             await api.remove(DEPLOYMENTS, "bad", "shop")
             await eventually(lambda: "bad" not in names(informer))
+
+
+@pytest.mark.parametrize("outage", [False, True])
+async def test_an_unreadable_object_that_comes_back_is_told_of_again(
+    outage: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    bad = {**pod("bad"), "spec": {"replicas": "many"}}
+    async with serving() as (api, client):
+        await api.put(DEPLOYMENTS, bad)
+        informer = Informer(client, DEPLOYMENTS, Deployment)
+        async with running(informer):
+            if outage:
+                await api.stop()
+            await api.remove(DEPLOYMENTS, "bad", "shop")
+            if outage:
+                api.forget_history()
+                await api.start()
+                await eventually(lambda: informer.relists == 1)
+            await api.put(DEPLOYMENTS, bad)
+            await eventually(lambda: informer.skipped == 2)
+            assert [record.message for record in caplog.records].count("skipped an object that cannot be read") == 2
 
 
 @pytest.mark.parametrize(
@@ -338,6 +373,17 @@ async def test_a_write_of_our_own_is_seen_at_once_and_told_once() -> None:
             assert told == [("a", None, "101"), ("a", "101", "102"), ("b", None, "103")]
 
 
+async def test_an_answer_older_than_the_list_is_ignored() -> None:
+    async with serving() as (api, client):
+        await api.put(PODS, pod("a"))
+        patched = await client.patch(PODS, {"metadata": {"labels": {"app": "x"}}}, "a", "shop", as_=Pod)
+        await api.remove(PODS, "a", "shop")
+        informer = Informer(client, PODS, Pod)
+        async with running(informer):
+            informer.observe(patched)
+            assert names(informer) == []
+
+
 async def test_a_late_answer_does_not_bring_a_deleted_object_back() -> None:
     async with serving() as (api, client):
         await api.put(PODS, pod("a"))
@@ -395,7 +441,10 @@ async def test_a_storage_restored_from_a_backup_replaces_what_was_known() -> Non
         await api.put(PODS, pod("gone"))
         informer = Informer(client, PODS, Pod)
         async with running(informer):
+            api.silent = True
+            informer.observe(await client.create(PODS, pod("ours"), "shop", as_=Pod))
             await api.stop()
+            api.silent = False
             api.objects.clear()
             api.version = 10
             api.forget_history()

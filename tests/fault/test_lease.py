@@ -157,27 +157,52 @@ async def test_the_longer_lease_of_another_is_respected() -> None:
         await eventually(lambda: candidate.leading, within=5)
 
 
-@pytest.mark.parametrize("step", [86_400, -86_400])
-async def test_a_wall_clock_that_is_set_neither_steals_nor_blocks(step: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Clock:
-        offset = 0.0
+class WallClock:
+    """Goes with the simulated time until somebody sets it."""
 
-        def time(self) -> float:
-            return 1_800_000_000 + now() + self.offset
+    offset = 0.0
 
-    clock = Clock()
+    def time(self) -> float:
+        return 1_800_000_000 + now() + self.offset
+
+
+@pytest.fixture
+def wall_clock(monkeypatch: pytest.MonkeyPatch) -> WallClock:
+    clock = WallClock()
     monkeypatch.setattr(leaderelection, "time", clock)
+    return clock
+
+
+@pytest.mark.parametrize("step", [86_400, -86_400])
+async def test_a_wall_clock_that_is_set_disturbs_no_leader_and_blocks_no_successor(
+    step: float, wall_clock: WallClock
+) -> None:
     async with cluster() as (_, start):
         first = start("a")
         await eventually(lambda: first.leading)
         second = start("b")
         await asyncio.sleep(10)
-        clock.offset = step
+        wall_clock.offset = step
         await asyncio.sleep(60)
         assert first.leading
         assert second.terms == 0
         await first.stop()
         await eventually(lambda: second.leading, within=2.5)
+
+
+@pytest.mark.parametrize("step", [86_400, -86_400])
+async def test_a_wall_clock_that_is_set_neither_shortens_nor_lengthens_a_lease(
+    step: float, wall_clock: WallClock
+) -> None:
+    async with cluster() as (api, start):
+        held = {"holderIdentity": "silent", "leaseDurationSeconds": 15}
+        await api.put(LEASES, {"metadata": {"name": "altershield", "namespace": "system"}, "spec": held})
+        candidate = start("a")
+        await asyncio.sleep(5)
+        wall_clock.offset = step
+        await asyncio.sleep(9.5)
+        assert not candidate.leading
+        await eventually(lambda: candidate.leading, within=3)
 
 
 async def test_an_outage_ends_the_term_before_another_could_lead_and_crashes_nobody() -> None:
@@ -210,6 +235,25 @@ async def test_a_leader_cut_off_alone_has_stopped_when_the_other_starts() -> Non
         await asyncio.sleep(120)
         assert second.leading
         assert first.terms == 1
+
+
+async def test_the_term_counts_from_the_sending_of_the_last_renewal() -> None:
+    async with cluster() as (api, start):
+        first = start("a")
+        await eventually(lambda: first.leading)
+        sent = 0.0
+
+        async def late(request: web.Request) -> web.StreamResponse:
+            nonlocal sent
+            sent = now()
+            response = await api.answer(request)
+            await asyncio.sleep(4)
+            first.client.configuration.host = NOBODY
+            return response
+
+        api.fault(is_put, late)
+        await eventually(lambda: not first.leading)
+        assert first.ended_at - sent <= 10.1
 
 
 async def test_slow_answers_do_not_cost_the_lease() -> None:
