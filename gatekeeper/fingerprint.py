@@ -4,7 +4,8 @@ The canonical form of a template is JSON in UTF-8 without white space, `{"metada
 of every object sorted by code point, numbers as orjson writes them, without
 - the version label itself, which would otherwise change what it names;
 - null members of `metadata` (older API servers write `creationTimestamp: null`, newer ones nothing);
-- `metadata`, its `labels` and its `annotations` where they are empty: to Kubernetes that is the same as absent.
+- `labels` and `annotations` that are empty: to Kubernetes that is the same as absent. `metadata` that is then
+  empty and `spec` that is absent are null.
 
 Nothing else is left out: elsewhere an empty object may differ from none (a `namespaceSelector: {}` selects
 every namespace).
@@ -47,10 +48,7 @@ def fingerprint(canonical_form: bytes) -> str:
 
 def canonical(template: Template) -> bytes:
     """The canonical form; ReviewError for what is no JSON, or is nested more than 250 levels deep."""
-    form = {"spec": _spec(template)}
-    metadata = _metadata(template)
-    if metadata:
-        form["metadata"] = metadata
+    form = {"metadata": _metadata(template) or None, "spec": _spec(template)}
     try:
         return orjson.dumps(form, option=orjson.OPT_SORT_KEYS)
     except orjson.JSONEncodeError as error:  # depth, or an integer past 64 bits

@@ -1,0 +1,264 @@
+"""Design rules 2 and 5: which releases are denied, with which words, and what never is."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from altershield.api import labels
+from altershield.install.webhooks import MUTATING_WEBHOOK, VALIDATING_WEBHOOK
+
+from .reviews import RECONCILER, StaticView, ask, deployment, record, released, review, validate, version_of
+
+Object = dict[str, Any]
+
+SUSPENDED = "1683791175"  # 2023-05-11 07:46:15 UTC
+OLD = version_of(deployment())
+
+
+def failed(*messages: str) -> StaticView:
+    """The caches after pods of the old version failed verification."""
+    pods = [{"pod": f"sleep-5c698f4449-{n}", "message": m, "verdict": "unpass"} for n, m in enumerate(messages)]
+    return StaticView(records=record(OLD, status="Suspend", defenseCheckFailPods=pods))
+
+
+def suspended_release(**own: str) -> tuple[Object, Object]:
+    """A suspended workload with a changed template, as the mutating webhook leaves it, and what it was."""
+    return released("busybox:2", suspend=SUSPENDED, **own), released(suspend=SUSPENDED)
+
+
+def test_a_suspended_workload_is_not_released_and_kubectl_shows_the_walkthroughs_text() -> None:
+    response = validate(*suspended_release(), failed("find error"))
+    assert response["allowed"] is False
+    # kubectl: `Error from server (REASON): admission webhook "vdeployment.kb.io" denied the request: MESSAGE`
+    assert response["status"] == {
+        "status": "Failure",
+        "code": 403,
+        "reason": "deployment sleep is suspended",
+        "message": "deployment sleep is suspended",
+    }
+
+
+def test_the_warnings_say_which_version_which_pods_since_when_and_how_to_repair() -> None:
+    warnings = validate(*suspended_release(), failed("find error", ""))["warnings"]
+    assert f"version {OLD}" in warnings[0]
+    assert "since 2023-05-11 07:46:15 UTC" in warnings[0]
+    assert warnings[1] == "pod sleep-5c698f4449-0 failed: find error"
+    assert warnings[2] == "pod sleep-5c698f4449-1 failed: no message"
+    assert (
+        "kubectl label --overwrite deployment -n default sleep "
+        "altershield.defense.antgroup.com/ignored-suspend=true" in warnings[3]
+    )
+    assert "kubectl edit changepod --subresource=status -n default" in warnings[4]
+    assert "delete the failed pods" in warnings[4]
+
+
+def test_many_failed_pods_are_counted() -> None:
+    warnings = validate(*suspended_release(), failed(*["x"] * 12))["warnings"]
+    assert sum("failed: x" in warning for warning in warnings) == 5
+    assert "and 7 more pods failed" in warnings
+
+
+@given(st.lists(st.text(max_size=2000), max_size=8), st.text(max_size=40), st.text(max_size=253), st.text(max_size=63))
+def test_warnings_fit_into_header_lines_whatever_is_in_the_cluster(
+    messages: list[str], since: str, name: str, namespace: str
+) -> None:
+    new, old = suspended_release()
+    old["metadata"]["labels"][labels.SUSPEND] = since
+    try:
+        body = review(new, old, name=name, namespace=namespace)
+        json.dumps(body, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return  # half surrogates are no JSON
+    view = failed(*messages)
+    view.record = lambda *_: next(iter(view.records.values()))  # type: ignore[method-assign]
+    warnings = ask(VALIDATING_WEBHOOK, body, view)[0]["warnings"]
+    assert all(0 < len(warning.encode()) <= 256 for warning in warnings)
+    assert sum(len(warning) for warning in warnings) < 4096
+    assert not any(ord(c) < 32 or 127 <= ord(c) < 160 for c in "".join(warnings))
+
+
+def test_without_its_record_the_denial_stands() -> None:
+    response = validate(*suspended_release(), StaticView())
+    assert response["status"]["message"] == "deployment sleep is suspended"
+    assert any("ignored-suspend" in warning for warning in response["warnings"])
+
+
+def test_a_release_while_the_repair_is_under_way_is_denied_and_says_so() -> None:
+    view = StaticView(records=record(OLD, status="Running"))
+    response = validate(*suspended_release(), view)
+    assert response["allowed"] is False
+    assert "has not passed verification yet (Running)" in response["warnings"][0]
+
+
+@pytest.mark.parametrize("suspend", ["", "soon", "-1", "9" * 400])
+def test_a_suspension_with_a_strange_time_still_suspends(suspend: str) -> None:
+    new, old = suspended_release()
+    old["metadata"]["labels"][labels.SUSPEND] = suspend
+    assert validate(new, old)["status"]["code"] == 403
+
+
+def test_taking_the_label_off_in_the_same_request_does_not_help() -> None:
+    _, old = suspended_release()
+    assert validate(released("busybox:2"), old)["allowed"] is False
+
+
+def test_a_repair_passes() -> None:
+    new, old = suspended_release(ignored_suspend="true")
+    response = validate(new, old, failed("find error"))
+    assert response["allowed"] is True
+    assert response["auditAnnotations"]["bypass"] == "ignored-suspend"
+
+
+@pytest.mark.parametrize("value", ["false", "", "True", "1"])
+def test_only_true_repairs(value: str) -> None:
+    assert validate(*suspended_release(ignored_suspend=value))["allowed"] is False
+
+
+def test_a_label_that_was_on_before_but_is_not_sent_does_not_repair() -> None:
+    new, old = suspended_release()
+    old["metadata"]["labels"][labels.IGNORED_SUSPEND] = "true"
+    assert validate(new, old)["allowed"] is False
+
+
+def test_the_reconciler_passes() -> None:
+    assert validate(*suspended_release(), failed("x"), user=RECONCILER)["allowed"] is True
+
+
+def test_while_blocking_is_off_nothing_is_denied() -> None:
+    assert validate(*suspended_release(), StaticView(blocking=False))["allowed"] is True
+
+
+def test_a_template_changed_after_our_stamp_is_judged_by_what_it_is() -> None:
+    """The version label may be older than what another webhook made of the template."""
+    old = released(suspend=SUSPENDED)
+    new = released(suspend=SUSPENDED)
+    new["spec"]["template"]["spec"]["containers"].append({"name": "sidecar", "image": "proxy"})
+    assert validate(new, old)["allowed"] is False
+
+
+def scaled(obj: Object) -> None:
+    obj["spec"]["replicas"] = 0
+
+
+def annotated(obj: Object) -> None:
+    obj["metadata"]["annotations"] = {"deployment.kubernetes.io/revision": "7"}
+
+
+def with_status(obj: Object) -> None:
+    obj["status"] = {"observedGeneration": 7, "replicas": 5}
+
+
+def labelled(obj: Object) -> None:
+    obj["metadata"]["labels"][labels.IGNORED_SUSPEND] = "true"
+
+
+def paused(obj: Object) -> None:
+    obj["spec"]["paused"] = True
+
+
+def stripped(obj: Object) -> None:
+    del obj["spec"]["template"]["metadata"]["labels"][labels.VERSION]
+
+
+@pytest.mark.parametrize("change", [scaled, annotated, with_status, labelled, paused, stripped])
+@pytest.mark.parametrize("webhook", [MUTATING_WEBHOOK, VALIDATING_WEBHOOK])
+def test_what_is_no_release_is_never_denied(webhook: str, change: Any) -> None:
+    new = released(suspend=SUSPENDED)
+    change(new)
+    assert ask(webhook, review(new, released(suspend=SUSPENDED)), failed("x"))[0]["allowed"] is True
+
+
+@pytest.mark.parametrize("webhook", [MUTATING_WEBHOOK, VALIDATING_WEBHOOK])
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"subResource": "scale", "object": {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {}}},
+        {"subResource": "status"},
+        {"operation": "DELETE", "object": None},
+        {"operation": "CONNECT"},
+    ],
+)
+def test_deletions_and_subresources_pass_untouched(webhook: str, request_: Object) -> None:
+    body = review(*suspended_release(), **request_)
+    assert ask(webhook, body, failed("x"))[0] == {"uid": body["request"]["uid"], "allowed": True}
+
+
+@pytest.mark.parametrize("webhook", [MUTATING_WEBHOOK, VALIDATING_WEBHOOK])
+def test_a_dry_run_is_judged_like_the_real_thing(webhook: str) -> None:
+    new, old = suspended_release()
+    assert ask(webhook, review(new, old, dryRun=True))[0] == ask(webhook, review(new, old))[0]
+
+
+def test_a_new_workload_is_not_denied() -> None:
+    assert validate(released(suspend=SUSPENDED))["allowed"] is True
+
+
+def rolled_back(version: str, **status: Any) -> StaticView:
+    condition = {
+        "type": "RolledBack",
+        "status": "True",
+        "reason": "StartTimeout",
+        "message": "pod sleep-1 did not come up within 120 s (ImagePullBackOff)",
+        "lastTransitionTime": "2026-08-21T07:29:49Z",
+    }
+    return StaticView(records=record(version, **{"status": "Failed", "conditions": [condition], **status}))
+
+
+BAD = version_of(deployment("busybo"))
+
+
+def test_a_rolled_back_version_coming_back_is_denied_with_its_reason_and_the_way_out() -> None:
+    response = validate(released("busybo"), released(), rolled_back(BAD))
+    assert response["status"] == {
+        "status": "Failure",
+        "code": 403,
+        "reason": "Forbidden",
+        "message": f"deployment sleep: version {BAD} was rolled back at 2026-08-21T07:29:49Z: pod sleep-1 did not come "
+        "up within 120 s (ImagePullBackOff); change the template, or set the label "
+        'altershield.defense.antgroup.com/ignored-suspend: "true" to release it again',
+    }
+    assert response["auditAnnotations"]["version"] == BAD
+
+
+def test_a_rollback_under_way_counts() -> None:
+    view = rolled_back(BAD, status="Rollback", conditions=[])
+    assert validate(released("busybo"), released(), view)["allowed"] is False
+
+
+def test_another_version_passes_while_a_record_of_a_rollback_exists() -> None:
+    assert validate(released("busybox:2"), released(), rolled_back(BAD))["allowed"] is True
+
+
+def test_what_is_no_release_passes_while_its_version_is_being_rolled_back() -> None:
+    new = released("busybo")
+    new["spec"]["replicas"] = 9
+    assert validate(new, released("busybo"), rolled_back(BAD, status="Rollback"))["allowed"] is True
+
+
+@pytest.mark.parametrize("status", ["Running", "Success", "Suspend", "Failed", "Init"])
+def test_a_version_that_was_not_rolled_back_passes(status: str) -> None:
+    view = StaticView(records=record(BAD, status=status))
+    assert validate(released("busybo"), released(), view)["allowed"] is True
+
+
+def test_a_rolled_back_version_passes_for_repairs_for_the_reconciler_and_while_blocking_is_off() -> None:
+    view = rolled_back(BAD)
+    assert validate(released("busybo", ignored_suspend="true"), released(), view)["allowed"] is True
+    assert validate(released("busybo"), released(), view, user=RECONCILER)["allowed"] is True
+    view.blocking = False
+    assert validate(released("busybo"), released(), view)["allowed"] is True
+
+
+def test_a_stale_version_label_does_not_hide_a_rolled_back_template() -> None:
+    new = deployment("busybo", own={labels.VERSION: OLD}, template_version=OLD)
+    assert validate(new, released(), rolled_back(BAD))["allowed"] is False
+
+
+def test_control_characters_in_a_rollbacks_reason_are_taken_out() -> None:
+    condition = {"type": "RolledBack", "status": "True", "reason": "x", "message": "a\nb\x1b[31m" + "c" * 5000}
+    message = validate(released("busybo"), released(), rolled_back(BAD, conditions=[condition]))["status"]["message"]
+    assert "a b [31mcc" in message
+    assert len(message) < 700

@@ -1,0 +1,116 @@
+"""Design rule 4: AlterShield's labels are AlterShield's alone."""
+
+from typing import Any
+
+import pytest
+
+from altershield.api import labels
+
+from .reviews import NEW, RECONCILER, deployment, mutate, released
+
+Object = dict[str, Any]
+
+SUSPENDED = "1683791175"
+
+
+def relabelled(obj: Object, **changes: str | None) -> Object:
+    """`obj` with labels (named without their prefix) changed, or None: taken off."""
+    for name, value in changes.items():
+        key = {"version": labels.VERSION, "defense_status": labels.DEFENSE_STATUS, "suspend": labels.SUSPEND}[name]
+        if value is None:
+            obj["metadata"]["labels"].pop(key)
+        else:
+            obj["metadata"]["labels"][key] = value
+    return obj
+
+
+def test_what_a_manifest_without_our_labels_dropped_comes_back_silently() -> None:
+    """`kubectl replace`."""
+    old = released(suspend=SUSPENDED)
+    assert mutate(deployment(), old) == (old, [])
+
+
+def test_a_manifest_with_a_new_template_does_not_lose_the_suspension() -> None:
+    result, warnings = mutate(deployment("busybox:2"), released(suspend=SUSPENDED))
+    assert result["metadata"]["labels"][labels.SUSPEND] == SUSPENDED
+    assert labels.DEFENSE_STATUS not in result["metadata"]["labels"]
+    assert warnings == []
+
+
+def test_a_suspension_taken_off_on_purpose_is_put_back_with_a_warning() -> None:
+    """`kubectl label deployment sleep …/suspend-`."""
+    old = released(suspend=SUSPENDED)
+    result, warnings = mutate(relabelled(released(suspend=SUSPENDED), suspend=None), old)
+    assert result == old
+    assert len(warnings) == 1
+    assert labels.SUSPEND in warnings[0]
+
+
+def test_a_suspension_taken_off_where_it_was_our_only_label_is_put_back_with_a_warning() -> None:
+    old = deployment(own={labels.SUSPEND: SUSPENDED})
+    result, warnings = mutate(deployment(), old)
+    assert result == old
+    assert len(warnings) == 1
+
+
+@pytest.mark.parametrize("name", ["version", "defense_status"])
+def test_another_label_that_was_dropped_comes_back_silently(name: str) -> None:
+    assert mutate(relabelled(released(), **{name: None}), released()) == (released(), [])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("version", NEW), ("defense_status", "x"), ("suspend", "2"), ("version", "")]
+)
+def test_a_changed_label_is_put_back_with_a_warning(name: str, value: str) -> None:
+    old = released(suspend=SUSPENDED)
+    result, warnings = mutate(relabelled(released(suspend=SUSPENDED), **{name: value}), old)
+    assert result == old
+    assert len(warnings) == 1
+
+
+@pytest.mark.parametrize("name", ["version", "defense_status", "suspend"])
+def test_an_added_label_is_taken_off_with_a_warning(name: str) -> None:
+    result, warnings = mutate(relabelled(deployment(), **{name: NEW}), deployment())
+    assert result == deployment()
+    assert len(warnings) == 1
+
+
+def test_a_version_changed_in_the_template_is_put_back_with_a_warning() -> None:
+    new = released()
+    new["spec"]["template"]["metadata"]["labels"][labels.VERSION] = NEW
+    result, warnings = mutate(new, released())
+    assert result == released()
+    assert len(warnings) == 1
+
+
+def test_ignored_suspend_is_the_users() -> None:
+    for old, new in [
+        (released(suspend=SUSPENDED), released(suspend=SUSPENDED, ignored_suspend="true")),
+        (released(ignored_suspend="true"), released()),
+        (released(ignored_suspend="true"), released(ignored_suspend="no")),
+    ]:
+        assert mutate(new, old) == (new, [])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (released(), released(suspend=SUSPENDED)),
+        (released(suspend=SUSPENDED), released()),
+        (relabelled(released(), defense_status=None), released()),
+        (released(ignored_suspend="true"), released()),
+    ],
+)
+def test_the_reconciler_writes_its_labels(old: Object, new: Object) -> None:
+    assert mutate(new, old, user=RECONCILER) == (new, [])
+
+
+def test_not_even_the_reconciler_writes_a_version() -> None:
+    result, _ = mutate(relabelled(released(), version=NEW), released(), user=RECONCILER)
+    assert result == released()
+
+
+@pytest.mark.parametrize("user", ["", "system:serviceaccount:default:altershield", "system:serviceaccount", "admin"])
+def test_nobody_passes_for_the_reconciler_by_a_similar_name(user: str) -> None:
+    result, _ = mutate(released(), released(suspend=SUSPENDED), user=user)
+    assert result == released(suspend=SUSPENDED)

@@ -1,0 +1,162 @@
+"""Design rules 1 to 3: when a workload gets a version, and when it keeps the one it has."""
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from altershield.api import labels
+
+from .reviews import NEW, OLD, RECONCILER, deployment, mutate, released, version_of
+
+Object = dict[str, Any]
+
+
+def own(obj: Object) -> dict[str, str]:
+    return obj["metadata"].get("labels") or {}  # type: ignore[no-any-return]
+
+
+def template(obj: Object) -> dict[str, str]:
+    return obj["spec"]["template"]["metadata"].get("labels") or {}  # type: ignore[no-any-return]
+
+
+def test_a_created_workload_and_its_template_get_the_version() -> None:
+    result, warnings = mutate(deployment())
+    assert own(result)[labels.VERSION] == template(result)[labels.VERSION] == version_of(deployment())
+    assert own(result)["app"] == template(result)["app"] == "sleep"
+    assert warnings == []
+
+
+@pytest.mark.parametrize(
+    "metadata", [{}, {"creationTimestamp": None}, {"labels": None}, {"labels": {}}, None, "absent"]
+)
+def test_a_workload_without_any_labels_gets_them(metadata: Any) -> None:
+    obj = deployment()
+    del obj["metadata"]["labels"]
+    if metadata == "absent":
+        del obj["spec"]["template"]["metadata"]
+    else:
+        obj["spec"]["template"]["metadata"] = metadata
+    result, _ = mutate(obj)
+    assert own(result) == template(result) == {labels.VERSION: own(result)[labels.VERSION]}
+
+
+def test_a_changed_template_gets_its_own_version_and_loses_defense_status() -> None:
+    old = released("busybox")
+    new = released("busybox")
+    new["spec"]["template"]["spec"]["containers"][0]["image"] = "busybox:2"
+    result, warnings = mutate(new, old)
+    assert own(result)[labels.VERSION] == template(result)[labels.VERSION] == version_of(deployment("busybox:2"))
+    assert labels.DEFENSE_STATUS not in own(result)
+    assert warnings == []
+
+
+def test_defense_status_is_dropped_from_a_new_version_even_for_the_reconciler() -> None:
+    result, _ = mutate({**released("busybox"), "spec": deployment("busybox:2")["spec"]}, released(), user=RECONCILER)
+    assert labels.DEFENSE_STATUS not in own(result)
+    assert own(result)[labels.VERSION] == version_of(deployment("busybox:2"))
+
+
+def test_going_back_to_an_old_template_brings_its_version_back() -> None:
+    """As `kubectl rollout undo` does, with the ReplicaSet's template, version label and all."""
+    old = released("busybox:2")
+    new = {**copy.deepcopy(old), "spec": released("busybox")["spec"]}
+    result, warnings = mutate(new, old)
+    assert own(result)[labels.VERSION] == template(result)[labels.VERSION] == version_of(deployment("busybox"))
+    assert warnings == []
+
+
+def test_a_restart_is_a_release() -> None:
+    new = released()
+    new["spec"]["template"]["metadata"]["annotations"] = {"kubectl.kubernetes.io/restartedAt": "2026-08-21T07:29:49Z"}
+    result, _ = mutate(new, released())
+    assert own(result)[labels.VERSION] not in (own(released())[labels.VERSION], "")
+
+
+@pytest.mark.parametrize("places", ["workload", "template", "both"])
+def test_a_version_that_the_client_dropped_comes_back_silently(places: str) -> None:
+    new = released()
+    if places in ("workload", "both"):
+        del new["metadata"]["labels"][labels.VERSION]
+    if places in ("template", "both"):
+        del new["spec"]["template"]["metadata"]["labels"][labels.VERSION]
+    assert mutate(new, released()) == (released(), [])
+
+
+def test_a_workload_that_never_had_a_version_gets_none() -> None:
+    old, new = deployment(), deployment()
+    new["spec"]["replicas"] = 9
+    new["metadata"]["annotations"] = {"a": "b"}
+    assert mutate(new, old) == (new, [])
+
+
+def test_a_workload_that_never_had_a_version_gets_one_with_its_next_release() -> None:
+    result, _ = mutate(deployment("busybox:2"), deployment())
+    assert own(result)[labels.VERSION] == version_of(deployment("busybox:2"))
+
+
+@pytest.mark.parametrize("place", ["workload", "template"])
+def test_each_place_stays_what_it_was(place: str) -> None:
+    old = deployment(own={labels.VERSION: OLD}) if place == "workload" else deployment(template_version=OLD)
+    assert mutate(old, old) == (old, [])
+    assert mutate(deployment(), old) == (old, [])
+
+
+def test_the_order_of_keys_in_the_template_makes_no_release() -> None:
+    new = released()
+    new["spec"]["template"] = dict(reversed(new["spec"]["template"].items()))
+    new["spec"]["template"]["spec"] = dict(reversed(new["spec"]["template"]["spec"].items()))
+    assert mutate(new, released()) == (new, [])
+
+
+@pytest.mark.parametrize("forged", ["bogus", NEW, ""])
+def test_a_version_that_the_user_wrote_gives_way_with_a_warning(forged: str) -> None:
+    result, warnings = mutate(deployment(own={labels.VERSION: forged}))
+    assert own(result)[labels.VERSION] == version_of(deployment())
+    assert [labels.VERSION in warning for warning in warnings] == [True]
+
+
+def test_our_own_stamp_from_before_another_webhook_changed_the_template_is_replaced_silently() -> None:
+    stamped, _ = mutate(deployment("busybox:2"), released())
+    stamped["spec"]["template"]["spec"]["containers"].append({"name": "sidecar", "image": "proxy"})
+    result, warnings = mutate(stamped, released())
+    assert own(result)[labels.VERSION] == template(result)[labels.VERSION] != own(stamped)[labels.VERSION]
+    assert warnings == []
+
+
+def test_a_copy_of_another_workload_starts_anew() -> None:
+    """As created from `kubectl get -o yaml`: processed and suspended are of the other one."""
+    result, warnings = mutate(released(suspend="1683791175"))
+    assert labels.DEFENSE_STATUS not in own(result)
+    assert labels.SUSPEND not in own(result)
+    assert own(result)[labels.VERSION] == version_of(deployment())
+    assert len(warnings) == 2
+
+
+owned = st.dictionaries(
+    st.sampled_from([*labels.OWNED, labels.IGNORED_SUSPEND]),
+    st.sampled_from([OLD, NEW, "true", "processed", "1683791175"]),
+)
+objects = st.builds(
+    deployment, st.sampled_from(["busybox", "busybox:2"]), owned, st.none() | st.sampled_from([OLD, NEW, "x"])
+)
+
+
+@given(objects, st.none() | objects, st.sampled_from(["kubernetes-admin", RECONCILER]))
+def test_the_patched_object_sent_again_yields_no_patch_and_no_warning(
+    new: Object, old: Object | None, user: str
+) -> None:
+    once, _ = mutate(new, old, user=user)
+    assert mutate(once, old, user=user) == (once, [])
+
+
+@given(objects, st.none() | objects)
+def test_nothing_but_owned_labels_is_ever_patched(new: Object, old: Object | None) -> None:
+    result, _ = mutate(new, old)
+    for obj in (result, new):
+        for key in labels.OWNED:
+            own(obj).pop(key, None)
+            template(obj).pop(key, None)
+    assert result == new
