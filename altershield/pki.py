@@ -30,22 +30,25 @@ class KeyPair:
 
 
 class Authority:
-    """A certificate authority that can sign."""
+    """A certificate authority that can sign. ValueError for a pair that is not one."""
 
     def __init__(self, pair: KeyPair) -> None:
         self.pair = pair
-        self._certificate = x509.load_pem_x509_certificate(pair.certificate)
+        self.certificate = x509.load_pem_x509_certificate(pair.certificate)
         key = serialization.load_pem_private_key(pair.key, password=None)
         if not isinstance(key, ec.EllipticCurvePrivateKey):
-            raise TypeError("the authority's key is not an elliptic curve key")
+            raise ValueError("the authority's key is not an elliptic curve key")  # noqa: TRY004  (it is the content that is wrong)
+        if key.public_key() != self.certificate.public_key():
+            raise ValueError("the authority's key is not that of its certificate")
         self._key = key
 
     @classmethod
-    def create(cls, common_name: str, *, lifetime: datetime.timedelta) -> Self:
+    def create(cls, common_name: str, *, lifetime: datetime.timedelta, now: datetime.datetime | None = None) -> Self:
+        """A new authority, valid for `lifetime` from `now` (by default, from this moment)."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = _name(common_name)
         builder = (
-            _builder(name, name, key.public_key(), lifetime)
+            _builder(name, name, key.public_key(), lifetime, now)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(_key_usage(signs_certificates=True), critical=True)
             .add_extension(
@@ -61,12 +64,13 @@ class Authority:
         hosts: Sequence[str] = (),
         organizations: Sequence[str] = (),
         lifetime: datetime.timedelta,
+        now: datetime.datetime | None = None,
     ) -> KeyPair:
         """A certificate for serving on `hosts` (DNS names and IP addresses) and for client authentication as
-        `common_name` in the groups `organizations`."""
+        `common_name` in the groups `organizations`, valid for `lifetime` from `now` (by default, this moment)."""
         key = ec.generate_private_key(ec.SECP256R1())
         builder = (
-            _builder(_name(common_name, organizations), self._certificate.subject, key.public_key(), lifetime)
+            _builder(_name(common_name, organizations), self.certificate.subject, key.public_key(), lifetime, now)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_key_usage(signs_certificates=False), critical=True)
             .add_extension(
@@ -85,9 +89,13 @@ class Authority:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey, lifetime: datetime.timedelta
+    subject: x509.Name,
+    issuer: x509.Name,
+    public_key: ec.EllipticCurvePublicKey,
+    lifetime: datetime.timedelta,
+    now: datetime.datetime | None,
 ) -> x509.CertificateBuilder:
-    now = datetime.datetime.now(datetime.UTC)
+    now = now or datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()
         .subject_name(subject)

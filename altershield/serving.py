@@ -1,0 +1,41 @@
+"""The plain HTTP port: /metrics for Prometheus, /healthz and /readyz for the kubelet."""
+
+import contextlib
+from collections.abc import AsyncIterator, Callable
+
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+
+from altershield.errors import UsageError
+
+
+@contextlib.asynccontextmanager
+async def serving(port: int, registry: CollectorRegistry, ready: Callable[[], str]) -> AsyncIterator[None]:
+    """Serve on all addresses while the block runs. `ready` says what is missing; empty: nothing."""
+
+    async def metrics(_: web.Request) -> web.Response:
+        return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    async def healthz(_: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    async def readyz(_: web.Request) -> web.Response:
+        missing = ready()
+        return web.Response(text=missing or "ok", status=503 if missing else 200)
+
+    app = web.Application()
+    app.router.add_get("/metrics", metrics)
+    app.router.add_get("/healthz", healthz)
+    app.router.add_get("/readyz", readyz)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, port=port).start()
+        except OSError as error:
+            raise UsageError(
+                f"cannot listen on port {port}: {error}; choose another one with --metrics-port"
+            ) from error
+        yield
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,6 @@
+"""`python -m certgen`."""
+
+from certgen.command import main
+
+if __name__ == "__main__":
+    main()

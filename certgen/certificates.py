@@ -1,0 +1,119 @@
+"""Reading certificates and keys that others may have written."""
+
+import datetime
+import ipaddress
+import itertools
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+
+from altershield.pki import KeyPair
+
+MAX_CERTIFICATES = 16
+"""In one bundle; more is a mistake."""
+
+# what cryptography raises for bytes that are no certificate or key, or an encrypted or exotic one
+UNREADABLE = (ValueError, TypeError, UnsupportedAlgorithm)
+
+_PEM_BLOCK = re.compile(rb"-----BEGIN ([A-Z ]+)-----[^-]*-----END \1-----")
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A serving certificate with its key; `chain` is the certificate and the intermediates sent along."""
+
+    pair: KeyPair
+    chain: tuple[x509.Certificate, ...]
+
+    @classmethod
+    def load(cls, pair: KeyPair) -> Self:
+        """ValueError where the pair cannot be read or its parts do not belong together."""
+        chain = certificates(pair.certificate)
+        try:
+            key = serialization.load_pem_private_key(pair.key, password=None)
+            matches = key.public_key() == chain[0].public_key()
+        except UNREADABLE as error:
+            raise ValueError("the key is no PEM key that can be read without a password") from error
+        if not matches:
+            raise ValueError("the key is not that of the certificate")
+        return cls(pair, chain)
+
+    @property
+    def certificate(self) -> x509.Certificate:
+        return self.chain[0]
+
+    @property
+    def expires(self) -> datetime.datetime:
+        return self.certificate.not_valid_after_utc
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """The DNS names and IP addresses it is good for."""
+        try:
+            names = self.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        except (x509.ExtensionNotFound, *UNREADABLE):
+            return frozenset()
+        addresses = names.get_values_for_type(x509.IPAddress)
+        return frozenset([*names.get_values_for_type(x509.DNSName), *map(str, addresses)])
+
+    def covers(self, host: str) -> bool:
+        """Whether a client may connect to `host`; a wildcard stands for one leftmost label, as in RFC 6125."""
+        if _is_address(host):
+            return str(ipaddress.ip_address(host)) in self.hosts
+        return not self.hosts.isdisjoint({host, "*." + host.partition(".")[2]})
+
+
+def certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
+    """The certificates of a PEM text; ValueError where there is none, too many, or one that cannot be read."""
+    if pem.count(b"-----BEGIN") > MAX_CERTIFICATES:
+        raise ValueError(f"there are more than {MAX_CERTIFICATES} certificates")
+    try:
+        return tuple(x509.load_pem_x509_certificates(pem))
+    except UNREADABLE as error:
+        raise ValueError("there is no PEM certificate that can be read") from error
+
+
+def keys(pem: bytes) -> list[bytes]:
+    """The blocks of a PEM text that holds private keys, each on its own."""
+    return [block[0] + b"\n" for block in _PEM_BLOCK.finditer(pem) if block[1].endswith(b"PRIVATE KEY")]
+
+
+def pem(chain: Iterable[x509.Certificate]) -> bytes:
+    return b"".join(certificate.public_bytes(serialization.Encoding.PEM) for certificate in chain)
+
+
+def is_authority(certificate: x509.Certificate) -> bool:
+    """Whether it may sign certificates."""
+    try:
+        return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    except (x509.ExtensionNotFound, *UNREADABLE):
+        return False
+
+
+def issuer(chain: Sequence[x509.Certificate], trusted: Iterable[x509.Certificate]) -> x509.Certificate | None:
+    """Which of the `trusted` vouches for a chain, leaf first; None: no one, or the chain is broken."""
+    for certificate, above in itertools.pairwise(chain):
+        if not _signed(certificate, above):
+            return None
+    return next((authority for authority in trusted if _signed(chain[-1], authority)), None)
+
+
+def _signed(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (InvalidSignature, *UNREADABLE):
+        return False
+    return True
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,108 @@
+"""What the Secret holds: the serving certificate, the CAs that may sign, and those that are only trusted still.
+
+| key | holds |
+| --- | --- |
+| `tls.crt`, `tls.key` | the serving certificate and its key; empty while a lost one cannot be replaced yet |
+| `ca.crt` | all CAs to be trusted, newest first: exactly what every `caBundle` has to hold |
+| `ca.key` | the keys of the first of them: of the one that signs and, before it, of the one that will sign next |
+"""
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cryptography import x509
+
+from altershield.pki import Authority, KeyPair
+from certgen import certificates
+from certgen.certificates import UNREADABLE, Leaf
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The Secret's data, understood and checked. Shows no key in its repr."""
+
+    leaf: Leaf | None = None
+    authorities: tuple[Authority, ...] = ()
+    """Those that may sign, newest first."""
+    retired: tuple[x509.Certificate, ...] = ()
+    """CAs without a key: trusted until they expire."""
+
+    @property
+    def trusted(self) -> tuple[x509.Certificate, ...]:
+        return (*(authority.certificate for authority in self.authorities), *self.retired)
+
+    @property
+    def bundle(self) -> bytes:
+        """All CAs to be trusted, PEM."""
+        return certificates.pem(self.trusted)
+
+    @property
+    def serving(self) -> Leaf | None:
+        """The serving certificate, if a trusted CA signed it."""
+        return self.leaf if self.issuer else None
+
+    @property
+    def issuer(self) -> x509.Certificate | None:
+        """The CA that signed the serving certificate, if it is among the trusted."""
+        return certificates.issuer(self.leaf.chain, self.trusted) if self.leaf else None
+
+
+def encode(contents: Contents) -> dict[str, str]:
+    """The `data` of the Secret."""
+    leaf = contents.leaf.pair if contents.leaf else KeyPair(b"", b"")
+    data = {
+        "tls.crt": leaf.certificate,
+        "tls.key": leaf.key,
+        "ca.crt": contents.bundle,
+        "ca.key": b"".join(authority.pair.key for authority in contents.authorities),
+    }
+    return {key: base64.b64encode(value).decode() for key, value in data.items()}
+
+
+def decode(data: Mapping[str, str]) -> tuple[Contents, list[str]]:
+    """What of the `data` of a Secret can be used, and what is wrong with the rest."""
+    problems: list[str] = []
+    leaf: Leaf | None = None
+    pair = KeyPair(raw(data, "tls.crt"), raw(data, "tls.key"))
+    if pair.certificate or pair.key:
+        try:
+            leaf = Leaf.load(pair)
+        except ValueError as error:
+            problems.append(f"tls.crt and tls.key cannot be used: {error}")
+    else:
+        problems.append("there is no serving certificate in tls.crt")
+    try:
+        trusted = certificates.certificates(raw(data, "ca.crt"))
+    except ValueError as error:
+        trusted = ()
+        problems.append(f"ca.crt cannot be used: {error}")
+    if not all(map(certificates.is_authority, trusted)):
+        problems.append("ca.crt holds a certificate that is none of a CA")
+        trusted = tuple(filter(certificates.is_authority, trusted))
+    keys = certificates.keys(raw(data, "ca.key"))
+    authorities = tuple(found for certificate in trusted if (found := _authority(certificate, keys)))
+    if len(authorities) < len(keys) or not keys:
+        problems.append("ca.key does not hold the keys of the CAs in ca.crt")
+    signing = {authority.certificate for authority in authorities}
+    contents = Contents(leaf, authorities, tuple(each for each in trusted if each not in signing))
+    if leaf and trusted and contents.issuer is None:
+        problems.append("no CA in ca.crt signed tls.crt")
+    return contents, problems
+
+
+def raw(data: Mapping[str, str], key: str) -> bytes:
+    """The bytes of one key; none where there is no such key or it is no base64."""
+    try:
+        return base64.b64decode(data.get(key, ""))
+    except ValueError:
+        return b""
+
+
+def _authority(certificate: x509.Certificate, keys: list[bytes]) -> Authority | None:
+    for key in keys[: certificates.MAX_CERTIFICATES]:
+        try:
+            return Authority(KeyPair(certificates.pem([certificate]), key))
+        except UNREADABLE:
+            continue
+    return None

@@ -1,0 +1,55 @@
+"""The serving certificate as files, for the gatekeeper in the same pod: laid out and exchanged as the kubelet does
+with a mounted Secret, only without its minute of delay.
+
+    tls.crt -> ..data/tls.crt        ..data -> ..5f1c2a (exchanged by one rename)
+    tls.key -> ..data/tls.key        ..5f1c2a/tls.crt, tls.key
+"""
+
+import hashlib
+import os
+import shutil
+from pathlib import Path
+
+from altershield.errors import UsageError
+from altershield.pki import KeyPair
+
+_CURRENT = "..data"
+
+
+def write(directory: Path, pair: KeyPair) -> bool:
+    """Put the pair there, both files at once; False where it is there already. UsageError where nothing can be
+    written."""
+    version = ".." + hashlib.sha256(pair.certificate + pair.key).hexdigest()[:16]
+    try:
+        if _target(directory / _CURRENT) == version and all(
+            (directory / name).exists() for name in ("tls.crt", "tls.key")
+        ):
+            return False
+        (directory / version).mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name, content in (("tls.crt", pair.certificate), ("tls.key", pair.key)):
+            file = directory / version / name
+            file.touch(mode=0o600)
+            file.write_bytes(content)
+            _link(directory / name, f"{_CURRENT}/{name}")
+        _link(directory / _CURRENT, version)
+        for old in directory.glob("..*"):
+            if old.is_dir() and not old.is_symlink() and old.name != version:
+                shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        raise UsageError(f"the certificate cannot be written to {directory}: {error.strerror}") from error
+    return True
+
+
+def _target(link: Path) -> str:
+    try:
+        return os.readlink(link)
+    except OSError:
+        return ""
+
+
+def _link(link: Path, target: str) -> None:
+    """Make `link` point to `target`, whatever was there, without a moment in which it is missing."""
+    new = link.with_name(f"..{link.name.lstrip('.')}.new")
+    new.unlink(missing_ok=True)
+    new.symlink_to(target)
+    new.replace(link)

@@ -1,0 +1,322 @@
+"""From the plan to the cluster: reads, writes, publishes, hands the files over; again whenever something changes.
+
+Any number of replicas do the same at once. Whoever writes first wins, the others read again and find nothing to do.
+"""
+
+import asyncio
+import contextlib
+import datetime
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+from cryptography import x509
+
+from altershield.api.meta import ObjectMeta
+from altershield.api.resources import SECRETS, Resource
+from altershield.kube.backoff import delay
+from altershield.kube.client import Client
+from altershield.kube.errors import ConflictError, KubernetesError, NotFoundError
+from altershield.kube.informer import Informer
+from certgen import files, given, publications, secret
+from certgen.certificates import Leaf
+from certgen.contents import Contents, decode, encode
+from certgen.errors import CertificateError
+from certgen.metrics import Metrics
+from certgen.plan import Reason, new_authority, new_leaf, plan, without_retired
+from certgen.publications import Publication
+from certgen.secret import Secret
+from certgen.settings import Mode, Settings
+
+logger = logging.getLogger(__name__)
+
+_OUTRUN = (ConflictError, NotFoundError)  # another replica was faster
+_LONGEST_WAIT = datetime.timedelta(hours=1)  # clocks are set, machines sleep; looking costs next to nothing
+_PAUSE = 1.0  # seconds after a write: who fights over the bundles with us is held to one round per second
+_PATIENCE = datetime.timedelta(seconds=60)  # beyond the settling time, for commands that wait
+
+
+class _Trigger(msgspec.Struct):
+    """All that a cache keeps of what only has to be noticed: no key stays in memory."""
+
+    metadata: ObjectMeta
+
+
+@dataclass(frozen=True)
+class Found:
+    """The cluster as it was read: the publications first, which the plan relies on."""
+
+    publications: list[Publication]
+    secret: Secret | None
+    contents: Contents
+    """Understood as certgen's own; empty where the Secret is not."""
+    problems: list[str]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one pass left behind. Without `leaf` there is nothing yet that can be served."""
+
+    leaf: Leaf | None
+    contents: Contents
+    again: datetime.datetime
+    wrote: bool
+
+
+class Keeper:
+    """Keeps Secret, bundles and files as `settings` want them."""
+
+    def __init__(
+        self,
+        client: Client,
+        settings: Settings,
+        metrics: Metrics | None = None,
+        clock: Callable[[], datetime.datetime] = lambda: datetime.datetime.now(datetime.UTC),
+    ) -> None:
+        self._client = client
+        self._settings = settings
+        self._metrics = metrics or Metrics()
+        self._clock = clock
+        self._reported = ""
+        self._serving: Leaf | None = None
+
+    @property
+    def missing(self) -> str:
+        """Why there is nothing to serve; empty: there is."""
+        if self._serving is None:
+            return f"there is no usable certificate yet: {self._reported or 'starting'}"
+        return "the serving certificate has expired" if self._serving.expires <= self._clock() else ""
+
+    async def run(self) -> None:
+        """Keep everything right, whatever happens to it, until cancelled."""
+        changed = asyncio.Event()
+        name = self._settings.configuration
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._watch(SECRETS, self._settings.secret, self._settings.namespace, changed))
+            for resource in publications.KINDS:
+                group.create_task(self._watch(resource, name, "", changed))
+            failures = 0
+            while True:
+                changed.clear()
+                try:
+                    outcome = await self.keep()
+                    failures = 0
+                    if outcome.wrote:
+                        await asyncio.sleep(_PAUSE)
+                    await self._wait(changed, outcome.again)
+                except _OUTRUN as error:
+                    await asyncio.sleep(delay(1, error))
+                except CertificateError as error:
+                    self._report(str(error))
+                    await self._wait(changed, self._clock() + _LONGEST_WAIT)
+                except KubernetesError as error:
+                    failures += 1
+                    self._report(str(error))
+                    await asyncio.sleep(delay(failures, error))
+
+    async def ensure(self) -> Outcome:
+        """Make everything right once, waiting for what needs waiting. CertificateError where that takes too long,
+        or where the Secret is not ours to heal."""
+        return await self._until(lambda outcome: outcome.leaf is not None)
+
+    async def renew(self) -> Outcome:
+        """Put a new serving certificate in place of the present one."""
+        await self._change(
+            Reason.LEAF_ASKED,
+            lambda found, now: new_leaf(
+                found.contents,
+                found.publications,
+                hosts=self._settings.hosts,
+                lifetimes=self._settings.lifetimes,
+                now=now,
+            ),
+        )
+        return await self.ensure()
+
+    async def succeed(self, *, distrust: bool = False) -> Outcome:
+        """Let a new CA take over, without a gap. `distrust`: then take the old ones out of the bundles, though they
+        have not expired, once every replica has had the settling time to serve the new certificate."""
+        changed = await self._change(
+            Reason.AUTHORITY_ASKED,
+            lambda found, now: new_authority(found.contents, self._settings.lifetimes, now),
+        )
+        successor = changed.authorities[0].certificate
+        outcome = await self._until(lambda outcome: _signed_by(outcome.contents, successor))
+        if distrust:
+            await asyncio.sleep(self._settings.lifetimes.settle.total_seconds())
+            await self._change(Reason.AUTHORITY_DISTRUSTED, lambda found, _: without_retired(found.contents))
+            outcome = await self.ensure()
+        return outcome
+
+    async def find(self) -> Found:
+        """Read the cluster."""
+        published = await publications.read(self._client, self._settings.configuration)
+        stored = await secret.read(self._client, self._settings.secret, self._settings.namespace)
+        if stored is None:
+            return Found(published, None, Contents(), ["it does not exist"])
+        if not stored.is_ours:
+            return Found(published, stored, Contents(), ["certgen did not make it"])
+        return Found(published, stored, *decode(stored.data or {}))
+
+    async def keep(self) -> Outcome:
+        """One pass: plan, store, hand over, publish. Raises _OUTRUN where another replica was faster."""
+        found = await self.find()
+        if self._settings.mode is not Mode.CERTGEN:
+            return await self._use(found)
+        now = self._clock()
+        planned = plan(
+            found.contents,
+            found.publications,
+            hosts=self._settings.hosts,
+            lifetimes=self._settings.lifetimes,
+            now=now,
+        )
+        damaged = found.secret is not None and not encode(planned.contents).items() <= (found.secret.data or {}).items()
+        reasons = planned.reasons or ((Reason.DAMAGED,) if damaged else ())
+        if reasons:
+            await self._store(found, planned.contents, reasons)
+        self._hand_over(planned.contents.serving, planned.contents.issuer)
+        published = await self._publish(found.publications, planned.contents.bundle)
+        self._report("")
+        return Outcome(planned.contents.serving, planned.contents, planned.again, bool(reasons) or published)
+
+    def check(self, found: Found) -> None:
+        """CertificateError where the Secret cannot be used as it was found."""
+        if self._settings.mode is not Mode.CERTGEN:
+            self._given(found)
+        elif found.problems:
+            raise CertificateError(
+                f"the Secret {self._settings.secret} cannot be used, {found.problems[0]}; `ensure` puts it right"
+            )
+
+    def _given(self, found: Found) -> tuple[Leaf, bytes | None]:
+        """What others provided: serving certificate and bundle. CertificateError where it cannot be used."""
+        if found.secret is None:
+            raise CertificateError(
+                f"the Secret {self._settings.secret} does not exist in {self._settings.namespace}; create it, or "
+                f"have its provider ({self._settings.mode}) do so"
+            )
+        return given.check(
+            found.secret.data or {}, secret=self._settings.secret, hosts=self._settings.hosts, now=self._clock()
+        )
+
+    async def _use(self, found: Found) -> Outcome:
+        """What others provide: checked, handed over, published where nobody else does."""
+        leaf, bundle = self._given(found)
+        self._hand_over(leaf, None)
+        published = False
+        if self._settings.mode is Mode.SECRET and bundle is not None:
+            published = await self._publish(found.publications, bundle)
+        self._report("")
+        return Outcome(leaf, Contents(), leaf.expires, published)
+
+    async def _store(self, found: Found, contents: Contents, reasons: Sequence[Reason]) -> None:
+        await secret.write(
+            self._client, self._settings.secret, self._settings.namespace, found.secret, encode(contents)
+        )
+        for reason in reasons:
+            self._metrics.wrote(reason)
+        logger.log(
+            logging.WARNING if found.problems and found.secret else logging.INFO,
+            "wrote the certificates",
+            extra={
+                "namespace": self._settings.namespace,
+                "secret": self._settings.secret,
+                "why": list(reasons),
+                "problems": found.problems,
+                "expires": contents.leaf.expires.isoformat() if contents.leaf else "",
+                "authorities": len(contents.trusted),
+            },
+        )
+
+    def _hand_over(self, leaf: Leaf | None, issuer: x509.Certificate | None) -> None:
+        self._metrics.stored(leaf.expires if leaf else None, issuer.not_valid_after_utc if issuer else None)
+        if leaf is None:
+            return  # the gatekeeper goes on with the one it has
+        if self._settings.directory and files.write(self._settings.directory, leaf.pair):
+            logger.info("handed over a serving certificate", extra={"expires": leaf.expires.isoformat()})
+        self._serving = leaf
+
+    async def _publish(self, found: Sequence[Publication], bundle: bytes) -> bool:
+        """Bring the configurations up to date, each as far as it goes; whether any was changed."""
+        failed: KubernetesError | None = None
+        outdated = [publication for publication in found if not publication.is_of(bundle)]
+        for publication in outdated:
+            try:
+                await publications.publish(self._client, publication, bundle)
+            except KubernetesError as error:
+                failed = failed or error
+                continue
+            kind = publication.resource.kind
+            self._metrics.published(kind)
+            logger.info("published the CAs", extra={"kind": kind, "configuration": publication.name})
+        if failed:
+            raise failed
+        return bool(outdated)
+
+    async def _change(self, reason: Reason, change: Callable[[Found, datetime.datetime], Contents]) -> Contents:
+        """Write what `change` makes of a Secret that is in order."""
+        if self._settings.mode is not Mode.CERTGEN:
+            raise CertificateError(
+                f"the Secret {self._settings.secret} belongs to its provider ({self._settings.mode}); renew it there"
+            )
+        await self.ensure()
+        while True:
+            found = await self.find()
+            contents = change(found, self._clock())
+            try:
+                await self._store(found, contents, (reason,))
+            except _OUTRUN as error:
+                await asyncio.sleep(delay(1, error))
+            else:
+                return contents
+
+    async def _until(self, done: Callable[[Outcome], bool]) -> Outcome:
+        try:
+            async with asyncio.timeout((self._settings.lifetimes.settle + _PATIENCE).total_seconds()):
+                while True:
+                    try:
+                        outcome = await self.keep()
+                    except _OUTRUN as error:
+                        await asyncio.sleep(delay(1, error))
+                        continue
+                    if done(outcome):
+                        return outcome
+                    wait = min(outcome.again - self._clock(), self._settings.lifetimes.settle)
+                    await asyncio.sleep(max(_PAUSE, wait.total_seconds()))
+        except TimeoutError:
+            raise CertificateError(
+                f"the Secret {self._settings.secret} or its webhook configurations are changed by somebody else all "
+                "the time; find out who writes them"
+            ) from None
+
+    async def _watch(self, resource: Resource, name: str, namespace: str, changed: asyncio.Event) -> None:
+        informer = Informer(
+            self._client, resource, _Trigger, namespace=namespace, field_selector=f"metadata.name={name}", resync=0
+        )
+        informer.add_handler(lambda _old, _new: changed.set())
+        await informer.run()
+
+    async def _wait(self, changed: asyncio.Event, until: datetime.datetime) -> None:
+        seconds = (min(until - self._clock(), _LONGEST_WAIT)).total_seconds()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.1, seconds)):
+                await changed.wait()
+
+    def _report(self, problem: str) -> None:
+        """Say it once, and once that it is over."""
+        self._metrics.usable(not problem)
+        if problem and problem != self._reported:
+            logger.error("the certificate cannot be kept", extra={"secret": self._settings.secret, "cause": problem})
+        elif self._reported and not problem:
+            logger.info("the certificate is in order again", extra={"secret": self._settings.secret})
+        self._reported = problem
+
+
+def _signed_by(contents: Contents, successor: x509.Certificate) -> bool:
+    """Whether `successor`, or one that came after it, signed the serving certificate."""
+    issuer = contents.issuer
+    if issuer is None or successor not in contents.trusted:
+        return False
+    return contents.trusted.index(issuer) <= contents.trusted.index(successor)

@@ -1,0 +1,55 @@
+"""The Secret in the cluster, which is the only truth: read, and written only as it was read."""
+
+import msgspec
+
+from altershield.api.meta import ObjectMeta
+from altershield.api.resources import SECRETS
+from altershield.install.rbac import LABELS
+from altershield.kube.client import Client, PatchType
+from altershield.kube.errors import NotFoundError
+from certgen.publications import FIELD_MANAGER
+
+MANAGED_BY = "app.kubernetes.io/managed-by"
+_LABELS = LABELS | {MANAGED_BY: FIELD_MANAGER}
+
+
+class Secret(msgspec.Struct, frozen=True):
+    """A Secret as it was read; `data` is base64."""
+
+    metadata: ObjectMeta
+    data: dict[str, str] | None = None
+    immutable: bool = False
+
+    def __repr__(self) -> str:
+        return f"Secret({self.metadata.namespace}/{self.metadata.name}, ...)"
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether certgen made it."""
+        return self.metadata.labels.get(MANAGED_BY) == FIELD_MANAGER
+
+
+async def read(client: Client, name: str, namespace: str) -> Secret | None:
+    try:
+        return await client.get(SECRETS, name, namespace, as_=Secret)
+    except NotFoundError:
+        return None
+
+
+async def write(client: Client, name: str, namespace: str, before: Secret | None, data: dict[str, str]) -> None:
+    """Create the Secret, or change the one that was read `before`. ConflictError (AlreadyExistsError) or
+    NotFoundError where it is no longer as it was read: another replica was faster, read again."""
+    if before is not None and not before.immutable:
+        change = {"metadata": {"resourceVersion": before.metadata.resource_version, "labels": _LABELS}, "data": data}
+        await client.patch(SECRETS, change, name, namespace, type_=PatchType.MERGE, field_manager=FIELD_MANAGER)
+        return
+    if before is not None:
+        await client.delete(SECRETS, name, namespace, uid=before.metadata.uid)
+    created = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name, "labels": _LABELS},
+        "type": "kubernetes.io/tls",
+        "data": data,
+    }
+    await client.create(SECRETS, created, namespace, as_=Secret)

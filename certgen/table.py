@@ -1,0 +1,55 @@
+"""What `show` prints. Never a key."""
+
+import datetime
+from collections.abc import Sequence
+
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+from rich.table import Table
+
+from certgen.contents import Contents
+from certgen.publications import Publication
+
+
+def table(contents: Contents, publications: Sequence[Publication], now: datetime.datetime) -> Table:
+    """The serving certificate, the CAs in their order, and where each CA is published."""
+    shown = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("CERTIFICATE", "ROLE", "EXPIRES (UTC)", "LEFT", "PUBLISHED IN"):
+        shown.add_column(column, overflow="fold")
+    if contents.leaf:
+        certificate, issuer = contents.leaf.certificate, contents.issuer
+        role = f"serves, by {_name(issuer)}" if issuer else "of a CA that is not here"
+        shown.add_row("\n".join(sorted(contents.leaf.hosts)), role, *_life(certificate, now), "")
+    for certificate in contents.trusted:
+        holders = [publication.resource.kind for publication in publications if certificate in publication.trusted]
+        shown.add_row(
+            _name(certificate), _role(contents, certificate), *_life(certificate, now), "\n".join(holders) or "nowhere"
+        )
+    return shown
+
+
+def _role(contents: Contents, certificate: x509.Certificate) -> str:
+    if certificate in contents.retired:
+        return "trusted only"
+    return "signs" if certificate == contents.issuer else "signs next"
+
+
+def _life(certificate: x509.Certificate, now: datetime.datetime) -> tuple[str, str]:
+    expires = certificate.not_valid_after_utc
+    return f"{expires:%Y-%m-%d %H:%M:%S}", _duration(expires - now)
+
+
+def _duration(left: datetime.timedelta) -> str:
+    """As kubectl shows ages: 43d, 5h, 12m, 30s."""
+    seconds = int(left.total_seconds())
+    if seconds <= 0:
+        return "expired"
+    for unit, length in (("d", 86_400), ("h", 3_600), ("m", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds // length}{unit}"
+    return f"{seconds}s"
+
+
+def _name(certificate: x509.Certificate) -> str:
+    names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(names[0].value) if names else certificate.subject.rfc4514_string()
