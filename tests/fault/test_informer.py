@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,6 +13,7 @@ from altershield.api.resources import DEPLOYMENTS, PODS
 from altershield.api.views import Deployment, Pod
 from altershield.kube.informer import Informer
 from tests.stub_api import answer, is_list, is_watch, line, serving
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.looptime
 
@@ -44,12 +45,6 @@ async def running(informer: Informer[Any]) -> AsyncIterator[list[tuple[str, str 
         task.cancel()
         await asyncio.wait((task,))
         assert task.cancelled()
-
-
-async def eventually(condition: Callable[[], bool], within: float = 60) -> None:
-    async with asyncio.timeout(within):
-        while not condition():  # noqa: ASYNC110  (the time is simulated)
-            await asyncio.sleep(0.01)
 
 
 def names(informer: Informer[Any]) -> list[str]:

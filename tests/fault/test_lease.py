@@ -15,6 +15,7 @@ from altershield.errors import UsageError
 from altershield.kube.client import Client
 from altershield.kube.lease import lead
 from tests.stub_api import StubApi, answer, serving
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.looptime
 
@@ -81,12 +82,6 @@ async def cluster() -> AsyncIterator[tuple[StubApi, Callable[..., Candidate]]]:
             return candidate
 
         yield api, start
-
-
-async def eventually(condition: Callable[[], bool], within: float = 60) -> None:
-    async with asyncio.timeout(within):
-        while not condition():  # noqa: ASYNC110  (the time is simulated)
-            await asyncio.sleep(0.01)
 
 
 def spec(api: StubApi) -> dict[str, Any]:
