@@ -48,8 +48,10 @@ def _check_role(attributes: Attributes, role: Object, authorizer: Authorizer) ->
 
 
 def _check_binding(attributes: Attributes, binding: Object, authorizer: Authorizer) -> None:
-    reference = binding["roleRef"]
-    plural = "roles" if reference["kind"] == "Role" else "clusterroles"
+    reference = binding.get("roleRef") or {}
+    plural = {"Role": "roles", "ClusterRole": "clusterroles"}.get(reference.get("kind", ""))
+    if plural is None or not reference.get("name"):
+        return  # validation refuses it
     bind = replace(attributes, verb="bind", plural=plural, name=reference["name"], subresource="")
     if authorizer.authorize(bind) is None:
         return
@@ -81,12 +83,12 @@ def _atoms(rule: Rule) -> Iterator[Rule]:
     """A rule as the rules it stands for: one verb on one resource (and name), or on one URL."""
     for group in rule.get("apiGroups") or ():
         for resource in rule.get("resources") or ():
-            for verb in rule["verbs"]:
+            for verb in rule.get("verbs") or ():
                 atom = {"apiGroups": [group], "resources": [resource], "verbs": [verb]}
                 names = rule.get("resourceNames") or ()
                 yield from ({**atom, "resourceNames": [name]} for name in names) if names else (atom,)
     for url in rule.get("nonResourceURLs") or ():
-        yield from ({"nonResourceURLs": [url], "verbs": [verb]} for verb in rule["verbs"])
+        yield from ({"nonResourceURLs": [url], "verbs": [verb]} for verb in rule.get("verbs") or ())
 
 
 def _covers(own: Rule, atom: Rule) -> bool:

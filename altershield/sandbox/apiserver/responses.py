@@ -9,6 +9,7 @@ import orjson
 import yaml
 from aiohttp import web
 
+from altershield.sandbox.apiserver import warning_headers
 from altershield.sandbox.apiserver.attributes import Object
 from altershield.sandbox.apiserver.errors import StatusError
 
@@ -92,14 +93,8 @@ def respond(
 
 
 def add_warnings(response: web.StreamResponse, warnings: Sequence[str]) -> None:
-    for warning in dict.fromkeys(warnings):
-        quoted = _printable(warning).replace("\\", "\\\\").replace('"', '\\"')
-        response.headers.add("Warning", f'299 - "{quoted}"')
-
-
-def _printable(text: str) -> str:
-    """Header values hold no control characters."""
-    return "".join(character if character.isprintable() else " " for character in text)
+    for value in warning_headers.headers(warnings):
+        response.headers.add("Warning", value)
 
 
 def status_response(

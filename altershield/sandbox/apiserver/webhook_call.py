@@ -140,20 +140,27 @@ class _Fixed(AbstractResolver):
 async def _post(session: aiohttp.ClientSession, url: str, review: bytes) -> bytes:
     for _ in range(_MAX_ATTEMPTS):
         async with session.post(url, data=review) as response:
-            try:
-                body = await response.content.read(_MAX_ANSWER + 1)
-                while not response.content.at_eof() and len(body) <= _MAX_ANSWER:
-                    body += await response.content.read(_MAX_ANSWER + 1 - len(body))
-            except aiohttp.ClientError as error:
-                what = "unexpected error when reading response body. Please retry. Original error: unexpected EOF"
-                raise CallError(f"failed to call webhook: {what}") from error
-            if len(body) > _MAX_ANSWER:
-                raise CallError(f"failed to call webhook: the answer is larger than {_MAX_ANSWER >> 20} MiB")
+            body = await _body(response)
             wait = response.headers.get("Retry-After", "")
             if not (wait.isdigit() and (response.status == 429 or response.status >= 500)):
                 break
         await asyncio.sleep(int(wait))
     return _checked(response, body)
+
+
+async def _body(response: aiohttp.ClientResponse) -> bytes:
+    parts = []
+    size = 0
+    try:
+        async for part in response.content.iter_any():
+            parts.append(part)
+            size += len(part)
+            if size > _MAX_ANSWER:
+                raise CallError(f"failed to call webhook: the answer is larger than {_MAX_ANSWER >> 20} MiB")
+    except aiohttp.ClientError as error:
+        what = "unexpected error when reading response body. Please retry. Original error: unexpected EOF"
+        raise CallError(f"failed to call webhook: {what}") from error
+    return b"".join(parts)
 
 
 def _checked(response: aiohttp.ClientResponse, body: bytes) -> bytes:

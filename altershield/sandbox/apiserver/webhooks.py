@@ -100,10 +100,13 @@ class Webhooks:
         patched = await self._guarded(hook, attributes, invocation, mutating=True)
         if patched is None:
             return False
-        if not attributes.subresource:
-            patched = {**patched, "apiVersion": attributes.obj["apiVersion"]} if attributes.obj else patched
+        patched = _of_the_same_kind(patched, attributes)
         changed = patched != attributes.obj
-        attributes.obj = self._normalize(attributes, patched)
+        try:
+            attributes.obj = self._normalize(attributes, patched)
+        except StatusError as error:
+            # the decoder's own words, without those about the client's request
+            raise internal_error(error.message.partition(" cannot be handled as a ")[2].partition(": ")[2]) from error
         return changed
 
     async def _guarded(
@@ -164,3 +167,14 @@ def _patched(name: str, answer: Answer, obj: Object | None) -> Object | None:
     if not isinstance(patched, dict):
         raise internal_error(f"the patch of admission webhook {quoted(name)} leaves no object")
     return patched
+
+
+def _of_the_same_kind(patched: Object, attributes: Attributes) -> Object:
+    """A patched object in the version it was sent in; a patch may drop the kind, but not change it."""
+    sent = attributes.obj or {}
+    if attributes.subresource and "kind" not in sent:
+        return patched
+    kind = patched.get("kind") or sent["kind"]
+    if kind != sent["kind"]:
+        raise internal_error(f"converting ({patched.get('apiVersion')}.{kind}) to ({sent['kind']}): unknown conversion")
+    return {**patched, "apiVersion": sent["apiVersion"], "kind": kind}

@@ -77,6 +77,7 @@ async def store_new(api: Api, call: Call, obj: Object, options: Object) -> Item:
     attributes.obj, attributes.old = obj, None
     admission.admit(attributes, api.store)
     await api.webhooks.mutate(attributes)
+    escalation.check(attributes, api.authorizer)
     obj = attributes.obj
     metadata = obj["metadata"]
     if not metadata.get("name") and metadata.get("generateName"):
@@ -87,7 +88,6 @@ async def store_new(api: Api, call: Call, obj: Object, options: Object) -> Item:
         raise _nameless(resource)
     attributes.obj, attributes.name = obj, metadata["name"]
     await api.webhooks.validate(attributes)
-    escalation.check(attributes, api.authorizer)
     stored = codec.to_storage(resource, obj)
     if call.dry_run:
         stored["metadata"].pop("resourceVersion", None)
@@ -238,6 +238,7 @@ async def _modify_once(api: Api, call: Call, current: Item, obj: Object, options
     attributes.obj, attributes.old = obj, old
     admission.admit(attributes, api.store)
     await api.webhooks.mutate(attributes)
+    escalation.check(attributes, api.authorizer)
     obj = attributes.obj
     metadata = obj["metadata"]
     _check_version(resource, attributes.name, metadata, current)
@@ -245,7 +246,6 @@ async def _modify_once(api: Api, call: Call, current: Item, obj: Object, options
     _validate(resource, obj, old, attributes.subresource)
     attributes.obj = obj
     await api.webhooks.validate(attributes)
-    escalation.check(attributes, api.authorizer)
     stored = codec.to_storage(resource, obj)
     stored["metadata"]["resourceVersion"] = str(current.revision)
     if same(stored, current.object):
