@@ -14,7 +14,7 @@ _SUFFIXES = {
 def parse(quantity: str | float) -> Decimal:
     """The number a quantity stands for. ValueError for what is none (the API server admits no such)."""
     text = str(quantity)
-    number = text.rstrip("numkMGTPEi")
+    number = text.rstrip("numkKMGTPEi")
     suffix = text[len(number) :]
     if suffix not in _SUFFIXES:
         raise ValueError(f"{text} is not a quantity")

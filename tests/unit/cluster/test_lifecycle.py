@@ -1,0 +1,211 @@
+"""What becomes of a pod on its node."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from altershield.sandbox.cluster import images, lifecycle
+from altershield.sandbox.cluster.settings import SimulationSettings
+from altershield.sandbox.cluster.views import Object, Pod
+
+from .objects import T0, pod
+
+SETTINGS = SimulationSettings(crash_back_off=10, pull_back_off=10)
+
+
+def live(subject: Pod, seconds: float, settings: SimulationSettings = SETTINGS) -> Iterator[tuple[Pod, list[str]]]:
+    """Every status the pod gets within `seconds`, and the reasons of the Events that come with it."""
+    passed = 0.0
+    since: dict[str, tuple[str, float]] = {}
+    node = lifecycle.Node("192.168.0.2", "10.244.0.1", set())
+    while passed < seconds:
+        for name, state in lifecycle.states(subject).items():
+            if since.get(name, ("",))[0] != state:
+                since[name] = state, passed
+        ages = {name: passed - at for name, (_, at) in since.items()}
+        step = lifecycle.advance(subject, ages, node, settings, T0 + passed)
+        if step.status is not None:
+            subject = patched(subject, step.status)
+            yield subject, [event.reason for event in step.events]
+        elif step.wait is None:
+            return
+        else:
+            passed += step.wait + 1e-9  # clocks are no finer
+
+
+def patched(subject: Pod, status: Object) -> Pod:
+    wire: dict[str, Any] = msgspec.to_builtins(subject)
+    conditions = {one["type"]: one for one in wire.setdefault("status", {}).get("conditions", [])}
+    conditions |= {one["type"]: {k: v for k, v in one.items() if v is not None} for one in status["conditions"]}
+    wire["status"] |= {**status, "conditions": list(conditions.values())}
+    return msgspec.convert(wire, Pod)
+
+
+def story(subject: Pod, seconds: float = 60, settings: SimulationSettings = SETTINGS) -> list[str]:
+    """Each status as `kubectl get pods` would show it."""
+    return [shown(state) for state, _ in live(subject, seconds, settings)]
+
+
+def shown(subject: Pod) -> str:
+    status = subject.status.container_statuses[0]
+    state = status["state"]
+    reason = "Running" if "running" in state else (state.get("waiting") or state.get("terminated"))["reason"]
+    ready = "ready" if subject.ready_since is not None else "unready"
+    return f"{subject.status.phase} {reason} {ready} {status['restartCount']}"
+
+
+PROBED = [{"name": "sleep", "image": "busybox", "readinessProbe": {"initialDelaySeconds": 5}}]
+
+
+@pytest.mark.parametrize(
+    ("subject", "expected"),
+    [
+        (pod(), ["Pending ContainerCreating unready 0", "Running Running ready 0"]),
+        (
+            pod(containers=PROBED),
+            ["Pending ContainerCreating unready 0", "Running Running unready 0", "Running Running ready 0"],
+        ),
+        (pod(image="never-ready"), ["Pending ContainerCreating unready 0", "Running Running unready 0"]),
+        (
+            pod(image="app:crash"),
+            [
+                "Pending ContainerCreating unready 0",
+                "Running Error unready 0",
+                "Running CrashLoopBackOff unready 1",
+                "Running CrashLoopBackOff unready 2",
+                "Running CrashLoopBackOff unready 3",
+            ],
+        ),
+        (pod(image="crash", restartPolicy="Never"), ["Pending ContainerCreating unready 0", "Failed Error unready 0"]),
+        (
+            pod(image="busybo"),
+            ["Pending ContainerCreating unready 0"]
+            + ["Pending ErrImagePull unready 0", "Pending ImagePullBackOff unready 0"] * 4,
+        ),
+    ],
+    ids=["fine", "probed", "never ready", "crash", "crash once", "no image"],
+)
+def test_the_stations_of_a_pod(subject: Pod, expected: list[str]) -> None:
+    assert story(subject, 55) == expected
+
+
+def test_a_crash_after_a_while_is_ready_until_then() -> None:
+    settings = SimulationSettings(crash=5, crash_back_off=10)
+    assert story(pod(image="crash"), 13, settings) == [
+        "Pending ContainerCreating unready 0",
+        "Running Running ready 0",
+        "Running Error unready 0",
+        "Running Running ready 1",
+        "Running Error unready 1",
+        "Running CrashLoopBackOff unready 1",
+    ]
+
+
+def test_a_slow_image_takes_its_time() -> None:
+    assert story(pod(image="slow"), 1.9) == ["Pending ContainerCreating unready 0"]
+    assert story(pod(image="slow"), 2.1)[-1] == "Running Running ready 0"
+
+
+def test_one_slow_container_does_not_hold_the_others_but_the_pod() -> None:
+    both = pod(containers=[{"name": "a", "image": "slow"}, {"name": "b", "image": "fast"}])
+    assert story(both) == [
+        "Pending ContainerCreating unready 0",
+        "Pending ContainerCreating unready 0",
+        "Running Running ready 0",
+    ]
+
+
+def test_init_containers_succeed_before_the_others_start() -> None:
+    first, last = (state for state, _ in live(pod(initContainers=[{"name": "init", "image": "x"}]), 10))
+    assert shown(first) == "Pending PodInitializing unready 0"
+    assert last.status.init_container_statuses[0]["state"]["terminated"]["reason"] == "Completed"
+    assert shown(last) == "Running Running ready 0"
+
+
+def test_readiness_gates_hold_back_ready_only() -> None:
+    *_, (gated, _) = live(pod(readinessGates=[{"conditionType": "my/gate"}]), 10)
+    conditions = {one.type: (one.status, one.reason) for one in gated.status.conditions}
+    assert conditions["ContainersReady"] == ("True", "")
+    assert conditions["Ready"] == ("False", "ReadinessGatesNotReady")
+    opened = patched(gated, {"conditions": [{"type": "my/gate", "status": "True"}]})
+    assert [shown(state) for state, _ in live(opened, 10)] == ["Running Running ready 0"]
+
+
+def test_messages_are_the_kubelets() -> None:
+    waits = [state.status.container_statuses[0]["state"]["waiting"] for state, _ in live(pod(image="busybo"), 1)]
+    assert waits[2]["message"].startswith('Back-off pulling image "busybo": ErrImagePull: failed to pull and unpack')
+    *_, (crashed, _) = live(pod(image="crash"), 5)
+    waiting = crashed.status.container_statuses[0]["state"]["waiting"]
+    assert waiting["message"] == ("back-off 10s restarting failed container=sleep pod=sleep-1_default(uid of sleep-1)")
+
+
+def test_events_come_with_the_states() -> None:
+    assert [events for _, events in live(pod(), 5)] == [[], ["Pulling", "Pulled", "Created", "Started"]]
+    assert [events for _, events in live(pod(image="missing"), 5)] == [
+        [],
+        ["Pulling", "Failed", "Failed"],
+        ["BackOff", "Failed"],
+    ]
+
+
+def test_an_image_that_is_put_right_starts_after_the_back_off() -> None:
+    *_, (stuck, _) = live(pod(image="nosuch"), 1)
+    mended = msgspec.structs.replace(stuck, spec=pod(image="busybox").spec)
+    assert story(mended) == ["Running Running ready 0"]
+
+
+@pytest.mark.parametrize(
+    ("reference", "known"),
+    [
+        ("busybox", images.Image(True, False, True, False)),
+        ("registry.example:5000/library/busybox:1.36", images.Image(True, False, True, False)),
+        ("busybo", images.Image(False, False, True, False)),
+        ("app@sha256:c0ffee", images.Image(True, False, True, False)),
+        ("crash.example/app", images.Image(True, False, True, False)),
+        ("team/app:v2-slow-crash", images.Image(True, True, True, True)),
+        ("app:never-ready", images.Image(True, False, False, False)),
+        ("nosuch/app", images.Image(True, False, True, False)),
+        ("team/nosuch", images.Image(False, False, True, False)),
+    ],
+)
+def test_what_is_known_of_an_image(reference: str, known: images.Image) -> None:
+    assert images.known(reference) == known
+
+
+@pytest.mark.parametrize(
+    ("reference", "full"),
+    [
+        ("busybox", "docker.io/library/busybox:latest"),
+        ("team/app:1", "docker.io/team/app:1"),
+        ("registry.example/app", "registry.example/app:latest"),
+        ("localhost:5000/app:2", "localhost:5000/app:2"),
+    ],
+)
+def test_full_references(reference: str, full: str) -> None:
+    assert images.full_reference(reference) == full
+
+
+def test_durations_are_written_as_go_does() -> None:
+    assert [lifecycle.go_duration(one) for one in (0.02, 1.5, 10, 80, 160, 300)] == [
+        "20ms", "1.5s", "10s", "1m20s", "2m40s", "5m0s",
+    ]  # fmt: skip
+
+
+@given(
+    st.lists(st.sampled_from(["busybox", "slow", "crash", "missing", "unready", "slow-crash"]), min_size=1, max_size=4),
+    st.sampled_from(["Always", "OnFailure", "Never"]),
+    st.booleans(),
+)
+def test_every_pod_settles(kinds: list[str], policy: str, probed: bool) -> None:
+    probe = {"readinessProbe": {}} if probed else {}
+    containers = [{"name": f"c{i}", "image": kind, **probe} for i, kind in enumerate(kinds)]
+    states = [state for state, _ in live(pod(containers=containers, restartPolicy=policy), 100)]
+    assert len(states) <= 60
+    should_be_ready = all(kind in ("busybox", "slow") for kind in kinds)
+    assert (states[-1].ready_since is not None) == should_be_ready
+    phases = [state.status.phase for state in states]
+    assert phases == sorted(phases, key=["Pending", "Running", "Failed"].index)  # never back
