@@ -85,7 +85,7 @@ LeaseDuration = Annotated[
     typer.Option(
         "--lease-duration",
         envvar="ALTERSHIELD_LEASE_DURATION",
-        min=1,
+        min=2,
         max=300,
         help="Seconds after which another reconciler may take over from a silent leader.",
     ),

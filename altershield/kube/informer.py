@@ -22,6 +22,7 @@ from altershield.api.resources import Resource
 from altershield.kube.backoff import delay
 from altershield.kube.client import Client
 from altershield.kube.errors import GoneError, KubernetesError, UnreadableError, from_status
+from altershield.kube.indexes import Indexes
 
 logger = logging.getLogger(__name__)
 
@@ -74,8 +75,7 @@ class Informer(Generic[T]):
         self._field_selector = field_selector
         self._resync = resync
         self._handlers: list[Handler[T]] = []
-        self._index_keys: dict[str, Callable[[T], Iterable[str]]] = {}
-        self._indexes: dict[str, dict[str, dict[Key, T]]] = {}
+        self._indexes: Indexes[Key, T] = Indexes()
         self._objects: dict[Key, T] = {}
         self._unreadable: set[Key] = set()
         self._observed: set[Key] = set()  # written by ourselves since the last list began
@@ -96,8 +96,7 @@ class Informer(Generic[T]):
 
     def add_index(self, name: str, key: Callable[[T], Iterable[str]]) -> None:
         """Make objects findable by the values `key` gives, with `by_index`. Before `run`."""
-        self._index_keys[name] = key
-        self._indexes[name] = {}
+        self._indexes.add(name, key)
 
     def get(self, namespace: str, name: str) -> T | None:
         return self._objects.get((namespace, name))
@@ -106,7 +105,7 @@ class Informer(Generic[T]):
         return list(self._objects.values())
 
     def by_index(self, name: str, value: str) -> list[T]:
-        return list(self._indexes[name].get(value, {}).values())
+        return self._indexes.find(name, value)
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -282,7 +281,7 @@ class Informer(Generic[T]):
         old = self._objects.get(key)
         self._objects[key] = obj
         self._unreadable.discard(key)
-        self._reindex(key, old, obj)
+        self._indexes.replace(key, old, obj)
         self._tell(old, obj)
 
     def _drop(self, key: Key, version: int) -> None:
@@ -293,28 +292,8 @@ class Informer(Generic[T]):
             return
         del self._objects[key]
         self._observed.discard(key)
-        self._reindex(key, known, None)
+        self._indexes.replace(key, known, None)
         self._tell(known, None)
-
-    def _reindex(self, key: Key, old: T | None, new: T | None) -> None:
-        for name, index in self._indexes.items():
-            for value in self._values(name, old):
-                found = index.get(value, {})
-                found.pop(key, None)
-                if not found:
-                    index.pop(value, None)
-            if new is not None:
-                for value in self._values(name, new):
-                    index.setdefault(value, {})[key] = new
-
-    def _values(self, index: str, obj: T | None) -> set[str]:
-        if obj is None:
-            return set()
-        try:
-            return set(self._index_keys[index](obj))
-        except Exception:
-            logger.exception("an index function failed", extra={"resource": self._resource.plural, "index": index})
-            return set()
 
     def _tell(self, old: T | None, new: T | None) -> None:
         for handler in self._handlers:
