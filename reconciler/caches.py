@@ -65,8 +65,9 @@ class Caches:
         self.settings.add_handler(lambda old, new: self._forget_settings())
 
     def governed(self, namespace: str) -> bool:
+        """Whether there is anything to do in the namespace; one that is being deleted is left alone."""
         found = self.namespaces.get("", namespace)
-        return found is not None and found.governed
+        return found is not None and found.governed and found.metadata.deletion_timestamp is None
 
     def in_effect(self) -> Settings:
         """The settings in effect."""
