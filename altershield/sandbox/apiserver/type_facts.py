@@ -12,16 +12,26 @@ ApiextensionsV1WebhookClientConfig url
 CoreV1EndpointPort !port appProtocol
 CoreV1Event !involvedObject !source !firstTimestamp !lastTimestamp !eventTime !reportingComponent !reportingInstance
 CoreV1EventSeries !lastObservedTime
+CoreV1ResourceClaim !name
 DiscoveryV1EndpointPort name protocol port appProtocol
 EventsV1Event !eventTime !regarding !deprecatedSource !deprecatedFirstTimestamp !deprecatedLastTimestamp
 EventsV1EventSeries !count !lastObservedTime
 RbacV1Subject !kind !name
+StorageV1TokenRequest !audience expirationSeconds
 V1AppArmorProfile !type localhostProfile
 V1AttachedVolume !name !devicePath
+V1AuditAnnotation !key !valueExpression
 V1Binding !target
+V1CSIDriverSpec attachRequired podInfoOnMount storageCapacity fsGroupPolicy requiresRepublish seLinuxMount
+  nodeAllocatableUpdatePeriodSeconds serviceAccountTokenInSecrets preventPodSchedulingIfMissing
+V1CSINodeDriver !name !nodeID !topologyKeys
+V1CSINodeSpec !drivers
+V1CSIPersistentVolumeSource !driver !volumeHandle
+V1CSIVolumeSource !driver readOnly fsType
 V1ClientIPConfig timeoutSeconds
 V1ClusterRole !rules
 V1ClusterRoleBinding !roleRef
+V1ClusterTrustBundleProjection name signerName optional !path
 V1Condition !type !status !reason !message
 V1ConfigMap immutable
 V1ConfigMapEnvSource optional
@@ -29,6 +39,7 @@ V1ConfigMapKeySelector !key optional
 V1ConfigMapProjection optional
 V1ConfigMapVolumeSource defaultMode optional
 V1Container !name !resources restartPolicy
+V1ContainerExtendedResourceRequest !containerName !resourceName !requestName
 V1ContainerImage !names
 V1ContainerPort !containerPort
 V1ContainerResizePolicy !resourceName !restartPolicy
@@ -51,6 +62,7 @@ V1DaemonEndpoint !Port
 V1DaemonSetCondition !type !status
 V1DaemonSetSpec ?selector !template !updateStrategy revisionHistoryLimit
 V1DaemonSetStatus !currentNumberScheduled !numberMisscheduled !desiredNumberScheduled !numberReady collisionCount
+V1DeleteOptions gracePeriodSeconds orphanDependents propagationPolicy ignoreStoreReadErrorWithClusterBreakingPotential
 V1DeploymentCondition !type !status
 V1DeploymentSpec replicas ?selector !template !strategy revisionHistoryLimit progressDeadlineSeconds
 V1DeploymentStatus terminatingReplicas collisionCount
@@ -63,23 +75,27 @@ V1EndpointConditions ready serving terminating
 V1EndpointSlice !addressType !endpoints !ports
 V1EnvVar !name
 V1EphemeralContainer !name !resources restartPolicy
+V1ExpressionWarning !fieldRef !warning
 V1FieldSelectorRequirement !key !operator
+V1FileKeySelector !volumeName !path !key optional
 V1ForNode !name
 V1ForZone !name
 V1GRPCAction !port ?service
 V1HTTPGetAction !port
 V1HTTPHeader !name !value
+V1HTTPIngressPath ?pathType !backend
+V1HTTPIngressRuleValue !paths
 V1HorizontalPodAutoscalerSpec !scaleTargetRef minReplicas !maxReplicas targetCPUUtilizationPercentage
 V1HorizontalPodAutoscalerStatus observedGeneration !currentReplicas !desiredReplicas currentCPUUtilizationPercentage
 V1HostAlias !ip
 V1HostIP !ip
 V1HostPathVolumeSource !path type
 V1IPBlock !cidr
-V1IngressStatus !loadBalancer
+V1IngressClassParametersReference apiGroup !kind !name !scope namespace
+V1IngressPortStatus !port !protocol error
 V1IngressServiceBackend !name !port
-V1HTTPIngressPath ?pathType !backend
-V1HTTPIngressRuleValue !paths
 V1IngressSpec ingressClassName
+V1IngressStatus !loadBalancer
 V1JSONSchemaProps $ref maximum minimum maxLength minLength maxItems minItems multipleOf maxProperties minProperties
   x-kubernetes-preserve-unknown-fields x-kubernetes-list-type x-kubernetes-map-type
 V1JobCondition !type !status
@@ -93,15 +109,19 @@ V1Lifecycle stopSignal
 V1LimitRangeItem !type
 V1LimitRangeSpec !limits
 V1LoadBalancerIngress ipMode
+V1LocalVolumeSource !path fsType
 V1MatchCondition !name !expression
 V1MatchResources matchPolicy
+V1ModifyVolumeStatus !status
 V1MutatingWebhook !name !clientConfig failurePolicy matchPolicy ?sideEffects timeoutSeconds !admissionReviewVersions
   reinvocationPolicy
+V1NFSVolumeSource !server !path
 V1NamedRuleWithOperations scope
 V1NamespaceCondition !type !status
 V1NetworkPolicyPort protocol endPort
 V1NetworkPolicySpec !podSelector
 V1NodeAddress !type !address
+V1NodeAllocatableResourceClaimStatus !resourceClaimName !resources
 V1NodeCondition !type !status
 V1NodeDaemonEndpoints !kubeletEndpoint
 V1NodeSelector !nodeSelectorTerms
@@ -113,15 +133,19 @@ V1NonResourceRule !verbs
 V1ObjectFieldSelector !fieldPath
 V1ObjectMeta deletionGracePeriodSeconds
 V1OwnerReference !apiVersion !kind !name !uid controller blockOwnerDeletion
+V1ParamRef parameterNotFoundAction
 V1PersistentVolumeClaimCondition !type !status
 V1PersistentVolumeClaimSpec !resources storageClassName volumeMode volumeAttributesClassName
 V1PersistentVolumeClaimStatus currentVolumeAttributesClassName
 V1PersistentVolumeClaimVolumeSource !claimName
+V1PersistentVolumeSpec volumeMode volumeAttributesClassName
 V1PodAffinityTerm !topologyKey
+V1PodCertificateProjection maxExpirationSeconds
 V1PodCondition !type !status
 V1PodDNSConfigOption value
 V1PodDisruptionBudgetSpec unhealthyPodEvictionPolicy
 V1PodDisruptionBudgetStatus !disruptionsAllowed !currentHealthy !desiredHealthy !expectedPods
+V1PodExtendedResourceClaimStatus !requestMappings !resourceClaimName
 V1PodFailurePolicy !rules
 V1PodFailurePolicyOnExitCodesRequirement containerName !operator !values
 V1PodFailurePolicyOnPodConditionsPattern !type !status
@@ -132,6 +156,7 @@ V1PodReadinessGate !conditionType
 V1PodResourceClaim !name resourceClaimName resourceClaimTemplateName
 V1PodResourceClaimStatus !name resourceClaimName
 V1PodSchedulingGate !name
+V1PodSchedulingGroup podGroupName
 V1PodSecurityContext runAsUser runAsGroup runAsNonRoot supplementalGroupsPolicy fsGroup fsGroupChangePolicy
   seLinuxChangePolicy
 V1PodSpec !containers terminationGracePeriodSeconds activeDeadlineSeconds automountServiceAccountToken
@@ -140,6 +165,7 @@ V1PodSpec !containers terminationGracePeriodSeconds activeDeadlineSeconds automo
 V1PodTemplate !template
 V1PolicyRule !verbs
 V1PortStatus !port !protocol error
+V1Preconditions uid resourceVersion
 V1PreferredSchedulingTerm !weight !preference
 V1PriorityClass !value preemptionPolicy
 V1Probe terminationGracePeriodSeconds
@@ -151,6 +177,7 @@ V1ReplicationControllerCondition !type !status
 V1ReplicationControllerSpec replicas
 V1ReplicationControllerStatus !replicas
 V1ResourceFieldSelector !resource !divisor
+V1ResourceHealth !resourceID message
 V1ResourceRule !verbs
 V1ResourceStatus !name
 V1Role !rules
@@ -168,6 +195,8 @@ V1SecretProjection optional
 V1SecretVolumeSource defaultMode optional
 V1SecurityContext privileged runAsUser runAsGroup runAsNonRoot readOnlyRootFilesystem allowPrivilegeEscalation
   procMount
+V1SelectableField !jsonPath
+V1SelfSubjectReviewStatus !userInfo
 V1ServiceAccount automountServiceAccountToken
 V1ServiceAccountTokenProjection expirationSeconds !path
 V1ServicePort appProtocol !port !targetPort
@@ -190,16 +219,24 @@ V1TokenRequestSpec !audiences ?expirationSeconds ?boundObjectRef
 V1TokenRequestStatus !token !expirationTimestamp
 V1TokenReviewStatus !user
 V1Toleration tolerationSeconds
+V1TopologySelectorLabelRequirement !key !values
 V1TopologySpreadConstraint !maxSkew !topologyKey !whenUnsatisfiable minDomains nodeAffinityPolicy nodeTaintsPolicy
 V1TypedLocalObjectReference ?apiGroup !kind !name
 V1TypedObjectReference ?apiGroup !kind !name namespace
 V1ValidatingAdmissionPolicySpec failurePolicy
 V1ValidatingWebhook !name !clientConfig failurePolicy matchPolicy ?sideEffects timeoutSeconds !admissionReviewVersions
+V1Validation !expression reason
+V1ValidationRule !rule reason optionalOldSelf
 V1Variable !name !expression
 V1Volume !name
+V1VolumeAttachmentSource persistentVolumeName
+V1VolumeAttachmentSpec !attacher !source !nodeName
+V1VolumeAttachmentStatus !attached
 V1VolumeDevice !name !devicePath
+V1VolumeError !time errorCode
 V1VolumeMount !name recursiveReadOnly !mountPath mountPropagation
 V1VolumeMountStatus !name !mountPath recursiveReadOnly
+V1VolumeNodeResources count
 V1WebhookConversion !conversionReviewVersions
 V1WeightedPodAffinityTerm !weight !podAffinityTerm
 V2ContainerResourceMetricSource !name !target !container

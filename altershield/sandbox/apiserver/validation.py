@@ -1,24 +1,117 @@
-"""Validation of built-in kinds (the API types' owner replaces this stand-in)."""
+"""Validation of the built-in kinds: what is wrong with an object that is created or updated, field by field.
 
-from collections.abc import Sequence
+Objects are decoded and defaulted (`fields`, `defaults`). Rules and texts are kube-apiserver 1.36's, from
+k8s.io/kubernetes, pkg/apis/*/validation and pkg/registry.
+"""
 
+from collections.abc import Callable, Sequence
+
+from altershield.sandbox.apiserver import gotext, texts
 from altershield.sandbox.apiserver.attributes import Object
+from altershield.sandbox.apiserver.causes import Cause, Causes
 from altershield.sandbox.apiserver.errors import StatusError
+from altershield.sandbox.apiserver.validation_core import config_map, event, lease, namespace, secret, service
+from altershield.sandbox.apiserver.validation_crd import crd, name_rule
+from altershield.sandbox.apiserver.validation_meta import NameRule, changed_metadata, new_metadata
+from altershield.sandbox.apiserver.validation_pod import pod
+from altershield.sandbox.apiserver.validation_rbac import role, role_binding
+from altershield.sandbox.apiserver.validation_webhook import webhook_configuration
+from altershield.sandbox.apiserver.validation_workload import (
+    autoscaler,
+    cron_job,
+    daemon_set,
+    deployment,
+    disruption_budget,
+    job,
+    pod_template,
+    replica_set,
+    replication_controller,
+    stateful_set,
+)
 
-Cause = dict[str, str]
+Rule = Callable[[Object, Object | None], Causes]
+
+_CLUSTER_SCOPED = frozenset({
+    "Namespace", "Node", "PersistentVolume", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition",
+    "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding", "PriorityClass", "RuntimeClass", "StorageClass", "CSIDriver", "CSINode",
+    "VolumeAttachment", "IngressClass", "APIService", "ComponentStatus",
+})  # fmt: skip
+_PATH_SEGMENT_NAMES = frozenset({"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"})
+_LABEL_NAMES = frozenset({"Namespace", "Service"})
+_RULES: dict[str, Rule] = {
+    "ClusterRole": role,
+    "ClusterRoleBinding": role_binding,
+    "ConfigMap": config_map,
+    "CronJob": cron_job,
+    "CustomResourceDefinition": crd,
+    "DaemonSet": daemon_set,
+    "Deployment": deployment,
+    "Event": event,
+    "HorizontalPodAutoscaler": autoscaler,
+    "Job": job,
+    "Lease": lease,
+    "MutatingWebhookConfiguration": webhook_configuration,
+    "Namespace": namespace,
+    "Pod": pod,
+    "PodDisruptionBudget": disruption_budget,
+    "PodTemplate": pod_template,
+    "ReplicaSet": replica_set,
+    "ReplicationController": replication_controller,
+    "Role": role,
+    "RoleBinding": role_binding,
+    "Secret": secret,
+    "Service": service,
+    "StatefulSet": stateful_set,
+    "ValidatingWebhookConfiguration": webhook_configuration,
+}
 
 
 def validate(obj: Object, old: Object | None) -> list[Cause]:
-    return []
+    """What is wrong with a built-in object, in the server's order; `old` is the object that it replaces, if any."""
+    kind = obj["kind"]
+    rule = _RULES.get(kind, _no_rule)
+    metadata = list(_metadata(obj, old))
+    specific = list(rule(obj, old))
+    if old is not None:
+        # The registry checks metadata before the type does so again.
+        return [*metadata, *metadata, *specific]
+    return [*metadata, *specific]
 
 
 def validate_metadata(obj: Object, old: Object | None) -> list[Cause]:
-    return []
+    """What is wrong with the metadata of a custom resource."""
+    metadata = obj["metadata"]
+    if old is not None:
+        return list(changed_metadata(metadata, old["metadata"])) * 2
+    return list(new_metadata(metadata, namespaced="namespace" in metadata, name_rule=texts.subdomain))
 
 
 def invalid(group: str, kind: str, name: str, causes: Sequence[Cause]) -> StatusError:
-    texts = [f"{cause['field']}: {cause['message']}" for cause in causes]
-    joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    """422 for an object."""
     qualified = f"{kind}.{group}" if group else kind
+    message = gotext.aggregated(f"{cause['field']}: {cause['message']}" for cause in causes)
     details = {key: value for key, value in (("name", name), ("group", group), ("kind", kind)) if value}
-    return StatusError(422, f'{qualified} "{name}" is invalid: {joined}', details={**details, "causes": list(causes)})
+    return StatusError(422, f'{qualified} "{name}" is invalid: {message}', details={**details, "causes": list(causes)})
+
+
+def _metadata(obj: Object, old: Object | None) -> Causes:
+    kind, metadata = obj["kind"], obj["metadata"]
+    if old is not None:
+        yield from changed_metadata(metadata, old["metadata"])
+    elif kind != "Event":
+        yield from new_metadata(metadata, namespaced=kind not in _CLUSTER_SCOPED, name_rule=_name_rule(obj))
+
+
+def _name_rule(obj: Object) -> NameRule:
+    kind = obj["kind"]
+    if kind == "CustomResourceDefinition":
+        rule: NameRule = name_rule(obj["spec"])
+        return rule
+    if kind in _PATH_SEGMENT_NAMES:
+        return texts.path_segment
+    return texts.label_1123 if kind in _LABEL_NAMES else texts.subdomain
+
+
+def _no_rule(_: Object, __: Object | None) -> Causes:
+    yield from ()

@@ -1,0 +1,351 @@
+"""Validation of containers (k8s.io/kubernetes, pkg/apis/core/validation)."""
+
+import posixpath
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from altershield.sandbox.apiserver import causes, quantities, texts
+from altershield.sandbox.apiserver.attributes import Object
+from altershield.sandbox.apiserver.causes import Causes
+
+_PROTOCOLS = ("SCTP", "TCP", "UDP")
+_PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+_MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
+_RESOURCES = ("cpu", "memory", "ephemeral-storage")
+_STANDARD_RESOURCES = (*_RESOURCES, "storage", "pods", "services", "secrets", "configmaps")
+_FIELDS = (
+    "metadata.name", "metadata.namespace", "metadata.uid", "spec.hostname", "spec.nodeName", "spec.serviceAccountName",
+    "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
+)  # fmt: skip
+_OLD_FIELDS = {"spec.host": "spec.nodeName"}
+_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
+_SIDECARS_ONLY = "may not be set for init containers without restartPolicy=Always"
+MODE = "must be a number between 0 and 0777 (octal), both inclusive"
+
+
+def containers(found: Sequence[Object], volumes: Collection[str], grace: int | None, path: str) -> Causes:
+    """The containers of a pod; `volumes` are the names of its (valid) volumes, `grace` its seconds to terminate."""
+    if not found:
+        yield causes.required(path)
+        return
+    names: set[str] = set()
+    for index, container in enumerate(found):
+        where = f"{path}[{index}]"
+        yield from _common(container, volumes, where)
+        if container["name"] in names:
+            yield causes.duplicate(f"{where}.name", container["name"])
+        names.add(container["name"])
+        yield from _supervision(container, grace, where)
+    yield from _host_ports(found, path)
+
+
+def init_containers(
+    found: Sequence[Object], names: Collection[str], volumes: Collection[str], grace: int | None, path: str
+) -> Causes:
+    taken = set(names)
+    for index, container in enumerate(found):
+        where = f"{path}[{index}]"
+        yield from _common(container, volumes, where)
+        if container["name"] in taken:
+            yield causes.duplicate(f"{where}.name", container["name"])
+        elif container["name"]:
+            taken.add(container["name"])
+        if container.get("restartPolicy") == "Always":
+            yield from _supervision(container, grace, where)
+        else:
+            for field in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
+                if field in container:
+                    yield causes.forbidden(f"{where}.{field}", _SIDECARS_ONLY)
+
+
+def _common(container: Object, volumes: Collection[str], path: str) -> Causes:
+    if not container["name"]:
+        yield causes.required(f"{path}.name")
+    else:
+        yield from causes.invalid_each(f"{path}.name", container["name"], texts.label_1123(container["name"]))
+    if not container.get("image"):
+        yield causes.required(f"{path}.image")
+    if (policy := container.get("terminationMessagePolicy")) not in _MESSAGE_POLICIES:
+        yield causes.unsupported(f"{path}.terminationMessagePolicy", policy, _MESSAGE_POLICIES)
+    yield from _ports(container.get("ports") or (), f"{path}.ports")
+    for index, variable in enumerate(container.get("env") or ()):
+        yield from _variable(variable, f"{path}.env[{index}]")
+    yield from _variable_sources(container.get("envFrom") or (), f"{path}.envFrom")
+    yield from _mounts(container, volumes, path)
+    if (policy := container.get("imagePullPolicy")) not in _PULL_POLICIES:
+        yield causes.unsupported(f"{path}.imagePullPolicy", policy, _PULL_POLICIES)
+    yield from resources(container["resources"], f"{path}.resources")
+    yield from security(container.get("securityContext") or {}, f"{path}.securityContext")
+
+
+def _supervision(container: Object, grace: int | None, path: str) -> Causes:
+    """Hooks and probes."""
+    for hook in ("postStart", "preStop"):
+        if (handler := (container.get("lifecycle") or {}).get(hook)) is not None:
+            yield from _handler(handler, grace, f"{path}.lifecycle.{hook}")
+    for name in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if (probe := container.get(name)) is not None:
+            yield from _probe(name, probe, grace, f"{path}.{name}")
+
+
+def _ports(ports: Sequence[Object], path: str) -> Causes:
+    names: set[str] = set()
+    for index, port in enumerate(ports):
+        where = f"{path}[{index}]"
+        if name := port.get("name"):
+            wrong = texts.port_name(name)
+            yield from causes.invalid_each(f"{where}.name", name, wrong)
+            if not wrong and name in names:
+                yield causes.duplicate(f"{where}.name", name)
+            names.add(name)
+        if not port["containerPort"]:
+            yield causes.required(f"{where}.containerPort")
+        else:
+            number = port["containerPort"]
+            yield from causes.invalid_each(f"{where}.containerPort", number, texts.port_number(number))
+        if number := port.get("hostPort"):
+            yield from causes.invalid_each(f"{where}.hostPort", number, texts.port_number(number))
+        if port.get("protocol") not in _PROTOCOLS:
+            yield causes.unsupported(f"{where}.protocol", port.get("protocol"), _PROTOCOLS)
+
+
+def _host_ports(found: Sequence[Object], path: str) -> Causes:
+    taken: set[str] = set()
+    for index, container in enumerate(found):
+        for position, port in enumerate(container.get("ports") or ()):
+            if number := port.get("hostPort"):
+                key = f"{port.get('protocol')}/{port.get('hostIP', '')}/{number}"
+                if key in taken:
+                    yield causes.duplicate(f"{path}[{index}].ports[{position}].hostPort", key)
+                taken.add(key)
+
+
+def _variable(variable: Object, path: str) -> Causes:
+    if not variable["name"]:
+        yield causes.required(f"{path}.name")
+    else:
+        yield from causes.invalid_each(f"{path}.name", variable["name"], texts.variable_name(variable["name"]))
+    source = variable.get("valueFrom")
+    if source is None:
+        return
+    path = f"{path}.valueFrom"
+    if (field := source.get("fieldRef")) is not None:
+        yield from field_selector(field, _FIELDS, f"{path}.fieldRef")
+    for name in ("configMapKeyRef", "secretKeyRef"):
+        if (key := source.get(name)) is not None:
+            yield from _key_selector(key, f"{path}.{name}")
+    if not source:
+        yield causes.invalid(
+            path, "", "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
+        )
+    elif variable.get("value"):
+        yield causes.invalid(path, "", "may not be specified when `value` is not empty")
+    elif len(source) > 1:
+        yield causes.invalid(path, "", "may not have more than one field specified at a time")
+
+
+def field_selector(selector: Object, allowed: Sequence[str], path: str) -> Causes:
+    """A field of the pod for its containers."""
+    if not selector.get("apiVersion"):
+        yield causes.required(f"{path}.apiVersion")
+        return
+    field = selector["fieldPath"]
+    if not field:
+        yield causes.required(f"{path}.fieldPath")
+        return
+    name, bracket, subscript = field.removesuffix("']").partition("['")
+    known = (*_FIELDS, "metadata.annotations", "metadata.labels", "status.phase", "spec.restartPolicy", *_OLD_FIELDS)
+    if selector["apiVersion"] != "v1":
+        why = f"error converting fieldPath: unsupported pod version: {selector['apiVersion']}"
+        yield causes.invalid(f"{path}.fieldPath", field, why)
+    elif bracket and field.endswith("']") and name in ("metadata.annotations", "metadata.labels"):
+        key = subscript.lower() if name == "metadata.annotations" else subscript
+        yield from causes.invalid_each(path, key, texts.qualified_name(key))
+    elif bracket and field.endswith("']") and name in known:
+        yield causes.invalid(path, name, "does not support subscript")
+    elif field not in known:
+        why = f"error converting fieldPath: field label not supported: {field}"
+        yield causes.invalid(f"{path}.fieldPath", field, why)
+    elif _OLD_FIELDS.get(field, field) not in allowed:
+        yield causes.unsupported(f"{path}.fieldPath", field, allowed)
+
+
+def _key_selector(selector: Object, path: str) -> Causes:
+    name, key = selector.get("name", ""), selector["key"]
+    yield from causes.invalid_each(f"{path}.name", name, texts.subdomain(name))
+    if not key:
+        yield causes.required(f"{path}.key")
+    else:
+        yield from causes.invalid_each(f"{path}.key", key, texts.config_key(key))
+
+
+def _variable_sources(sources: Sequence[Object], path: str) -> Causes:
+    for index, source in enumerate(sources):
+        where = f"{path}[{index}]"
+        if prefix := source.get("prefix"):
+            yield from causes.invalid_each(f"{where}.prefix", prefix, texts.variable_name(prefix))
+        given = [name for name in ("configMapRef", "secretRef") if name in source]
+        for name in given:
+            if not source[name].get("name"):
+                yield causes.required(f"{where}.{name}.name")
+            else:
+                target = source[name]["name"]
+                yield from causes.invalid_each(f"{where}.{name}.name", target, texts.subdomain(target))
+        if not given:
+            yield causes.invalid(path, "", "must specify one of: `configMapRef` or `secretRef`")
+        elif len(given) > 1:
+            yield causes.invalid(path, "", "may not have more than one field specified at a time")
+
+
+def _mounts(container: Object, volumes: Collection[str], path: str) -> Causes:
+    devices = container.get("volumeDevices") or ()
+    device_names = {device["name"] for device in devices}
+    device_paths = {device["devicePath"] for device in devices}
+    taken: set[str] = set()
+    for index, mount in enumerate(container.get("volumeMounts") or ()):
+        where = f"{path}.volumeMounts[{index}]"
+        name, target = mount["name"], mount["mountPath"]
+        if not name:
+            yield causes.required(f"{where}.name")
+        if name not in volumes:
+            yield causes.not_found(f"{where}.name", name)
+        if not target:
+            yield causes.required(f"{where}.mountPath")
+        if target in taken:
+            yield causes.invalid(f"{where}.mountPath", target, "must be unique")
+        taken.add(target)
+        if name in device_names:
+            yield causes.invalid(f"{where}.name", name, "must not already exist in volumeDevices")
+        if target in device_paths:
+            yield causes.invalid(f"{where}.mountPath", target, "must not already exist as a path in volumeDevices")
+        for field in ("subPath", "subPathExpr"):
+            if below := mount.get(field):
+                if field == "subPathExpr" and mount.get("subPath"):
+                    why = "subPathExpr and subPath are mutually exclusive"
+                    yield causes.invalid(f"{where}.subPathExpr", below, why)
+                yield from descending(below, f"{path}.volumeMounts.{field}")
+
+
+def descending(target: str, path: str) -> Causes:
+    """A path that leads nowhere but down."""
+    if posixpath.isabs(target):
+        yield causes.invalid(path, target, "must be a relative path")
+    if ".." in target.split("/"):
+        yield causes.invalid(path, target, "must not contain '..'")
+
+
+def _probe(name: str, probe: Object, grace: int | None, path: str) -> Causes:
+    yield from _handler(probe, grace, path)
+    for field in ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"):
+        yield from causes.non_negative(f"{path}.{field}", probe.get(field))
+    seconds = probe.get("terminationGracePeriodSeconds")
+    if seconds is not None and seconds <= 0:
+        yield causes.invalid(f"{path}.terminationGracePeriodSeconds", seconds, "must be greater than 0")
+    if name == "readinessProbe":
+        if seconds is not None:
+            why = "must not be set for readinessProbes"
+            yield causes.invalid(f"{path}.terminationGracePeriodSeconds", seconds, why)
+    elif probe.get("successThreshold", 1) != 1:
+        yield causes.invalid(f"{path}.successThreshold", probe["successThreshold"], "must be 1")
+
+
+def _handler(handler: Object, grace: int | None, path: str) -> Causes:
+    given = [name for name in _HANDLERS if name in handler]
+    for name in given[1:]:
+        yield causes.forbidden(f"{path}.{name}", "may not specify more than 1 handler type")
+    if not given:
+        yield causes.required(path, "must specify a handler type")
+        return
+    name, action = given[0], handler[given[0]]
+    where = f"{path}.{name}"
+    match name:
+        case "exec":
+            if not action.get("command"):
+                yield causes.required(f"{where}.command")
+        case "httpGet":
+            if not action.get("path"):
+                yield causes.required(f"{where}.path")
+            yield from port(action["port"], f"{where}.port")
+            if action.get("scheme") not in ("HTTP", "HTTPS"):
+                yield causes.unsupported(f"{where}.scheme", action.get("scheme"), ("HTTP", "HTTPS"))
+            for header in action.get("httpHeaders") or ():
+                yield from causes.invalid_each(
+                    f"{where}.httpHeaders", header["name"], texts.header_name(header["name"])
+                )
+        case "tcpSocket" | "grpc":
+            yield from port(action["port"], f"{where}.port")
+        case "sleep":
+            if grace is not None and not 0 <= action["seconds"] <= grace:
+                why = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
+                yield causes.invalid(where, action["seconds"], why)
+
+
+def port(value: int | str, path: str) -> Causes:
+    """A port's number or name."""
+    wrong = texts.port_name(value) if isinstance(value, str) else texts.port_number(value)
+    yield from causes.invalid_each(path, value, wrong)
+
+
+def resources(found: Object, path: str) -> Causes:
+    limits, requests = found.get("limits") or {}, found.get("requests") or {}
+    for name, quantity in sorted(limits.items()):
+        yield from _resource(name, quantity, f"{path}.limits[{name}]")
+    for name, quantity in sorted(requests.items()):
+        yield from _resource(name, quantity, f"{path}.requests[{name}]")
+        extended = "/" in name and not name.startswith("kubernetes.io/")
+        if name in limits:
+            requested, limit = quantities.parse(quantity), quantities.parse(limits[name])
+            if extended and requested != limit:
+                yield causes.invalid(f"{path}.requests", quantity, f"must be equal to {name} limit of {limits[name]}")
+            elif requested > limit:
+                why = f"must be less than or equal to {name} limit of {limits[name]}"
+                yield causes.invalid(f"{path}.requests", quantity, why)
+        elif extended:
+            yield causes.required(f"{path}.limits", "Limit must be set for non overcommitable resources")
+
+
+def _resource(name: str, quantity: str, path: str) -> Causes:
+    wrong = texts.qualified_name(name)
+    yield from causes.invalid_each(path, name, wrong)
+    if not wrong and "/" not in name:
+        if name not in _STANDARD_RESOURCES and not name.startswith("hugepages-"):
+            yield causes.invalid(path, name, "must be a standard resource type or fully qualified")
+        if name not in _RESOURCES and not name.startswith("hugepages-"):
+            yield causes.invalid(path, name, "must be a standard resource for containers")
+    value = quantities.parse(quantity)
+    if value < 0:
+        yield causes.invalid(path, quantity, "must be greater than or equal to 0")
+    if "/" in name and value.denominator != 1:
+        yield causes.invalid(path, quantity, "must be an integer")
+
+
+def security(context: Object, path: str) -> Causes:
+    for field in ("runAsUser", "runAsGroup", "fsGroup"):
+        yield from _identity(context.get(field), f"{path}.{field}")
+    for index, group in enumerate(context.get("supplementalGroups") or ()):
+        yield from _identity(group, f"{path}.supplementalGroups[{index}]")
+    if context.get("allowPrivilegeEscalation") is False:
+        if context.get("privileged"):
+            why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
+            yield causes.invalid(path, _internal(context), why)
+        if "CAP_SYS_ADMIN" in ((context.get("capabilities") or {}).get("add") or ()):
+            why = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
+            yield causes.invalid(path, _internal(context), why)
+
+
+def _internal(context: Object) -> dict[str, Any]:
+    """A security context as the server's internal type prints it: all members, capitalised."""
+    fields = (
+        "capabilities", "privileged", "seLinuxOptions", "windowsOptions", "runAsUser", "runAsGroup", "runAsNonRoot",
+        "readOnlyRootFilesystem", "allowPrivilegeEscalation", "procMount", "seccompProfile", "appArmorProfile",
+    )  # fmt: skip
+    names = {"seLinuxOptions": "SELinuxOptions"}
+    shown = {names.get(field, field[:1].upper() + field[1:]): context.get(field) for field in fields}
+    if capabilities := context.get("capabilities"):
+        shown["Capabilities"] = {"Add": capabilities.get("add"), "Drop": capabilities.get("drop")}
+    return shown
+
+
+def _identity(number: int | None, path: str) -> Causes:
+    if number is not None and not 0 <= number <= 2**31 - 1:
+        yield causes.invalid(path, number, "must be between 0 and 2147483647, inclusive")

@@ -1,0 +1,327 @@
+"""Validation of workloads: apps, batch, policy and autoscaling (k8s.io/kubernetes, pkg/apis/*/validation)."""
+
+from collections.abc import Collection
+from typing import Any
+
+from altershield.sandbox.apiserver import causes, selectors, texts
+from altershield.sandbox.apiserver.attributes import Object
+from altershield.sandbox.apiserver.causes import Causes
+from altershield.sandbox.apiserver.validation_meta import label_selector, labels
+from altershield.sandbox.apiserver.validation_pod import template
+
+_STATEFUL_SET_CHANGES = (
+    "'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', "
+    "'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds'"
+)
+_STATEFUL_SET_CHANGEABLE = (
+    "replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit", "minReadySeconds",
+    "persistentVolumeClaimRetentionPolicy",
+)  # fmt: skip
+
+
+def deployment(obj: Object, old: Object | None) -> Causes:
+    spec = obj["spec"]
+    yield from causes.non_negative("spec.replicas", spec["replicas"])
+    yield from _selector_and_template(spec, "deployment")
+    yield from _deployment_strategy(spec["strategy"], "spec.strategy")
+    for field in ("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"):
+        yield from causes.non_negative(f"spec.{field}", spec.get(field))
+    if spec["progressDeadlineSeconds"] <= spec.get("minReadySeconds", 0):
+        why = "must be greater than minReadySeconds"
+        yield causes.invalid("spec.progressDeadlineSeconds", spec["progressDeadlineSeconds"], why)
+    if old is not None:
+        yield from causes.immutable("spec.selector", spec["selector"], old["spec"]["selector"])
+        yield from _status(obj["status"], ("updatedReplicas", "readyReplicas", "availableReplicas"))
+
+
+def replica_set(obj: Object, old: Object | None) -> Causes:
+    spec = obj["spec"]
+    yield from causes.non_negative("spec.replicas", spec["replicas"])
+    yield from causes.non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
+    # The server says "deployment" here, too.
+    yield from _selector_and_template(spec, "deployment")
+    if old is not None:
+        yield from causes.immutable("spec.selector", spec["selector"], old["spec"]["selector"])
+        yield from _status(obj["status"], ("fullyLabeledReplicas", "readyReplicas", "availableReplicas"))
+
+
+def daemon_set(obj: Object, old: Object | None) -> Causes:
+    spec = obj["spec"]
+    if old is not None:
+        yield from causes.immutable("spec.selector", spec["selector"], old["spec"]["selector"])
+    yield from label_selector(spec["selector"], "spec.selector")
+    # No selector at all selects nothing here, not everything.
+    if not _selects(spec["selector"], spec["template"]) or spec["selector"] is None:
+        yield _mismatch(spec["template"])
+    if spec["selector"] is not None and selectors.is_empty(spec["selector"]):
+        yield causes.invalid("spec.selector", spec["selector"], "empty selector is invalid for daemonset")
+    yield from template(spec["template"], "spec.template")
+    yield from _always_restarts(spec["template"], "DaemonSet")
+    yield from causes.non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
+    strategy = spec["updateStrategy"]
+    if strategy["type"] == "RollingUpdate":
+        yield from _daemon_set_rolling(strategy["rollingUpdate"], "spec.updateStrategy.rollingUpdate")
+    elif strategy["type"] != "OnDelete":
+        yield causes.unsupported("spec.updateStrategy", _capitalised(strategy), ("RollingUpdate", "OnDelete"))
+    yield from causes.non_negative("spec.revisionHistoryLimit", spec.get("revisionHistoryLimit"))
+
+
+def stateful_set(obj: Object, old: Object | None) -> Causes:
+    spec = obj["spec"]
+    if spec["podManagementPolicy"] not in ("OrderedReady", "Parallel"):
+        why = "must be 'OrderedReady' or 'Parallel'"
+        yield causes.invalid("spec.podManagementPolicy", spec["podManagementPolicy"], why)
+    strategy = spec["updateStrategy"]
+    if strategy["type"] not in ("RollingUpdate", "OnDelete"):
+        why = "must be 'RollingUpdate' or 'OnDelete'"
+        yield causes.invalid("spec.updateStrategy", _capitalised(strategy), why)
+    elif rolling := strategy.get("rollingUpdate"):
+        if strategy["type"] == "OnDelete":
+            why = "only allowed for updateStrategy 'RollingUpdate'"
+            yield causes.invalid("spec.updateStrategy.rollingUpdate", _capitalised(rolling), why)
+        yield from causes.non_negative("spec.updateStrategy.rollingUpdate.partition", rolling.get("partition"))
+    yield from causes.non_negative("spec.replicas", spec["replicas"])
+    yield from causes.non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
+    if old is None and (name := spec.get("serviceName")):
+        yield from causes.invalid_each("spec.serviceName", name, texts.label_1123(name))
+    selector = spec["selector"]
+    if selector is None:
+        yield causes.required("spec.selector")
+    else:
+        yield from label_selector(selector, "spec.selector")
+        if selectors.is_empty(selector):
+            yield causes.invalid("spec.selector", selector, "empty selector is invalid for statefulset")
+    if not _selects(selector, spec["template"]):
+        yield _mismatch(spec["template"])
+    yield from template(_with_claims(spec), "spec.template")
+    yield from labels(spec["template"]["metadata"].get("labels"), "spec.template.labels")
+    yield from _always_restarts(spec["template"], "StatefulSet")
+    if old is not None and _fixed(spec, _STATEFUL_SET_CHANGEABLE) != _fixed(old["spec"], _STATEFUL_SET_CHANGEABLE):
+        why = f"updates to statefulset spec for fields other than {_STATEFUL_SET_CHANGES} are forbidden"
+        yield causes.forbidden("spec", why)
+
+
+def job(obj: Object, old: Object | None) -> Causes:
+    yield from _job_spec(obj["spec"], "spec")
+    if old is None:
+        return
+    before = old["spec"]
+    yield from causes.immutable("spec.completions", obj["spec"].get("completions"), before.get("completions"))
+    yield from causes.immutable("spec.selector", obj["spec"].get("selector"), before.get("selector"))
+    if not before.get("suspend"):
+        yield from causes.immutable("spec.template", obj["spec"]["template"], before["template"])
+    yield from causes.immutable("spec.completionMode", obj["spec"]["completionMode"], before["completionMode"])
+
+
+def cron_job(obj: Object, old: Object | None) -> Causes:
+    spec = obj["spec"]
+    if not spec["schedule"]:
+        yield causes.required("spec.schedule")
+    yield from causes.non_negative("spec.startingDeadlineSeconds", spec.get("startingDeadlineSeconds"))
+    if spec["concurrencyPolicy"] not in ("Allow", "Forbid", "Replace"):
+        yield causes.unsupported("spec.concurrencyPolicy", spec["concurrencyPolicy"], ("Allow", "Forbid", "Replace"))
+    yield from _job_spec(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec")
+    for field in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
+        yield from causes.non_negative(f"spec.{field}", spec.get(field))
+    if old is None and len(obj["metadata"]["name"]) > 52:
+        yield causes.invalid("metadata.name", obj["metadata"]["name"], "must be no more than 52 characters")
+
+
+def _job_spec(spec: Object, path: str) -> Causes:
+    for field in (
+        "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished",
+        "backoffLimitPerIndex", "maxFailedIndexes",
+    ):  # fmt: skip
+        yield from causes.non_negative(f"{path}.{field}", spec.get(field))
+    mode = spec.get("completionMode", "NonIndexed")
+    if mode not in ("NonIndexed", "Indexed"):
+        yield causes.unsupported(f"{path}.completionMode", mode, ("NonIndexed", "Indexed"))
+    if mode == "Indexed" and "completions" not in spec:
+        yield causes.required(f"{path}.completions", "when completion mode is Indexed")
+    yield from template(spec["template"], f"{path}.template")
+    policy = spec["template"]["spec"]["restartPolicy"]
+    if policy == "Always":
+        yield causes.required(f"{path}.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')
+    elif policy not in ("OnFailure", "Never"):
+        yield causes.unsupported(f"{path}.template.spec.restartPolicy", policy, ("OnFailure", "Never"))
+
+
+def replication_controller(obj: Object, _: Object | None) -> Causes:
+    spec = obj["spec"]
+    yield from causes.non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
+    if not spec.get("selector"):
+        yield causes.required("spec.selector")
+    yield from causes.non_negative("spec.replicas", spec["replicas"])
+    if (found := spec.get("template")) is None:
+        yield causes.required("spec.template")
+        return
+    if not _selects({"matchLabels": spec.get("selector")}, found):
+        yield _mismatch(found)
+    yield from template(found, "spec.template")
+    yield from _always_restarts(found, "ReplicationController")
+
+
+def pod_template(obj: Object, _: Object | None) -> Causes:
+    yield from template(obj["template"], "template")
+
+
+def disruption_budget(obj: Object, _: Object | None) -> Causes:
+    spec = obj["spec"]
+    if "minAvailable" in spec and "maxUnavailable" in spec:
+        fields = ("minAvailable", "selector", "maxUnavailable", "unhealthyPodEvictionPolicy")
+        shown = {field[0].upper() + field[1:]: spec.get(field) for field in fields}
+        yield causes.invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set")
+    for field in ("minAvailable", "maxUnavailable"):
+        if field in spec:
+            yield from count_or_percent(spec[field], f"spec.{field}")
+            yield from _at_most_all(spec[field], f"spec.{field}")
+    yield from label_selector(spec.get("selector"), "spec.selector")
+    policies = ("AlwaysAllow", "IfHealthyBudget")
+    if (policy := spec.get("unhealthyPodEvictionPolicy", "AlwaysAllow")) not in policies:
+        yield causes.unsupported("spec.unhealthyPodEvictionPolicy", policy, policies)
+
+
+def autoscaler(obj: Object, _: Object | None) -> Causes:
+    spec = obj["spec"]
+    if spec["minReplicas"] < 1:
+        yield causes.invalid("spec.minReplicas", spec["minReplicas"], "must be greater than or equal to 1")
+    if spec["maxReplicas"] < 1:
+        yield causes.invalid("spec.maxReplicas", spec["maxReplicas"], "must be greater than 0")
+    if spec["maxReplicas"] < spec["minReplicas"]:
+        why = "must be greater than or equal to `minReplicas`"
+        yield causes.invalid("spec.maxReplicas", spec["maxReplicas"], why)
+    target = spec["scaleTargetRef"]
+    for field in ("kind", "name"):
+        if not target[field]:
+            yield causes.required(f"spec.scaleTargetRef.{field}")
+        else:
+            where = f"spec.scaleTargetRef.{field}"
+            yield from causes.invalid_each(where, target[field], texts.path_segment(target[field]))
+
+
+def _selector_and_template(spec: Object, owner: str) -> Causes:
+    selector = spec["selector"]
+    if selector is None:
+        yield causes.required("spec.selector")
+    else:
+        yield from label_selector(selector, "spec.selector")
+        if selectors.is_empty(selector):
+            yield causes.invalid("spec.selector", selector, f"empty selector is invalid for {owner}")
+    if selector is not None and any(_unusable(found) for found in selector.get("matchExpressions") or ()):
+        yield causes.invalid("spec.selector", selector, "invalid label selector")
+        return
+    if not _selects(selector, spec["template"]):
+        yield _mismatch(spec["template"])
+    yield from template(spec["template"], "spec.template")
+    yield from _always_restarts(spec["template"], "ReplicaSet")
+
+
+def _unusable(requirement: Object) -> bool:
+    return requirement["operator"] not in ("In", "NotIn", "Exists", "DoesNotExist")
+
+
+def _selects(selector: Object | None, found: Object) -> bool:
+    """Whether a workload's selector selects its own pods; without any selector none are."""
+    if selector is None:
+        return False
+    return selectors.matches(selector, found["metadata"].get("labels") or {})
+
+
+def _mismatch(found: Object) -> causes.Cause:
+    shown = found["metadata"].get("labels")
+    return causes.invalid("spec.template.metadata.labels", shown, "`selector` does not match template `labels`")
+
+
+def _always_restarts(found: Object, owner: str) -> Causes:
+    spec = found["spec"]
+    if spec["restartPolicy"] != "Always":
+        yield causes.unsupported("spec.template.spec.restartPolicy", spec["restartPolicy"], ("Always",))
+    if "activeDeadlineSeconds" in spec:
+        why = f"activeDeadlineSeconds in {owner} is not Supported"
+        yield causes.forbidden("spec.template.spec.activeDeadlineSeconds", why)
+
+
+def _deployment_strategy(strategy: Object, path: str) -> Causes:
+    rolling = strategy.get("rollingUpdate")
+    if strategy["type"] == "Recreate":
+        if rolling is not None:
+            why = "may not be specified when strategy `type` is 'Recreate'"
+            yield causes.forbidden(f"{path}.rollingUpdate", why)
+        return
+    if strategy["type"] != "RollingUpdate":
+        yield causes.unsupported(path, _capitalised(strategy), ("Recreate", "RollingUpdate"))
+        return
+    unavailable, surge = rolling["maxUnavailable"], rolling["maxSurge"]  # type: ignore[index]  # defaulted
+    path = f"{path}.rollingUpdate"
+    yield from count_or_percent(unavailable, f"{path}.maxUnavailable")
+    yield from count_or_percent(surge, f"{path}.maxSurge")
+    if _amount(unavailable) == 0 and _amount(surge) == 0:
+        yield causes.invalid(f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
+    yield from _at_most_all(unavailable, f"{path}.maxUnavailable")
+
+
+def _daemon_set_rolling(rolling: Object, path: str) -> Causes:
+    unavailable, surge = rolling["maxUnavailable"], rolling["maxSurge"]
+    yield from count_or_percent(unavailable, f"{path}.maxUnavailable")
+    yield from count_or_percent(surge, f"{path}.maxSurge")
+    yield from _at_most_all(unavailable, f"{path}.maxUnavailable")
+    yield from _at_most_all(surge, f"{path}.maxSurge")
+    if _amount(unavailable) and _amount(surge):
+        yield causes.invalid(f"{path}.maxSurge", surge, "may not be set when maxUnavailable is non-zero")
+    elif not _amount(unavailable) and not _amount(surge):
+        yield causes.required(f"{path}.maxUnavailable", "cannot be 0 when maxSurge is 0")
+
+
+def count_or_percent(value: int | str, path: str) -> Causes:
+    if isinstance(value, str):
+        yield from causes.invalid_each(path, value, texts.percent(value))
+    else:
+        yield from causes.non_negative(path, value)
+
+
+def _amount(value: int | str) -> int:
+    if isinstance(value, int):
+        return value
+    number = value.removesuffix("%")
+    return int(number) if number.isascii() and number.isdigit() else 0
+
+
+def _at_most_all(value: int | str, path: str) -> Causes:
+    if isinstance(value, str) and not texts.percent(value) and _amount(value) > 100:
+        yield causes.invalid(path, value, "must not be greater than 100%")
+
+
+def _status(status: Object, counted: Collection[str]) -> Causes:
+    for field, value in status.items():
+        if isinstance(value, int):
+            yield from causes.non_negative(f"status.{field}", value)
+    total = status.get("replicas", 0)
+    for field in counted:
+        if status.get(field, 0) > total:
+            yield causes.invalid(f"status.{field}", status[field], "cannot be greater than status.replicas")
+    if status.get("availableReplicas", 0) > status.get("readyReplicas", 0):
+        why = "cannot be greater than readyReplicas"
+        yield causes.invalid("status.availableReplicas", status["availableReplicas"], why)
+
+
+def _capitalised(value: Any) -> Any:
+    """As the server's internal types print: Go's names."""
+    if isinstance(value, dict):
+        return {name[:1].upper() + name[1:]: _capitalised(item) for name, item in value.items()}
+    return value
+
+
+def _with_claims(spec: Object) -> Object:
+    """The template with a volume per claim template, as its pods will have."""
+    claims = [claim["metadata"].get("name", "") for claim in spec.get("volumeClaimTemplates") or ()]
+    if not claims:
+        found: Object = spec["template"]
+        return found
+    pod = spec["template"]["spec"]
+    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
+    volumes += [volume for volume in pod.get("volumes") or () if volume["name"] not in claims]
+    return {**spec["template"], "spec": {**pod, "volumes": volumes}}
+
+
+def _fixed(spec: Object, changeable: Collection[str]) -> Object:
+    return {field: value for field, value in spec.items() if field not in changeable}
