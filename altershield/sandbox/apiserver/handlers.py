@@ -25,7 +25,7 @@ from altershield.sandbox.apiserver.errors import StatusError, internal_error
 from altershield.sandbox.apiserver.registry import ResourceType
 from altershield.sandbox.apiserver.requests import Target
 from altershield.sandbox.apiserver.responses import Form
-from altershield.sandbox.apiserver.selection import select
+from altershield.sandbox.apiserver.selection import select, selected_name
 from altershield.sandbox.apiserver.store import Item
 
 _log = logging.getLogger(__name__)
@@ -89,10 +89,14 @@ async def _serve(
         )
         if (target.group, target.plural) == ("", "namespaces"):
             attributes.namespace = ""
-    attributes.user = impersonation.impersonate(list(request.headers.items()), attributes, api.authorizer)
-    reason = api.authorizer.authorize(attributes)
+    asked = attributes
+    if attributes.verb in ("list", "watch"):
+        # who may read some objects by name may list and watch them one by one
+        asked = replace(attributes, name=attributes.name or selected_name(request.query.get("fieldSelector", "")))
+    attributes.user = asked.user = impersonation.impersonate(list(request.headers.items()), asked, api.authorizer)
+    reason = api.authorizer.authorize(asked)
     if reason is not None:
-        raise authorization.forbidden(attributes, reason)
+        raise authorization.forbidden(asked, reason)
     if target is None:
         return _plain(api, request, pretty=pretty)
     return await _resource(api, request, target, attributes, pretty=pretty)

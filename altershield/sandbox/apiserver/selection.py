@@ -224,6 +224,12 @@ def parse_fields(resource: ResourceType, text: str) -> tuple[FieldTerm, ...]:
     return tuple(terms)
 
 
+def selected_name(text: str) -> str:
+    """The one name that a field selector asks for, empty if it leaves that open."""
+    found = re.search(r"(?:^|,)metadata\.name==?([a-z0-9.:-]+)(?=,|$)", text)
+    return found[1] if found else ""
+
+
 def _unknown_field(resource: ResourceType, path: str) -> str:
     if resource.kind == "Job":
         return f'field label "{path}" not supported for Job'
