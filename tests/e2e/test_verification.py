@@ -1,0 +1,137 @@
+"""What becomes of a release: verdicts, suspension, all-clear, settings, rollback."""
+
+import json
+
+import pytest
+
+from tests.e2e.conftest import BATCH_WAIT, SLEEP, START_TIMEOUT, Json, Kubectl, eventually
+from tests.e2e.test_walkthrough import SUSPEND, TEMPLATE_PATCH, VERSION, release, succeed, suspend
+
+SYSTEM = "altershieldoperator-system"
+
+
+def patch_verdict(kubectl: Kubectl, change_pod: str, pod: str, verdict: str) -> None:
+    status = {"status": {"podResults": [{"pod": pod, "verdict": verdict}]}}
+    kubectl("patch", "changepod", change_pod, "--subresource=status", "--type=merge", "-p", json.dumps(status))
+
+
+def resumed(kubectl: Kubectl) -> bool:
+    return SUSPEND not in kubectl.labels("deployment", "sleep")
+
+
+def state(kubectl: Kubectl, version: str) -> str:
+    done = kubectl.run("get", "changeworkload", f"sleep--x--{version}", "-o", "jsonpath={.status.status}")
+    return done.stdout
+
+
+@pytest.fixture
+def setting(kubectl: Kubectl):  # type: ignore[no-untyped-def]  # a fixture that returns a function
+    """Change a setting for one test."""
+    system = Kubectl(kubectl.kubeconfig, SYSTEM)
+    changed: dict[str, Json] = {}
+
+    def change(name: str, **spec: object) -> None:
+        eventually(lambda: system.run("get", "opsconfiginfo", name).returncode == 0, name)
+        changed.setdefault(name, system.json("opsconfiginfo", name)["spec"])
+        system("patch", "opsconfiginfo", name, "--type=merge", "-p", json.dumps({"spec": spec}))
+
+    yield change
+    for name, spec in changed.items():
+        system("patch", "opsconfiginfo", name, "--type=merge", "-p", json.dumps({"spec": spec}))
+
+
+def test_deleting_the_failed_pod_lifts_the_suspension(kubectl: Kubectl) -> None:
+    version = release(kubectl)
+    failed = suspend(kubectl, version)
+    kubectl("delete", "pod", failed["pod"])
+    eventually(lambda: resumed(kubectl), "the suspension to be lifted")
+    succeed(kubectl, version)
+    assert len(kubectl.json("changepods")["items"]) == 6
+
+
+def test_a_corrected_verdict_lifts_the_suspension(kubectl: Kubectl) -> None:
+    version = release(kubectl)
+    failed = suspend(kubectl, version)
+    patch_verdict(kubectl, f"sleep--x--{version}--x--1", failed["pod"], "pass")
+    eventually(lambda: resumed(kubectl), "the suspension to be lifted")
+    succeed(kubectl, version)
+
+
+def test_scaled_up_pods_are_verified_after_success(kubectl: Kubectl) -> None:
+    version = release(kubectl)
+    kubectl("scale", "deployment", "sleep", "--replicas=7")
+    eventually(lambda: len(kubectl.json("changepods")["items"]) == 7, "seven ChangePods")
+    assert state(kubectl, version) == "Success"
+
+
+def test_with_blocking_off_a_failure_suspends_nothing(kubectl: Kubectl, setting) -> None:  # type: ignore[no-untyped-def]
+    version = release(kubectl)
+    setting("blocking", enable=False)
+    pod = kubectl.json("changepod", f"sleep--x--{version}--x--1")["spec"]["podInfos"][0]["pod"]
+    patch_verdict(kubectl, f"sleep--x--{version}--x--1", pod, "unpass")
+    eventually(lambda: state(kubectl, version) == "Suspend", "Suspend")
+    kubectl("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH)
+
+
+def test_with_branch_on_pods_are_verified_in_batches(kubectl: Kubectl, setting) -> None:  # type: ignore[no-untyped-def]
+    setting("branch", enable=True, content="40%")
+    eventually(
+        lambda: (
+            Kubectl(kubectl.kubeconfig, SYSTEM).json("opsconfiginfo", "branch").get("status", {}).get("content")
+            == "40%"
+        ),
+        "the setting to be accepted",
+    )
+    release(kubectl)
+    sizes = sorted(len(item["spec"]["podInfos"]) for item in kubectl.json("changepods")["items"])
+    assert sizes == [1, 2, 2], f"batches {sizes}; the last one waits {BATCH_WAIT} s"
+
+
+def test_a_wrong_setting_is_reported_and_changes_nothing(kubectl: Kubectl, setting) -> None:  # type: ignore[no-untyped-def]
+    system = Kubectl(kubectl.kubeconfig, SYSTEM)
+    setting("branch", enable=True, content="many")
+
+    def reported() -> bool:
+        conditions = system.json("opsconfiginfo", "branch").get("status", {}).get("conditions", [])
+        return any(c["type"] == "Accepted" and c["status"] == "False" and c["message"] for c in conditions)
+
+    eventually(reported, "the condition Accepted=False")
+    eventually(lambda: "many" in system("get", "events"), "an Event")
+    release(kubectl)
+    assert len(kubectl.json("changepods")["items"]) == 5
+
+
+def test_recreate_is_never_rolled_back(kubectl: Kubectl) -> None:
+    release(kubectl, SLEEP.replace("  replicas: 5", "  replicas: 2\n  strategy:\n    type: Recreate"))
+    kubectl("set", "image", "deployment", "sleep", "sleep=busybo")
+    bad = kubectl.labels("deployment", "sleep")[VERSION]
+
+    def refused() -> bool:
+        conditions = kubectl.json("changeworkload", f"sleep--x--{bad}").get("status", {}).get("conditions", [])
+        return any(c["type"] == "RolledBack" and c["reason"] == "StrategyRecreate" for c in conditions)
+
+    eventually(refused, "the reason why not", START_TIMEOUT + 30)
+    assert kubectl.labels("deployment", "sleep")[VERSION] == bad
+
+
+def test_a_rollback_can_be_asked_for(kubectl: Kubectl) -> None:
+    good = release(kubectl)
+    kubectl("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH)
+    newer = kubectl.labels("deployment", "sleep")[VERSION]
+    succeed(kubectl, newer)
+    suspend(kubectl, newer)
+    kubectl(
+        "patch", "changeworkload", f"sleep--x--{newer}", "--subresource=status", "--type=merge",
+        "-p", '{"status":{"status":"Rollback"}}',
+    )  # fmt: skip
+    eventually(lambda: kubectl.labels("deployment", "sleep")[VERSION] == good, "the old version")
+    succeed(kubectl, good)
+    eventually(lambda: resumed(kubectl), "the suspension to be lifted")
+    assert state(kubectl, newer) == "Failed"
+
+
+def test_events_on_the_deployment_tell_the_story(kubectl: Kubectl) -> None:
+    release(kubectl)
+    kubectl("set", "image", "deployment", "sleep", "sleep=busybo")
+    eventually(lambda: "RolledBack" in kubectl("events", "--for", "deployment/sleep"), "the Event", START_TIMEOUT + 60)
+    assert "ImagePull" in kubectl("describe", "deployment", "sleep")
