@@ -1,8 +1,8 @@
 """`matchConditions`: CEL over the request, as a webhook's configuration holds them.
 
 Variables are those of kube-apiserver: object, oldObject, request, authorizer, namespaceObject (always null here, as
-there). Texts of the usual runtime errors are cel-go's. Not known to this CEL: optional syntax (`.?`) and Kubernetes'
-own functions other than the authorizer's.
+there). Texts of the usual runtime errors are cel-go's. Not known to this CEL: Kubernetes' own functions other than the
+authorizer's, and optional values but for `cel_optionals`.
 """
 
 import functools
@@ -14,6 +14,7 @@ from typing import Any
 import cel
 from cel.stdlib import add_stdlib_to_context
 
+from altershield.sandbox.apiserver import cel_optionals
 from altershield.sandbox.apiserver.attributes import Attributes, Object, User
 from altershield.sandbox.apiserver.authorization import Authorizer
 from altershield.sandbox.apiserver.tokens import service_account_groups
@@ -64,7 +65,7 @@ _RUNTIME_ERRORS = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueE
 
 @functools.lru_cache(maxsize=256)
 def _program(expression: str) -> cel.Program:
-    return cel.compile(expression)
+    return cel.compile(cel_optionals.rewritten(expression))
 
 
 def _text(error: Exception, expression: str, variables: _Value) -> str:
