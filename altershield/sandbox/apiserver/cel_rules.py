@@ -5,6 +5,7 @@ from functools import lru_cache
 from typing import Any
 
 import cel
+import orjson
 from cel import stdlib
 
 from altershield.sandbox.apiserver.attributes import Object
@@ -26,18 +27,22 @@ def _program(rule: str) -> cel.Program:
     return cel.compile(rule)
 
 
-def check(obj: Object, old: Object | None, schema: Object, *, valid: bool) -> list[dict[str, str]]:
-    """The rules that an object breaks. Where the object is invalid already, only a note that they were not checked."""
-    if not valid:
-        return [{"reason": "FieldValueInvalid", "message": _UNCHECKED, "field": "<nil>"}] if _has_rules(schema) else []
-    return list(_check(obj, old, schema, ""))
+def check(obj: Object, old: Object | None, schema: Object, *, blocked: bool) -> list[dict[str, str]]:
+    """The rules that an object breaks; where its structure is wrong already, only the note that they wait."""
+    if not has_rules(schema):
+        return []
+    return [unchecked()] if blocked else list(_check(obj, old, schema, ""))
 
 
-def _has_rules(schema: Object) -> bool:
+def unchecked() -> dict[str, str]:
+    return {"reason": "FieldValueInvalid", "message": _UNCHECKED, "field": "<nil>"}
+
+
+def has_rules(schema: Object) -> bool:
     if schema.get(_RULES):
         return True
     below = [*(schema.get("properties") or {}).values(), schema.get("items"), schema.get("additionalProperties")]
-    return any(_has_rules(part) for part in below if isinstance(part, dict))
+    return any(has_rules(part) for part in below if isinstance(part, dict))
 
 
 def _check(value: Any, old: Any, schema: Object, path: str) -> Iterator[dict[str, str]]:
@@ -75,10 +80,12 @@ def _broken(rule: Object, value: Any, old: Any, schema: Object, path: str) -> di
         if old is None and not rule.get("optionalOldSelf"):
             return None  # a transition rule: nothing to compare with
         context["oldSelf"] = old
+    elif old is not None and value == old:
+        return None  # broken before already: an update need not mend it
     try:
         fine = _program(expression).execute(_context(context)) is True
         message = ""
-    except Exception as error:  # noqa: BLE001  (whatever the expression does to the library is a broken rule)
+    except Exception as error:  # whatever the expression does to the library is a broken rule
         fine, message = False, f"rule evaluation error: {error}"
     if fine:
         return None
@@ -91,7 +98,7 @@ def _message(rule: Object, context: dict[str, Any]) -> str:
     if expression := rule.get("messageExpression"):
         try:
             text = _program(str(expression)).execute(_context(context))
-        except Exception:  # noqa: BLE001  (then the plain message counts, as in the real server)
+        except Exception:  # then the plain message counts, as in the real server
             text = None
         if isinstance(text, str) and text.strip() and "\n" not in text:
             return text.strip()
@@ -110,9 +117,7 @@ def _cause(rule: Object, field: str, value: Any, schema: Object, message: str) -
 
 
 def _shown(value: Any) -> str:
-    from altershield.sandbox.apiserver.schemas import shown
-
-    return shown(value)
+    return "null" if value is None else orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def _context(variables: dict[str, Any]) -> cel.Context:

@@ -17,7 +17,7 @@ def decode(resource: ResourceType, body: bytes, content_type: str, validation: s
     """The object of a create or update request: checked, pruned and defaulted. `validation` is the request's
     fieldValidation; what it only warns of goes to `warnings`. 400 where the body is no such object."""
     obj = requests.decode(body, content_type, resource.kind)
-    check_type(resource, obj)
+    check_type(resource, obj, body)
     duplicates: list[str] = []
     if validation != "Ignore" and content_type.partition(";")[0].strip() in ("", "application/json"):
         duplicates = fields.parse(body)[1]
@@ -77,19 +77,19 @@ def custom_metadata(resource: ResourceType, metadata: Any) -> tuple[Object, list
     try:
         checked, unknown = fields.check(stand_in, api_version="v1", kind="ConfigMap")
     except StatusError as error:
-        why = error.message.partition("handled as a ConfigMap: ")[2].replace("ConfigMap.", f"{resource.kind}.")
+        why = error.message.partition("handled as a ConfigMap: ")[2].replace("ObjectMeta.metadata.", "ObjectMeta.")
         raise StatusError(
             400, f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {why}'
         ) from error
     return checked.get("metadata", {}), unknown
 
 
-def check_type(resource: ResourceType, obj: Object) -> None:
+def check_type(resource: ResourceType, obj: Object, body: bytes) -> None:
     """400 for an object that says it is of another type. One of a built-in kind need not say what it is."""
     api_version, kind = obj.get("apiVersion") or "", obj.get("kind") or ""
     if resource.custom is not None:
         if not kind:
-            shown = orjson.dumps(obj)[:1024].decode()
+            shown = body[:1024].decode(errors="replace")
             raise StatusError(
                 400,
                 f"the object provided is unrecognized (must be of type {resource.kind}): Object 'Kind' is missing in"

@@ -293,7 +293,7 @@ def _ingress(obj: Object) -> list[Any]:
 
 
 def _endpoints(obj: Object) -> list[Any]:
-    listed = []
+    listed: list[str] = []
     for subset in obj.get("subsets") or ():
         ips = [address["ip"] for address in subset.get("addresses") or ()]
         ports = [port["port"] for port in subset.get("ports") or ()]

@@ -99,14 +99,11 @@ class CustomResources:
         for other in self._store.list(*CRDS):
             if other["spec"]["group"] == spec["group"] and other["metadata"]["name"] != own:
                 accepted = (other.get("status") or {}).get("acceptedNames") or {}
-                taken_resources |= {
-                    accepted.get("plural"),
-                    accepted.get("singular"),
-                    *(accepted.get("shortNames") or ()),
-                }
-                taken_kinds |= {accepted.get("kind"), accepted.get("listKind")}
+                taken_resources |= {accepted.get(field, "") for field in ("plural", "singular")}
+                taken_resources |= set(accepted.get("shortNames") or ())
+                taken_kinds |= {accepted.get(field, "") for field in ("kind", "listKind")}
         for field, reason in (("plural", "PluralConflict"), ("singular", "SingularConflict")):
-            if names.get(field) in taken_resources:
+            if names.get(field, "") in taken_resources - {""}:
                 return reason, f'"{names[field]}" is already in use'
         if used := [
             f'"{short}" is already in use' for short in names.get("shortNames") or () if short in taken_resources

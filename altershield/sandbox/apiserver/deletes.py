@@ -88,6 +88,8 @@ def _delete(api: Api, resource: ResourceType, current: Item, options: Object) ->
     waits = bool(finalizers) or metadata.get("deletionGracePeriodSeconds", 0) > 0
     dry_run = bool(options.get("dryRun"))
     if not waits:
+        if graceful:  # watchers see how it begins, even if it is over at once
+            current = Item(obj, current.revision) if dry_run else api.store.update(resource.storage, current, obj)
         return (current if dry_run else api.store.delete(resource.storage, current)), True
     if obj == current.object:
         return current, False
@@ -180,7 +182,8 @@ def _terminate_namespace(
         raise StatusError(
             409,
             f'Operation cannot be fulfilled on namespaces "{metadata["name"]}": The system is ensuring all content is'
-            " removed from this namespace.  Upon completion, this namespace will automatically be purged by the system.",
+            " removed from this namespace.  Upon completion, this namespace will automatically be purged by the"
+            " system.",
             details=details(resource.storage, metadata["name"]),
         )
     if metadata.get("finalizers"):

@@ -7,7 +7,7 @@ from typing import Any
 
 from altershield.sandbox.apiserver.attributes import Object
 from altershield.sandbox.apiserver.codec import kind_of
-from altershield.sandbox.apiserver.registry import Registry, ResourceType
+from altershield.sandbox.apiserver.registry import Registry, ResourceType, Subresource
 from altershield.sandbox.apiserver.responses import accepted
 
 AGGREGATED = "apidiscovery.k8s.io"
@@ -136,18 +136,20 @@ def resources(registry: Registry, group: str, version: str) -> Object | None:
         if "list" in resource.verbs:
             entry["storageVersionHash"] = _storage_hash(resource)
         listed.append(entry)
-        listed += [_plain_subresource(resource, subresource.name) for subresource in resource.subresources]
+        listed += [_plain_subresource(resource, subresource) for subresource in resource.subresources]
     if not listed:
         return None
     group_version = f"{group}/{version}" if group else version
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": listed}
 
 
-def _plain_subresource(resource: ResourceType, name: str) -> Object:
-    subresource = resource.subresource(name)
-    assert subresource is not None
+def _plain_subresource(resource: ResourceType, subresource: Subresource) -> Object:
     group, version, kind = kind_of(resource, subresource)
-    entry: Object = {"name": f"{resource.plural}/{name}", "singularName": "", "namespaced": resource.namespaced}
+    entry: Object = {
+        "name": f"{resource.plural}/{subresource.name}",
+        "singularName": "",
+        "namespaced": resource.namespaced,
+    }
     if (group, version) != (resource.group, resource.version):
         entry |= {"group": group, "version": version}
     return entry | {"kind": kind, "verbs": list(subresource.verbs)}

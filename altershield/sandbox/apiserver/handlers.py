@@ -135,11 +135,13 @@ async def _resource(
 ) -> web.StreamResponse:
     resource = api.registry.find(target.group, target.version, target.plural)
     if resource is None:
-        if target.group and not api.registry.has_group(target.group):
+        if target.group and not api.registry.is_built_in(target.group):
             return _no_page()
         raise not_served()
     attributes.kind = resource.kind
     if resource.namespaced and target.name and not target.namespace:
+        if resource.custom is not None:
+            return _no_page()
         raise not_served()
     if not resource.namespaced and target.namespace and resource.plural != "namespaces":
         raise not_served()
@@ -149,6 +151,8 @@ async def _resource(
     call = Call(request, resource, attributes, form, pretty)
     if target.subresource:
         if resource.subresource(target.subresource) is None:
+            if resource.custom is not None:
+                call.current(api)
             raise not_served()
         return _answer(call, *await subresources.serve(api, call))
     if attributes.verb not in resource.verbs:
@@ -236,7 +240,7 @@ def _plain(api: Api, request: web.Request, *, pretty: bool) -> web.Response:
             found = discovery.group(registry, group)
         case ["apis", group, version]:
             found = discovery.resources(registry, group, version)
-            if found is None and registry.has_group(group):
+            if found is None and registry.is_built_in(group):
                 raise not_served()
         case []:
             found = {"paths": _paths(api)}

@@ -16,18 +16,22 @@ Numbers = Mapping[int, "str | Mapping[int, str]"]
 def messages() -> Mapping[str, Numbers]:
     """The fields of every model."""
     joined = re.sub(r"\n +", " ", _MESSAGES.strip()).replace(", ", ",")
-    return {model: _numbered(fields.split()) for model, _, fields in (line.partition(" ") for line in joined.splitlines())}
+    lines = (line.partition(" ") for line in joined.splitlines())
+    return {model: _numbered(fields.split()) for model, _, fields in lines}
 
 
 def _numbered(fields: list[str]) -> Numbers:
     numbers: dict[int, str | Mapping[int, str]] = {}
     number = 0
     for field in fields:
-        found = re.fullmatch(r"(?:(\d+):)?(?:\*\((.*)\)|(\w*))", field)
-        assert found is not None, field
-        number = int(found[1]) if found[1] else number + 1
-        numbers[number] = found[3] if found[2] is None else _numbered(found[2].split(","))  # type: ignore[assignment]
+        explicit, _, name = field.rpartition(":") if "(" not in field else ("", "", field)
+        number = int(explicit) if explicit else number + 1
+        numbers[number] = _flattened(name[2:-1].split(",")) if name.startswith("*") else name
     return numbers
+
+
+def _flattened(names: list[str]) -> Mapping[int, str]:
+    return dict(enumerate(names, start=1))
 
 
 _MESSAGES = """

@@ -47,7 +47,8 @@ def encode_item(call: Call, item: Item) -> bytes:
         case "PartialObjectMetadataList":
             raise StatusError(
                 406,
-                f"you requested PartialObjectMetadataList, but the requested object is not a list ({call.resource.kind})",
+                "you requested PartialObjectMetadataList, but the requested object is not a list"
+                f" ({call.resource.kind})",
             )
     return codec.encode(call.resource, item)
 

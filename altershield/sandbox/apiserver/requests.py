@@ -45,14 +45,12 @@ def parse_path(path: str) -> Target | None:
     match rest:
         case ["namespaces", name]:
             return Target(group, version, "namespaces", name, name, watch=watch)
-        case ["namespaces", name, ("status" | "finalize") as subresource]:
-            return Target(group, version, "namespaces", name, name, subresource, watch)
+        case ["namespaces", name, ("status" | "finalize") as part]:
+            return Target(group, version, "namespaces", name, name, part, watch)
         case ["namespaces", namespace, *rest]:
             pass
-    plural, name, subresource, *more = (*rest, "", "", "")
-    if any(more[:-1]):
-        subresource = "/".join(part for part in (subresource, *more) if part)
-    return Target(group, version, plural, namespace, name, subresource, watch)
+    plural, name, *more = (*rest, "", "")
+    return Target(group, version, plural, namespace, name, "/".join(part for part in more if part), watch)
 
 
 def integer(query: Mapping[str, str], key: str) -> int | None:

@@ -33,7 +33,7 @@ def _date_time(value: str) -> bool:
 
 
 def _date(value: str) -> bool:
-    datetime.datetime.strptime(value, "%Y-%m-%d")  # noqa: DTZ007  (a date has no zone)
+    datetime.datetime.strptime(value, "%Y-%m-%d")
     return len(value) == 10
 
 

@@ -1,7 +1,7 @@
 """Structural schemas of custom resources: unknown fields fall out, defaults come in, the rest must be valid.
 
-Texts and rules are those of `k8s.io/apiextensions-apiserver` (`pkg/apiserver/schema`, `pkg/apiserver/validation`) and of
-the OpenAPI validator it uses (`k8s.io/kube-openapi`, `pkg/validation`).
+Texts and rules are those of `k8s.io/apiextensions-apiserver` (`pkg/apiserver/schema`, `pkg/apiserver/validation`) and
+of the OpenAPI validator it uses (`k8s.io/kube-openapi`, `pkg/validation`).
 """
 
 import copy
@@ -52,38 +52,57 @@ def _prune(value: Any, schema: Object, path: str, unknown: list[str], *, top: bo
 
 
 def apply_defaults(value: Any, schema: Object) -> None:
-    """Set the defaults of what is missing, in place. A null where none may be counts as missing if there is a
-    default."""
+    """Set the defaults of what is missing, in place. A null where none may be counts as missing."""
     if isinstance(value, dict):
         properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
-        for key, below in properties.items():
-            if "default" in below and (key not in value or (value[key] is None and not below.get("nullable"))):
-                value[key] = copy.deepcopy(below["default"])
+        below = {key: properties.get(key) or additional for key in (*properties, *value)}
+        for key, part in below.items():
+            if not isinstance(part, dict):
+                continue
+            if key in value and value[key] is None and not part.get("nullable") and part.get("type"):
+                del value[key]
+            if key not in value and "default" in part and key in properties:
+                value[key] = copy.deepcopy(part["default"])
             if key in value:
-                apply_defaults(value[key], below)
-        if isinstance(additional, dict):
-            for key in value:
-                if key not in properties:
-                    apply_defaults(value[key], additional)
+                apply_defaults(value[key], part)
     elif isinstance(value, list) and isinstance(schema.get("items"), dict):
         for item in value:
             apply_defaults(item, schema["items"])
 
 
-def validate(obj: Object, old: Object | None, custom: CustomType, subresource: str) -> list[Cause]:
-    """What is wrong with a custom resource. A write of status is judged by its status alone."""
-    value = {"status": obj["status"]} if subresource == "status" and "status" in obj else obj
+def validate(
+    obj: Object, old: Object | None, custom: CustomType, subresource: str, earlier: list[Cause]
+) -> list[Cause]:
+    """What is wrong with a custom resource, beside what is known `earlier`. A write of status is judged by its status
+    alone; a part of an update that stays as it was is not judged again."""
     schema = custom.schema
     if subresource == "status":
         status = (schema.get("properties") or {}).get("status", {})
-        causes = list(_check(value.get("status"), status, "status")) if "status" in value else []
+        before = (old or {}).get("status", ABSENT)
+        causes = [
+            {**found, "field": f"status.{found['field']}"}
+            for found in _check(obj.get("status", {}), status, "", before)
+        ]
+        value: Object = {"status": obj.get("status")}
     else:
-        causes = list(_check({k: v for k, v in value.items() if k not in _TOP}, schema, "", top=True))
+        value = {key: part for key, part in obj.items() if key not in _TOP}
+        causes = list(_check(value, schema, "", ABSENT if old is None else old, top=True))
     causes += list(_list_types(value, schema, ""))
     if custom.scale and subresource != "status":
         causes += _scale_fields(obj, custom.scale)
-    problems = cel_rules.check(obj, old, schema, valid=not causes)
-    return causes + problems
+    return causes + cel_rules.check(obj, old, schema, blocked=_blocks([*earlier, *causes]))
+
+
+_BLOCKING = frozenset(
+    ["FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"]
+)
+"""Faults after which rules are not evaluated."""
+
+ABSENT = object()
+
+
+def _blocks(causes: list[Cause]) -> bool:
+    return any(found["reason"] in _BLOCKING for found in causes)
 
 
 def cause(reason: str, field: str, message: str) -> Cause:
@@ -120,8 +139,10 @@ def json_type(value: Any) -> str:
     return next(name for type_, name in _JSON_TYPES if isinstance(value, type_))
 
 
-def _check(value: Any, schema: Object, path: str, *, top: bool = False) -> Iterator[Cause]:
-    """Type, bounds, enum and the parts of one value."""
+def _check(value: Any, schema: Object, path: str, old: Any = ABSENT, *, top: bool = False) -> Iterator[Cause]:
+    """Type, bounds, enum and the parts of one value, unless it is what it was."""
+    if old is not ABSENT and same(value, old):
+        return
     type_, found = schema.get("type", ""), json_type(value)
     name = path or "<nil>"
     if value is None:
@@ -145,15 +166,16 @@ def _check(value: Any, schema: Object, path: str, *, top: bool = False) -> Itera
         )
         if not (type_ == "integer" and found == "number"):
             return
+        yield _invalid("<nil>", "", f"Checked value must be of type integer (default format) in {path}")
     yield from _check_enum(value, schema, path)
     if isinstance(value, str):
         yield from _check_string(value, schema, path)
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
         yield from _check_number(value, schema, path)
     elif isinstance(value, list):
-        yield from _check_array(value, schema, path)
+        yield from _check_array(value, schema, path, old)
     elif isinstance(value, dict):
-        yield from _check_object(value, schema, path, top=top)
+        yield from _check_object(value, schema, path, old, top=top)
     yield from _check_combinations(value, schema, path)
 
 
@@ -165,12 +187,12 @@ def _check_enum(value: Any, schema: Object, path: str) -> Iterator[Cause]:
 
 
 def _check_string(value: str, schema: Object, path: str) -> Iterator[Cause]:
-    longest, shortest = schema.get("maxLength"), schema.get("minLength")
+    longest, shortest, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern")
     if longest is not None and len(value) > longest:
         yield cause("FieldValueTooLong", path, f"Too long: may not be more than {longest} bytes")
-    if shortest is not None and len(value) < shortest:
+    elif shortest is not None and len(value) < shortest:
         yield _invalid(path, value, f"{path} in body should be at least {shortest} chars long")
-    if (pattern := schema.get("pattern")) and not _search(pattern, value):
+    elif pattern and not _search(pattern, value):
         yield _invalid(path, value, f"{path} in body should match '{pattern}'")
     format_ = schema.get("format")
     if format_ and not schema_formats.fits(format_, value):
@@ -212,11 +234,11 @@ def _check_number(value: float, schema: Object, path: str) -> Iterator[Cause]:
         yield _invalid("<nil>", "", f"Checked value must be of type integer with format {schema['format']} in {path}")
 
 
-def _check_array(value: list[Any], schema: Object, path: str) -> Iterator[Cause]:
+def _check_array(value: list[Any], schema: Object, path: str, old: Any) -> Iterator[Cause]:
     items = schema.get("items")
     if isinstance(items, dict):
         for index, item in enumerate(value):
-            yield from _check(item, items, f"{path}[{index}]")
+            yield from _check(item, items, f"{path}[{index}]", counterpart(item, old, schema))
     most, least = schema.get("maxItems"), schema.get("minItems")
     if most is not None and len(value) > most:
         yield cause("FieldValueTooMany", path, f"Too many: {len(value)}: must have at most {most} items")
@@ -226,7 +248,7 @@ def _check_array(value: list[Any], schema: Object, path: str) -> Iterator[Cause]
         yield _invalid(path, value, f"{path} in body shouldn't contain duplicates")
 
 
-def _check_object(value: Object, schema: Object, path: str, *, top: bool) -> Iterator[Cause]:
+def _check_object(value: Object, schema: Object, path: str, old: Any, *, top: bool) -> Iterator[Cause]:
     most, least = schema.get("maxProperties"), schema.get("minProperties")
     if most is not None and len(value) > most:
         yield cause("FieldValueTooMany", path, f"Too many: {len(value)}: must have at most {most} items")
@@ -238,22 +260,35 @@ def _check_object(value: Object, schema: Object, path: str, *, top: bool) -> Ite
     properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
     for key, item in value.items():
         below = f"{path}.{key}" if path else key
+        before = old.get(key, ABSENT) if isinstance(old, dict) else ABSENT
         if key in properties:
-            if not (top and key in _TOP):
-                yield from _check(item, properties[key], below)
+            yield from _check(item, properties[key], below, before)
         elif isinstance(additional, dict):
-            yield from _check(item, additional, below)
+            yield from _check(item, additional, below, before)
+
+
+def same(value: Any, old: Any) -> bool:
+    """Whether two values are the same JSON (1 is not true)."""
+    return bool(value == old) and shown(value) == shown(old)
+
+
+def counterpart(item: Any, old: Any, schema: Object) -> Any:
+    """The same item of a list's old state: only items of maps have an identity."""
+    keys = schema.get("x-kubernetes-list-map-keys") or ()
+    if not keys or not isinstance(old, list) or not isinstance(item, dict):
+        return ABSENT
+    alike = (other for other in old if isinstance(other, dict) and all(other.get(k) == item.get(k) for k in keys))
+    return next(alike, ABSENT)
 
 
 def _check_combinations(value: Any, schema: Object, path: str) -> Iterator[Cause]:
     """allOf, anyOf, oneOf and not: they only judge, they add nothing to the structure."""
-    bare = _value_only
 
     def fits(part: Object) -> bool:
-        return next(_check(value, bare(part), path), None) is None
+        return next(_check(value, part, path), None) is None
 
     for part in schema.get("allOf") or ():
-        yield from _check(value, bare(part), path)
+        yield from _check(value, part, path)
     if (parts := schema.get("anyOf")) and not any(map(fits, parts)):
         yield cause(
             "FieldValueInvalid",
@@ -281,10 +316,6 @@ def _check_combinations(value: Any, schema: Object, path: str) -> Iterator[Cause
 def _best(value: Any, parts: list[Object], path: str) -> list[Cause]:
     """The faults of the alternative that comes nearest."""
     return min((list(_check(value, part, path)) for part in parts), key=len)
-
-
-def _value_only(schema: Object) -> Object:
-    return schema
 
 
 def _list_types(value: Any, schema: Object, path: str) -> Iterator[Cause]:
@@ -334,21 +365,23 @@ def _identity(schema: Object) -> Callable[[Any], Any] | None:
     return None
 
 
+def _go_type(value: Any) -> str:
+    names = {"boolean": "bool", "integer": "int64", "number": "float64", "string": "string", "array": "[]interface {}"}
+    return names.get(json_type(value), "map[string]interface {}")
+
+
 def _scale_fields(obj: Object, scale: Object) -> list[Cause]:
     path = str(scale.get("specReplicasPath", ""))
     value: Any = obj
     for part in path.strip(".").split("."):
+        if value is None:
+            return []
         if not isinstance(value, dict):
-            go = {str: "string", list: "[]interface {}"}.get(type(value), "int64")
-            return [
-                _invalid(
-                    path, 0, f"{path} accessor error: {value} is of the type {go}, expected map[string]interface{{}}"
-                )
-            ]
+            why = f"{path} accessor error: {value} is of the type {_go_type(value)}, expected map[string]interface{{}}"
+            return [_invalid(path, 0, why)]
         value = value.get(part)
     if value is None:
         return []
     if not isinstance(value, int) or isinstance(value, bool):
-        go = {str: "string", float: "float64", bool: "bool"}.get(type(value), "map[string]interface {}")
-        return [_invalid(path, 0, f"{path} accessor error: {value} is of the type {go}, expected int64")]
+        return [_invalid(path, 0, f"{path} accessor error: {value} is of the type {_go_type(value)}, expected int64")]
     return [] if value >= 0 else [_invalid(path, value, "should be a non-negative integer")]

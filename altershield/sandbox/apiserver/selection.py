@@ -164,16 +164,16 @@ def _values(tokens: list[str]) -> frozenset[str]:
     if (token := _pop(tokens)) != "(":
         raise _unparsable(f"found '{token}' expected: '('")
     values = {""} if _peek(tokens) in (")", ",") else set()
-    while (token := _pop(tokens)) != ")":
-        if token == ",":
+    while (part := _pop(tokens)) != ")":
+        if part == ",":
             if _peek(tokens) in (")", ","):
                 values.add("")
-        elif not token or token in _SYMBOLS:
-            raise _unparsable(f"found '{token}', expected: ',', or identifier")
+        elif not part or part in _SYMBOLS:
+            raise _unparsable(f"found '{part}', expected: ',', or identifier")
         elif _peek(tokens) not in (",", ")"):
             raise _unparsable(f"found '{_peek(tokens)}', expected: ',' or ')'")
         else:
-            values.add(token)
+            values.add(part)
     return frozenset(values)
 
 

@@ -37,7 +37,9 @@ def wipe_system_fields(metadata: Object) -> None:
 
 def tidy_metadata(metadata: Object) -> None:
     """Empty members are left out, as Go does."""
-    for field in [field for field, value in metadata.items() if value in (None, "", {}, []) and field != "managedFields"]:
+    for field in [
+        field for field, value in metadata.items() if value in (None, "", {}, []) and field != "managedFields"
+    ]:
         del metadata[field]
 
 
@@ -97,8 +99,6 @@ def prepare_update(resource: ResourceType, obj: Object, old: Object, subresource
     _put_back(metadata, before, "generation")
     if subresource == "status":
         _only_status(resource, obj, old)
-    elif subresource == "finalize":
-        _put_back(obj, old, "status")
     elif resource.has_status:
         _put_back(obj, old, "status")
     if resource.storage == registry.NAMESPACES and subresource != "finalize":
@@ -112,7 +112,8 @@ def prepare_update(resource: ResourceType, obj: Object, old: Object, subresource
     for field in ("deletionTimestamp", "deletionGracePeriodSeconds"):
         if field in before and not (field == "deletionGracePeriodSeconds" and field in metadata):
             metadata[field] = before[field]
-    if (resource.custom is not None or registry.GENERATION in resource.flags) and _desires_more(resource, obj, old):
+    counted = subresource != "status" and (resource.custom is not None or registry.GENERATION in resource.flags)
+    if counted and _desires_more(resource, obj, old):
         metadata["generation"] = before.get("generation", 0) + 1
 
 

@@ -30,8 +30,7 @@ async def serve(api: Api, call: Call) -> Result:
     """One request for a subresource: its answer and HTTP status."""
     attributes = call.attributes
     subresource = call.resource.subresource(attributes.subresource)
-    assert subresource is not None
-    if attributes.verb not in subresource.verbs:
+    if subresource is None or attributes.verb not in subresource.verbs:
         raise StatusError(405, "the server does not allow this method on the requested resource", details={})
     attributes.kind = codec.kind_of(call.resource, subresource)[2]
     match attributes.subresource, attributes.verb:
@@ -129,8 +128,7 @@ async def _set_scale(api: Api, call: Call) -> Result:
     path = _scale_paths(call)[0]
     content_type = call.content_type.partition(";")[0].strip()
 
-    def build(current: Item | None) -> Object:
-        assert current is not None
+    def build(current: Item) -> Object:
         scale = scale_of(call, current)
         if attributes.verb == "patch":
             scale = patches.apply(

@@ -12,7 +12,7 @@ from altershield.sandbox.apiserver import columns as built_in
 from altershield.sandbox.apiserver.attributes import Object
 from altershield.sandbox.apiserver.errors import StatusError
 from altershield.sandbox.apiserver.humans import since
-from altershield.sandbox.apiserver.registry import ResourceType
+from altershield.sandbox.apiserver.registry import CustomType, ResourceType
 from altershield.sandbox.apiserver.store import Item
 
 _NAME = (
@@ -85,7 +85,7 @@ def definitions(resource: ResourceType) -> list[Object]:
 
 def _row(resource: ResourceType, item: Item, include: str, version: str) -> Object:
     obj = item.object
-    cells, conditions = (custom_cells(resource, obj), []) if resource.custom else built_in.cells(resource, obj)
+    cells, conditions = (custom_cells(resource.custom, obj), []) if resource.custom else built_in.cells(resource, obj)
     row: Object = {"cells": cells}
     if conditions:
         row["conditions"] = conditions
@@ -102,11 +102,10 @@ def _row(resource: ResourceType, item: Item, include: str, version: str) -> Obje
     return row
 
 
-def custom_cells(resource: ResourceType, obj: Object) -> list[Any]:
+def custom_cells(custom: CustomType, obj: Object) -> list[Any]:
     """The cells of a custom resource: its name, and what the columns' paths find."""
-    assert resource.custom is not None
-    cells: list[Any] = [obj["metadata"]["name"] if "name" in obj["metadata"] else ""]
-    for column in resource.custom.columns:
+    cells: list[Any] = [obj["metadata"].get("name", "")]
+    for column in custom.columns:
         found = find(obj, column["jsonPath"])
         cells.append(_cell(found[0], column["type"]) if found else None)
     return cells

@@ -53,14 +53,14 @@ async def watch(api: Api, call: Call) -> web.StreamResponse:
     return response
 
 
-async def _lines(api: Api, stream: "_Stream", revision: int, timeout: float, *, initial: bool) -> AsyncIterator[bytes]:
+async def _lines(api: Api, stream: "_Stream", revision: int, seconds: float, *, initial: bool) -> AsyncIterator[bytes]:
     """What to send, in pieces of one or more lines."""
     call = stream.call
     storage = call.resource.storage
     collection = api.store.collection(storage)
     bookmarks = requests.boolean(call.query, "allowWatchBookmarks")
     loop = asyncio.get_running_loop()
-    end = loop.time() + timeout
+    end = loop.time() + seconds
     if initial:
         revision = max(revision, api.store.revision)
         lines = [stream.line("ADDED", item) for item in in_order(collection.items.values()) if stream.selects(item)]
@@ -70,7 +70,7 @@ async def _lines(api: Api, stream: "_Stream", revision: int, timeout: float, *, 
             yield b"".join(lines)
     elif revision == 0:
         revision = api.store.revision
-    next_bookmark = loop.time() + min(api.bookmark_interval, max(timeout - _BOOKMARK_BEFORE_END, 0.1))
+    next_bookmark = loop.time() + min(api.bookmark_interval, max(seconds - _BOOKMARK_BEFORE_END, 0.1))
     while not api.store.closed and api.store.collection(storage) is collection:
         if revision < collection.forgotten:
             status = reads.too_old(revision, collection.forgotten).status

@@ -5,9 +5,8 @@ decode, field ownership, mutating admission, what the server sets itself, valida
 """
 
 import itertools
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import orjson
 
@@ -46,8 +45,8 @@ _PATCH_TYPES = (
     APPLY,
 )
 
-Build = Callable[[Item | None], Object]
-"""Makes the new object from the stored one (None when there is none)."""
+Build = Callable[[Item], Object]
+"""Makes the new object from the stored one."""
 
 
 async def create(api: Api, call: Call) -> Item:
@@ -84,8 +83,6 @@ async def store_new(api: Api, call: Call, obj: Object, options: Object) -> Item:
         metadata["name"] = metadata["generateName"][: 63 - 5] + admission.suffix()
     strategies.prepare_create(resource, obj)
     _validate(resource, obj, None)
-    if not metadata.get("name"):
-        raise _nameless(resource)
     attributes.obj, attributes.name = obj, metadata["name"]
     await api.webhooks.validate(attributes)
     stored = codec.to_storage(resource, obj)
@@ -106,19 +103,19 @@ async def update(api: Api, call: Call) -> tuple[Item, int]:
     sent = codec.decode(resource, body, call.content_type, _field_validation(options), attributes.warnings)
     check_namespace(call, sent)
     check_name(call, sent)
-    encoded = orjson.dumps(sent)
-
-    def build(current: Item | None) -> Object:
-        obj: Object = orjson.loads(encoded)
-        uid = obj["metadata"].get("uid")
-        if current is not None and uid and uid != current.uid:
-            raise _uid_conflict(resource, current, uid)
-        return obj
-
     if find(api, call) is None:
         if registry.CREATE_ON_PUT not in resource.flags or attributes.subresource:
             raise not_found((resource.group, resource.plural), attributes.name)
-        return await store_new(api, call, build(None), options | {"kind": "CreateOptions"}), 201
+        _authorize_create(api, call)
+        return await store_new(api, call, sent, options | {"kind": "CreateOptions"}), 201
+    encoded, uid = orjson.dumps(sent), sent["metadata"].get("uid")
+
+    def build(current: Item) -> Object:
+        if uid and uid != current.uid:
+            raise _uid_conflict(resource, current, uid)
+        obj: Object = orjson.loads(encoded)
+        return obj
+
     return await modify(api, call, build, options, tracked=True), 200
 
 
@@ -139,17 +136,16 @@ async def patch(api: Api, call: Call) -> tuple[Item, int]:
             "PatchOptions", [("FieldValueForbidden", "Forbidden: may not be specified for non-apply patch", "force")]
         )
 
-    def build(current: Item | None) -> Object:
+    def build(current: Item) -> Object:
         if is_apply:
             return _applied(call, current, body, options)
-        assert current is not None
         return _patched(call, current, content_type, body, _field_validation(options))
 
     if find(api, call) is None:
         if not is_apply or attributes.subresource:
             raise not_found((resource.group, resource.plural), attributes.name)
-        await authorize_create(api, call)
-        return await store_new(api, call, build(None), options), 201
+        _authorize_create(api, call)
+        return await store_new(api, call, _applied(call, None, body, options), options), 201
     return await modify(api, call, build, options, tracked=not is_apply), 200
 
 
@@ -190,7 +186,9 @@ def _applied(call: Call, current: Item | None, body: bytes, options: Object) -> 
         now=now(),
         crd_schema=crd_schema(resource),
     )
-    return codec.normalized(resource, merged)[0]
+    obj = codec.normalized(resource, merged)[0]
+    check_namespace(call, obj)
+    return obj
 
 
 async def modify(
@@ -203,7 +201,6 @@ async def modify(
 ) -> Item:
     """Read, change, admit, validate, store; again where the object changed meanwhile and the request did not name
     a version. An object that stays the same is not written."""
-    attributes, resource = call.attributes, call.resource
     for attempt in itertools.count(1):
         current = call.current(api)
         obj = build(current)
@@ -287,8 +284,8 @@ def _emptied_finalizers(new: Object, old: Object) -> bool:
     return not metadata.get("deletionGracePeriodSeconds")
 
 
-async def authorize_create(api: Api, call: Call) -> None:
-    """A patch that creates needs the right to create."""
+def _authorize_create(api: Api, call: Call) -> None:
+    """A write that creates needs the right to create."""
     attributes = replace(call.attributes, verb="create")
     reason = api.authorizer.authorize(attributes)
     if reason is not None:
@@ -365,15 +362,6 @@ def _unversioned(resource: ResourceType, name: str) -> StatusError:
     )
 
 
-def _nameless(resource: ResourceType) -> StatusError:
-    cause = {
-        "reason": "FieldValueRequired",
-        "message": "Required value: name or generateName is required",
-        "field": "metadata.name",
-    }
-    return validation.invalid(resource.group, resource.kind, "", [cause])
-
-
 def _qualified(resource: ResourceType, name: str) -> str:
     return f"{name}.{resource.group}" if resource.group else name
 
@@ -391,13 +379,10 @@ def _uid_conflict(resource: ResourceType, current: Item, wanted: str) -> StatusE
 
 
 def _validate(resource: ResourceType, obj: Object, old: Object | None, subresource: str = "") -> None:
-    causes: list[Any]
     if resource.custom is None:
         causes = validation.validate(obj, old)
     else:
-        causes = [*validation.validate_metadata(obj, old), *schemas.validate(obj, old, resource.custom, subresource)]
+        causes = validation.validate_metadata(obj, old)
+        causes += schemas.validate(obj, old, resource.custom, subresource, causes)
     if causes:
         raise validation.invalid(resource.group, resource.kind, obj["metadata"].get("name", ""), causes)
-
-
-Handler = Callable[[Api, Call], Awaitable[Any]]
