@@ -23,7 +23,7 @@ NAMESPACE = "altershield-demo"
 NAME = "sleep"
 REPLICAS = 5
 _FIELD_MANAGER = "altershield-demo"
-_STEP_SECONDS = 120.0
+_STEP_SECONDS = 60.0
 
 
 class StepFailedError(AlterShieldError):
@@ -359,15 +359,18 @@ async def _delete_namespace(client: Client) -> None:
     selector = f"metadata.name={NAMESPACE}"
     with contextlib.suppress(NotFoundError):
         await client.delete(NAMESPACES, NAMESPACE)
-    async with asyncio.timeout(_STEP_SECONDS):
-        while True:
-            listed: ObjectList[dict[str, Any]] = await client.list(NAMESPACES, field_selector=selector)
-            if not listed.items:
-                return
-            version = listed.metadata.resource_version
-            async for event in client.watch(NAMESPACES, resource_version=version, field_selector=selector):
-                if event.type == "DELETED":
-                    break
+    try:
+        async with asyncio.timeout(_STEP_SECONDS):
+            while True:
+                listed: ObjectList[dict[str, Any]] = await client.list(NAMESPACES, field_selector=selector)
+                if not listed.items:
+                    return
+                version = listed.metadata.resource_version
+                async for event in client.watch(NAMESPACES, resource_version=version, field_selector=selector):
+                    if event.type == "DELETED":
+                        return
+    except TimeoutError:
+        raise StepFailedError(f"namespace {NAMESPACE} was still there {_STEP_SECONDS:.0f} s after its deletion") from None
 
 
 def _plain(info: Any) -> dict[str, str]:
