@@ -21,6 +21,8 @@ from gatekeeper.view import CacheView, Record
 
 _log = logging.getLogger(__name__)
 
+_LAST_SECONDS = 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -75,6 +77,9 @@ async def run(settings: Settings) -> None:
             _log.info("shutting down", extra={"serving_on_seconds": settings.shutdown_delay})
             await asyncio.sleep(settings.shutdown_delay)
             await tls.refuse_connections()
+            _log.info("draining", extra={"in_flight": metrics.in_flight})
+            # for requests on connections that were made in the last moment
+            await asyncio.sleep(min(settings.shutdown_delay, _LAST_SECONDS))
             # aiohttp, told to stop, would ignore what is still coming of a review that is in flight
             await gatekeeper.finish()
             await tls.stop()

@@ -207,7 +207,7 @@ def _workload(workload: Workload | None, where: str) -> Workload:
     if template is _NO_TEMPLATE:
         raise ReviewError(f"request.{where} has no spec.template, so it is no workload")
     labels = template.metadata.get("labels") if template.metadata else None
-    if labels and not (isinstance(labels, dict) and all(map(_is_text, labels.values()))):
+    if labels is not None and not (isinstance(labels, dict) and all(map(_is_text, labels.values()))):
         raise ReviewError(f"the labels at request.{where}.spec.template.metadata are no map of strings")
     return workload
 

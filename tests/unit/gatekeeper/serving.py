@@ -1,0 +1,97 @@
+"""A gatekeeper on loopback, as the API server reaches it: over TLS."""
+
+import asyncio
+import contextlib
+import datetime
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+
+from altershield.pki import Authority
+from gatekeeper.journal import Journal
+from gatekeeper.listener import Listener
+from gatekeeper.metrics import Metrics
+from gatekeeper.server import Gatekeeper
+from gatekeeper.tls import Certificate
+
+from .reviews import StaticView
+
+HOUR = datetime.timedelta(hours=1)
+AUTHORITY = Authority.create("tests", lifetime=HOUR)
+
+
+@dataclass
+class Files:
+    """A certificate and its key on disk."""
+
+    certificate: Path
+    key: Path
+
+    @classmethod
+    def at(cls, directory: Path) -> "Files":
+        return cls(directory / "tls.crt", directory / "tls.key")
+
+    def issue(self, lifetime: datetime.timedelta = HOUR) -> bytes:
+        """Put a new pair in place; the certificate."""
+        pair = AUTHORITY.issue("gatekeeper", hosts=["127.0.0.1"], lifetime=lifetime)
+        self.certificate.write_bytes(pair.certificate)
+        self.key.write_bytes(pair.key)
+        return pair.certificate
+
+
+async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 20) -> None:
+    """Ask again and again until it is so."""
+    async with asyncio.timeout(seconds):
+        while not await condition():  # noqa: ASYNC110  (what another process does is told by no event)
+            await asyncio.sleep(0.01)
+
+
+def trust() -> ssl.SSLContext:
+    return ssl.create_default_context(cadata=AUTHORITY.pair.certificate.decode())
+
+
+def session(**options: object) -> aiohttp.ClientSession:
+    """A client that trusts the gatekeeper's certificates."""
+    return aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust(), **options))  # type: ignore[arg-type]
+
+
+@dataclass
+class Served:
+    gatekeeper: Gatekeeper
+    metrics: Metrics
+    journal: Journal
+    certificate: Certificate
+    tls: Listener
+    plain: Listener
+    unready: list[str]
+
+    def url(self, path: str) -> str:
+        return f"https://127.0.0.1:{self.tls.port}{path}"
+
+    def plain_url(self, path: str) -> str:
+        return f"http://127.0.0.1:{self.plain.port}{path}"
+
+
+@contextlib.asynccontextmanager
+async def serving(directory: Path, view: StaticView | None = None) -> AsyncIterator[Served]:
+    files = Files.at(directory)
+    files.issue()
+    certificate = Certificate(files.certificate, files.key)
+    certificate.reload()
+    metrics = Metrics(certificate_expiry=lambda: certificate.expires, cache_ages={"changeworkloads": lambda: 1.5})
+    journal = Journal(metrics)
+    unready: list[str] = []
+    gatekeeper = Gatekeeper(view or StaticView(), metrics, journal, lambda: unready)
+    tls = Listener(gatekeeper.admit, "127.0.0.1", 0, certificate.context)
+    plain = Listener(gatekeeper.observe, "127.0.0.1", 0)
+    await tls.start()
+    await plain.start()
+    try:
+        yield Served(gatekeeper, metrics, journal, certificate, tls, plain, unready)
+    finally:
+        await tls.stop()
+        await plain.stop()
+        journal.flush()

@@ -1,0 +1,340 @@
+"""`python -m gatekeeper` as the kubelet runs it: start, readiness, exchange of certificates, end."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import ssl
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import yaml
+
+from altershield.api import labels, names
+from altershield.api.resources import CHANGE_WORKLOADS, OPS_CONFIG_INFOS
+from altershield.install.webhooks import MUTATING_PATH, VALIDATING_PATH
+from tests.stub_api import StubApi, is_list
+
+from .reviews import deployment, encode, released, review, version_of
+from .serving import Files, session, trust, until
+
+JSON = {"Content-Type": "application/json"}
+
+
+@dataclass
+class Process:
+    process: asyncio.subprocess.Process
+    port: int = 0
+    metrics_port: int = 0
+    log: list[dict[str, Any]] = field(default_factory=list)
+
+    async def line(self, message: str) -> dict[str, Any]:
+        """Read its log up to the line that says `message`."""
+        assert self.process.stderr is not None
+        while text := await self.process.stderr.readline():
+            self.log.append(json.loads(text))
+            if self.log[-1]["message"] == message:
+                return self.log[-1]
+        raise AssertionError(f"it ended without saying {message!r}: {self.log}")
+
+    async def readiness(self, client: aiohttp.ClientSession) -> tuple[int, str]:
+        async with client.get(f"http://127.0.0.1:{self.metrics_port}/readyz") as found:
+            return found.status, await found.text()
+
+    async def ready(self, client: aiohttp.ClientSession) -> None:
+        async def is_ready() -> bool:
+            return (await self.readiness(client))[0] == 200
+
+        await until(is_ready)
+
+    async def post(self, client: aiohttp.ClientSession, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        url = f"https://127.0.0.1:{self.port}{path}"
+        async with client.post(url, data=encode(body), headers=JSON) as found:
+            assert found.status == 200
+            return json.loads(await found.read())["response"]  # type: ignore[no-any-return]
+
+
+@contextlib.asynccontextmanager
+async def running(api: StubApi, directory: Path, *options: str) -> AsyncIterator[Process]:
+    files = Files.at(directory)
+    kubeconfig = directory / "kubeconfig"
+    cluster = {"name": "stub", "cluster": {"server": api.configuration.host}}
+    context = {"name": "stub", "context": {"cluster": "stub", "user": "stub"}}
+    user = {"name": "stub", "user": {"token": "very-secret-token"}}
+    kubeconfig.write_text(
+        yaml.safe_dump(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "clusters": [cluster],
+                "contexts": [context],
+                "users": [user],
+                "current-context": "stub",
+            }
+        )
+    )
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "gatekeeper", "--kubeconfig", str(kubeconfig), "--host", "127.0.0.1"),
+        *("--port", "0", "--metrics-port", "0", "--shutdown-delay", "0"),
+        *("--tls-cert-file", str(files.certificate), "--tls-private-key-file", str(files.key), *options),
+        stderr=asyncio.subprocess.PIPE,
+    )
+    found = Process(process)
+    try:
+        listening = await found.line("listening")
+        found.port, found.metrics_port = listening["port"], listening["metrics_port"]
+        yield found
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[StubApi]:
+    api = StubApi()
+    await api.start()
+    yield api
+    await api.stop()
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[aiohttp.ClientSession]:
+    async with session() as client:
+        yield client
+
+
+def failed_record(version: str, uid: str) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": names.change_workload_name("sleep", version),
+            "namespace": "default",
+            "ownerReferences": [{"kind": "Deployment", "name": "sleep", "uid": uid, "controller": True}],
+        },
+        "spec": {"changeWorkloadId": "x"},
+        "status": {
+            "status": "Failed",
+            "conditions": [{"type": "RolledBack", "status": "True", "reason": "StartTimeout", "message": "it broke"}],
+        },
+    }
+
+
+async def test_it_judges_by_what_is_in_the_cluster(api: StubApi, tmp_path: Path, client: aiohttp.ClientSession) -> None:
+    Files.at(tmp_path).issue()
+    bad = released("busybo")
+    version, uid = version_of(bad), bad["metadata"]["uid"]
+    await api.put(CHANGE_WORKLOADS, failed_record(version, uid))
+    async with running(api, tmp_path) as process:
+        await process.ready(client)
+        response = await process.post(client, VALIDATING_PATH, review(bad, released()))
+        assert "it broke" in response["status"]["message"]
+
+        # a namesake's record, left over from before it was deleted
+        other = released()
+        other["metadata"]["uid"] = "another"
+        assert (await process.post(client, VALIDATING_PATH, review(bad, other)))["allowed"] is True
+
+        setting = {
+            "metadata": {"name": "blocking", "namespace": names.SYSTEM_NAMESPACE},
+            "spec": {"type": "isBlockingUp", "enable": False},
+        }
+        await api.put(OPS_CONFIG_INFOS, setting)
+
+        async def passes() -> bool:
+            return bool((await process.post(client, VALIDATING_PATH, review(bad, released())))["allowed"])
+
+        await until(passes, seconds=5)
+
+
+async def test_the_reconciler_is_whom_the_option_names(
+    api: StubApi, tmp_path: Path, client: aiohttp.ClientSession
+) -> None:
+    Files.at(tmp_path).issue()
+    async with running(api, tmp_path, "--service-account", "system:serviceaccount:ops:gate") as process:
+        body = review(released("busybox:2", suspend="1"), released(suspend="1"))
+        assert (await process.post(client, VALIDATING_PATH, body))["allowed"] is False
+        body["request"]["userInfo"]["username"] = "system:serviceaccount:ops:gate"
+        assert (await process.post(client, VALIDATING_PATH, body))["allowed"] is True
+
+
+async def test_it_is_ready_only_with_certificate_and_caches(
+    api: StubApi, tmp_path: Path, client: aiohttp.ClientSession
+) -> None:
+    hold = asyncio.Event()
+
+    async def slowly(request: Any) -> Any:
+        await hold.wait()
+        return await api.answer(request)
+
+    api.fault(is_list, slowly, times=2)
+    async with running(api, tmp_path) as process:
+        assert await process.readiness(client) == (
+            503,
+            "there is no serving certificate yet\nthe cache of changeworkloads is not filled yet\nthe cache of "
+            "opsconfiginfoes is not filled yet\n",
+        )
+        Files.at(tmp_path).issue()
+        await process.line("serving certificate loaded")
+        code, why = await process.readiness(client)
+        assert code == 503
+        assert "certificate" not in why
+        hold.set()
+        await process.ready(client)
+
+
+async def test_once_ready_it_stays_ready_without_the_api_server(
+    api: StubApi, tmp_path: Path, client: aiohttp.ClientSession
+) -> None:
+    Files.at(tmp_path).issue()
+    bad = released("busybo")
+    await api.put(CHANGE_WORKLOADS, failed_record(version_of(bad), bad["metadata"]["uid"]))
+    async with running(api, tmp_path) as process:
+        await process.ready(client)
+        await api.stop()
+        await process.line("cannot follow the cluster, trying again")
+        assert (await process.readiness(client))[0] == 200
+        assert (await process.post(client, VALIDATING_PATH, review(bad, released())))["allowed"] is False
+
+
+async def test_it_starts_without_the_api_server_and_waits_for_it(tmp_path: Path, client: aiohttp.ClientSession) -> None:
+    Files.at(tmp_path).issue()
+    api = StubApi()
+    await api.start()
+    await api.stop()
+    async with running(api, tmp_path) as process:
+        assert (await process.readiness(client))[0] == 503
+        await api.start()
+        await process.ready(client)
+    await api.stop()
+
+
+async def test_certificates_are_exchanged_in_the_living_process(api: StubApi, tmp_path: Path) -> None:
+    files = Files.at(tmp_path)
+    files.issue()
+    async with running(api, tmp_path) as process:
+        files.issue()
+        await process.line("serving certificate loaded")
+        async with session() as client:
+            assert (await process.post(client, MUTATING_PATH, review(deployment())))["allowed"] is True
+        _, writer = await asyncio.open_connection("127.0.0.1", process.port, ssl=trust())
+        shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        writer.close()
+    assert ssl.DER_cert_to_PEM_cert(shown).encode() == files.certificate.read_bytes()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_it_ends_in_order_when_told_to(
+    api: StubApi, tmp_path: Path, client: aiohttp.ClientSession, number: signal.Signals
+) -> None:
+    """Unready at once, served on for the delay, the request in flight answered, connections closed, exit 0."""
+    Files.at(tmp_path).issue()
+    async with running(api, tmp_path, "--shutdown-delay", "0.5") as process:
+        await process.ready(client)
+        await process.post(client, MUTATING_PATH, review(deployment()))  # a kept connection
+        reader, writer = await asyncio.open_connection("127.0.0.1", process.port, ssl=trust())
+        data = encode(review(deployment()))
+        head = f"POST {MUTATING_PATH} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        writer.write(f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data[:50])
+        await writer.drain()
+
+        process.process.send_signal(number)
+        await process.line("shutting down")
+        assert await process.readiness(client) == (503, "shutting down\n")
+        async with session() as late:
+            assert (await process.post(late, MUTATING_PATH, review(deployment())))["allowed"] is True
+        await process.line("draining")
+        with pytest.raises(OSError):  # noqa: PT011  (refused, or cut before it was accepted)
+            await asyncio.open_connection("127.0.0.1", process.port, ssl=trust())
+        writer.write(data[50:])
+        found = await reader.read()
+        assert found.startswith(b"HTTP/1.1 200")
+        assert b'"allowed":true' in found
+        assert await asyncio.wait_for(process.process.wait(), 5) == 0
+
+
+async def test_no_request_fails_when_it_ends_under_load(api: StubApi, tmp_path: Path) -> None:
+    """Kept connections are closed after an answer, never before one; in the end none is taken any more."""
+    Files.at(tmp_path).issue()
+    async with running(api, tmp_path, "--shutdown-delay", "0.5") as process, session(limit=8) as client:
+        await process.ready(client)
+        answered = 0
+
+        async def load() -> None:
+            nonlocal answered
+            with contextlib.suppress(aiohttp.ClientConnectorError):  # not taken: the request was never sent
+                while True:
+                    await process.post(client, MUTATING_PATH, review(deployment()))
+                    answered += 1
+
+        async def answered_many() -> bool:
+            return answered > 100
+
+        loads = [asyncio.ensure_future(load()) for _ in range(8)]
+        await until(answered_many)
+        process.process.terminate()
+        await process.line("shutting down")
+        seen = answered
+        await asyncio.gather(*loads)
+        assert answered > seen
+        assert await asyncio.wait_for(process.process.wait(), 5) == 0
+
+
+async def test_a_second_signal_ends_it_where_it_is(api: StubApi, tmp_path: Path) -> None:
+    Files.at(tmp_path).issue()
+    async with running(api, tmp_path, "--shutdown-delay", "60") as process:
+        process.process.terminate()
+        await process.line("shutting down")
+        process.process.terminate()
+        assert await asyncio.wait_for(process.process.wait(), 5) == 1
+
+
+async def test_every_decision_is_in_the_log_when_it_ends_and_no_secret(
+    api: StubApi, tmp_path: Path, client: aiohttp.ClientSession
+) -> None:
+    Files.at(tmp_path).issue()
+    async with running(api, tmp_path) as process:
+        await process.post(client, MUTATING_PATH, review(deployment(own={labels.SUSPEND: "1"})))
+        process.process.terminate()
+        assert process.process.stderr is not None
+        rest = (await process.process.stderr.read()).decode()
+        assert [line for line in rest.splitlines() if json.loads(line)["message"] == "patched"]
+        assert "very-secret-token" not in rest + json.dumps(process.log)
+        assert "PRIVATE KEY" not in rest + json.dumps(process.log)
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (["--kubeconfig", "/nonexistent"], "kubeconfig"),
+        (["--log-level", "loud"], "loud"),
+        (["--host", "192.0.2.1", "--kubeconfig", "KUBECONFIG"], "--host"),
+    ],
+)
+async def test_what_is_wrong_at_the_start_is_said_in_a_sentence(tmp_path: Path, options: list[str], word: str) -> None:
+    files = Files.at(tmp_path)
+    files.issue()
+    (tmp_path / "kubeconfig").write_text(
+        "{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],"
+        " clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}], users: [{name: u, user: {token: t}}]}"
+    )
+    options = [str(tmp_path / "kubeconfig") if option == "KUBECONFIG" else option for option in options]
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "gatekeeper", "--port", "0", "--metrics-port", "0", *options),
+        stderr=asyncio.subprocess.PIPE,
+        env={
+            **os.environ,
+            "ALTERSHIELD_TLS_CERT_FILE": str(files.certificate),
+            "ALTERSHIELD_TLS_PRIVATE_KEY_FILE": str(files.key),
+        },
+    )
+    _, error = await asyncio.wait_for(process.communicate(), 20)
+    assert process.returncode == 2
+    assert error.startswith(b"Error: ") or b'"level"' in error
+    assert word in error.decode()
+    assert b"Traceback" not in error

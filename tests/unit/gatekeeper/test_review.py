@@ -1,0 +1,111 @@
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from altershield.install.webhooks import MUTATING_WEBHOOK, VALIDATING_WEBHOOK
+from gatekeeper.errors import ReviewError
+from gatekeeper.gates import decide
+from gatekeeper.review import Denial, Response, read, write
+
+from .malformed import MALFORMED
+from .reviews import UID, StaticView, deployment, encode, released, review
+
+
+def judge(data: bytes) -> None:
+    for webhook in (MUTATING_WEBHOOK, VALIDATING_WEBHOOK):
+        decide(webhook, read(data), StaticView())
+
+
+def code(data: bytes) -> int:
+    """The HTTP status that the request is answered with."""
+    try:
+        judge(data)
+    except ReviewError as error:
+        return error.code
+    return 200
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_what_is_no_review_is_refused_with_a_sentence_that_says_what_is_wrong(name: str) -> None:
+    data, word = MALFORMED[name]
+    with pytest.raises(ReviewError) as caught:
+        judge(data)
+    assert caught.value.code == 400
+    assert word.lower() in str(caught.value).lower()
+    assert len(str(caught.value)) <= 512
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def paths(value: Any, prefix: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    if isinstance(value, dict):
+        return [prefix, *(path for key, inner in value.items() for path in paths(inner, (*prefix, key)))]
+    return [prefix]
+
+
+BODY = review(released("busybox:2", suspend="1"), released(suspend="1"))
+
+
+@given(st.sampled_from(paths(BODY)[1:]), json_values)
+def test_a_review_with_anything_anywhere_is_judged_or_refused(path: tuple[Any, ...], value: Any) -> None:
+    body = json.loads(json.dumps(BODY))
+    place = body
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    assert code(json.dumps(body).encode()) in (200, 400)
+
+
+@given(st.binary())
+def test_any_bytes_are_refused(data: bytes) -> None:
+    with pytest.raises(ReviewError):
+        read(data)
+
+
+@given(st.integers(0, len(encode(BODY)) - 1), st.binary(min_size=1, max_size=4))
+def test_a_damaged_review_is_judged_or_refused(at: int, noise: bytes) -> None:
+    data = encode(BODY)
+    assert code(data[:at] + noise + data[at + len(noise) :]) in (200, 400)
+
+
+def test_what_the_api_server_sends_is_read() -> None:
+    found = read(encode(review(released("busybox:2"), released(), user="jane")))
+    assert (found.uid, found.operation) == (UID, "UPDATE")
+    assert found.change is not None
+    assert (found.change.kind, found.change.name, found.change.namespace) == ("deployment", "sleep", "default")
+    assert found.change.user == "jane"
+    assert found.change.new.labels == released("busybox:2")["metadata"]["labels"]
+
+
+def test_a_request_whose_name_is_yet_to_be_generated_is_read() -> None:
+    obj = deployment()
+    del obj["metadata"]["name"]
+    obj["metadata"]["generateName"] = "sleep-"
+    found = read(encode(review(obj, name="")))
+    assert found.change is not None
+    assert found.change.name == ""
+
+
+def test_a_response_without_anything_to_say_has_only_what_the_protocol_needs() -> None:
+    assert json.loads(write("u", Response())) == {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "response": {"uid": "u", "allowed": True},
+    }
+
+
+def test_a_denial_carries_no_patch() -> None:
+    response = Response(patch=[{"op": "remove", "path": "/a"}], denial=Denial(message="no", reason="no"))
+    assert json.loads(write("u", response))["response"] == {
+        "uid": "u",
+        "allowed": False,
+        "status": {"status": "Failure", "message": "no", "reason": "no", "code": 403},
+    }

@@ -1,0 +1,334 @@
+"""Over HTTP and TLS, as the API server calls. Design rule 6: what cannot be read is a 4xx, our own bug a 5xx."""
+
+import asyncio
+import contextlib
+import gzip
+import json
+import logging
+import ssl
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from altershield.install.webhooks import MUTATING_PATH, VALIDATING_PATH
+from gatekeeper import server
+from gatekeeper.server import MAX_BODY
+
+from .malformed import MALFORMED
+from .reviews import UID, StaticView, deployment, encode, patched, released, review, version_of
+from .serving import AUTHORITY, Served, serving, session, until
+
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.fixture
+async def served(tmp_path: Path) -> AsyncIterator[Served]:
+    async with serving(tmp_path) as served:
+        yield served
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[aiohttp.ClientSession]:
+    async with session() as client:
+        yield client
+
+
+async def post(
+    client: aiohttp.ClientSession, url: str, data: Any, headers: dict[str, str] = JSON
+) -> tuple[int, dict[str, Any]]:
+    async with client.post(url, data=data, headers=headers) as answer:
+        return answer.status, json.loads(await answer.read())
+
+
+async def test_a_release_is_stamped_and_passes(served: Served, client: aiohttp.ClientSession) -> None:
+    new, old = deployment("busybox:2"), released()
+    code, answer = await post(client, served.url(MUTATING_PATH + "?timeout=2s"), encode(review(new, old)))
+    assert code == 200
+    stamped = patched(new, answer["response"])
+    assert stamped["metadata"]["labels"]["admission-webhook-altershield.antgroup.com/version"] == version_of(new)
+    code, answer = await post(client, served.url(VALIDATING_PATH), encode(review(stamped, old)))
+    assert (code, answer["response"]) == (200, {"uid": UID, "allowed": True})
+
+
+async def test_a_denial_is_an_answer_and_no_http_error(served: Served, client: aiohttp.ClientSession) -> None:
+    body = review(released("busybox:2", suspend="1"), released(suspend="1"))
+    code, answer = await post(client, served.url(VALIDATING_PATH), encode(body))
+    assert code == 200
+    assert answer["response"]["status"]["message"] == "deployment sleep is suspended"
+
+
+async def test_the_answer_is_json(served: Served, client: aiohttp.ClientSession) -> None:
+    async with client.post(served.url(MUTATING_PATH), data=encode(review(deployment())), headers=JSON) as answer:
+        assert answer.headers["Content-Type"] == "application/json"
+
+
+@pytest.mark.parametrize("path", [MUTATING_PATH, VALIDATING_PATH])
+async def test_everything_malformed_is_refused_at_once_and_does_no_harm(
+    served: Served, client: aiohttp.ClientSession, path: str
+) -> None:
+    for name, (data, _) in MALFORMED.items():
+        if path == VALIDATING_PATH and "in the template" in name:
+            continue  # what passes without a look at it need not be readable
+        began = time.perf_counter()
+        code, answer = await post(client, served.url(path), data)
+        assert time.perf_counter() - began < 1, name
+        if code == 200:
+            assert path == VALIDATING_PATH, name
+            continue
+        assert (code, answer["kind"], answer["status"], answer["code"]) == (400, "Status", "Failure", 400), name
+        assert answer["message"], name
+    code, _ = await post(client, served.url(path), encode(review(deployment())))
+    assert code == 200
+
+
+@pytest.mark.parametrize("media_type", ["application/json; charset=utf-8", "Application/JSON", "application/json"])
+async def test_json_by_any_spelling_is_read(served: Served, client: aiohttp.ClientSession, media_type: str) -> None:
+    headers = {"Content-Type": media_type}
+    assert (await post(client, served.url(MUTATING_PATH), encode(review(deployment())), headers))[0] == 200
+
+
+@pytest.mark.parametrize(
+    "media_type", ["text/plain", "application/yaml", "application/json-patch+json", "application/x-www-form-urlencoded"]
+)
+async def test_another_content_type_is_refused(served: Served, client: aiohttp.ClientSession, media_type: str) -> None:
+    headers = {"Content-Type": media_type}
+    code, answer = await post(client, served.url(MUTATING_PATH), encode(review(deployment())), headers)
+    assert code == 415
+    assert media_type in answer["message"]
+
+
+async def test_a_missing_content_type_is_refused(served: Served, client: aiohttp.ClientSession) -> None:
+    async with client.post(served.url(MUTATING_PATH), data=b"{}", skip_auto_headers=["Content-Type"]) as answer:
+        assert answer.status == 415
+
+
+async def test_a_compressed_body_is_refused_unread(served: Served, client: aiohttp.ClientSession) -> None:
+    data = gzip.compress(encode(review(deployment())))
+    code, _ = await post(client, served.url(MUTATING_PATH), data, {**JSON, "Content-Encoding": "gzip"})
+    assert code == 415
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH"])
+async def test_reviews_are_only_posted(served: Served, client: aiohttp.ClientSession, method: str) -> None:
+    async with client.request(method, served.url(MUTATING_PATH), headers=JSON) as answer:
+        assert answer.status == 405
+
+
+async def test_another_path_is_not_found(served: Served, client: aiohttp.ClientSession) -> None:
+    async with client.post(served.url("/"), data=b"{}", headers=JSON) as answer:
+        assert answer.status == 404
+
+
+def large(size: int) -> bytes:
+    """A review of exactly `size` bytes."""
+    obj = deployment()
+    obj["metadata"]["annotations"] = {"pad": ""}
+    obj["metadata"]["annotations"]["pad"] = "x" * (size - len(encode(review(obj))))
+    return encode(review(obj))
+
+
+async def test_a_review_of_8_mib_is_judged(served: Served, client: aiohttp.ClientSession) -> None:
+    assert (await post(client, served.url(MUTATING_PATH), large(MAX_BODY)))[0] == 200
+
+
+async def test_a_larger_review_is_413(served: Served, client: aiohttp.ClientSession) -> None:
+    code, answer = await post(client, served.url(MUTATING_PATH), large(MAX_BODY + 1))
+    assert code == 413
+    assert "8 MiB" in answer["message"]
+    assert (await post(client, served.url(MUTATING_PATH), encode(review(deployment()))))[0] == 200
+
+
+async def raw(served: Served) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    context = ssl.create_default_context(cadata=AUTHORITY.pair.certificate.decode())
+    return await asyncio.open_connection("127.0.0.1", served.tls.port, ssl=context)
+
+
+def head(*headers: str, path: str = MUTATING_PATH) -> bytes:
+    lines = [f"POST {path} HTTP/1.1", "Host: gatekeeper", "Content-Type: application/json", *headers, "", ""]
+    return "\r\n".join(lines).encode()
+
+
+async def test_a_body_announced_too_large_is_refused_before_it_is_sent(served: Served) -> None:
+    reader, writer = await raw(served)
+    writer.write(head(f"Content-Length: {MAX_BODY + 1}", "Expect: 100-continue"))
+    assert b" 413 " in await reader.readline()
+    writer.close()
+
+
+async def test_a_chunked_body_that_grows_too_large_is_refused_before_its_end(served: Served) -> None:
+    reader, writer = await raw(served)
+    writer.write(head("Transfer-Encoding: chunked"))
+    answer = asyncio.ensure_future(reader.readline())
+    sent = 0
+    with contextlib.suppress(ConnectionError):
+        while not answer.done() and sent < 4 * MAX_BODY:
+            writer.write(b"10000\r\n" + b"x" * 0x10000 + b"\r\n")
+            await writer.drain()
+            sent += 0x10000
+    assert b" 413 " in await answer
+    writer.transport.abort()
+
+
+async def test_a_chunked_body_is_read(served: Served, client: aiohttp.ClientSession) -> None:
+    async def chunks() -> AsyncIterator[bytes]:
+        data = encode(review(deployment()))
+        for start in range(0, len(data), 100):
+            yield data[start : start + 100]
+
+    assert (await post(client, served.url(MUTATING_PATH), chunks()))[0] == 200
+
+
+async def test_a_body_that_does_not_come_is_408(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_BODY_SECONDS", 0.05)
+    reader, writer = await raw(served)
+    writer.write(head("Content-Length: 100") + b"{")
+    assert b" 408 " in await reader.readline()
+    writer.close()
+
+
+async def test_a_caller_that_goes_away_does_no_harm(served: Served, client: aiohttp.ClientSession) -> None:
+    for part in (b"", b"{"):
+        _, writer = await raw(served)
+        writer.write(head("Content-Length: 100") + part)
+        await writer.drain()
+        writer.transport.abort()
+    assert (await post(client, served.url(MUTATING_PATH), encode(review(deployment()))))[0] == 200
+
+
+class BrokenView(StaticView):
+    def has_rolled_back(self, namespace: str) -> bool:
+        raise ZeroDivisionError("a bug in a gate")
+
+
+async def test_a_bug_in_a_gate_is_a_500_with_a_well_formed_review_counted_and_logged(
+    tmp_path: Path, client: aiohttp.ClientSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving(tmp_path, BrokenView()) as served:
+        body = encode(review(released("busybox:2"), released()))
+        code, answer = await post(client, served.url(VALIDATING_PATH), body)
+        assert code == 500  # the cluster's failurePolicy decides
+        response = answer["response"]
+        assert (answer["apiVersion"], answer["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
+        assert (response["uid"], response["allowed"], response["status"]["code"]) == (UID, False, 500)
+        assert "ZeroDivisionError" not in response["status"]["message"]
+        exposition = served.metrics.exposition().decode()
+        assert 'altershield_admission_errors_total{code="500",webhook="vdeployment.kb.io"} 1.0' in exposition
+        (logged,) = [record for record in caplog.records if record.levelno == logging.ERROR]
+        assert logged.exc_info is not None
+        assert (await post(client, served.url(MUTATING_PATH), body))[0] == 200
+
+
+async def test_many_at_once_each_get_their_own_answer(served: Served, client: aiohttp.ClientSession) -> None:
+    async def one(number: int) -> None:
+        body = review(deployment(f"busybox:{number}"), uid=f"uid-{number}")
+        _, answer = await post(client, served.url(MUTATING_PATH), encode(body))
+        assert answer["response"]["uid"] == f"uid-{number}"
+        assert answer["response"]["auditAnnotations"]["version"] == version_of(deployment(f"busybox:{number}"))
+
+    await asyncio.gather(*map(one, range(200)))
+
+
+@pytest.mark.parametrize("port", ["tls", "plain"])
+async def test_health_and_readiness_are_told_on_both_ports(
+    served: Served, client: aiohttp.ClientSession, port: str
+) -> None:
+    url = served.url if port == "tls" else served.plain_url
+
+    async def get(path: str) -> tuple[int, str]:
+        async with client.get(url(path)) as answer:
+            return answer.status, await answer.text()
+
+    assert await get("/healthz") == (200, "ok\n")
+    assert await get("/readyz") == (200, "ok\n")
+    served.unready.append("the cache of changeworkloads is not filled yet")
+    assert await get("/readyz") == (503, "the cache of changeworkloads is not filled yet\n")
+    assert (await get("/healthz"))[0] == 200
+    served.unready.clear()
+    served.gatekeeper.drain()
+    assert await get("/readyz") == (503, "shutting down\n")
+
+
+async def test_every_decision_is_counted(served: Served, client: aiohttp.ClientSession) -> None:
+    async def metrics() -> str:
+        async with client.get(served.plain_url("/metrics")) as answer:
+            return await answer.text()
+
+    before = await metrics()
+    for series in (
+        'requests_total{decision="denied",operation="UPDATE",reason="suspended",webhook="vdeployment.kb.io"} 0.0',
+        'requests_total{decision="patched",operation="CREATE",reason="new-version",webhook="mdeployment.kb.io"} 0.0',
+        'errors_total{code="413",webhook="mdeployment.kb.io"} 0.0',
+        'duration_seconds_count{webhook="vdeployment.kb.io"} 0.0',
+        "in_flight 0.0",
+    ):
+        assert f"altershield_admission_{series}" in before
+    assert 'altershield_cache_age_seconds{resource="changeworkloads"} 1.5' in before
+    assert "altershield_certificate_expiry_timestamp_seconds 1." in before
+    assert 'altershield_build_info{component="gatekeeper"' in before
+    body = review(released("busybox:2", suspend="1"), released(suspend="1"))
+    await post(client, served.url(VALIDATING_PATH), encode(body))
+    await post(client, served.url(MUTATING_PATH), b"x")
+    after = await metrics()
+    assert (
+        'altershield_admission_requests_total{decision="denied",operation="UPDATE",reason="suspended",'
+        'webhook="vdeployment.kb.io"} 1.0' in after
+    )
+    assert 'altershield_admission_errors_total{code="400",webhook="mdeployment.kb.io"} 1.0' in after
+    assert 'altershield_admission_duration_seconds_count{webhook="vdeployment.kb.io"} 1.0' in after
+    assert before.count("\n") == after.count("\n")  # no series comes into being by use
+
+
+async def test_every_decision_is_logged_in_one_line_without_the_object(
+    served: Served, client: aiohttp.ClientSession, capfdbinary: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    body = review(deployment(own={"note": "from-the-object"}), user="jane\n" + "x" * 1000)
+    await post(client, served.url(MUTATING_PATH), encode(body))
+    served.journal.flush()
+    (line,) = capfdbinary.readouterr().err.splitlines()
+    logged = json.loads(line)
+    assert logged["message"] == "patched"
+    assert logged["reason"] == "new-version"
+    assert (logged["namespace"], logged["deployment"]) == ("default", "sleep")
+    assert logged["version"] == version_of(deployment())
+    assert logged["user"].startswith("jane\nx")
+    assert len(line) < 1000
+    assert b"from-the-object" not in line
+
+
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated")
+async def test_tls_1_1_is_refused(served: Served) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        await asyncio.open_connection("127.0.0.1", served.tls.port, ssl=context)
+
+
+async def test_the_end_waits_for_what_is_in_flight(served: Served) -> None:
+    data = encode(review(deployment()))
+    reader, writer = await raw(served)
+    writer.write(head(f"Content-Length: {len(data)}") + data[:100])
+    await writer.drain()
+
+    async def in_flight() -> bool:
+        return served.metrics.in_flight > 0
+
+    await until(in_flight)
+    port = served.tls.port
+    served.gatekeeper.drain()
+    await served.tls.refuse_connections()
+    finished = asyncio.ensure_future(served.gatekeeper.finish())
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", port)
+    assert not finished.done()
+    writer.write(data[100:])
+    answer = await reader.read()  # to the end: the connection is closed
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert b"connection: close" in answer.lower()
+    await asyncio.wait_for(finished, 5)

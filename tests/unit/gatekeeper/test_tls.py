@@ -1,0 +1,151 @@
+import asyncio
+import datetime
+import os
+import ssl
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+
+from altershield.install.webhooks import MUTATING_PATH
+from gatekeeper.tls import Certificate
+
+from .reviews import deployment, encode, review
+from .serving import AUTHORITY, Files, Served, serving, session, trust
+
+
+async def presented(served: Served, *, sni: bool = False, version: ssl.TLSVersion | None = None) -> bytes:
+    """The certificate that a new connection is shown, PEM."""
+    context = trust()
+    if version is not None:
+        context.minimum_version = context.maximum_version = version
+    if sni:
+        context.check_hostname = False
+    _, writer = await asyncio.open_connection(
+        "127.0.0.1", served.tls.port, ssl=context, server_hostname="gatekeeper.svc" if sni else None
+    )
+    connection = writer.get_extra_info("ssl_object")
+    writer.close()
+    return ssl.DER_cert_to_PEM_cert(connection.getpeercert(binary_form=True)).encode()
+
+
+@pytest.mark.parametrize("sni", [True, False])
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_a_new_pair_is_served_without_a_restart(tmp_path: Path, sni: bool, version: ssl.TLSVersion) -> None:
+    async with serving(tmp_path) as served:
+        files = Files.at(tmp_path)
+        for _ in range(3):
+            new = files.issue()
+            served.certificate.reload()
+            assert await presented(served, sni=sni, version=version) == new
+
+
+def mounted_secret(directory: Path, number: int, files: Files) -> None:
+    """Exchange the files as the kubelet does for a Secret: a new directory, then one rename of a symlink."""
+    version = directory / f"..{number}"
+    version.mkdir()
+    for file in (files.certificate, files.key):
+        file.rename(version / file.name)
+    (directory / "..tmp").symlink_to(version.name)
+    os.replace(directory / "..tmp", directory / "..data")
+
+
+async def test_the_exchange_of_a_mounted_secret_is_seen(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    mount = tmp_path / "mount"
+    mount.mkdir()
+    mounted = Files.at(mount)
+    for file in (mounted.certificate, mounted.key):
+        file.symlink_to(Path("..data") / file.name)
+    certificate = Certificate(mounted.certificate, mounted.key)
+    expiries = []
+    for number in (1, 2):
+        Files.at(source).issue(datetime.timedelta(hours=number))
+        mounted_secret(mount, number, Files.at(source))
+        certificate.reload()
+        assert certificate.loaded
+        expiries.append(certificate.expires)
+    assert expiries[0] < expiries[1]
+
+
+def encrypted(files: Files) -> None:
+    key = serialization.load_pem_private_key(files.key.read_bytes(), password=None)
+    files.key.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(b"secret"),
+        )
+    )
+
+
+BROKEN = {
+    "another pair's key": lambda files: files.key.write_bytes(
+        AUTHORITY.issue("x", hosts=["x"], lifetime=datetime.timedelta(hours=1)).key
+    ),
+    "half a certificate": lambda files: files.certificate.write_bytes(files.certificate.read_bytes()[:200]),
+    "no certificate": lambda files: files.certificate.unlink(),
+    "no key": lambda files: files.key.unlink(),
+    "an empty key": lambda files: files.key.write_bytes(b""),
+    "an encrypted key": encrypted,
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+async def test_a_broken_pair_is_reported_once_and_the_old_one_stays(
+    tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with serving(tmp_path) as served:
+        files = Files.at(tmp_path)
+        old, expires = files.certificate.read_bytes(), served.certificate.expires
+        files.issue(datetime.timedelta(hours=9))
+        BROKEN[name](files)
+        for _ in range(3):
+            served.certificate.reload()
+        assert len([record for record in caplog.records if record.levelname == "ERROR"]) == 1
+        assert "PRIVATE KEY" not in caplog.text
+        assert await presented(served) == old
+        assert served.certificate.expires == expires
+        healed = files.issue()
+        served.certificate.reload()
+        assert await presented(served) == healed
+
+
+def test_without_a_certificate_there_is_none_loaded_and_one_that_comes_later_is(tmp_path: Path) -> None:
+    files = Files.at(tmp_path)
+    certificate = Certificate(files.certificate, files.key)
+    certificate.reload()
+    assert (certificate.loaded, certificate.expires) == (False, 0.0)
+    expected = x509.load_pem_x509_certificate(files.issue()).not_valid_after_utc.timestamp()
+    certificate.reload()
+    assert (certificate.loaded, certificate.expires) == (True, expected)
+
+
+async def test_no_request_fails_while_certificates_are_exchanged(tmp_path: Path) -> None:
+    """New connections all along, half of them kept alive, over fifty exchanges."""
+    async with serving(tmp_path) as served:
+        rotating = True
+
+        async def load(*, force_close: bool) -> int:
+            answered = 0
+            async with session(force_close=force_close) as client:
+                while rotating or answered < 20:
+                    async with client.post(
+                        served.url(MUTATING_PATH),
+                        data=encode(review(deployment())),
+                        headers={"Content-Type": "application/json"},
+                    ) as answer:
+                        assert answer.status == 200
+                        await answer.read()
+                    answered += 1
+            return answered
+
+        loads = [asyncio.ensure_future(load(force_close=close)) for close in (True, True, False, False)]
+        for _ in range(50):
+            Files.at(tmp_path).issue()
+            served.certificate.reload()
+            await presented(served)
+        rotating = False
+        assert all(answered >= 20 for answered in await asyncio.gather(*loads))
