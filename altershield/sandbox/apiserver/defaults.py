@@ -227,7 +227,7 @@ def _webhooks(obj: Object) -> None:
 
 
 def _service_reference(client_config: Object) -> None:
-    if service := client_config.get("service"):
+    if (service := client_config.get("service")) is not None:
         service.setdefault("port", 443)
 
 

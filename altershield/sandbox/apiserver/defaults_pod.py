@@ -67,7 +67,7 @@ def _default_container(container: Object) -> None:
         if "fileKeyRef" in source:
             source["fileKeyRef"].setdefault("optional", False)
     for name in ("livenessProbe", "readinessProbe", "startupProbe"):
-        if probe := container.get(name):
+        if (probe := container.get(name)) is not None:
             _default_probe(probe)
     for handler in (container.get("lifecycle") or {}).values():
         if isinstance(handler, dict):
@@ -89,12 +89,12 @@ def _default_probe(probe: Object) -> None:
     probe.setdefault("successThreshold", 1)
     probe.setdefault("failureThreshold", 3)
     _default_action(probe)
-    if (grpc := probe.get("grpc")) and grpc.get("service") is None:
+    if (grpc := probe.get("grpc")) is not None and grpc.get("service") is None:
         grpc["service"] = ""
 
 
 def _default_action(action: Object) -> None:
-    if http := action.get("httpGet"):
+    if (http := action.get("httpGet")) is not None:
         http.setdefault("path", "/")
         http.setdefault("scheme", "HTTP")
 
@@ -108,18 +108,18 @@ def _default_volume(volume: Object) -> None:
     if set(volume) <= {"name"}:
         volume["emptyDir"] = {}
     for name in ("secret", "configMap", "downwardAPI", "projected"):
-        if source := volume.get(name, {}) if isinstance(volume.get(name), dict) else None:
+        if (source := volume.get(name)) is not None:
             source.setdefault("defaultMode", _VOLUME_MODE)
     if "hostPath" in volume:
         volume["hostPath"].setdefault("type", "")
-    if image := volume.get("image"):
+    if (image := volume.get("image")) is not None:
         image.setdefault("pullPolicy", pull_policy(image.get("reference", "")))
-    if claim := (volume.get("ephemeral") or {}).get("volumeClaimTemplate"):
+    if (claim := (volume.get("ephemeral") or {}).get("volumeClaimTemplate")) is not None:
         claim["spec"].setdefault("volumeMode", "Filesystem")
     for item in (volume.get("downwardAPI") or {}).get("items") or ():
         _default_field(item.get("fieldRef"))
     for projection in (volume.get("projected") or {}).get("sources") or ():
-        if token := projection.get("serviceAccountToken"):
+        if (token := projection.get("serviceAccountToken")) is not None:
             token.setdefault("expirationSeconds", _TOKEN_SECONDS)
         for item in (projection.get("downwardAPI") or {}).get("items") or ():
             _default_field(item.get("fieldRef"))

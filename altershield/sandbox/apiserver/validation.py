@@ -15,6 +15,7 @@ from altershield.sandbox.apiserver.validation_crd import crd, name_rule
 from altershield.sandbox.apiserver.validation_meta import NameRule, changed_metadata, new_metadata
 from altershield.sandbox.apiserver.validation_pod import pod
 from altershield.sandbox.apiserver.validation_rbac import role, role_binding
+from altershield.sandbox.apiserver.validation_volume import claim
 from altershield.sandbox.apiserver.validation_webhook import webhook_configuration
 from altershield.sandbox.apiserver.validation_workload import (
     autoscaler,
@@ -38,7 +39,9 @@ _CLUSTER_SCOPED = frozenset({
     "VolumeAttachment", "IngressClass", "APIService", "ComponentStatus",
 })  # fmt: skip
 _PATH_SEGMENT_NAMES = frozenset({"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"})
-_LABEL_NAMES = frozenset({"Namespace", "Service"})
+_CHECKED_BY_REGISTRY = frozenset({"Event", "PodDisruptionBudget", "HorizontalPodAutoscaler"})
+"""Kinds whose own validation leaves names alone, so that the registry's looser rule counts, after all else is right."""
+_LABEL_NAMES = frozenset({"Namespace", "Service", "StatefulSet"})
 _RULES: dict[str, Rule] = {
     "ClusterRole": role,
     "ClusterRoleBinding": role_binding,
@@ -53,6 +56,7 @@ _RULES: dict[str, Rule] = {
     "Lease": lease,
     "MutatingWebhookConfiguration": webhook_configuration,
     "Namespace": namespace,
+    "PersistentVolumeClaim": claim,
     "Pod": pod,
     "PodDisruptionBudget": disruption_budget,
     "PodTemplate": pod_template,
@@ -71,11 +75,13 @@ def validate(obj: Object, old: Object | None) -> list[Cause]:
     """What is wrong with a built-in object, in the server's order; `old` is the object that it replaces, if any."""
     kind = obj["kind"]
     rule = _RULES.get(kind, _no_rule)
-    metadata = list(_metadata(obj, old))
     specific = list(rule(obj, old))
+    metadata = list(_metadata(obj, old))
     if old is not None:
         # The registry checks metadata before the type does so again.
         return [*metadata, *metadata, *specific]
+    if kind in _CHECKED_BY_REGISTRY:
+        return specific or metadata
     return [*metadata, *specific]
 
 
@@ -99,7 +105,7 @@ def _metadata(obj: Object, old: Object | None) -> Causes:
     kind, metadata = obj["kind"], obj["metadata"]
     if old is not None:
         yield from changed_metadata(metadata, old["metadata"])
-    elif kind != "Event":
+    else:
         yield from new_metadata(metadata, namespaced=kind not in _CLUSTER_SCOPED, name_rule=_name_rule(obj))
 
 
@@ -108,7 +114,7 @@ def _name_rule(obj: Object) -> NameRule:
     if kind == "CustomResourceDefinition":
         rule: NameRule = name_rule(obj["spec"])
         return rule
-    if kind in _PATH_SEGMENT_NAMES:
+    if kind in _PATH_SEGMENT_NAMES or kind in _CHECKED_BY_REGISTRY:
         return texts.path_segment
     return texts.label_1123 if kind in _LABEL_NAMES else texts.subdomain
 

@@ -10,6 +10,8 @@ from altershield.sandbox.apiserver.causes import Causes
 
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+_RESTARTS = ("Always", "Never", "OnFailure")
+_SECCOMP = ("Localhost", "RuntimeDefault", "Unconfined")
 _MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 _RESOURCES = ("cpu", "memory", "ephemeral-storage")
 _STANDARD_RESOURCES = (*_RESOURCES, "storage", "pods", "services", "secrets", "configmaps")
@@ -36,6 +38,8 @@ def containers(found: Sequence[Object], volumes: Collection[str], grace: int | N
             yield causes.duplicate(f"{where}.name", container["name"])
         names.add(container["name"])
         yield from _supervision(container, grace, where)
+        if (policy := container.get("restartPolicy")) not in (None, *_RESTARTS):
+            yield causes.unsupported(f"{where}.restartPolicy", policy, _RESTARTS)
     yield from _host_ports(found, path)
 
 
@@ -50,7 +54,9 @@ def init_containers(
             yield causes.duplicate(f"{where}.name", container["name"])
         elif container["name"]:
             taken.add(container["name"])
-        if container.get("restartPolicy") == "Always":
+        if (policy := container.get("restartPolicy")) not in (None, *_RESTARTS):
+            yield causes.unsupported(f"{where}.restartPolicy", policy, _RESTARTS)
+        if policy == "Always":
             yield from _supervision(container, grace, where)
         else:
             for field in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
@@ -131,12 +137,16 @@ def _variable(variable: Object, path: str) -> Causes:
     path = f"{path}.valueFrom"
     if (field := source.get("fieldRef")) is not None:
         yield from field_selector(field, _FIELDS, f"{path}.fieldRef")
+    if (resource := source.get("resourceFieldRef")) is not None:
+        yield from resource_selector(resource, f"{path}.resourceFieldRef", in_volume=False)
     for name in ("configMapKeyRef", "secretKeyRef"):
         if (key := source.get(name)) is not None:
             yield from _key_selector(key, f"{path}.{name}")
     if not source:
         yield causes.invalid(
-            path, "", "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
+            path,
+            "",
+            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`",
         )
     elif variable.get("value"):
         yield causes.invalid(path, "", "may not be specified when `value` is not empty")
@@ -168,6 +178,18 @@ def field_selector(selector: Object, allowed: Sequence[str], path: str) -> Cause
         yield causes.invalid(f"{path}.fieldPath", field, why)
     elif _OLD_FIELDS.get(field, field) not in allowed:
         yield causes.unsupported(f"{path}.fieldPath", field, allowed)
+
+
+def resource_selector(selector: Object, path: str, *, in_volume: bool) -> Causes:
+    """An amount of a container's resources for the pod's containers."""
+    resource = selector["resource"]
+    known = [f"{kind}.{name}" for kind in ("limits", "requests") for name in sorted(_RESOURCES)]
+    if in_volume and not selector.get("containerName"):
+        yield causes.required(f"{path}.containerName")
+    elif not resource:
+        yield causes.required(f"{path}.resource")
+    elif resource not in known and not resource.startswith(("limits.hugepages-", "requests.hugepages-")):
+        yield causes.unsupported(f"{path}.resource", resource, known)
 
 
 def _key_selector(selector: Object, path: str) -> Causes:
@@ -324,6 +346,12 @@ def security(context: Object, path: str) -> Causes:
         yield from _identity(context.get(field), f"{path}.{field}")
     for index, group in enumerate(context.get("supplementalGroups") or ()):
         yield from _identity(group, f"{path}.supplementalGroups[{index}]")
+    if (profile := context.get("seccompProfile")) is not None:
+        where = f"{path}.seccompProfile.type"
+        if not profile["type"]:
+            yield causes.required(where, "type is required when seccompProfile is set")
+        elif profile["type"] not in _SECCOMP:
+            yield causes.unsupported(where, profile["type"], _SECCOMP)
     if context.get("allowPrivilegeEscalation") is False:
         if context.get("privileged"):
             why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"

@@ -14,6 +14,7 @@ _MAX_DATA = 1024 * 1024
 _FROZEN = "field is immutable when `immutable` is set"
 _SERVICE_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
+_FAMILY_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
 _TRAFFIC = ("Cluster", "Local")
 _MAX_AFFINITY_SECONDS = 86400
 _REQUIRED_KEYS = {
@@ -105,9 +106,7 @@ def service(obj: Object, old: Object | None) -> Causes:
             where = "spec.sessionAffinityConfig.clientIP.timeoutSeconds"
             yield causes.invalid(where, seconds, f"must be greater than 0 and less than {_MAX_AFFINITY_SECONDS}")
     if kind != "ExternalName":
-        for index, address in enumerate(spec.get("clusterIPs") or ()):
-            if address != "None":
-                yield from ip_address(address, f"spec.clusterIPs[{index}]")
+        yield from _addresses(spec)
     for index, address in enumerate(spec.get("externalIPs") or ()):
         yield from ip_address(address, f"spec.externalIPs[{index}]")
     if kind not in _SERVICE_TYPES:
@@ -128,6 +127,20 @@ def _address_changes(spec: Object, old: Object) -> Causes:
     if spec.get("clusterIP") != old["clusterIP"]:
         new = spec.get("clusterIPs") or []
         yield causes.invalid("spec.clusterIPs[0]", new, "may not change once set")
+
+
+def _addresses(spec: Object) -> Causes:
+    found = spec.get("clusterIPs") or []
+    if found and found[0] != spec.get("clusterIP"):
+        yield causes.invalid("spec.clusterIPs", found, "first value must match `clusterIP`")
+    for index, family in enumerate(spec.get("ipFamilies") or ()):
+        if family not in ("IPv4", "IPv6"):
+            yield causes.unsupported(f"spec.ipFamilies[{index}]", family, ("IPv4", "IPv6"))
+    if (policy := spec.get("ipFamilyPolicy", "SingleStack")) not in _FAMILY_POLICIES:
+        yield causes.unsupported("spec.ipFamilyPolicy", policy, _FAMILY_POLICIES)
+    for index, address in enumerate(found):
+        if address != "None":
+            yield from ip_address(address, f"spec.clusterIPs[{index}]")
 
 
 def _external_name(spec: Object) -> Causes:

@@ -48,7 +48,7 @@ def crd(obj: Object, old: Object | None) -> Causes:
     yield from _conversion(spec["conversion"], "spec.conversion")
     if old is not None:
         yield from _changes(spec, old)
-    yield from _stored_versions(obj["status"].get("storedVersions") or (), spec.get("versions") or ())
+    yield from _stored_versions(obj["status"].get("storedVersions"), spec.get("versions") or ())
     if old is None and _PROTECTED_GROUP.fullmatch(spec["group"]):
         annotations = obj["metadata"].get("annotations") or {}
         if not annotations.get(_APPROVED):
@@ -72,7 +72,7 @@ def _versions(spec: Object) -> Causes:
     versions = spec.get("versions") or []
     shared = {field: _shared(versions, field) for field in ("schema", "subresources", "additionalPrinterColumns")}
     for index, version in enumerate(versions):
-        if not (version.get("schema") or {}).get("openAPIV3Schema"):
+        if (version.get("schema") or {}).get("openAPIV3Schema") is None:
             yield causes.required(f"spec.versions[{index}].schema.openAPIV3Schema")
     for index, version in enumerate(versions):
         path = f"spec.versions[{index}]"
@@ -87,7 +87,9 @@ def _versions(spec: Object) -> Causes:
         yield causes.invalid("spec.versions", _internal(versions), "must contain unique version names")
     if sum(1 for version in versions if version.get("storage")) != 1:
         why = "must have exactly one version marked as storage version"
-        yield causes.invalid("spec.versions", _internal(versions), why)
+        yield causes.invalid("spec.versions", _internal(spec["versions"]), why)
+    if versions and versions[0]["name"] and (wrong := texts.label_1035(versions[0]["name"])):
+        yield causes.invalid("spec.version", versions[0]["name"], ",".join(wrong))
     for field in ("plural", "singular", "kind", "listKind"):
         if not spec["names"].get(field):
             yield causes.required(f"spec.names.{field}")
@@ -109,7 +111,7 @@ def _part(field: str, version: Object, path: str) -> Causes:
     """One of the parts of a version that may be shared by all."""
     match field:
         case "schema":
-            if found := (version.get("schema") or {}).get("openAPIV3Schema"):
+            if (found := (version.get("schema") or {}).get("openAPIV3Schema")) is not None:
                 has_status = "status" in (version.get("subresources") or {})
                 yield from structural(found, f"{path}.openAPIV3Schema", has_status=has_status)
         case "subresources":
@@ -221,10 +223,10 @@ def _changes(spec: Object, old: Object) -> Causes:
     yield from causes.immutable("spec.names.plural", spec["names"]["plural"], before["names"]["plural"])
 
 
-def _stored_versions(stored: Sequence[str], versions: Sequence[Object]) -> Causes:
+def _stored_versions(stored: Sequence[str] | None, versions: Sequence[Object]) -> Causes:
     path = "status.storedVersions"
     if not stored:
-        yield causes.invalid(path, [], "must have at least one stored version")
+        yield causes.invalid(path, stored, "must have at least one stored version")
         return
     for version in versions:
         if version.get("storage") and version["name"] not in stored:
@@ -234,14 +236,16 @@ def _stored_versions(stored: Sequence[str], versions: Sequence[Object]) -> Cause
         if name not in served:
             why = (
                 f"missing from spec.versions; {name} was previously a storage version, and must remain in "
-                f"spec.versions until a storage migration ensures no data remains persisted in {name} and removes {name} from "
-                "status.storedVersions"
+                "spec.versions until a storage migration ensures no data remains persisted in "
+                f"{name} and removes {name} from status.storedVersions"
             )
             yield causes.invalid(f"{path}[{index}]", name, why)
 
 
-def _internal(versions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _internal(versions: Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]] | None:
     """Versions as the server's internal type prints them, without the parts that they share."""
+    if versions is None:
+        return None
     return [
         {
             "Name": version["name"],

@@ -259,7 +259,8 @@ def _with_allowed_changes(old: Object, spec: Object) -> Object:
     result = deepcopy(old)
     for field in ("containers", "initContainers"):
         for container, new in zip(result.get(field) or (), spec.get(field) or (), strict=True):
-            container["image"] = new.get("image", "")
+            container.pop("image", None)
+            container |= {"image": new["image"]} if "image" in new else {}
     for field in ("activeDeadlineSeconds", "tolerations", "schedulingGates"):
         result.pop(field, None)
         if field in spec:

@@ -19,7 +19,10 @@ def role(obj: Object, _: Object | None) -> Causes:
         if not chosen:
             yield causes.required(path, "at least one clusterRoleSelector required if aggregationRule is non-nil")
         for index, selector in enumerate(chosen):
-            yield from label_selector(selector, f"{path}[{index}]")
+            wrong = list(label_selector(selector, f"{path}[{index}]"))
+            yield from wrong
+            if wrong:
+                yield causes.invalid(f"{path}[{index}]", None, "invalid label selector.")
 
 
 def _rule(rule: Object, path: str, *, namespaced: bool) -> Causes:

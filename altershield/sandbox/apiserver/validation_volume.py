@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from altershield.sandbox.apiserver import causes, quantities, texts
 from altershield.sandbox.apiserver.attributes import Object
 from altershield.sandbox.apiserver.causes import Cause, Causes
-from altershield.sandbox.apiserver.validation_container import MODE, descending, field_selector
+from altershield.sandbox.apiserver.validation_container import MODE, descending, field_selector, resource_selector
 
 _FIELDS = ("metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid")
 _ORDER = (
@@ -17,6 +17,8 @@ _ORDER = (
 _HOST_PATH_TYPES = (
     "", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket",
 )  # fmt: skip
+_ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _MIN_TOKEN_SECONDS = 600
 
 
@@ -74,7 +76,7 @@ def _source(kind: str, source: Object, path: str) -> Causes:
                 yield causes.required(f"{path}.server")
             if not source["path"]:
                 yield causes.required(f"{path}.path")
-            elif not source["path"].startswith("/"):
+            if not source["path"].startswith("/"):
                 yield causes.invalid(f"{path}.path", source["path"], "must be an absolute path")
         case "downwardAPI":
             yield from _mode(source.get("defaultMode"), f"{path}.defaultMode")
@@ -82,6 +84,47 @@ def _source(kind: str, source: Object, path: str) -> Causes:
                 yield from _downward_file(item, path)
         case "projected":
             yield from _projected(source, path)
+        case "ephemeral":
+            if (wanted := source.get("volumeClaimTemplate")) is None:
+                yield causes.required(f"{path}.volumeClaimTemplate")
+            else:
+                yield from claim_spec(wanted["spec"], f"{path}.volumeClaimTemplate.spec")
+        case "csi":
+            driver = source["driver"]
+            if not driver:
+                yield causes.required(f"{path}.driver")
+            elif len(driver) > 63:
+                yield causes.too_long(f"{path}.driver", 63)
+            else:
+                yield from causes.invalid_each(f"{path}.driver", driver, texts.subdomain(driver.lower()))
+        case "image":
+            if (policy := source.get("pullPolicy")) not in _PULL_POLICIES:
+                yield causes.unsupported(f"{path}.pullPolicy", policy, _PULL_POLICIES)
+
+
+def claim(obj: Object, _: Object | None) -> Causes:
+    """A PersistentVolumeClaim."""
+    yield from claim_spec(obj["spec"], "spec")
+
+
+def claim_spec(spec: Object, path: str) -> Causes:
+    """What a PersistentVolumeClaim asks for."""
+    modes = spec.get("accessModes") or ()
+    if not modes:
+        yield causes.required(f"{path}.accessModes", "at least 1 access mode is required")
+    for mode in modes:
+        if mode not in _ACCESS_MODES:
+            yield causes.unsupported(f"{path}.accessModes", mode, _ACCESS_MODES)
+    where = f"{path}.resources[storage]"
+    size = (spec["resources"].get("requests") or {}).get("storage")
+    if size is None:
+        yield causes.required(where)
+    elif quantities.parse(size) <= 0:
+        yield causes.invalid(where, size, "must be greater than zero")
+    if name := spec.get("storageClassName"):
+        yield from causes.invalid_each(f"{path}.storageClassName", name, texts.subdomain(name))
+    if (mode := spec.get("volumeMode", "Filesystem")) not in ("Block", "Filesystem"):
+        yield causes.unsupported(f"{path}.volumeMode", mode, ("Block", "Filesystem"))
 
 
 def _mode(mode: int | None, path: str) -> Causes:
@@ -115,7 +158,9 @@ def _downward_file(item: Object, path: str) -> Causes:
         yield from field_selector(field, _FIELDS, f"{path}.fieldRef")
         if "resourceFieldRef" in item:
             yield causes.invalid(path, "resource", "fieldRef and resourceFieldRef can not be specified simultaneously")
-    elif "resourceFieldRef" not in item:
+    elif "resourceFieldRef" in item:
+        yield from resource_selector(item["resourceFieldRef"], f"{path}.resourceFieldRef", in_volume=True)
+    else:
         yield causes.required(path, "one of fieldRef and resourceFieldRef is required")
     yield from _mode(item.get("mode"), f"{path}.mode")
 

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from altershield.sandbox.apiserver import causes, texts
+import cel
+
+from altershield.sandbox.apiserver import causes, cel_optionals, texts
 from altershield.sandbox.apiserver.attributes import Object
 from altershield.sandbox.apiserver.causes import Causes
 from altershield.sandbox.apiserver.validation_meta import label_key, label_selector
@@ -60,8 +62,11 @@ def _conditions(conditions: Sequence[Object], path: str) -> Causes:
     names: set[str] = set()
     for index, condition in enumerate(conditions):
         where = f"{path}[{index}]"
-        if not condition["expression"].strip():
+        expression = condition["expression"].strip()
+        if not expression:
             yield causes.required(f"{where}.expression")
+        else:
+            yield from _expression(expression, f"{where}.expression")
         if not condition["name"]:
             yield causes.required(f"{where}.name")
         else:
@@ -69,6 +74,15 @@ def _conditions(conditions: Sequence[Object], path: str) -> Causes:
             if condition["name"] in names:
                 yield causes.duplicate(f"{where}.name", condition["name"])
             names.add(condition["name"])
+
+
+def _expression(expression: str, path: str) -> Causes:
+    try:
+        cel.compile(cel_optionals.rewritten(expression))
+    except ValueError as error:
+        # The parser is cel-go's in another language; only its margin differs.
+        why = str(error).partition("': ")[2].replace("\n|", "\n |")
+        yield causes.invalid(path, expression, f"compilation failed: {why}")
 
 
 def _rule(rule: Object, path: str) -> Causes:

@@ -1,13 +1,13 @@
 """Validation of workloads: apps, batch, policy and autoscaling (k8s.io/kubernetes, pkg/apis/*/validation)."""
 
 from collections.abc import Collection
-from typing import Any
 
 from altershield.sandbox.apiserver import causes, selectors, texts
 from altershield.sandbox.apiserver.attributes import Object
 from altershield.sandbox.apiserver.causes import Causes
 from altershield.sandbox.apiserver.validation_meta import label_selector, labels
 from altershield.sandbox.apiserver.validation_pod import template
+from altershield.sandbox.apiserver.validation_volume import claim_spec
 
 _STATEFUL_SET_CHANGES = (
     "'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', "
@@ -49,9 +49,9 @@ def daemon_set(obj: Object, old: Object | None) -> Causes:
     spec = obj["spec"]
     if old is not None:
         yield from causes.immutable("spec.selector", spec["selector"], old["spec"]["selector"])
-    yield from label_selector(spec["selector"], "spec.selector")
-    # No selector at all selects nothing here, not everything.
-    if not _selects(spec["selector"], spec["template"]) or spec["selector"] is None:
+    wrong = list(label_selector(spec["selector"], "spec.selector"))
+    yield from wrong
+    if not wrong and not _selects(spec["selector"], spec["template"]):
         yield _mismatch(spec["template"])
     if spec["selector"] is not None and selectors.is_empty(spec["selector"]):
         yield causes.invalid("spec.selector", spec["selector"], "empty selector is invalid for daemonset")
@@ -62,7 +62,7 @@ def daemon_set(obj: Object, old: Object | None) -> Causes:
     if strategy["type"] == "RollingUpdate":
         yield from _daemon_set_rolling(strategy["rollingUpdate"], "spec.updateStrategy.rollingUpdate")
     elif strategy["type"] != "OnDelete":
-        yield causes.unsupported("spec.updateStrategy", _capitalised(strategy), ("RollingUpdate", "OnDelete"))
+        yield causes.unsupported("spec.updateStrategy", _printed(strategy), ("RollingUpdate", "OnDelete"))
     yield from causes.non_negative("spec.revisionHistoryLimit", spec.get("revisionHistoryLimit"))
 
 
@@ -74,23 +74,34 @@ def stateful_set(obj: Object, old: Object | None) -> Causes:
     strategy = spec["updateStrategy"]
     if strategy["type"] not in ("RollingUpdate", "OnDelete"):
         why = "must be 'RollingUpdate' or 'OnDelete'"
-        yield causes.invalid("spec.updateStrategy", _capitalised(strategy), why)
+        yield causes.invalid("spec.updateStrategy", _printed(strategy), why)
     elif rolling := strategy.get("rollingUpdate"):
         if strategy["type"] == "OnDelete":
             why = "only allowed for updateStrategy 'RollingUpdate'"
-            yield causes.invalid("spec.updateStrategy.rollingUpdate", _capitalised(rolling), why)
+            shown = _printed(strategy)["RollingUpdate"]
+            yield causes.invalid("spec.updateStrategy.rollingUpdate", shown, why)
         yield from causes.non_negative("spec.updateStrategy.rollingUpdate.partition", rolling.get("partition"))
+    for field, policy in spec["persistentVolumeClaimRetentionPolicy"].items():
+        if policy not in ("Retain", "Delete"):
+            where = f"spec.persistentVolumeClaimRetentionPolicy.{field}"
+            yield causes.unsupported(where, policy, ("Retain", "Delete"))
     yield from causes.non_negative("spec.replicas", spec["replicas"])
     yield from causes.non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
     if old is None and (name := spec.get("serviceName")):
         yield from causes.invalid_each("spec.serviceName", name, texts.label_1123(name))
+    if old is None:
+        for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
+            yield from claim_spec(claim["spec"], f"spec.volumeClaimTemplates[{index}].spec")
     selector = spec["selector"]
     if selector is None:
         yield causes.required("spec.selector")
-    else:
-        yield from label_selector(selector, "spec.selector")
-        if selectors.is_empty(selector):
-            yield causes.invalid("spec.selector", selector, "empty selector is invalid for statefulset")
+    wrong = list(label_selector(selector, "spec.selector"))
+    yield from wrong
+    if selector is not None and selectors.is_empty(selector):
+        yield causes.invalid("spec.selector", selector, "empty selector is invalid for statefulset")
+    if wrong:
+        yield causes.invalid("spec.selector", selector, "")
+        return
     if not _selects(selector, spec["template"]):
         yield _mismatch(spec["template"])
     yield from template(_with_claims(spec), "spec.template")
@@ -117,14 +128,17 @@ def cron_job(obj: Object, old: Object | None) -> Causes:
     spec = obj["spec"]
     if not spec["schedule"]:
         yield causes.required("spec.schedule")
+    elif not spec["schedule"].startswith("@") and len(fields := spec["schedule"].split()) != 5:
+        why = f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]"
+        yield causes.invalid("spec.schedule", spec["schedule"], why)
     yield from causes.non_negative("spec.startingDeadlineSeconds", spec.get("startingDeadlineSeconds"))
     if spec["concurrencyPolicy"] not in ("Allow", "Forbid", "Replace"):
         yield causes.unsupported("spec.concurrencyPolicy", spec["concurrencyPolicy"], ("Allow", "Forbid", "Replace"))
     yield from _job_spec(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec")
     for field in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
         yield from causes.non_negative(f"spec.{field}", spec.get(field))
-    if old is None and len(obj["metadata"]["name"]) > 52:
-        yield causes.invalid("metadata.name", obj["metadata"]["name"], "must be no more than 52 characters")
+    if old is None and len(name := obj["metadata"].get("name", "")) > 52:
+        yield causes.invalid("metadata.name", name, "must be no more than 52 characters")
 
 
 def _job_spec(spec: Object, path: str) -> Causes:
@@ -186,7 +200,7 @@ def autoscaler(obj: Object, _: Object | None) -> Causes:
     if spec["minReplicas"] < 1:
         yield causes.invalid("spec.minReplicas", spec["minReplicas"], "must be greater than or equal to 1")
     if spec["maxReplicas"] < 1:
-        yield causes.invalid("spec.maxReplicas", spec["maxReplicas"], "must be greater than 0")
+        yield causes.required("spec.maxReplicas", "must be set and greater than 0")
     if spec["maxReplicas"] < spec["minReplicas"]:
         why = "must be greater than or equal to `minReplicas`"
         yield causes.invalid("spec.maxReplicas", spec["maxReplicas"], why)
@@ -197,27 +211,26 @@ def autoscaler(obj: Object, _: Object | None) -> Causes:
         else:
             where = f"spec.scaleTargetRef.{field}"
             yield from causes.invalid_each(where, target[field], texts.path_segment(target[field]))
+    version = target.get("apiVersion", "")
+    if "/" not in version and version != "v1":
+        yield causes.invalid("spec.scaleTargetRef.apiVersion", version, "apiVersion must specify API group")
 
 
 def _selector_and_template(spec: Object, owner: str) -> Causes:
     selector = spec["selector"]
     if selector is None:
         yield causes.required("spec.selector")
-    else:
-        yield from label_selector(selector, "spec.selector")
-        if selectors.is_empty(selector):
-            yield causes.invalid("spec.selector", selector, f"empty selector is invalid for {owner}")
-    if selector is not None and any(_unusable(found) for found in selector.get("matchExpressions") or ()):
+    wrong = list(label_selector(selector, "spec.selector"))
+    yield from wrong
+    if selector is not None and selectors.is_empty(selector):
+        yield causes.invalid("spec.selector", selector, f"empty selector is invalid for {owner}")
+    if wrong:
         yield causes.invalid("spec.selector", selector, "invalid label selector")
         return
     if not _selects(selector, spec["template"]):
         yield _mismatch(spec["template"])
     yield from template(spec["template"], "spec.template")
     yield from _always_restarts(spec["template"], "ReplicaSet")
-
-
-def _unusable(requirement: Object) -> bool:
-    return requirement["operator"] not in ("In", "NotIn", "Exists", "DoesNotExist")
 
 
 def _selects(selector: Object | None, found: Object) -> bool:
@@ -249,7 +262,7 @@ def _deployment_strategy(strategy: Object, path: str) -> Causes:
             yield causes.forbidden(f"{path}.rollingUpdate", why)
         return
     if strategy["type"] != "RollingUpdate":
-        yield causes.unsupported(path, _capitalised(strategy), ("Recreate", "RollingUpdate"))
+        yield causes.unsupported(path, _printed(strategy), ("Recreate", "RollingUpdate"))
         return
     unavailable, surge = rolling["maxUnavailable"], rolling["maxSurge"]  # type: ignore[index]  # defaulted
     path = f"{path}.rollingUpdate"
@@ -304,11 +317,12 @@ def _status(status: Object, counted: Collection[str]) -> Causes:
         yield causes.invalid("status.availableReplicas", status["availableReplicas"], why)
 
 
-def _capitalised(value: Any) -> Any:
-    """As the server's internal types print: Go's names."""
-    if isinstance(value, dict):
-        return {name[:1].upper() + name[1:]: _capitalised(item) for name, item in value.items()}
-    return value
+def _printed(strategy: Object) -> Object:
+    """A strategy as the server's internal type prints it: all members, capitalised."""
+    rolling = strategy.get("rollingUpdate")
+    fields = ("partition", "maxUnavailable") if "partition" in (rolling or ()) else ("maxUnavailable", "maxSurge")
+    members = None if rolling is None else {name[0].upper() + name[1:]: rolling.get(name) for name in fields}
+    return {"Type": strategy["type"], "RollingUpdate": members}
 
 
 def _with_claims(spec: Object) -> Object:
