@@ -130,9 +130,8 @@ class Release(RuleBasedStateMachine):
             match step:
                 case CreateChangePod(number, pods):
                     assert number not in self.records
-                    spec = ChangePodSpec("release", plain_time(self.now), self.now, pods)
-                    record = builders.change_pod(number)
-                    self.records[number] = msgspec.structs.replace(record, spec=spec)
+                    batch = ChangePodSpec("release", plain_time(self.now), self.now, pods)
+                    self.records[number] = msgspec.structs.replace(builders.change_pod(number), spec=batch)
                 case SetThreshold(count):
                     spec = msgspec.structs.replace(self.release.spec, count_threshold=count)
                     self.release = msgspec.structs.replace(self.release, spec=spec)

@@ -1,0 +1,237 @@
+"""A sandbox API with simulated nodes and reconcilers on it, for tests that make either of them fail.
+
+No gatekeeper runs: the tests stamp the version themselves, as it would.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from altershield.api import labels, names
+from altershield.api.resources import (
+    CHANGE_PODS,
+    CHANGE_WORKLOADS,
+    CRDS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    PODS,
+    Resource,
+)
+from altershield.install import crds, rbac
+from altershield.kube.client import Client, PatchType
+from altershield.kube.errors import NotFoundError
+from altershield.sandbox.apiserver.server import ApiServer
+from altershield.sandbox.cluster.settings import SimulationSettings
+from altershield.sandbox.cluster.simulation import Simulation
+from reconciler.manager import Manager, Options
+
+Object = dict[str, Any]
+T = TypeVar("T")
+
+IDENTITY = web.RequestKey("identity", str)
+LEASE_SECONDS = 3.0
+_SECONDS = 30.0
+
+
+GoOn = Callable[[], Awaitable[web.StreamResponse]]
+Fault = Callable[[web.Request, GoOn], Awaitable[web.StreamResponse]]
+
+
+class Faults:
+    """Stands before the API server, in the reconcilers' way alone."""
+
+    def __init__(self) -> None:
+        self.identities: dict[str, str] = {}
+        self.fault: Fault | None = None
+
+    @property
+    def middleware(self) -> Middleware:
+        @web.middleware
+        async def faults(request: web.Request, handler: Handler) -> web.StreamResponse:
+            identity = self.identities.get(request.headers.get("Authorization", ""))
+            if identity is None or self.fault is None:
+                return await handler(request)
+            request[IDENTITY] = identity
+            return await self.fault(request, lambda: handler(request))
+
+        return faults
+
+
+class Cluster:
+    """The cluster as an administrator sees it, who is at work in one governed namespace at a time.
+
+    `fault` may answer, delay or lose the reconcilers' requests; `request[IDENTITY]` says whose it is.
+    """
+
+    def __init__(self, api: ApiServer, admin: Client, directory: Path, faults: "Faults") -> None:
+        self.admin = admin
+        self.namespace = ""
+        self._api = api
+        self._directory = directory
+        self._faults = faults
+
+    def set_fault(self, fault: Fault) -> None:
+        self._faults.fault = fault
+
+    async def go_to(self, namespace: str) -> None:
+        """Make another governed namespace and work there."""
+        self.namespace = namespace
+        await self.admin.create(NAMESPACES, _namespace(namespace, {labels.GOVERNED: labels.GOVERNED_VALUE}))
+
+    @contextlib.asynccontextmanager
+    async def reconciler(
+        self,
+        *,
+        start_timeout: float = 3.0,
+        batch_wait: int = 1,
+        lease_duration: float = LEASE_SECONDS,
+        identity: str = "one",
+    ) -> AsyncIterator[Manager]:
+        """A reconciler under production's service account and permissions, until the block ends."""
+        options = Options(
+            system_namespace=names.SYSTEM_NAMESPACE,
+            identity=identity,
+            start_timeout=start_timeout,
+            batch_wait=1,
+            pre_timeout=120,
+            post_timeout=120,
+            lease_duration=LEASE_SECONDS,
+            metrics_port=0,
+        )
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{names.SYSTEM_NAMESPACE}")
+        token = self._api.add_token(names.service_account_user(), groups=groups)
+        self._faults.identities[f"Bearer {token}"] = identity
+        kubeconfig = self._directory / f"{identity}.kubeconfig"
+        kubeconfig.write_text(self._api.kubeconfig(token))
+        async with await Client.connect(str(kubeconfig)) as client:
+            manager = Manager(client, options)
+            running = asyncio.create_task(manager.run(asyncio.Event()))
+            try:
+                yield manager
+            finally:
+                running.cancel()
+                await asyncio.gather(running, return_exceptions=True)
+
+    async def release(self, version: str, *, image: str = "busybox", replicas: int = 2, repair: bool = False) -> None:
+        """Create the Deployment, or change its template, stamped with `version`."""
+        stamp = {labels.VERSION: version}
+        pod_labels = {"app": "sleep", **stamp}
+        spec = {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": "sleep"}},
+            "template": {
+                "metadata": {"labels": pod_labels},
+                "spec": {"containers": [{"name": "sleep", "image": image}], "terminationGracePeriodSeconds": 0},
+            },
+        }
+        try:
+            await self.admin.get(DEPLOYMENTS, "sleep", self.namespace)
+        except NotFoundError:
+            obj = {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "metadata": {"name": "sleep", "labels": {"app": "sleep", **stamp}},
+                "spec": spec,
+            }
+            await self.admin.create(DEPLOYMENTS, obj, self.namespace)
+            return
+        changed: Object = {**stamp, labels.DEFENSE_STATUS: None}
+        if repair:
+            changed[labels.IGNORED_SUSPEND] = "true"
+        await self.admin.patch(
+            DEPLOYMENTS,
+            {"metadata": {"labels": changed}, "spec": {"template": spec["template"]}},
+            "sleep",
+            self.namespace,
+            type_=PatchType.STRATEGIC,
+        )
+
+    async def judge(self, change_pod: Object, verdict: str) -> None:
+        """What a person does with `kubectl patch changepod --subresource=status`."""
+        results = [{**pod, "verdict": verdict, "message": "find error"} for pod in change_pod["spec"]["podInfos"]]
+        status = {"podResults": results, "message": "PostFinish"}
+        await self.admin.patch(
+            CHANGE_PODS, {"status": status}, change_pod["metadata"]["name"], self.namespace, subresource="status"
+        )
+
+    async def deployment(self) -> Object:
+        return await self.admin.get(DEPLOYMENTS, "sleep", self.namespace)
+
+    async def states(self) -> dict[str, str]:
+        """The state of every version that has a record."""
+        return {
+            names.version_of(record["metadata"]["name"]): record.get("status", {}).get("status", "")
+            for record in await self.all(CHANGE_WORKLOADS)
+        }
+
+    async def all(self, resource: Resource) -> list[Object]:
+        return (await self.admin.list(resource, self.namespace, as_=dict)).items
+
+    async def until(self, met: Callable[[], Awaitable[T]], what: str) -> T:
+        """What `met` returns once it is true."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + _SECONDS
+        while True:
+            result = await met()
+            if result:
+                return result
+            assert loop.time() < deadline, f"waited in vain for {what}: {await self.described()}"
+            await asyncio.sleep(0.01)
+
+    async def until_states(self, **expected: str) -> None:
+        """Wait for exactly these versions, called v1, v2 …, in these states."""
+        wanted = {version(name): state for name, state in expected.items()}
+
+        async def met() -> bool:
+            return await self.states() == wanted
+
+        await self.until(met, f"{expected}")
+
+    async def described(self) -> str:
+        pods = {pod["metadata"]["name"]: pod["status"].get("phase") for pod in await self.all(PODS)}
+        deployment = (await self.deployment())["metadata"]["labels"]
+        return f"{await self.states()}; Deployment {deployment}; pods {pods}"
+
+
+def is_write(request: web.Request) -> bool:
+    """Whether it changes anything but a Lease or an Event."""
+    return request.method not in ("GET", "HEAD") and not {"leases", "events"} & set(request.path.split("/"))
+
+
+def version(name: str) -> str:
+    """v1 is 11…1."""
+    return name[1:] * 32
+
+
+@contextlib.asynccontextmanager
+async def running_cluster(directory: Path) -> AsyncIterator[Cluster]:
+    """A cluster with AlterShield installed, but no reconciler yet."""
+    faults = Faults()
+    async with ApiServer(middlewares=[faults.middleware]) as api:
+        kubeconfig = directory / "admin.kubeconfig"
+        kubeconfig.write_text(api.kubeconfig())
+        async with await Client.connect(str(kubeconfig)) as admin:
+            await _install(admin)
+            simulation = asyncio.create_task(Simulation(admin, SimulationSettings()).run())
+            try:
+                yield Cluster(api, admin, directory, faults)
+            finally:
+                simulation.cancel()
+                await asyncio.gather(simulation, return_exceptions=True)
+
+
+async def _install(admin: Client) -> None:
+    await admin.create(NAMESPACES, _namespace(names.SYSTEM_NAMESPACE, {}))
+    for crd in crds.crds():
+        await admin.create(CRDS, crd)
+    for obj in rbac.objects(names.SYSTEM_NAMESPACE):
+        await admin.create(rbac.RESOURCES[obj["kind"]], obj, obj["metadata"].get("namespace", ""))
+
+
+def _namespace(name: str, own: dict[str, str]) -> Object:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": own}}

@@ -1,0 +1,86 @@
+"""Releases end right while the API server fails, refuses and dawdles, and while reconcilers come and go."""
+
+import asyncio
+import collections
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from altershield.api import names
+from altershield.api.resources import LEASES
+from reconciler.manager import LEASE
+from tests.fault.reconciler_cluster import IDENTITY, LEASE_SECONDS, Cluster, GoOn, Object, is_write, running_cluster
+from tests.fault.reconciler_stories import STORIES, Story, good_release
+from tests.stub_api import status
+
+
+async def refused(request: web.Request, go_on: GoOn, attempt: int) -> web.StreamResponse:
+    answers = (status(409, "Conflict"), status(429, "TooManyRequests", **{"Retry-After": "0"}), status(503))
+    return answers[attempt](request) if attempt < len(answers) else await go_on()
+
+
+async def done_but_unanswered(request: web.Request, go_on: GoOn, attempt: int) -> web.StreamResponse:
+    """The write takes place, the answer says otherwise."""
+    answer = await go_on()
+    return answer if attempt else status(500, "InternalError")(request)
+
+
+async def slow(request: web.Request, go_on: GoOn, attempt: int) -> web.StreamResponse:
+    """Answers overtake each other."""
+    await asyncio.sleep(0.02 * (hash(request.path) % 5))
+    answer = await go_on()
+    await asyncio.sleep(0.02 * (hash(request.path) % 7))
+    return answer
+
+
+@pytest.mark.parametrize("fault", [refused, done_but_unanswered, slow])
+@pytest.mark.parametrize("story", STORIES)
+async def test_a_story_comes_true_although_every_write_is(
+    fault: Callable[[web.Request, GoOn, int], Awaitable[web.StreamResponse]], story: Story, tmp_path: Path
+) -> None:
+    attempts: collections.Counter[tuple[str, str]] = collections.Counter()
+
+    async def faulty(request: web.Request, go_on: GoOn) -> web.StreamResponse:
+        if not is_write(request):
+            return await go_on()
+        attempt = attempts[request.method, request.path]
+        attempts[request.method, request.path] += 1
+        return await fault(request, go_on, attempt)
+
+    async with running_cluster(tmp_path) as cluster:
+        await cluster.go_to("shop")
+        cluster.set_fault(faulty)
+        async with cluster.reconciler():
+            await story(cluster)
+
+
+async def test_another_reconciler_goes_on_within_the_lease_time(tmp_path: Path) -> None:
+    """The leader vanishes in the middle of a release, without a word and with its lease."""
+    vanished = asyncio.Event()
+
+    async def vanishing(request: web.Request, go_on: GoOn) -> web.StreamResponse:
+        if request[IDENTITY] == "leader" and vanished.is_set():
+            await asyncio.Event().wait()
+        return await go_on()
+
+    async with running_cluster(tmp_path) as cluster:
+        await cluster.go_to("shop")
+        cluster.set_fault(vanishing)
+        async with cluster.reconciler(identity="leader"):
+            await cluster.until(lambda: is_held_by(cluster, "leader"), "a leader")
+            async with cluster.reconciler(identity="follower"):
+                story = asyncio.create_task(good_release(cluster))
+                await cluster.until(cluster.states, "the release to begin")
+                vanished.set()
+                async with asyncio.timeout(LEASE_SECONDS + 2):
+                    await cluster.until(lambda: is_held_by(cluster, "follower"), "the follower to take over")
+                await story
+
+
+async def is_held_by(cluster: Cluster, identity: str) -> bool:
+    leases: list[Object] = (await cluster.admin.list(LEASES, names.SYSTEM_NAMESPACE, as_=dict)).items
+    return any(
+        lease["metadata"]["name"] == LEASE and lease["spec"].get("holderIdentity") == identity for lease in leases
+    )
