@@ -63,10 +63,11 @@ async def delete_one(api: Api, call: Call, options: Object) -> tuple[Item, bool]
         await api.webhooks.mutate(attributes)
         await api.webhooks.validate(attributes)
         if api.store.item(resource.storage, *current.key) is current:
-            return _delete(api, resource, current, options)
+            return remove(api, resource, current, options)
 
 
-def _delete(api: Api, resource: ResourceType, current: Item, options: Object) -> tuple[Item, bool]:
+def remove(api: Api, resource: ResourceType, current: Item, options: Object) -> tuple[Item, bool]:
+    """Delete what has been admitted: the object as it is now, and whether it is gone."""
     obj = current.copy()
     metadata = obj["metadata"]
     if resource.storage == registry.NAMESPACES:

@@ -128,34 +128,51 @@ async def _set_scale(api: Api, call: Call) -> Result:
     path = _scale_paths(call)[0]
     content_type = call.content_type.partition(";")[0].strip()
 
+    def sent(current: Item) -> Object:
+        if attributes.verb == "update":
+            scale = codec.decode_subresource(("autoscaling", "v1", "Scale"), body, call.content_type)
+            writes.check_name(call, scale)
+            return scale
+        patched = patches.apply(
+            content_type,
+            scale_of(call, current),
+            body,
+            api_version="autoscaling/v1",
+            kind="Scale",
+            field_validation="Ignore",
+            crd_schema=None,
+        )[0]
+        return codec.decode_subresource(("autoscaling", "v1", "Scale"), orjson.dumps(patched), "")
+
+    current = call.current(api)
+    scale = sent(current)
+    version = scale["metadata"].get("resourceVersion")
+    if attributes.verb == "patch" and version == str(current.revision):
+        version = ""  # the patch does not name one
+    scale = await _admit(api, call, scale, scale_of(call, current), "UPDATE", options)
+    replicas = (scale.get("spec") or {}).get("replicas", 0)
+    if replicas < 0:
+        raise _negative(attributes.name, replicas)
+
     def build(current: Item) -> Object:
-        scale = scale_of(call, current)
-        if attributes.verb == "patch":
-            scale = patches.apply(
-                content_type,
-                scale,
-                body,
-                api_version="autoscaling/v1",
-                kind="Scale",
-                field_validation="Ignore",
-                crd_schema=None,
-            )[0]
-            sent = codec.decode_subresource(("autoscaling", "v1", "Scale"), orjson.dumps(scale), "")
-        else:
-            sent = codec.decode_subresource(("autoscaling", "v1", "Scale"), body, call.content_type)
-            writes.check_name(call, sent)
-        replicas = (sent.get("spec") or {}).get("replicas", 0)
-        if replicas < 0:
-            raise _negative(attributes.name, replicas)
-        obj = codec.view(call.resource, current)
-        _put(obj, path, replicas)
-        version = sent["metadata"].get("resourceVersion")
         if version and version != str(current.revision):
             raise conflict((call.resource.group, call.resource.plural), attributes.name)
+        obj = codec.view(call.resource, current)
+        _put(obj, path, replicas)
         return obj
 
-    item = await writes.modify(api, call, build, options, tracked=True)
+    item = await writes.modify(api, call, build, options, tracked=True, admitted=True)
     return scale_of(call, item), 200
+
+
+async def _admit(api: Api, call: Call, obj: Object, old: Object | None, operation: str, options: Object) -> Object:
+    """Ask the webhooks about what was sent to a subresource; what they made of it."""
+    attributes = call.attributes
+    attributes.operation, attributes.options, attributes.dry_run = operation, options, bool(call.dry_run)
+    attributes.obj, attributes.old = obj, old
+    await api.webhooks.mutate(attributes)
+    await api.webhooks.validate(attributes)
+    return attributes.obj
 
 
 def _negative(name: str, replicas: int) -> StatusError:
@@ -215,9 +232,12 @@ async def _bind(api: Api, call: Call) -> Result:
 
 async def _evict(api: Api, call: Call) -> Result:
     """A deletion that a PodDisruptionBudget may refuse."""
-    eviction = codec.decode_subresource(("policy", "v1", "Eviction"), await call.body(), call.content_type)
-    pod = call.current(api)
     attributes = call.attributes
+    created = requests.write_options("CreateOptions", call.query, call.dry_run)
+    eviction = codec.decode_subresource(("policy", "v1", "Eviction"), await call.body(), call.content_type)
+    writes.check_namespace(call, eviction)
+    await _admit(api, call, eviction, None, "CREATE", created)
+    pod = call.current(api)
     labels = pod.object["metadata"].get("labels") or {}
     for budget in api.store.list("policy", "poddisruptionbudgets", attributes.namespace):
         if not _covers(budget, labels):
@@ -235,8 +255,9 @@ async def _evict(api: Api, call: Call) -> Result:
                 details={"causes": [{"reason": "DisruptionBudget", "message": message}]},
             )
     options = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1", **(eviction.get("deleteOptions") or {})}
-    attributes.subresource = "eviction"
-    await deletes.delete_one(api, call, options)
+    if call.dry_run:
+        options["dryRun"] = call.dry_run
+    deletes.remove(api, call.resource, pod, options)
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201
 
 

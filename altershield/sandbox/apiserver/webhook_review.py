@@ -63,10 +63,12 @@ def request_kind(attributes: Attributes) -> Kind:
 
 
 def versioned(obj: Object | None, attributes: Attributes, invocation: Invocation) -> Object | None:
-    """An object in the version that the webhook asks for. Custom resources differ in their apiVersion only."""
-    if obj is None or invocation.version == attributes.version or attributes.subresource:
+    """An object in the version that the webhook asks for. Custom resources differ in their apiVersion only; a
+    subresource's own kind (Scale) has one version."""
+    group, version = attributes.group, attributes.version
+    if obj is None or invocation.version == version or obj.get("apiVersion") != f"{group}/{version}":
         return obj
-    return {**obj, "apiVersion": f"{attributes.group}/{invocation.version}"}
+    return {**obj, "apiVersion": f"{group}/{invocation.version}"}
 
 
 def request(attributes: Attributes, invocation: Invocation) -> Object:
@@ -88,7 +90,7 @@ def request(attributes: Attributes, invocation: Invocation) -> Object:
         "operation": attributes.operation,
         "userInfo": user_info(attributes.user),
         "dryRun": attributes.dry_run,
-        "options": attributes.options or None,
+        "options": _options(attributes) or None,
     }
 
 
@@ -168,6 +170,15 @@ def denied(name: str, status: Object | None) -> StatusError:
 
 def _kind(kind: Kind) -> Object:
     return {"group": kind.group, "version": kind.version, "kind": kind.kind}
+
+
+def _options(attributes: Attributes) -> Object:
+    """A patch comes as the create or update that it amounts to."""
+    options = attributes.options
+    if options.get("kind") != "PatchOptions":
+        return options
+    kept = {key: value for key, value in options.items() if key != "force"}
+    return {**kept, "kind": "CreateOptions" if attributes.operation == "CREATE" else "UpdateOptions"}
 
 
 def _check_registered(answered: Object, version: str) -> None:

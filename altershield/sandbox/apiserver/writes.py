@@ -78,6 +78,7 @@ async def store_new(api: Api, call: Call, obj: Object, options: Object) -> Item:
     await api.webhooks.mutate(attributes)
     escalation.check(attributes, api.authorizer)
     obj = attributes.obj
+    check_namespace(call, obj)
     metadata = obj["metadata"]
     if not metadata.get("name") and metadata.get("generateName"):
         metadata["name"] = metadata["generateName"][: 63 - 5] + admission.suffix()
@@ -198,14 +199,15 @@ async def modify(
     options: Object,
     *,
     tracked: bool,
+    admitted: bool = False,
 ) -> Item:
     """Read, change, admit, validate, store; again where the object changed meanwhile and the request did not name
-    a version. An object that stays the same is not written."""
+    a version. An object that stays the same is not written. `admitted`: the webhooks have been asked already."""
     for attempt in itertools.count(1):
         current = call.current(api)
         obj = build(current)
         try:
-            return await _modify_once(api, call, current, obj, options, tracked=tracked)
+            return await _modify_once(api, call, current, obj, options, tracked=tracked, admitted=admitted)
         except StatusError as error:
             overtaken = error.reason == "Conflict" and find(api, call) is not current
             if not overtaken or attempt >= _ATTEMPTS:
@@ -213,7 +215,9 @@ async def modify(
     raise AssertionError("unreachable")
 
 
-async def _modify_once(api: Api, call: Call, current: Item, obj: Object, options: Object, *, tracked: bool) -> Item:
+async def _modify_once(
+    api: Api, call: Call, current: Item, obj: Object, options: Object, *, tracked: bool, admitted: bool
+) -> Item:
     attributes, resource = call.attributes, call.resource
     old = codec.view(resource, current)
     check_namespace(call, obj)
@@ -234,15 +238,19 @@ async def _modify_once(api: Api, call: Call, current: Item, obj: Object, options
     attributes.operation, attributes.options, attributes.dry_run = "UPDATE", options, bool(call.dry_run)
     attributes.obj, attributes.old = obj, old
     admission.admit(attributes, api.store)
-    await api.webhooks.mutate(attributes)
+    if not admitted:
+        await api.webhooks.mutate(attributes)
     escalation.check(attributes, api.authorizer)
     obj = attributes.obj
+    check_namespace(call, obj)
     metadata = obj["metadata"]
     _check_version(resource, attributes.name, metadata, current)
     strategies.prepare_update(resource, obj, old, attributes.subresource)
     _validate(resource, obj, old, attributes.subresource)
+    metadata["resourceVersion"] = str(current.revision)
     attributes.obj = obj
-    await api.webhooks.validate(attributes)
+    if not admitted:
+        await api.webhooks.validate(attributes)
     stored = codec.to_storage(resource, obj)
     stored["metadata"]["resourceVersion"] = str(current.revision)
     if same(stored, current.object):
