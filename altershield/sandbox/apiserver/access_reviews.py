@@ -51,12 +51,14 @@ class AccessReviews:
         if not token:
             raise StatusError(400, "token is required for TokenReview in authentication")
         audiences = tuple(spec.get("audiences") or AUDIENCES)
+        problems = ["invalid bearer token"]
         try:
             found = self._authenticator.review(token, audiences)
-        except TokenError:
+        except TokenError as error:
+            problems.append(str(error))
             found = None
         if found is None:
-            return {**review, "status": {"user": {}, "error": self._authenticator.why_not(token, audiences)}}
+            return {**review, "status": {"user": {}, "error": aggregated(problems)}}
         user, common = found
         return {
             **review,

@@ -9,7 +9,6 @@ from cryptography.x509.oid import NameOID
 
 from altershield.sandbox.apiserver.attributes import User
 from altershield.sandbox.apiserver.errors import StatusError
-from altershield.sandbox.apiserver.gotext import aggregated
 from altershield.sandbox.apiserver.tokens import AUDIENCES, ServiceAccountTokens, TokenError
 
 AUTHENTICATED = "system:authenticated"
@@ -55,16 +54,6 @@ class Authenticator:
         if user is not None:
             return user, [audience for audience in audiences if audience in AUDIENCES]
         return self._service_accounts.verify(token, audiences)
-
-    def why_not(self, token: str, audiences: tuple[str, ...]) -> str:
-        """What is wrong with a bearer token, as a TokenReview says it; empty if nothing is."""
-        errors = ["invalid bearer token"]
-        try:
-            if self.review(token, audiences):
-                return ""
-        except TokenError as error:
-            errors.append(str(error))
-        return aggregated(errors)
 
 
 @functools.lru_cache(maxsize=256)

@@ -29,6 +29,7 @@ Services = Callable[[str, str, int], tuple[str, int]]
 
 _DEFAULT_TIMEOUT = 10
 _MAX_ANSWER = 64 << 20  # the real server has no limit; this is to keep a runaway webhook from taking all memory
+_MAX_SESSIONS = 200  # certificate rotation leaves old bundles behind
 _MAX_ERROR_TEXT = 2048  # of an answer's body that is quoted
 _MAX_ATTEMPTS = 10  # for answers that ask to come back with Retry-After
 _HEADERS = {
@@ -74,7 +75,7 @@ class WebhookClient:
         seconds = spec.get("timeoutSeconds") or _DEFAULT_TIMEOUT
         bundle = spec["clientConfig"].get("caBundle") or ""
         target = self._target(spec["clientConfig"], seconds)
-        session = self._session(bundle, target.connect)
+        session = await self._session(bundle, target.connect)
         try:
             async with asyncio.timeout(seconds):
                 return await _post(session, target.url, review)
@@ -99,9 +100,11 @@ class WebhookClient:
         except LookupError as error:
             raise CallError(_failed_post(url, str(error.args[0]))) from error
 
-    def _session(self, bundle: str, connect: tuple[str, int] | None) -> aiohttp.ClientSession:
+    async def _session(self, bundle: str, connect: tuple[str, int] | None) -> aiohttp.ClientSession:
         session = self._sessions.get((bundle, connect))
         if session is None:
+            if len(self._sessions) >= _MAX_SESSIONS:
+                await self._sessions.pop(next(iter(self._sessions))).close()
             connector = aiohttp.TCPConnector(
                 ssl=_tls(_pem(bundle)),
                 limit=0,
@@ -211,6 +214,8 @@ def _network_text(error: Exception, target: _Target) -> str:
         return "http: server gave HTTP response to HTTPS client" if wrong else _tls_text(error)
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "EOF"
+    if isinstance(error, aiohttp.TooManyRedirects):
+        return "stopped after 10 redirects"
     code = error.os_error.errno if isinstance(error, aiohttp.ClientConnectorError) else None
     if code not in (None, 0, errno.ECONNRESET):
         return f"dial tcp {host}:{port}: connect: {os.strerror(code).lower()}"

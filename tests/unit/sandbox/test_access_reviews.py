@@ -77,6 +77,11 @@ def test_a_token_is_reviewed(reviews: AccessReviews) -> None:
     assert answer["status"]["audiences"] == ["vault"]
     answer = reviews.create(review("TokenReview", token="nope"), JOE)
     assert answer["status"] == {"user": {}, "error": "invalid bearer token"}
+    answer = reviews.create(review("TokenReview", token=token), JOE)
+    assert answer["status"]["error"] == (
+        '[invalid bearer token, token audiences ["vault"] is invalid for the target audiences '
+        '["https://kubernetes.default.svc.cluster.local"]]'
+    )
 
 
 @pytest.mark.parametrize(

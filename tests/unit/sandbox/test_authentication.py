@@ -59,15 +59,3 @@ def test_a_client_certificate_names_user_and_groups(authenticator: Authenticator
     assert (user.name, user.groups) == ("joe", ("dev", "ops", "system:authenticated"))
     (credential,) = user.extra["authentication.kubernetes.io/credential-id"]
     assert credential.startswith("X509SHA256=")
-
-
-def test_why_a_token_is_refused_is_told_to_who_may_ask(
-    authenticator: Authenticator, tokens: ServiceAccountTokens
-) -> None:
-    foreign = tokens.issue(ACCOUNT, audiences=["vault"], seconds=600)
-    assert authenticator.why_not("s3cret", AUDIENCES) == ""
-    assert authenticator.why_not("wrong", AUDIENCES) == "invalid bearer token"
-    assert authenticator.why_not(foreign, AUDIENCES) == (
-        '[invalid bearer token, token audiences ["vault"] is invalid for the target audiences '
-        '["https://kubernetes.default.svc.cluster.local"]]'
-    )
