@@ -2,6 +2,7 @@
 
 import datetime
 from collections.abc import Sequence
+from typing import Annotated
 
 import msgspec
 
@@ -36,13 +37,13 @@ class ObjectMeta(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
 
 
 class Condition(msgspec.Struct, frozen=True, rename="camel"):
-    """One aspect of an object's state, as in metav1.Condition."""
+    """One aspect of an object's state, as in metav1.Condition, whose bounds these are."""
 
-    type: str
-    status: str  # "True", "False" or "Unknown"
-    reason: str
-    message: str = ""
-    last_transition_time: str = ""
+    type: Annotated[str, msgspec.Meta(max_length=316)]
+    status: Annotated[str, msgspec.Meta(max_length=7)]  # "True", "False" or "Unknown"
+    reason: Annotated[str, msgspec.Meta(max_length=1024)]
+    message: Annotated[str, msgspec.Meta(max_length=32768)] = ""
+    last_transition_time: Annotated[str, msgspec.Meta(max_length=64)] = ""
     observed_generation: int = 0
 
     @property

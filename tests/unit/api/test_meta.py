@@ -1,0 +1,28 @@
+from altershield.api.meta import Condition, find_condition, plain_time, rfc3339, set_condition, unix
+
+
+def condition(status: str, reason: str = "R") -> Condition:
+    return Condition("Verified", status, reason)
+
+
+def test_a_transition_moves_the_time_and_a_new_reason_does_not() -> None:
+    first = set_condition((), condition("Unknown"), 100)
+    same = set_condition(first, condition("Unknown", "Other"), 200)
+    moved = set_condition(same, condition("True"), 300)
+    assert [c[0].last_transition_time for c in (first, same, moved)] == [rfc3339(100), rfc3339(100), rfc3339(300)]
+    found = find_condition(moved, "Verified")
+    assert found is not None
+    assert found.is_true
+
+
+def test_other_conditions_stay() -> None:
+    both = set_condition(set_condition((), condition("True"), 1), Condition("RolledBack", "False", "R"), 2)
+    assert {c.type for c in both} == {"Verified", "RolledBack"}
+
+
+def test_times_are_utc() -> None:
+    assert rfc3339(1683791189.9) == "2023-05-11T07:46:29Z"
+    assert plain_time(1683791173) == "2023-05-11 07:46:13"
+    assert unix("2023-05-11T07:46:29Z") == 1683791189
+    assert unix("2023-05-11T07:46:29.5+00:00") == 1683791189.5
+    assert unix(None) == 0

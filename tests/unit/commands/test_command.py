@@ -1,0 +1,78 @@
+"""How the command ends: one sentence and an exit code."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from altershield.api import labels
+from altershield.api.kinds import (
+    ChangeWorkload,
+    ChangeWorkloadSpec,
+    ChangeWorkloadStatus,
+    ConditionType,
+    WorkloadState,
+)
+from altershield.api.meta import Condition, ObjectMeta
+from altershield.api.views import Deployment
+from altershield.commands.status import exit_code
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "altershield", *arguments], capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.mark.parametrize("command", ["demo", "sandbox", "dev", "status"])
+def test_every_command_explains_itself(command: str) -> None:
+    done = run(command, "--help")
+    assert done.returncode == 0
+    assert "Usage" in done.stdout
+
+
+@pytest.mark.parametrize("command", ["status", "dev", "demo"])
+def test_a_missing_kubeconfig_is_one_sentence_and_code_2(command: str, tmp_path: Path) -> None:
+    done = run(command, "--kubeconfig", str(tmp_path / "none"))
+    assert done.returncode == 2
+    assert done.stdout.strip() in ("", f"On the cluster of {tmp_path / 'none'}")
+    (line,) = done.stderr.strip().splitlines()
+    assert line.startswith("altershield: ")
+    assert "--kubeconfig" in line
+
+
+def test_a_server_that_is_not_there_is_one_sentence_and_code_1(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(
+        '{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":'
+        '{"server":"https://127.0.0.1:1","insecure-skip-tls-verify":true}}],"users":[{"name":"u","user":'
+        '{"token":"t"}}],"contexts":[{"name":"c","context":{"cluster":"c","user":"u"}}]}'
+    )
+    done = run("status", "--kubeconfig", str(kubeconfig))
+    assert done.returncode == 1
+    (line,) = done.stderr.strip().splitlines()
+    assert "127.0.0.1:1" in line
+
+
+def test_a_threshold_out_of_bounds_is_a_usage_error() -> None:
+    done = run("demo", "--start-timeout", "0")
+    assert done.returncode == 2
+
+
+def workload(status: ChangeWorkloadStatus) -> ChangeWorkload:
+    spec = ChangeWorkloadSpec("w", "w", "w", "1", 1, 60, "", 0)
+    return ChangeWorkload(ObjectMeta(name="w--x--1"), spec, status)
+
+
+def test_exit_codes_tell_suspended_from_rolled_back_from_fine() -> None:
+    fine = workload(ChangeWorkloadStatus(status=WorkloadState.SUCCESS))
+    rolled_back = workload(
+        ChangeWorkloadStatus(
+            status=WorkloadState.FAILED, conditions=(Condition(ConditionType.ROLLED_BACK, "True", "PodNotUp"),)
+        )
+    )
+    suspended = Deployment(ObjectMeta(name="w", labels={labels.SUSPEND: "1"}))
+    assert exit_code([fine], [Deployment(ObjectMeta(name="w"))]) == 0
+    assert exit_code([fine, rolled_back], [Deployment(ObjectMeta(name="w"))]) == 5
+    assert exit_code([fine, rolled_back], [suspended]) == 3

@@ -1,0 +1,102 @@
+"""The CRDs say what the types say, in Kubernetes' structural form."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from altershield.api import kinds
+from altershield.api.meta import Condition, ObjectMeta
+from altershield.install.crds import crds
+
+CRDS = {crd["spec"]["names"]["kind"]: crd for crd in crds()}
+TYPES = {
+    "ChangeWorkload": (kinds.ChangeWorkloadSpec, kinds.ChangeWorkloadStatus),
+    "ChangePod": (kinds.ChangePodSpec, kinds.ChangePodStatus),
+    "OpsConfigInfo": (kinds.OpsConfigInfoSpec, kinds.OpsConfigInfoStatus),
+}
+STRUCTURAL = {
+    "type", "format", "properties", "required", "items", "maxItems", "minItems", "maxLength", "minLength",
+    "minimum", "maximum", "enum", "nullable", "description", "x-kubernetes-list-type", "x-kubernetes-list-map-keys",
+}  # fmt: skip
+
+
+def schema(kind: str) -> Any:
+    return CRDS[kind]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+
+
+def nodes(value: dict[str, Any]) -> Any:
+    yield value
+    for child in value.get("properties", {}).values():
+        yield from nodes(child)
+    if "items" in value:
+        yield from nodes(value["items"])
+
+
+@pytest.mark.parametrize("kind", CRDS)
+def test_every_node_is_structural_and_bounded(kind: str) -> None:
+    for node in nodes(schema(kind)):
+        assert node.keys() <= STRUCTURAL
+        assert "type" in node
+    for part in ("spec", "status"):
+        for node in nodes(schema(kind)["properties"][part]):
+            if node["type"] == "array":
+                assert "maxItems" in node
+            if node["type"] == "string" and "description" not in node:
+                assert "maxLength" in node or "enum" in node, node
+
+
+@pytest.mark.parametrize("kind", CRDS)
+def test_the_schema_names_exactly_the_fields_that_the_code_decodes(kind: str) -> None:
+    for part, type_ in zip(("spec", "status"), TYPES[kind], strict=True):
+        fields = {field.encode_name for field in msgspec.structs.fields(type_)}
+        assert set(schema(kind)["properties"][part]["properties"]) == fields
+
+
+def test_names_are_those_that_users_know() -> None:
+    assert {crd["metadata"]["name"] for crd in CRDS.values()} == {
+        "changeworkloads.app.ops.cloud.alipay.com",
+        "changepods.app.ops.cloud.alipay.com",
+        "opsconfiginfoes.app.ops.cloud.alipay.com",
+    }
+    for crd in CRDS.values():
+        assert crd["spec"]["names"]["categories"] == ["altershield"]
+        assert crd["spec"]["versions"][0]["subresources"] == {"status": {}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "columns"),
+    [
+        ("ChangeWorkload", ["STATUS", "CREATETIME"]),
+        ("ChangePod", ["STATUS", "MESSAGE", "CREATETIME"]),
+        ("OpsConfigInfo", ["AGE"]),
+    ],
+)
+def test_columns_are_those_of_the_walkthrough(kind: str, columns: list[str]) -> None:
+    shown = CRDS[kind]["spec"]["versions"][0]["additionalPrinterColumns"]
+    assert [column["name"] for column in shown if not column.get("priority")] == columns
+
+
+def test_names_on_the_wire_are_those_of_the_first_release() -> None:
+    status = kinds.ChangePodStatus(post_timeout_threshold=120, pre_submit_time_unix=5, change_pod_id="n")
+    assert msgspec.to_builtins(status) == {"postTimeOutThreshold": 120, "preSubmitTimeUnix": 5, "changePodId": "n"}
+    pod = kinds.PodInfo(pod="p", app="a", host_name="p", namespace="n", work_space="default", ip="10.0.0.1")
+    assert msgspec.to_builtins(pod) == {
+        "pod": "p", "app": "a", "hostName": "p", "namespace": "n", "workSpace": "default", "ip": "10.0.0.1",
+    }  # fmt: skip
+
+
+def test_our_objects_carry_their_kind() -> None:
+    setting = kinds.OpsConfigInfo(ObjectMeta(name="branch"), kinds.OpsConfigInfoSpec("isBranch", enable=False))
+    encoded = msgspec.to_builtins(setting)
+    assert encoded["kind"] == "OpsConfigInfo"
+    assert encoded["apiVersion"] == "app.ops.cloud.alipay.com/v1alpha1"
+    assert encoded["spec"]["enable"] is False
+
+
+def test_conditions_are_a_map_by_type() -> None:
+    fields = {field.encode_name for field in msgspec.structs.fields(Condition)}
+    for kind in CRDS:
+        conditions = schema(kind)["properties"]["status"]["properties"]["conditions"]
+        assert conditions["x-kubernetes-list-map-keys"] == ["type"]
+        assert set(conditions["items"]["properties"]) == fields

@@ -1,0 +1,60 @@
+import datetime
+import ssl
+from pathlib import Path
+
+import pytest
+from aiohttp import ClientSession, web
+from cryptography import x509
+
+from altershield.pki import Authority, KeyPair
+
+HOUR = datetime.timedelta(hours=1)
+
+
+@pytest.fixture
+def authority() -> Authority:
+    return Authority.create("test", lifetime=HOUR)
+
+
+async def test_a_strict_client_trusts_what_the_authority_issued(authority: Authority, tmp_path: Path) -> None:
+    pair = authority.issue("server", hosts=["127.0.0.1", "localhost"], lifetime=HOUR)
+    (tmp_path / "c").write_bytes(pair.certificate)
+    (tmp_path / "k").write_bytes(pair.key)
+    serving = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    serving.load_cert_chain(tmp_path / "c", tmp_path / "k")
+    trusting = ssl.create_default_context(cadata=authority.pair.certificate.decode())
+    trusting.verify_flags |= ssl.VERIFY_X509_STRICT
+
+    runner = web.ServerRunner(web.Server(lambda _: _ok()))
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=serving)
+    await site.start()
+    try:
+        port = runner.addresses[0][1]
+        async with ClientSession() as session, session.get(f"https://127.0.0.1:{port}/", ssl=trusting) as answer:
+            assert answer.status == 200
+    finally:
+        await runner.cleanup()
+
+
+async def _ok() -> web.Response:
+    return web.Response()
+
+
+def test_the_certificate_names_its_hosts_and_groups(authority: Authority) -> None:
+    pair = authority.issue("me", hosts=["a.svc", "10.0.0.1"], organizations=["system:masters"], lifetime=HOUR)
+    certificate = x509.load_pem_x509_certificate(pair.certificate)
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["a.svc"]
+    assert [str(ip) for ip in names.get_values_for_type(x509.IPAddress)] == ["10.0.0.1"]
+    assert certificate.subject.rfc4514_string() == "CN=me,O=system:masters"
+
+
+def test_a_long_name_is_cut_where_x509_cuts_it(authority: Authority) -> None:
+    authority.issue("x" * 100, hosts=["x" * 60 + ".svc"], lifetime=HOUR)
+
+
+def test_keys_stay_out_of_texts(authority: Authority) -> None:
+    pair = authority.issue("me", lifetime=HOUR)
+    assert "PRIVATE" not in f"{pair} {pair!r} {authority!r} {[pair]}"
+    assert pair == KeyPair(pair.certificate, pair.key)
