@@ -12,7 +12,7 @@ from altershield.api import names
 from altershield.api.resources import LEASES
 from reconciler.manager import LEASE
 from tests.fault.reconciler_cluster import IDENTITY, LEASE_SECONDS, Cluster, GoOn, Object, is_write, running_cluster
-from tests.fault.reconciler_stories import STORIES, Story, good_release
+from tests.fault.reconciler_stories import STORIES, Chapter, good_release
 from tests.stub_api import status
 
 
@@ -35,10 +35,10 @@ async def slow(request: web.Request, go_on: GoOn, attempt: int) -> web.StreamRes
     return answer
 
 
-@pytest.mark.parametrize("fault", [refused, done_but_unanswered, slow])
-@pytest.mark.parametrize("story", STORIES)
+@pytest.mark.parametrize("fault", [refused, done_but_unanswered, slow], ids=lambda fault: fault.__name__)
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story[-1].__name__)
 async def test_a_story_comes_true_although_every_write_is(
-    fault: Callable[[web.Request, GoOn, int], Awaitable[web.StreamResponse]], story: Story, tmp_path: Path
+    fault: Callable[[web.Request, GoOn, int], Awaitable[web.StreamResponse]], story: tuple[Chapter, ...], tmp_path: Path
 ) -> None:
     attempts: collections.Counter[tuple[str, str]] = collections.Counter()
 
@@ -53,7 +53,8 @@ async def test_a_story_comes_true_although_every_write_is(
         await cluster.go_to("shop")
         cluster.set_fault(faulty)
         async with cluster.reconciler():
-            await story(cluster)
+            for chapter in story:
+                await chapter(cluster)
 
 
 async def test_another_reconciler_goes_on_within_the_lease_time(tmp_path: Path) -> None:
