@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from altershield.sandbox.apiserver import errors, selectors
+from altershield.sandbox.apiserver import errors
 from altershield.sandbox.apiserver.attributes import Attributes, Object, Reader, User
 from altershield.sandbox.apiserver.authentication import MASTERS
 from altershield.sandbox.apiserver.gotext import aggregated, quoted
@@ -57,9 +57,9 @@ class Authorizer:
         """The rules of the role that a `roleRef` names; None if there is no such role."""
         if reference["kind"] == "Role":
             role = self._reader.get(GROUP, "roles", reference["name"], namespace)
-            return None if role is None else role.get("rules") or []
-        role = self._reader.get(GROUP, "clusterroles", reference["name"])
-        return None if role is None else cluster_role_rules(role, self._reader)
+        else:
+            role = self._reader.get(GROUP, "clusterroles", reference["name"])
+        return None if role is None else role.get("rules") or []
 
     def _granted(self, user: User, namespace: str) -> Iterator[tuple[str, Rule | None]]:
         """Where a rule comes from, and the rule; a text that says what is missing, and None."""
@@ -108,30 +108,6 @@ def allows(rule: Rule, attributes: Attributes) -> bool:
         and _matches_resource(rule.get("resources") or (), attributes.plural, attributes.subresource)
         and (not rule.get("resourceNames") or attributes.name in rule["resourceNames"])
     )
-
-
-def cluster_role_rules(role: Object, reader: Reader) -> list[Rule]:
-    """The rules of a ClusterRole; an `aggregationRule` gathers those of the ClusterRoles it selects, which may gather
-    themselves: each rule once, in the order of the roles' names."""
-    roles = sorted(reader.list(GROUP, "clusterroles"), key=lambda other: str(other["metadata"]["name"]))
-    rules: list[Rule] = []
-    seen: set[str] = set()
-
-    def gather(current: Object) -> None:
-        name = current["metadata"]["name"]
-        if name in seen:
-            return
-        seen.add(name)
-        chosen = (current.get("aggregationRule") or {}).get("clusterRoleSelectors") or ()
-        if not chosen:
-            rules.extend(rule for rule in current.get("rules") or () if rule not in rules)
-        for other in roles if chosen else ():
-            labels = other["metadata"].get("labels") or {}
-            if any(selectors.matches(selector, labels) for selector in chosen):
-                gather(other)
-
-    gather(role)
-    return rules
 
 
 def _has(values: Iterable[str] | None, wanted: str) -> bool:

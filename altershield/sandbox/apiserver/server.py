@@ -32,7 +32,8 @@ from altershield.sandbox.apiserver.context import Api
 from altershield.sandbox.apiserver.crds import CustomResources
 from altershield.sandbox.apiserver.registry import Registry
 from altershield.sandbox.apiserver.requests import MAX_BODY
-from altershield.sandbox.apiserver.store import Store
+from altershield.sandbox.apiserver.role_aggregation import RoleAggregation
+from altershield.sandbox.apiserver.store import Change, Storage, Store
 from altershield.sandbox.apiserver.tokens import ServiceAccountTokens
 from altershield.sandbox.apiserver.webhook_call import Services
 from altershield.sandbox.apiserver.webhooks import Webhooks
@@ -79,7 +80,8 @@ class ApiServer:
             crds=CustomResources(store, registry),
             bookmark_interval=bookmark_interval,
         )
-        store.observer = self.api.crds.on_change
+        self._aggregation = RoleAggregation(store)
+        store.observer = self._on_change
         self._admin = self.add_user(administrator())
         self._runner: web.AppRunner | None = None
         self._seed()
@@ -147,6 +149,10 @@ class ApiServer:
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         return await handlers.handle(self.api, request)
+
+    def _on_change(self, storage: Storage, change: Change) -> None:
+        self.api.crds.on_change(storage, change)
+        self._aggregation.on_change(storage, change)
 
     def _normalize(self, attributes: Attributes, obj: Object) -> Object:
         """What a webhook's patch made of an object, pruned and defaulted again."""
