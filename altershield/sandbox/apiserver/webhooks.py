@@ -106,7 +106,8 @@ class Webhooks:
             attributes.obj = self._normalize(attributes, patched)
         except StatusError as error:
             # the decoder's own words, without those about the client's request
-            raise internal_error(error.message.partition(" cannot be handled as a ")[2].partition(": ")[2]) from error
+            why = error.message.partition(" cannot be handled as a ")[2].partition(": ")[2]
+            raise internal_error(why or error.message) from error
         return changed
 
     async def _guarded(
