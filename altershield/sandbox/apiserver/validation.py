@@ -10,20 +10,18 @@ from altershield.sandbox.apiserver import gotext, texts
 from altershield.sandbox.apiserver.attributes import Object
 from altershield.sandbox.apiserver.causes import Cause, Causes
 from altershield.sandbox.apiserver.errors import StatusError
+from altershield.sandbox.apiserver.validation_batch import cron_job, job
 from altershield.sandbox.apiserver.validation_core import config_map, event, lease, namespace, secret, service
 from altershield.sandbox.apiserver.validation_crd import crd, name_rule
 from altershield.sandbox.apiserver.validation_meta import NameRule, changed_metadata, new_metadata
 from altershield.sandbox.apiserver.validation_pod import pod
+from altershield.sandbox.apiserver.validation_policy import autoscaler, disruption_budget
 from altershield.sandbox.apiserver.validation_rbac import role, role_binding
 from altershield.sandbox.apiserver.validation_volume import claim
 from altershield.sandbox.apiserver.validation_webhook import webhook_configuration
 from altershield.sandbox.apiserver.validation_workload import (
-    autoscaler,
-    cron_job,
     daemon_set,
     deployment,
-    disruption_budget,
-    job,
     pod_template,
     replica_set,
     replication_controller,

@@ -7,6 +7,8 @@ from typing import Any
 from altershield.sandbox.apiserver import causes, quantities, texts
 from altershield.sandbox.apiserver.attributes import Object
 from altershield.sandbox.apiserver.causes import Causes
+from altershield.sandbox.apiserver.validation_env import variable, variable_sources
+from altershield.sandbox.apiserver.validation_probe import supervision
 
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
@@ -15,12 +17,6 @@ _SECCOMP = ("Localhost", "RuntimeDefault", "Unconfined")
 _MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 _RESOURCES = ("cpu", "memory", "ephemeral-storage")
 _STANDARD_RESOURCES = (*_RESOURCES, "storage", "pods", "services", "secrets", "configmaps")
-_FIELDS = (
-    "metadata.name", "metadata.namespace", "metadata.uid", "spec.hostname", "spec.nodeName", "spec.serviceAccountName",
-    "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
-)  # fmt: skip
-_OLD_FIELDS = {"spec.host": "spec.nodeName"}
-_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 _SIDECARS_ONLY = "may not be set for init containers without restartPolicy=Always"
 MODE = "must be a number between 0 and 0777 (octal), both inclusive"
 
@@ -37,7 +33,7 @@ def containers(found: Sequence[Object], volumes: Collection[str], grace: int | N
         if container["name"] in names:
             yield causes.duplicate(f"{where}.name", container["name"])
         names.add(container["name"])
-        yield from _supervision(container, grace, where)
+        yield from supervision(container, grace, where)
         if (policy := container.get("restartPolicy")) not in (None, *_RESTARTS):
             yield causes.unsupported(f"{where}.restartPolicy", policy, _RESTARTS)
     yield from _host_ports(found, path)
@@ -57,7 +53,7 @@ def init_containers(
         if (policy := container.get("restartPolicy")) not in (None, *_RESTARTS):
             yield causes.unsupported(f"{where}.restartPolicy", policy, _RESTARTS)
         if policy == "Always":
-            yield from _supervision(container, grace, where)
+            yield from supervision(container, grace, where)
         else:
             for field in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
                 if field in container:
@@ -74,24 +70,14 @@ def _common(container: Object, volumes: Collection[str], path: str) -> Causes:
     if (policy := container.get("terminationMessagePolicy")) not in _MESSAGE_POLICIES:
         yield causes.unsupported(f"{path}.terminationMessagePolicy", policy, _MESSAGE_POLICIES)
     yield from _ports(container.get("ports") or (), f"{path}.ports")
-    for index, variable in enumerate(container.get("env") or ()):
-        yield from _variable(variable, f"{path}.env[{index}]")
-    yield from _variable_sources(container.get("envFrom") or (), f"{path}.envFrom")
+    for index, found in enumerate(container.get("env") or ()):
+        yield from variable(found, f"{path}.env[{index}]")
+    yield from variable_sources(container.get("envFrom") or (), f"{path}.envFrom")
     yield from _mounts(container, volumes, path)
     if (policy := container.get("imagePullPolicy")) not in _PULL_POLICIES:
         yield causes.unsupported(f"{path}.imagePullPolicy", policy, _PULL_POLICIES)
     yield from resources(container["resources"], f"{path}.resources")
     yield from security(container.get("securityContext") or {}, f"{path}.securityContext")
-
-
-def _supervision(container: Object, grace: int | None, path: str) -> Causes:
-    """Hooks and probes."""
-    for hook in ("postStart", "preStop"):
-        if (handler := (container.get("lifecycle") or {}).get(hook)) is not None:
-            yield from _handler(handler, grace, f"{path}.lifecycle.{hook}")
-    for name in ("livenessProbe", "readinessProbe", "startupProbe"):
-        if (probe := container.get(name)) is not None:
-            yield from _probe(name, probe, grace, f"{path}.{name}")
 
 
 def _ports(ports: Sequence[Object], path: str) -> Causes:
@@ -124,99 +110,6 @@ def _host_ports(found: Sequence[Object], path: str) -> Causes:
                 if key in taken:
                     yield causes.duplicate(f"{path}[{index}].ports[{position}].hostPort", key)
                 taken.add(key)
-
-
-def _variable(variable: Object, path: str) -> Causes:
-    if not variable["name"]:
-        yield causes.required(f"{path}.name")
-    else:
-        yield from causes.invalid_each(f"{path}.name", variable["name"], texts.variable_name(variable["name"]))
-    source = variable.get("valueFrom")
-    if source is None:
-        return
-    path = f"{path}.valueFrom"
-    if (field := source.get("fieldRef")) is not None:
-        yield from field_selector(field, _FIELDS, f"{path}.fieldRef")
-    if (resource := source.get("resourceFieldRef")) is not None:
-        yield from resource_selector(resource, f"{path}.resourceFieldRef", in_volume=False)
-    for name in ("configMapKeyRef", "secretKeyRef"):
-        if (key := source.get(name)) is not None:
-            yield from _key_selector(key, f"{path}.{name}")
-    if not source:
-        yield causes.invalid(
-            path,
-            "",
-            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`",
-        )
-    elif variable.get("value"):
-        yield causes.invalid(path, "", "may not be specified when `value` is not empty")
-    elif len(source) > 1:
-        yield causes.invalid(path, "", "may not have more than one field specified at a time")
-
-
-def field_selector(selector: Object, allowed: Sequence[str], path: str) -> Causes:
-    """A field of the pod for its containers."""
-    if not selector.get("apiVersion"):
-        yield causes.required(f"{path}.apiVersion")
-        return
-    field = selector["fieldPath"]
-    if not field:
-        yield causes.required(f"{path}.fieldPath")
-        return
-    name, bracket, subscript = field.removesuffix("']").partition("['")
-    known = (*_FIELDS, "metadata.annotations", "metadata.labels", "status.phase", "spec.restartPolicy", *_OLD_FIELDS)
-    if selector["apiVersion"] != "v1":
-        why = f"error converting fieldPath: unsupported pod version: {selector['apiVersion']}"
-        yield causes.invalid(f"{path}.fieldPath", field, why)
-    elif bracket and field.endswith("']") and name in ("metadata.annotations", "metadata.labels"):
-        key = subscript.lower() if name == "metadata.annotations" else subscript
-        yield from causes.invalid_each(path, key, texts.qualified_name(key))
-    elif bracket and field.endswith("']") and name in known:
-        yield causes.invalid(path, name, "does not support subscript")
-    elif field not in known:
-        why = f"error converting fieldPath: field label not supported: {field}"
-        yield causes.invalid(f"{path}.fieldPath", field, why)
-    elif _OLD_FIELDS.get(field, field) not in allowed:
-        yield causes.unsupported(f"{path}.fieldPath", field, allowed)
-
-
-def resource_selector(selector: Object, path: str, *, in_volume: bool) -> Causes:
-    """An amount of a container's resources for the pod's containers."""
-    resource = selector["resource"]
-    known = [f"{kind}.{name}" for kind in ("limits", "requests") for name in sorted(_RESOURCES)]
-    if in_volume and not selector.get("containerName"):
-        yield causes.required(f"{path}.containerName")
-    elif not resource:
-        yield causes.required(f"{path}.resource")
-    elif resource not in known and not resource.startswith(("limits.hugepages-", "requests.hugepages-")):
-        yield causes.unsupported(f"{path}.resource", resource, known)
-
-
-def _key_selector(selector: Object, path: str) -> Causes:
-    name, key = selector.get("name", ""), selector["key"]
-    yield from causes.invalid_each(f"{path}.name", name, texts.subdomain(name))
-    if not key:
-        yield causes.required(f"{path}.key")
-    else:
-        yield from causes.invalid_each(f"{path}.key", key, texts.config_key(key))
-
-
-def _variable_sources(sources: Sequence[Object], path: str) -> Causes:
-    for index, source in enumerate(sources):
-        where = f"{path}[{index}]"
-        if prefix := source.get("prefix"):
-            yield from causes.invalid_each(f"{where}.prefix", prefix, texts.variable_name(prefix))
-        given = [name for name in ("configMapRef", "secretRef") if name in source]
-        for name in given:
-            if not source[name].get("name"):
-                yield causes.required(f"{where}.{name}.name")
-            else:
-                target = source[name]["name"]
-                yield from causes.invalid_each(f"{where}.{name}.name", target, texts.subdomain(target))
-        if not given:
-            yield causes.invalid(path, "", "must specify one of: `configMapRef` or `secretRef`")
-        elif len(given) > 1:
-            yield causes.invalid(path, "", "may not have more than one field specified at a time")
 
 
 def _mounts(container: Object, volumes: Collection[str], path: str) -> Causes:
@@ -254,58 +147,6 @@ def descending(target: str, path: str) -> Causes:
         yield causes.invalid(path, target, "must be a relative path")
     if ".." in target.split("/"):
         yield causes.invalid(path, target, "must not contain '..'")
-
-
-def _probe(name: str, probe: Object, grace: int | None, path: str) -> Causes:
-    yield from _handler(probe, grace, path)
-    for field in ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"):
-        yield from causes.non_negative(f"{path}.{field}", probe.get(field))
-    seconds = probe.get("terminationGracePeriodSeconds")
-    if seconds is not None and seconds <= 0:
-        yield causes.invalid(f"{path}.terminationGracePeriodSeconds", seconds, "must be greater than 0")
-    if name == "readinessProbe":
-        if seconds is not None:
-            why = "must not be set for readinessProbes"
-            yield causes.invalid(f"{path}.terminationGracePeriodSeconds", seconds, why)
-    elif probe.get("successThreshold", 1) != 1:
-        yield causes.invalid(f"{path}.successThreshold", probe["successThreshold"], "must be 1")
-
-
-def _handler(handler: Object, grace: int | None, path: str) -> Causes:
-    given = [name for name in _HANDLERS if name in handler]
-    for name in given[1:]:
-        yield causes.forbidden(f"{path}.{name}", "may not specify more than 1 handler type")
-    if not given:
-        yield causes.required(path, "must specify a handler type")
-        return
-    name, action = given[0], handler[given[0]]
-    where = f"{path}.{name}"
-    match name:
-        case "exec":
-            if not action.get("command"):
-                yield causes.required(f"{where}.command")
-        case "httpGet":
-            if not action.get("path"):
-                yield causes.required(f"{where}.path")
-            yield from port(action["port"], f"{where}.port")
-            if action.get("scheme") not in ("HTTP", "HTTPS"):
-                yield causes.unsupported(f"{where}.scheme", action.get("scheme"), ("HTTP", "HTTPS"))
-            for header in action.get("httpHeaders") or ():
-                yield from causes.invalid_each(
-                    f"{where}.httpHeaders", header["name"], texts.header_name(header["name"])
-                )
-        case "tcpSocket" | "grpc":
-            yield from port(action["port"], f"{where}.port")
-        case "sleep":
-            if grace is not None and not 0 <= action["seconds"] <= grace:
-                why = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
-                yield causes.invalid(where, action["seconds"], why)
-
-
-def port(value: int | str, path: str) -> Causes:
-    """A port's number or name."""
-    wrong = texts.port_name(value) if isinstance(value, str) else texts.port_number(value)
-    yield from causes.invalid_each(path, value, wrong)
 
 
 def resources(found: Object, path: str) -> Causes:

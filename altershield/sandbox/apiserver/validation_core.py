@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from altershield.sandbox.apiserver import causes, texts
 from altershield.sandbox.apiserver.attributes import Object
 from altershield.sandbox.apiserver.causes import Causes
-from altershield.sandbox.apiserver.validation_container import port
 from altershield.sandbox.apiserver.validation_meta import label_key, labels
 from altershield.sandbox.apiserver.validation_pod import ip_address
+from altershield.sandbox.apiserver.validation_probe import port
 
 _MAX_DATA = 1024 * 1024
 _FROZEN = "field is immutable when `immutable` is set"

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from altershield.sandbox.apiserver import causes, quantities, texts
 from altershield.sandbox.apiserver.attributes import Object
 from altershield.sandbox.apiserver.causes import Cause, Causes
-from altershield.sandbox.apiserver.validation_container import MODE, descending, field_selector, resource_selector
+from altershield.sandbox.apiserver.validation_container import MODE, descending
+from altershield.sandbox.apiserver.validation_env import field_selector, resource_selector
 
 _FIELDS = ("metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid")
 _ORDER = (

@@ -1,4 +1,4 @@
-"""Validation of workloads: apps, batch, policy and autoscaling (k8s.io/kubernetes, pkg/apis/*/validation)."""
+"""Validation of the workloads that keep pods running (k8s.io/kubernetes, pkg/apis/*/validation)."""
 
 from collections.abc import Collection
 
@@ -112,54 +112,6 @@ def stateful_set(obj: Object, old: Object | None) -> Causes:
         yield causes.forbidden("spec", why)
 
 
-def job(obj: Object, old: Object | None) -> Causes:
-    yield from _job_spec(obj["spec"], "spec")
-    if old is None:
-        return
-    before = old["spec"]
-    yield from causes.immutable("spec.completions", obj["spec"].get("completions"), before.get("completions"))
-    yield from causes.immutable("spec.selector", obj["spec"].get("selector"), before.get("selector"))
-    if not before.get("suspend"):
-        yield from causes.immutable("spec.template", obj["spec"]["template"], before["template"])
-    yield from causes.immutable("spec.completionMode", obj["spec"]["completionMode"], before["completionMode"])
-
-
-def cron_job(obj: Object, old: Object | None) -> Causes:
-    spec = obj["spec"]
-    if not spec["schedule"]:
-        yield causes.required("spec.schedule")
-    elif not spec["schedule"].startswith("@") and len(fields := spec["schedule"].split()) != 5:
-        why = f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]"
-        yield causes.invalid("spec.schedule", spec["schedule"], why)
-    yield from causes.non_negative("spec.startingDeadlineSeconds", spec.get("startingDeadlineSeconds"))
-    if spec["concurrencyPolicy"] not in ("Allow", "Forbid", "Replace"):
-        yield causes.unsupported("spec.concurrencyPolicy", spec["concurrencyPolicy"], ("Allow", "Forbid", "Replace"))
-    yield from _job_spec(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec")
-    for field in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
-        yield from causes.non_negative(f"spec.{field}", spec.get(field))
-    if old is None and len(name := obj["metadata"].get("name", "")) > 52:
-        yield causes.invalid("metadata.name", name, "must be no more than 52 characters")
-
-
-def _job_spec(spec: Object, path: str) -> Causes:
-    for field in (
-        "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished",
-        "backoffLimitPerIndex", "maxFailedIndexes",
-    ):  # fmt: skip
-        yield from causes.non_negative(f"{path}.{field}", spec.get(field))
-    mode = spec.get("completionMode", "NonIndexed")
-    if mode not in ("NonIndexed", "Indexed"):
-        yield causes.unsupported(f"{path}.completionMode", mode, ("NonIndexed", "Indexed"))
-    if mode == "Indexed" and "completions" not in spec:
-        yield causes.required(f"{path}.completions", "when completion mode is Indexed")
-    yield from template(spec["template"], f"{path}.template")
-    policy = spec["template"]["spec"]["restartPolicy"]
-    if policy == "Always":
-        yield causes.required(f"{path}.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')
-    elif policy not in ("OnFailure", "Never"):
-        yield causes.unsupported(f"{path}.template.spec.restartPolicy", policy, ("OnFailure", "Never"))
-
-
 def replication_controller(obj: Object, _: Object | None) -> Causes:
     spec = obj["spec"]
     yield from causes.non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
@@ -177,43 +129,6 @@ def replication_controller(obj: Object, _: Object | None) -> Causes:
 
 def pod_template(obj: Object, _: Object | None) -> Causes:
     yield from template(obj["template"], "template")
-
-
-def disruption_budget(obj: Object, _: Object | None) -> Causes:
-    spec = obj["spec"]
-    if "minAvailable" in spec and "maxUnavailable" in spec:
-        fields = ("minAvailable", "selector", "maxUnavailable", "unhealthyPodEvictionPolicy")
-        shown = {field[0].upper() + field[1:]: spec.get(field) for field in fields}
-        yield causes.invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set")
-    for field in ("minAvailable", "maxUnavailable"):
-        if field in spec:
-            yield from count_or_percent(spec[field], f"spec.{field}")
-            yield from _at_most_all(spec[field], f"spec.{field}")
-    yield from label_selector(spec.get("selector"), "spec.selector")
-    policies = ("AlwaysAllow", "IfHealthyBudget")
-    if (policy := spec.get("unhealthyPodEvictionPolicy", "AlwaysAllow")) not in policies:
-        yield causes.unsupported("spec.unhealthyPodEvictionPolicy", policy, policies)
-
-
-def autoscaler(obj: Object, _: Object | None) -> Causes:
-    spec = obj["spec"]
-    if spec["minReplicas"] < 1:
-        yield causes.invalid("spec.minReplicas", spec["minReplicas"], "must be greater than or equal to 1")
-    if spec["maxReplicas"] < 1:
-        yield causes.required("spec.maxReplicas", "must be set and greater than 0")
-    if spec["maxReplicas"] < spec["minReplicas"]:
-        why = "must be greater than or equal to `minReplicas`"
-        yield causes.invalid("spec.maxReplicas", spec["maxReplicas"], why)
-    target = spec["scaleTargetRef"]
-    for field in ("kind", "name"):
-        if not target[field]:
-            yield causes.required(f"spec.scaleTargetRef.{field}")
-        else:
-            where = f"spec.scaleTargetRef.{field}"
-            yield from causes.invalid_each(where, target[field], texts.path_segment(target[field]))
-    version = target.get("apiVersion", "")
-    if "/" not in version and version != "v1":
-        yield causes.invalid("spec.scaleTargetRef.apiVersion", version, "apiVersion must specify API group")
 
 
 def _selector_and_template(spec: Object, owner: str) -> Causes:
@@ -270,15 +185,15 @@ def _deployment_strategy(strategy: Object, path: str) -> Causes:
     yield from count_or_percent(surge, f"{path}.maxSurge")
     if _amount(unavailable) == 0 and _amount(surge) == 0:
         yield causes.invalid(f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
-    yield from _at_most_all(unavailable, f"{path}.maxUnavailable")
+    yield from at_most_all(unavailable, f"{path}.maxUnavailable")
 
 
 def _daemon_set_rolling(rolling: Object, path: str) -> Causes:
     unavailable, surge = rolling["maxUnavailable"], rolling["maxSurge"]
     yield from count_or_percent(unavailable, f"{path}.maxUnavailable")
     yield from count_or_percent(surge, f"{path}.maxSurge")
-    yield from _at_most_all(unavailable, f"{path}.maxUnavailable")
-    yield from _at_most_all(surge, f"{path}.maxSurge")
+    yield from at_most_all(unavailable, f"{path}.maxUnavailable")
+    yield from at_most_all(surge, f"{path}.maxSurge")
     if _amount(unavailable) and _amount(surge):
         yield causes.invalid(f"{path}.maxSurge", surge, "may not be set when maxUnavailable is non-zero")
     elif not _amount(unavailable) and not _amount(surge):
@@ -299,7 +214,7 @@ def _amount(value: int | str) -> int:
     return int(number) if number.isascii() and number.isdigit() else 0
 
 
-def _at_most_all(value: int | str, path: str) -> Causes:
+def at_most_all(value: int | str, path: str) -> Causes:
     if isinstance(value, str) and not texts.percent(value) and _amount(value) > 100:
         yield causes.invalid(path, value, "must not be greater than 100%")
 
