@@ -19,6 +19,7 @@ from altershield.api.resources import (
     CRDS,
     DEPLOYMENTS,
     NAMESPACES,
+    OPS_CONFIG_INFOS,
     PODS,
     Resource,
 )
@@ -118,8 +119,8 @@ class Cluster:
                 await asyncio.gather(running, return_exceptions=True)
 
     async def release(self, version: str, *, image: str = "busybox", replicas: int = 2, repair: bool = False) -> None:
-        """Create the Deployment, or change its template, stamped with `version`."""
-        stamp = {labels.VERSION: version}
+        """Create the Deployment, or change its template, stamped with `version` (empty: not stamped)."""
+        stamp = {labels.VERSION: version} if version else {}
         pod_labels = {"app": "sleep", **stamp}
         spec = {
             "replicas": replicas,
@@ -159,8 +160,48 @@ class Cluster:
             CHANGE_PODS, {"status": status}, change_pod["metadata"]["name"], self.namespace, subresource="status"
         )
 
+    async def set_status(self, resource: Resource, name: str, status: Object) -> None:
+        await self.admin.patch(resource, {"status": status}, name, self.namespace, subresource="status")
+
+    async def setting(self, name: str, spec: Object, namespace: str = names.SYSTEM_NAMESPACE) -> None:
+        """Change a setting, or make one."""
+        try:
+            await self.admin.patch(OPS_CONFIG_INFOS, {"spec": spec}, name, namespace)
+        except NotFoundError:
+            obj = {
+                "apiVersion": OPS_CONFIG_INFOS.api_version,
+                "kind": OPS_CONFIG_INFOS.kind,
+                "metadata": {"name": name},
+                "spec": spec,
+            }
+            await self.admin.create(OPS_CONFIG_INFOS, obj, namespace)
+
+    async def until_condition(
+        self, resource: Resource, name: str, type_: str, namespace: str = "", **like: str | int
+    ) -> Object:
+        """The object's condition, once it has these fields."""
+
+        async def met() -> Object | None:
+            obj = await self.get(resource, name, namespace) or {}
+            for condition in obj.get("status", {}).get("conditions", ()):
+                if condition["type"] == type_ and like.items() <= condition.items():
+                    return dict(condition)
+            return None
+
+        found = await self.until(met, f"{type_} {like} on {resource.kind} {name}")
+        assert found is not None
+        return found
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
+        try:
+            found: Object = await self.admin.get(resource, name, namespace or self.namespace)
+        except NotFoundError:
+            return None
+        return found
+
     async def deployment(self) -> Object:
-        return await self.admin.get(DEPLOYMENTS, "sleep", self.namespace)
+        found: Object = await self.admin.get(DEPLOYMENTS, "sleep", self.namespace)
+        return found
 
     async def states(self) -> dict[str, str]:
         """The state of every version that has a record."""

@@ -1,0 +1,286 @@
+"""The controllers at work on a Kubernetes API with simulated nodes."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from altershield.api import labels, names
+from altershield.api.resources import (
+    CHANGE_PODS,
+    CHANGE_WORKLOADS,
+    DEPLOYMENTS,
+    EVENTS,
+    NAMESPACES,
+    OPS_CONFIG_INFOS,
+    PODS,
+    Resource,
+)
+from tests.fault.reconciler_cluster import Cluster, Object, running_cluster, version
+
+V1, V2 = version("v1"), version("v2")
+SYSTEM = names.SYSTEM_NAMESPACE
+
+
+def record(version: str) -> str:
+    return names.change_workload_name("sleep", version)
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
+    """A reconciler runs on it."""
+    async with running_cluster(tmp_path) as cluster:
+        await cluster.go_to("shop")
+        async with cluster.reconciler():
+            await cluster.until_condition(OPS_CONFIG_INFOS, "branch", "Accepted", SYSTEM, status="True")
+            yield cluster
+
+
+async def events(cluster: Cluster, namespace: str = "") -> set[str]:
+    listed: list[Object] = (await cluster.admin.list(EVENTS, namespace or cluster.namespace, as_=dict)).items
+    return {event["reason"] for event in listed if event["reportingComponent"] == "altershield"}
+
+
+async def until_event(cluster: Cluster, reason: str, namespace: str = "") -> None:
+    async def met() -> bool:
+        return reason in await events(cluster, namespace)
+
+    await cluster.until(met, f"the Event {reason}")
+
+
+async def deployment_labels(cluster: Cluster) -> Object:
+    return dict((await cluster.deployment())["metadata"]["labels"])
+
+
+async def until_labelled(cluster: Cluster, key: str, expected: bool) -> None:
+    async def met() -> bool:
+        return (key in await deployment_labels(cluster)) == expected
+
+    await cluster.until(met, f"label {key}: {expected}")
+
+
+async def existing(cluster: Cluster, resource: Resource, name: str, namespace: str = "") -> Object:
+    found = await cluster.get(resource, name, namespace)
+    assert found is not None
+    return found
+
+
+async def until_renewed(cluster: Cluster, resource: Resource, before: Object) -> None:
+    """Until another object by the same name is there."""
+    metadata = before["metadata"]
+
+    async def renewed() -> bool:
+        after = await cluster.get(resource, metadata["name"], metadata["namespace"])
+        return after is not None and after["metadata"]["uid"] != metadata["uid"]
+
+    await cluster.until(renewed, f"another {resource.kind} {metadata['name']}")
+
+
+async def until_up(cluster: Cluster) -> None:
+    async def up() -> bool:
+        ready: object = (await cluster.deployment()).get("status", {}).get("readyReplicas")
+        return ready == 2
+
+    await cluster.until(up, "the pods")
+
+
+# settings
+
+
+async def test_settings_are_made_and_come_back_when_deleted(cluster: Cluster) -> None:
+    blocking = await existing(cluster, OPS_CONFIG_INFOS, "blocking", SYSTEM)
+    branch = await existing(cluster, OPS_CONFIG_INFOS, "branch", SYSTEM)
+    assert blocking["spec"] == {"type": "isBlockingUp", "enable": True, "remark": "Enabling Blockade"}
+    assert branch["spec"] == {
+        "type": "isBranch",
+        "enable": False,
+        "content": "10",
+        "remark": "Enabling Batch Protection",
+    }
+
+    await cluster.admin.delete(OPS_CONFIG_INFOS, "blocking", SYSTEM)
+
+    await until_renewed(cluster, OPS_CONFIG_INFOS, blocking)
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "namespace", "reason"),
+    [
+        ("branch", {"type": "isBranch", "enable": True, "content": "many"}, SYSTEM, "InvalidContent"),
+        ("branch", {"type": "isBlockingUp", "enable": True}, SYSTEM, "UnknownType"),
+        ("banana", {"type": "isBlockingUp", "enable": False}, SYSTEM, "UnknownName"),
+        ("blocking", {"type": "isBlockingUp", "enable": False}, "shop", "WrongNamespace"),
+    ],
+)
+async def test_a_wrong_setting_is_reported_and_changes_nothing(
+    cluster: Cluster, name: str, spec: Object, namespace: str, reason: str
+) -> None:
+    await cluster.setting(name, spec, namespace)
+
+    await cluster.until_condition(OPS_CONFIG_INFOS, name, "Accepted", namespace, status="False", reason=reason)
+    await until_event(cluster, "SettingRejected", namespace)
+    await cluster.release(V1, replicas=3)
+    await cluster.until_states(v1="Success")
+    assert len(await cluster.all(CHANGE_PODS)) == 3
+    await cluster.judge((await cluster.all(CHANGE_PODS))[0], "unpass")
+    await until_labelled(cluster, labels.SUSPEND, True)
+
+
+async def test_batches_as_large_as_the_setting_says(cluster: Cluster) -> None:
+    await cluster.setting("branch", {"enable": True, "content": "40%"})
+    await cluster.until_condition(OPS_CONFIG_INFOS, "branch", "Accepted", SYSTEM, observedGeneration=2)
+
+    await cluster.release(V1, replicas=5)
+
+    await cluster.until_states(v1="Success")
+    sizes = sorted(len(each["spec"]["podInfos"]) for each in await cluster.all(CHANGE_PODS))
+    assert sum(sizes) == 5
+    assert max(sizes) == 2
+
+
+async def test_blocking_is_switched_off_and_on(cluster: Cluster) -> None:
+    await cluster.release(V1)
+    await cluster.until_states(v1="Success")
+    await cluster.setting("blocking", {"enable": False})
+    await cluster.until_condition(OPS_CONFIG_INFOS, "blocking", "Accepted", SYSTEM, observedGeneration=2)
+    await cluster.judge((await cluster.all(CHANGE_PODS))[0], "unpass")
+    await cluster.until_states(v1="Suspend")
+    await until_event(cluster, "ReleaseSuspended")
+    assert labels.SUSPEND not in await deployment_labels(cluster)
+
+    await cluster.setting("blocking", {"enable": True})
+    await until_labelled(cluster, labels.SUSPEND, True)
+
+    await cluster.setting("blocking", {"enable": False})
+    await cluster.judge((await cluster.all(CHANGE_PODS))[0], "pass")
+    await cluster.until_states(v1="Success")
+    await until_labelled(cluster, labels.SUSPEND, False)
+
+
+# releases
+
+
+async def test_a_failed_pod_that_is_deleted_ends_the_suspension(cluster: Cluster) -> None:
+    await cluster.release(V1)
+    await cluster.until_states(v1="Success")
+    batch = (await cluster.all(CHANGE_PODS))[0]
+    await cluster.judge(batch, "unpass")
+    await until_labelled(cluster, labels.SUSPEND, True)
+
+    await cluster.admin.delete(PODS, batch["spec"]["podInfos"][0]["pod"], "shop")
+
+    await cluster.until_states(v1="Success")
+    await until_labelled(cluster, labels.SUSPEND, False)
+    await until_event(cluster, "ReleaseResumed")
+    assert len(await cluster.all(CHANGE_PODS)) == 3
+
+
+async def test_going_back_in_the_middle_of_a_release_verifies_the_old_version_again(cluster: Cluster) -> None:
+    await cluster.release(V1)
+    await cluster.until_states(v1="Success")
+    before = await existing(cluster, CHANGE_WORKLOADS, record(V1))
+    await cluster.release(V2, image="never-ready")
+    await cluster.until_states(v1="Success", v2="Running")
+
+    await cluster.release(V1)
+
+    await cluster.until_states(v1="Success")
+    after = await existing(cluster, CHANGE_WORKLOADS, record(V1))
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert after["spec"]["reversion"] > before["spec"]["reversion"]
+
+
+async def test_a_deployment_made_anew_gets_a_record_of_its_own(cluster: Cluster) -> None:
+    await cluster.release(V1)
+    await cluster.until_states(v1="Success")
+    before = await existing(cluster, CHANGE_WORKLOADS, record(V1))
+    await cluster.admin.delete(DEPLOYMENTS, "sleep", "shop", propagation="Background")
+
+    await cluster.release(V1)
+
+    await until_renewed(cluster, CHANGE_WORKLOADS, before)
+    await cluster.until_states(v1="Success")
+
+
+async def test_a_record_that_somebody_deletes_comes_back(cluster: Cluster) -> None:
+    await cluster.release(V1)
+    await cluster.until_states(v1="Success")
+    before = await existing(cluster, CHANGE_WORKLOADS, record(V1))
+
+    await cluster.admin.delete(CHANGE_WORKLOADS, record(V1), "shop")
+
+    await until_renewed(cluster, CHANGE_WORKLOADS, before)
+    await cluster.until_states(v1="Success")
+
+
+async def test_an_ungoverned_namespace_is_left_alone_until_it_is_governed(cluster: Cluster) -> None:
+    await cluster.admin.patch(NAMESPACES, {"metadata": {"labels": {labels.GOVERNED: None}}}, "shop")
+    await cluster.release(V1)
+
+    await until_up(cluster)
+    assert await cluster.states() == {}
+    assert not any(labels.OPERATE_FINISHED in pod["metadata"]["labels"] for pod in await cluster.all(PODS))
+
+    await cluster.admin.patch(NAMESPACES, {"metadata": {"labels": {labels.GOVERNED: labels.GOVERNED_VALUE}}}, "shop")
+    await cluster.until_states(v1="Success")
+
+
+# rollback
+
+
+async def test_a_rollback_that_is_asked_for_also_works_after_the_success(cluster: Cluster) -> None:
+    await cluster.release(V1)
+    await cluster.until_states(v1="Success")
+    await cluster.release(V2, image="busybox:2")
+    await cluster.until_states(v2="Success")
+
+    await cluster.set_status(CHANGE_WORKLOADS, record(V2), {"status": "Rollback"})
+
+    await cluster.until_states(v1="Success", v2="Failed")
+    condition = await cluster.until_condition(CHANGE_WORKLOADS, record(V2), "RolledBack", status="True")
+    assert condition["reason"] == "Requested"
+    assert (await cluster.deployment())["spec"]["template"]["spec"]["containers"][0]["image"] == "busybox"
+
+
+async def test_a_rollback_with_nowhere_to_go_says_so(cluster: Cluster) -> None:
+    await cluster.release(V1)
+    await cluster.until_states(v1="Success")
+
+    await cluster.set_status(CHANGE_WORKLOADS, record(V1), {"status": "Rollback"})
+
+    await cluster.until_condition(CHANGE_WORKLOADS, record(V1), "RolledBack", status="False", reason="NoTarget")
+    await cluster.until_states(v1="Success")
+    await until_event(cluster, "RollbackImpossible")
+
+
+async def test_the_version_from_before_governance_is_gone_back_to(cluster: Cluster) -> None:
+    await cluster.release("")
+
+    await until_up(cluster)
+    await cluster.release(V1, image="crash")
+
+    await cluster.until_condition(CHANGE_WORKLOADS, record(V1), "RolledBack", status="True", reason="PodNotUp")
+    assert (await cluster.deployment())["spec"]["template"]["spec"]["containers"][0]["image"] == "busybox"
+    await until_event(cluster, "RolledBack")
+
+
+async def test_what_was_rolled_back_and_is_released_again_is_not_rolled_back_twice(cluster: Cluster) -> None:
+    await cluster.release(V1)
+    await cluster.until_states(v1="Success")
+    await cluster.release(V2, image="nosuch")
+    await cluster.until_states(v1="Success", v2="Failed")
+
+    await cluster.release(V2, image="nosuch", repair=True)
+
+    await cluster.until_condition(CHANGE_WORKLOADS, record(V2), "RolledBack", reason="AlreadyRolledBack")
+    await cluster.until_states(v1="Success", v2="Running")
+    await until_event(cluster, "RollbackImpossible")
+
+
+async def test_a_pod_that_does_not_start_in_the_first_version_is_told_of(cluster: Cluster) -> None:
+    await cluster.release(V1, image="nosuch")
+
+    condition = await cluster.until_condition(CHANGE_WORKLOADS, record(V1), "RolledBack", reason="NoHealthyVersion")
+
+    assert "ImagePull" in condition["message"]
+    await cluster.until_states(v1="Running")
