@@ -11,14 +11,24 @@ from typing import Self
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
+from cryptography.x509.oid import NameOID
 
 from altershield.pki import KeyPair
 
 MAX_CERTIFICATES = 16
 """In one bundle; more is a mistake."""
 
-# what cryptography raises for bytes that are no certificate or key, or an encrypted or exotic one
-UNREADABLE = (ValueError, TypeError, UnsupportedAlgorithm)
+# what cryptography raises for bytes that are no certificate or key, or an encrypted or exotic one, some of it only
+# when a part of a certificate is looked at
+UNREADABLE = (
+    ValueError,
+    TypeError,
+    UnsupportedAlgorithm,
+    x509.DuplicateExtension,
+    x509.ExtensionNotFound,
+    x509.InvalidVersion,
+    x509.UnsupportedGeneralNameType,
+)
 
 _PEM_BLOCK = re.compile(rb"-----BEGIN ([A-Z ]+)-----[^-]*-----END \1-----")
 
@@ -56,7 +66,7 @@ class Leaf:
         """The DNS names and IP addresses it is good for."""
         try:
             names = self.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        except (x509.ExtensionNotFound, *UNREADABLE):
+        except UNREADABLE:
             return frozenset()
         addresses = names.get_values_for_type(x509.IPAddress)
         return frozenset([*names.get_values_for_type(x509.DNSName), *map(str, addresses)])
@@ -91,8 +101,17 @@ def is_authority(certificate: x509.Certificate) -> bool:
     """Whether it may sign certificates."""
     try:
         return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
-    except (x509.ExtensionNotFound, *UNREADABLE):
+    except UNREADABLE:
         return False
+
+
+def common_name(certificate: x509.Certificate) -> str:
+    """Of its subject; empty where there is none."""
+    try:
+        names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+        return str(names[0].value) if names else ""
+    except UNREADABLE:
+        return ""
 
 
 def issuer(chain: Sequence[x509.Certificate], trusted: Iterable[x509.Certificate]) -> x509.Certificate | None:

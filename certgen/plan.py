@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from cryptography import x509
-from cryptography.x509.oid import NameOID
 
 from altershield.pki import Authority
 from certgen import certificates
@@ -135,8 +134,7 @@ def _lost(
 
 
 def _is_ours(certificate: x509.Certificate, now: datetime.datetime) -> bool:
-    names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    named = bool(names) and str(names[0].value).startswith(_COMMON_NAME)
+    named = certificates.common_name(certificate).startswith(_COMMON_NAME)
     return named and certificate.not_valid_after_utc > now and certificates.is_authority(certificate)
 
 

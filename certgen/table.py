@@ -4,9 +4,9 @@ import datetime
 from collections.abc import Sequence
 
 from cryptography import x509
-from cryptography.x509.oid import NameOID
 from rich.table import Table
 
+from certgen.certificates import common_name
 from certgen.contents import Contents
 from certgen.publications import Publication
 
@@ -18,12 +18,15 @@ def table(contents: Contents, publications: Sequence[Publication], now: datetime
         shown.add_column(column, overflow="fold")
     if contents.leaf:
         certificate, issuer = contents.leaf.certificate, contents.issuer
-        role = f"serves, by {_name(issuer)}" if issuer else "of a CA that is not here"
+        role = f"serves, by {common_name(issuer)}" if issuer else "of a CA that is not here"
         shown.add_row("\n".join(sorted(contents.leaf.hosts)), role, *_life(certificate, now), "")
     for certificate in contents.trusted:
         holders = [publication.resource.kind for publication in publications if certificate in publication.trusted]
         shown.add_row(
-            _name(certificate), _role(contents, certificate), *_life(certificate, now), "\n".join(holders) or "nowhere"
+            common_name(certificate),
+            _role(contents, certificate),
+            *_life(certificate, now),
+            "\n".join(holders) or "nowhere",
         )
     return shown
 
@@ -48,8 +51,3 @@ def _duration(left: datetime.timedelta) -> str:
         if seconds >= 2 * length:
             return f"{seconds // length}{unit}"
     return f"{seconds}s"
-
-
-def _name(certificate: x509.Certificate) -> str:
-    names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    return str(names[0].value) if names else certificate.subject.rfc4514_string()

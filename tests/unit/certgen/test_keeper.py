@@ -1,0 +1,488 @@
+"""The keeper on a Kubernetes API: what it writes, when it is killed, what others do to it, what it may do."""
+
+import asyncio
+import base64
+import contextlib
+import datetime
+import json
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import generate_latest
+
+from altershield.api.resources import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    MUTATING_WEBHOOKS,
+    NAMESPACES,
+    ROLE_BINDINGS,
+    ROLES,
+    SECRETS,
+    VALIDATING_WEBHOOKS,
+)
+from altershield.install.webhooks import configurations
+from altershield.kube import credentials
+from altershield.kube.client import Client
+from altershield.kube.errors import ForbiddenError, KubernetesError
+from altershield.pki import Authority
+from altershield.sandbox.apiserver.server import ApiServer
+from certgen.contents import Contents, decode, encode
+from certgen.errors import CertificateError
+from certgen.keeper import Keeper
+from certgen.lifetimes import Lifetimes
+from certgen.metrics import Metrics
+from certgen.plan import new_authority
+from certgen.publications import KINDS
+from certgen.settings import Mode, Settings
+
+NAMESPACE, SECRET, CONFIGURATION = "system", "altershield-tls", "altershield"
+HOST = "altershield.system.svc"
+DAY = datetime.timedelta(days=1)
+LIFETIMES = Lifetimes(authority=9 * DAY, leaf=3 * DAY, settle=datetime.timedelta(seconds=0.5))
+SETTINGS = Settings(NAMESPACE, SECRET, CONFIGURATION, (HOST,), LIFETIMES)
+
+# What the service account needs; the chart has to grant as much.
+NAMESPACE_RULES = [
+    {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
+    {
+        "apiGroups": [""],
+        "resources": ["secrets"],
+        "resourceNames": [SECRET],
+        "verbs": ["get", "list", "watch", "patch", "delete"],
+    },
+]
+CLUSTER_RULES = [
+    {
+        "apiGroups": ["admissionregistration.k8s.io"],
+        "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
+        "resourceNames": [CONFIGURATION],
+        "verbs": ["get", "list", "watch", "patch"],
+    },
+]
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Api:
+    server: ApiServer
+    directory: Path
+
+    async def connect(self, user: str = "", as_: type[Client] = Client) -> Client:
+        """As the administrator, or as `user`."""
+        kubeconfig = self.directory / f"{user.replace(':', '-')}.kubeconfig"
+        kubeconfig.write_text(self.server.kubeconfig(self.server.add_token(user) if user else None))
+        return as_(await credentials.load(str(kubeconfig), None))
+
+
+@pytest.fixture
+async def api(tmp_path: Path) -> AsyncIterator[Api]:
+    """With the webhook configurations of an installation, which trust nobody yet."""
+    async with ApiServer() as server:
+        api = Api(server, tmp_path)
+        async with await api.connect() as client:
+            await client.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
+            for resource, obj in zip(KINDS, installed(), strict=True):
+                await client.create(resource, obj)
+        yield api
+
+
+def installed() -> list[Json]:
+    return configurations(CONFIGURATION, f"https://{HOST}:443", b"", system_namespace=NAMESPACE)
+
+
+@pytest.fixture
+async def client(api: Api) -> AsyncIterator[Client]:
+    async with await api.connect() as client:
+        yield client
+
+
+async def stored(client: Client) -> Contents:
+    contents, problems = decode((await client.get(SECRETS, SECRET, NAMESPACE))["data"])
+    assert problems == []
+    return contents
+
+
+async def bundles(client: Client) -> set[bytes]:
+    found = set()
+    for resource in KINDS:
+        for webhook in (await client.get(resource, CONFIGURATION))["webhooks"]:
+            found.add(base64.b64decode(webhook["clientConfig"].get("caBundle", "")))
+    return found
+
+
+async def in_order(client: Client) -> bool:
+    """Whether the certificate is signed and everything published."""
+    contents = await stored(client)
+    return contents.serving is not None and await bundles(client) == {contents.bundle}
+
+
+async def eventually(met: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(20):
+        while True:
+            with contextlib.suppress(KubernetesError, AssertionError):
+                if await met():
+                    return
+            await asyncio.sleep(0.02)
+
+
+@contextlib.asynccontextmanager
+async def running(keeper: Keeper) -> AsyncIterator[None]:
+    task = asyncio.create_task(keeper.run())
+    try:
+        yield
+        assert not task.done(), "it ended on its own"
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def test_ensure_makes_the_secret_and_publishes_the_authority(client: Client) -> None:
+    before = {resource: await client.get(resource, CONFIGURATION) for resource in KINDS}
+    await Keeper(client, SETTINGS).ensure()
+    secret = await client.get(SECRETS, SECRET, NAMESPACE)
+    assert secret["type"] == "kubernetes.io/tls"
+    assert secret["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "altershield-certgen"
+    assert await in_order(client)
+    for resource in KINDS:
+        after = await client.get(resource, CONFIGURATION)
+        ours = [each for each in after["metadata"]["managedFields"] if each["manager"] == "altershield-certgen"]
+        fields = json.dumps(ours[0]["fieldsV1"])
+        assert "f:caBundle" in fields
+        assert "f:rules" not in fields
+        for webhook in after["webhooks"]:
+            webhook["clientConfig"].pop("caBundle")
+        for webhook in before[resource]["webhooks"]:
+            webhook["clientConfig"].pop("caBundle", None)
+        assert after["webhooks"] == before[resource]["webhooks"]
+
+
+async def test_once_all_is_in_order_nothing_is_written(client: Client) -> None:
+    await Keeper(client, SETTINGS).ensure()
+    secret = await client.get(SECRETS, SECRET, NAMESPACE)
+    assert not (await Keeper(client, SETTINGS).keep()).wrote
+    assert await client.get(SECRETS, SECRET, NAMESPACE) == secret
+
+
+async def test_replicas_that_race_end_with_one_authority(client: Client) -> None:
+    await asyncio.gather(*(Keeper(client, SETTINGS).ensure() for _ in range(8)))
+    assert len((await stored(client)).trusted) == 1
+    assert await in_order(client)
+
+
+async def test_a_certificate_is_renewed_on_demand_under_the_same_authority(client: Client) -> None:
+    keeper = Keeper(client, SETTINGS)
+    await keeper.ensure()
+    before = await stored(client)
+    await keeper.renew()
+    after = await stored(client)
+    assert after.trusted == before.trusted
+    assert after.leaf != before.leaf
+    assert await in_order(client)
+
+
+async def test_an_authority_is_succeeded_on_demand(client: Client) -> None:
+    keeper = Keeper(client, SETTINGS)
+    await keeper.ensure()
+    [old] = (await stored(client)).trusted
+    await asyncio.gather(keeper.succeed(), Keeper(client, SETTINGS).ensure())
+    after = await stored(client)
+    assert after.issuer == after.trusted[0] != old
+    assert after.trusted[1:] == (old,)
+    assert await in_order(client)
+    await keeper.succeed(distrust=True)
+    last = await stored(client)
+    assert len(last.trusted) == 1
+    assert last.trusted[0] not in after.trusted
+    assert await in_order(client)
+
+
+async def test_a_bundle_that_somebody_overwrites_is_put_back(client: Client) -> None:
+    metrics = Metrics()
+    async with running(Keeper(client, SETTINGS, metrics)):
+        await eventually(lambda: in_order(client))
+        for resource in KINDS:
+            patch = [{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": "bm9uc2Vuc2U="}]
+            await client.request(
+                "PATCH", resource.path("", CONFIGURATION), body=patch, content_type="application/json-patch+json"
+            )
+        await eventually(lambda: in_order(client))
+    text = generate_latest(metrics.registry).decode()
+    assert 'altershield_ca_bundle_writes_total{kind="MutatingWebhookConfiguration"} 2.0' in text
+
+
+async def test_a_configuration_that_is_created_later_is_filled(client: Client) -> None:
+    async with running(Keeper(client, SETTINGS)):
+        await eventually(lambda: in_order(client))
+        await client.delete(VALIDATING_WEBHOOKS, CONFIGURATION)
+        await client.create(VALIDATING_WEBHOOKS, installed()[1])
+        await eventually(lambda: in_order(client))
+
+
+async def test_a_deleted_secret_is_made_again_without_taking_trust_from_what_is_served(client: Client) -> None:
+    async with running(Keeper(client, SETTINGS)):
+        await eventually(lambda: in_order(client))
+        old = (await stored(client)).trusted
+        await client.delete(SECRETS, SECRET, NAMESPACE)
+        await eventually(lambda: in_order(client))
+        contents = await stored(client)
+        assert contents.trusted[1:] == old
+        assert contents.issuer == contents.trusted[0]
+
+
+FOREIGN: Json = {"type": "Opaque", "data": {"password": "c2VjcmV0", "tls.crt": "eA=="}}
+IMMUTABLE: Json = {"type": "kubernetes.io/tls", "immutable": True, "data": {"tls.crt": "", "tls.key": ""}}
+
+
+@pytest.mark.parametrize("content", [FOREIGN, IMMUTABLE], ids=["foreign", "immutable"])
+async def test_a_secret_that_is_not_ours_is_taken_over_and_reported(
+    client: Client, content: Json, caplog: pytest.LogCaptureFixture
+) -> None:
+    await client.create(SECRETS, {"metadata": {"name": SECRET}, **content}, NAMESPACE)
+    with caplog.at_level(logging.WARNING):
+        await Keeper(client, SETTINGS).ensure()
+    assert await in_order(client)
+    [record] = caplog.records
+    assert record.__dict__["problems"] == ["certgen did not make it"]
+
+
+class KilledError(Exception):
+    """The process ended here."""
+
+
+class Mortal(Client):
+    """A client whose process is killed before or after its n-th write."""
+
+    writes_left = 1000
+    answered = True
+
+    async def request(self, method: str, path: str, **options: Any) -> bytes:
+        if method == "GET":
+            return await super().request(method, path, **options)
+        self.writes_left -= 1
+        if self.writes_left == 0 and self.answered:
+            await super().request(method, path, **options)
+        if self.writes_left <= 0:
+            raise KilledError
+        return await super().request(method, path, **options)
+
+
+async def nothing(client: Client) -> None:
+    """There is no Secret yet."""
+
+
+async def new_ca(client: Client) -> None:
+    """A new CA was asked for, and not published yet."""
+    await Keeper(client, SETTINGS).ensure()
+    contents = new_authority(await stored(client), LIFETIMES, datetime.datetime.now(datetime.UTC))
+    await client.patch(SECRETS, {"data": encode(contents)}, SECRET, NAMESPACE)
+
+
+async def lost(client: Client) -> None:
+    """The Secret was deleted."""
+    await Keeper(client, SETTINGS).ensure()
+    await client.delete(SECRETS, SECRET, NAMESPACE)
+
+
+@pytest.mark.parametrize("answered", [True, False], ids=["after", "before"])
+@pytest.mark.parametrize("write", [1, 2, 3, 4])
+@pytest.mark.parametrize(("begin", "authorities"), [(nothing, 1), (new_ca, 2), (lost, 2)])
+async def test_killed_at_any_write_it_ends_the_same(
+    api: Api,
+    client: Client,
+    begin: Callable[[Client], Awaitable[None]],
+    authorities: int,
+    write: int,
+    answered: bool,
+) -> None:
+    await begin(client)
+    async with await api.connect(as_=Mortal) as mortal:
+        assert isinstance(mortal, Mortal)
+        mortal.writes_left, mortal.answered = write, answered
+        with contextlib.suppress(KilledError):
+            await Keeper(mortal, SETTINGS).ensure()
+    async with running(Keeper(client, SETTINGS)):
+
+        async def done() -> bool:
+            contents = await stored(client)
+            return await in_order(client) and contents.issuer == contents.trusted[0]
+
+        await eventually(done)
+    contents = await stored(client)
+    assert len(contents.authorities) == 1
+    # killed before the first write of an empty cluster, nothing was there to be recovered
+    assert len(contents.trusted) == authorities
+
+
+async def test_its_service_account_needs_these_rules_and_no_others(api: Api, client: Client) -> None:
+    user = f"system:serviceaccount:{NAMESPACE}:altershield"
+    subject = {"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}
+    for role, binding, namespace, rules in (
+        (ROLES, ROLE_BINDINGS, NAMESPACE, NAMESPACE_RULES),
+        (CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, "", CLUSTER_RULES),
+    ):
+        await client.create(role, {"metadata": {"name": "certgen"}, "rules": rules}, namespace)
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": role.kind, "name": "certgen"}
+        grant = {"metadata": {"name": "certgen"}, "roleRef": reference, "subjects": [subject]}
+        await client.create(binding, grant, namespace)
+    async with await api.connect(user) as restricted:
+        async with running(Keeper(restricted, SETTINGS)):
+            await eventually(lambda: in_order(client))
+            await client.delete(SECRETS, SECRET, NAMESPACE)
+            await eventually(lambda: in_order(client))
+        with pytest.raises(ForbiddenError):
+            await restricted.list(SECRETS, NAMESPACE)
+
+
+async def test_a_configuration_that_may_not_be_written_does_not_keep_the_other_from_it(
+    api: Api, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with await api.connect(as_=Forbidden) as restricted:
+        metrics = Metrics()
+        async with running(Keeper(restricted, SETTINGS, metrics)):
+
+            async def published() -> bool:
+                webhooks = (await client.get(VALIDATING_WEBHOOKS, CONFIGURATION))["webhooks"]
+                bundle = base64.b64decode(webhooks[0]["clientConfig"].get("caBundle", ""))
+                return bundle == (await stored(client)).bundle
+
+            await eventually(published)
+            await eventually(lambda: unusable(metrics))
+    assert len([record for record in caplog.records if "cannot be kept" in record.message]) == 1
+
+
+class Forbidden(Client):
+    """May not write the first configuration."""
+
+    async def request(self, method: str, path: str, **options: Any) -> bytes:
+        if method == "PATCH" and MUTATING_WEBHOOKS.plural in path:
+            raise ForbiddenError("not allowed", code=403)
+        return await super().request(method, path, **options)
+
+
+async def test_the_gatekeeper_gets_its_files_and_keeps_them_while_the_secret_is_gone(
+    client: Client, tmp_path: Path
+) -> None:
+    settings = Settings(NAMESPACE, SECRET, CONFIGURATION, (HOST,), LIFETIMES, directory=tmp_path)
+    keeper = Keeper(client, settings)
+    assert keeper.missing
+    outcome = await keeper.ensure()
+    assert outcome.leaf
+    assert not keeper.missing
+    assert (tmp_path / "tls.crt").read_bytes() == outcome.leaf.pair.certificate
+    assert (tmp_path / "tls.key").read_bytes() == outcome.leaf.pair.key
+    await client.delete(SECRETS, SECRET, NAMESPACE)
+    assert (await keeper.keep()).leaf is None
+    assert (tmp_path / "tls.crt").read_bytes() == outcome.leaf.pair.certificate
+    await keeper.renew()
+    assert (tmp_path / "tls.crt").read_bytes() != outcome.leaf.pair.certificate
+
+
+BROKEN: list[tuple[Json, str]] = [
+    ({}, "does not exist"),
+    ({"data": {"tls.crt": "", "tls.key": ""}}, "there is no PEM certificate that can be read"),
+]
+
+
+@pytest.mark.parametrize("mode", [Mode.SECRET, Mode.CERT_MANAGER])
+@pytest.mark.parametrize(("content", "sentence"), BROKEN)
+async def test_in_the_other_modes_a_broken_secret_is_refused_and_never_touched(
+    client: Client, mode: Mode, content: Json, sentence: str
+) -> None:
+    before = None
+    if content:
+        before = await client.create(
+            SECRETS, {"metadata": {"name": SECRET}, "type": "kubernetes.io/tls", **content}, NAMESPACE
+        )
+    keeper = Keeper(client, Settings(NAMESPACE, SECRET, CONFIGURATION, (HOST,), LIFETIMES, mode))
+    for attempt in (keeper.ensure, keeper.renew, keeper.succeed):
+        with pytest.raises(CertificateError):
+            await attempt()
+    with pytest.raises(CertificateError, match=sentence):
+        await keeper.ensure()
+    assert await bundles(client) == {b""}
+    if before:
+        assert await client.get(SECRETS, SECRET, NAMESPACE) == before
+
+
+async def test_in_secret_mode_the_given_authority_is_published_and_followed(client: Client, tmp_path: Path) -> None:
+    settings = Settings(NAMESPACE, SECRET, CONFIGURATION, (HOST,), LIFETIMES, Mode.SECRET, tmp_path)
+    metrics = Metrics()
+    keeper = Keeper(client, settings, metrics)
+    async with running(keeper):
+        first = await give(client)
+        await eventually(lambda: are(bundles(client), {first}))
+        second = await give(client)
+        await eventually(lambda: are(bundles(client), {second}))
+        assert not keeper.missing
+        # what is worse is not taken
+        served = (tmp_path / "tls.crt").read_bytes()
+        await client.patch(SECRETS, {"data": {"tls.crt": "eA=="}}, SECRET, NAMESPACE)
+        await eventually(lambda: unusable(metrics))
+        assert (tmp_path / "tls.crt").read_bytes() == served
+        assert await bundles(client) == {second}
+
+
+async def test_in_cert_manager_mode_nothing_is_published(client: Client) -> None:
+    await give(client)
+    settings = Settings(NAMESPACE, SECRET, CONFIGURATION, (HOST,), LIFETIMES, Mode.CERT_MANAGER)
+    assert (await Keeper(client, settings).ensure()).leaf is not None
+    assert await bundles(client) == {b""}
+
+
+async def test_keys_are_in_no_log_no_error_and_no_metric(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    metrics = Metrics()
+    keeper = Keeper(client, SETTINGS, metrics)
+    said: list[str] = []
+    with caplog.at_level(logging.DEBUG):
+        await keeper.ensure()
+        keys = [encode(await stored(client))[key] for key in ("tls.key", "ca.key")]
+        await client.patch(SECRETS, {"data": {"tls.crt": keys[0], "ca.crt": keys[1]}}, SECRET, NAMESPACE)
+        try:
+            keeper.check(await keeper.find())
+        except CertificateError as error:
+            said.append(str(error))
+        await keeper.succeed()
+        keys += [encode(await stored(client))[key] for key in ("tls.key", "ca.key")]
+    said += [str(record.__dict__) for record in caplog.records]
+    said.append(generate_latest(metrics.registry).decode())
+    everything = "\n".join(said)
+    assert "ca.crt cannot be used" in everything
+    assert "PRIVATE KEY" not in everything
+    for key in keys:
+        assert key[60:90] not in everything
+        assert base64.b64decode(key).decode()[60:90] not in everything
+
+
+async def test_every_series_is_there_before_anything_happened() -> None:
+    text = generate_latest(Metrics().registry).decode()
+    assert 'altershield_certificate_writes_total{reason="leaf_due"} 0.0' in text
+    assert 'altershield_stored_certificate_expiry_timestamp_seconds{certificate="serving"} 0.0' in text
+    assert 'altershield_build_info{component="certgen"' in text
+
+
+async def give(client: Client) -> bytes:
+    """Put somebody's certificate into the Secret; their CA."""
+    authority = Authority.create("theirs", lifetime=DAY)
+    pair = authority.issue("gate", hosts=[HOST], lifetime=DAY)
+    values = {"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": authority.pair.certificate}
+    data = {key: base64.b64encode(value).decode() for key, value in values.items()}
+    try:
+        await client.patch(SECRETS, {"data": data}, SECRET, NAMESPACE)
+    except KubernetesError:
+        secret = {"metadata": {"name": SECRET}, "type": "kubernetes.io/tls", "data": data}
+        await client.create(SECRETS, secret, NAMESPACE)
+    return authority.pair.certificate
+
+
+async def are(found: Awaitable[set[bytes]], expected: set[bytes]) -> bool:
+    return await found == expected
+
+
+async def unusable(metrics: Metrics) -> bool:
+    return b"altershield_certificate_unusable 1.0" in generate_latest(metrics.registry)

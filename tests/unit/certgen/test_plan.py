@@ -1,0 +1,230 @@
+"""One decision at a time: what is stored, what is published, what time it is -> what is stored next, and why."""
+
+import datetime
+from collections.abc import Sequence
+
+import pytest
+
+from altershield.api.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from altershield.errors import UsageError
+from altershield.pki import Authority
+from certgen import certificates
+from certgen.contents import Contents
+from certgen.errors import CertificateError
+from certgen.lifetimes import Lifetimes
+from certgen.plan import Plan, Reason, new_authority, new_leaf, plan, without_retired
+from certgen.publications import Publication
+
+HOUR = datetime.timedelta(hours=1)
+DAY = 24 * HOUR
+START = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+LIFETIMES = Lifetimes(authority=90 * DAY, leaf=9 * DAY, settle=HOUR)
+HOSTS = ("altershield.system.svc",)
+
+
+def published(bundle: bytes, since: datetime.datetime | None = START) -> list[Publication]:
+    """Both configurations hold `bundle`."""
+    return [
+        Publication(resource, "altershield", "1", {"one": bundle, "two": bundle}, since)
+        for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
+    ]
+
+
+def planned(
+    contents: Contents,
+    publications: Sequence[Publication],
+    now: datetime.datetime = START,
+    hosts: Sequence[str] = HOSTS,
+) -> Plan:
+    return plan(contents, publications, hosts=hosts, lifetimes=LIFETIMES, now=now)
+
+
+@pytest.fixture
+def first() -> Contents:
+    """As the first plan makes them."""
+    return planned(Contents(), published(b"", None)).contents
+
+
+@pytest.fixture
+def second(first: Contents) -> Contents:
+    """With a second CA, which has signed nothing yet, an hour later."""
+    return new_authority(first, LIFETIMES, START + HOUR)
+
+
+def test_the_first_contents_have_an_authority_and_a_certificate_at_once() -> None:
+    made = planned(Contents(), published(b"", None))
+    assert made.reasons == (Reason.NO_AUTHORITY, Reason.NO_LEAF)
+    assert made.contents.leaf is not None
+    assert made.contents.issuer == made.contents.authorities[0].certificate
+    assert made.contents.leaf.hosts == {"altershield.system.svc"}
+    assert made.contents.leaf.expires == START + LIFETIMES.leaf
+
+
+def test_it_needs_no_webhook_configuration() -> None:
+    assert planned(Contents(), []).contents.serving is not None
+
+
+def test_planned_again_nothing_is_left_to_do(first: Contents) -> None:
+    again = planned(first, published(first.bundle))
+    assert again.reasons == ()
+    assert again.contents == first
+
+
+@pytest.mark.parametrize(
+    ("age", "reasons"), [(6 * DAY - HOUR, ()), (6 * DAY, (Reason.LEAF_DUE,)), (9 * DAY, (Reason.LEAF_EXPIRED,))]
+)
+def test_the_certificate_is_renewed_after_two_thirds_of_its_life(
+    first: Contents, age: datetime.timedelta, reasons: tuple[Reason, ...]
+) -> None:
+    renewed = planned(first, published(first.bundle), START + age)
+    assert renewed.reasons == reasons
+    assert renewed.contents.issuer == first.issuer
+    if reasons:
+        assert renewed.contents.leaf
+        assert renewed.contents.leaf.expires == START + age + LIFETIMES.leaf
+
+
+def test_a_fight_over_the_bundles_does_not_stop_the_renewal(first: Contents) -> None:
+    now = START + 6 * DAY
+    assert planned(first, published(first.bundle, now), now).reasons == (Reason.LEAF_DUE,)
+    assert planned(first, published(b"-", now), now).reasons == (Reason.LEAF_DUE,)
+
+
+def test_it_is_woken_when_the_certificate_is_due(first: Contents) -> None:
+    assert planned(first, published(first.bundle), START + HOUR).again == START + 6 * DAY
+
+
+def test_an_authority_is_succeeded_after_two_thirds_of_its_life(first: Contents) -> None:
+    now = START + 60 * DAY
+    contents = planned(first, published(first.bundle), now - HOUR).contents
+    due = planned(contents, published(contents.bundle), now)
+    assert due.reasons == (Reason.AUTHORITY_DUE,)
+    assert due.contents.trusted[1:] == contents.trusted
+    assert due.contents.leaf == contents.leaf
+    assert planned(due.contents, published(contents.bundle), now).reasons == ()
+
+
+def test_a_new_authority_signs_once_it_is_settled_and_the_old_key_is_gone(second: Contents) -> None:
+    since = START + 2 * HOUR
+    waiting = planned(second, published(second.bundle, since), since + HOUR / 2)
+    assert waiting.reasons == ()
+    assert waiting.again == since + HOUR
+    moved = planned(second, published(second.bundle, since), waiting.again)
+    assert moved.reasons == (Reason.AUTHORITY_PUBLISHED,)
+    assert moved.contents.issuer == second.trusted[0]
+    assert len(moved.contents.authorities) == 1
+    assert moved.contents.trusted == second.trusted
+
+
+def test_a_new_authority_that_one_configuration_lacks_signs_nothing(first: Contents, second: Contents) -> None:
+    now = START + 10 * HOUR
+    mutating, _ = published(second.bundle)
+    _, validating = published(first.bundle)
+    assert planned(second, [mutating, validating], now).reasons == ()
+
+
+def test_a_bundle_of_one_webhook_counts_only_if_the_others_hold_it_too(first: Contents, second: Contents) -> None:
+    webhooks = {"one": second.bundle, "two": first.bundle}
+    publication = Publication(MUTATING_WEBHOOKS, "altershield", "1", webhooks, START)
+    assert planned(second, [publication], START + 10 * HOUR).reasons == ()
+
+
+def test_a_certificate_never_outlives_its_authority(first: Contents) -> None:
+    now = START + 85 * DAY
+    contents = new_leaf(first, published(first.bundle), hosts=HOSTS, lifetimes=LIFETIMES, now=now)
+    assert contents.leaf
+    assert contents.leaf.expires == START + 90 * DAY
+    again = planned(contents, published(first.bundle), now + 4 * DAY)
+    assert again.reasons == (Reason.AUTHORITY_DUE,)  # and no renewal, which would gain nothing
+
+
+def test_an_expired_authority_is_dropped(second: Contents) -> None:
+    settled = planned(second, published(second.bundle), START + 2 * HOUR).contents
+    late = planned(settled, published(settled.bundle), START + 90 * DAY)
+    assert Reason.AUTHORITY_EXPIRED in late.reasons
+    assert second.trusted[1] not in late.contents.trusted
+
+
+def test_after_years_of_standstill_it_begins_anew_at_once(first: Contents) -> None:
+    now = START + 3650 * DAY
+    anew = planned(first, published(first.bundle), now)
+    assert anew.reasons == (Reason.AUTHORITY_EXPIRED, Reason.NO_AUTHORITY, Reason.NO_LEAF)
+    assert anew.contents.serving is not None
+    assert anew.contents.trusted == (anew.contents.issuer,)
+
+
+def test_a_lost_secret_keeps_published_authorities_trusted_and_signs_only_when_settled(first: Contents) -> None:
+    lost = planned(Contents(), published(first.bundle), START + HOUR)
+    assert lost.reasons == (Reason.AUTHORITY_RECOVERED, Reason.NO_AUTHORITY)
+    assert lost.contents.leaf is None
+    assert lost.contents.trusted[1:] == first.trusted
+    bundle, since = lost.contents.bundle, START + HOUR
+    assert planned(lost.contents, published(bundle, since), since + HOUR / 2).reasons == ()
+    assert planned(lost.contents, published(bundle, since), since + HOUR).reasons == (Reason.NO_LEAF,)
+
+
+def test_a_foreign_published_authority_is_not_taken_over() -> None:
+    foreign = Authority.create("somebody else's", lifetime=DAY, now=START).pair.certificate
+    made = planned(Contents(), published(foreign))
+    assert made.reasons == (Reason.NO_AUTHORITY, Reason.NO_LEAF)
+    assert len(made.contents.trusted) == 1
+
+
+def test_a_certificate_of_an_unknown_authority_is_replaced(first: Contents) -> None:
+    stranger = Authority.create("altershield-ca-1", lifetime=DAY, now=START).issue("x", hosts=HOSTS, lifetime=DAY)
+    contents = Contents(certificates.Leaf.load(stranger), first.authorities)
+    assert planned(contents, published(first.bundle), START + HOUR).reasons == (Reason.NO_LEAF,)
+
+
+def test_a_lost_key_of_the_authority_does_not_touch_the_certificate_until_the_next_is_settled(first: Contents) -> None:
+    contents = Contents(first.leaf, (), first.trusted)
+    healed = planned(contents, published(first.bundle), START + HOUR)
+    assert healed.reasons == (Reason.NO_AUTHORITY,)
+    assert healed.contents.leaf == first.leaf
+    settled = planned(healed.contents, published(healed.contents.bundle), START + 2 * HOUR)
+    assert settled.reasons == (Reason.AUTHORITY_PUBLISHED,)
+
+
+def test_a_missing_name_is_added_beside_those_that_another_replica_wants(first: Contents) -> None:
+    more = planned(first, published(first.bundle), START + HOUR, ["127.0.0.1", "localhost"])
+    assert more.reasons == (Reason.HOSTS_MISSING,)
+    assert more.contents.leaf
+    assert more.contents.leaf.hosts == {"127.0.0.1", "localhost", *HOSTS}
+    assert planned(more.contents, published(first.bundle), START + HOUR).reasons == ()
+    renewed = planned(more.contents, published(first.bundle), START + 7 * DAY).contents
+    assert renewed.leaf
+    assert renewed.leaf.hosts == set(HOSTS)
+
+
+def test_replicas_with_other_lifetimes_do_not_sign_in_turns(first: Contents) -> None:
+    longer = Lifetimes(authority=900 * DAY, leaf=90 * DAY, settle=HOUR)
+    contents = plan(first, published(first.bundle), hosts=HOSTS, lifetimes=longer, now=START + HOUR).contents
+    assert planned(contents, published(contents.bundle), START + 2 * HOUR).reasons == ()
+
+
+def test_authorities_cannot_be_added_without_end(first: Contents) -> None:
+    contents = first
+    for _ in range(7):
+        contents = new_authority(contents, LIFETIMES, START)
+    with pytest.raises(CertificateError, match="8 CAs are trusted already"):
+        new_authority(contents, LIFETIMES, START)
+
+
+def test_a_secret_damaged_again_and_again_does_not_grow_without_end(first: Contents) -> None:
+    contents = first
+    for _ in range(20):
+        contents = planned(Contents(None, (), contents.trusted), published(contents.bundle), START + HOUR).contents
+        assert len(contents.trusted) <= 8
+
+
+def test_distrusted_authorities_are_gone(second: Contents) -> None:
+    settled = planned(second, published(second.bundle), START + 2 * HOUR).contents
+    assert without_retired(settled).trusted == (settled.issuer,)
+
+
+@pytest.mark.parametrize(
+    ("authority", "leaf", "settle"), [(90, 31, 1), (90, 30, 11), (90, 30, 0), (90, 0, 0), (-90, -30, -10)]
+)
+def test_lifetimes_that_leave_no_time_to_take_over_are_refused(authority: int, leaf: int, settle: int) -> None:
+    with pytest.raises(UsageError):
+        Lifetimes(authority * HOUR, leaf * HOUR, settle * HOUR)
