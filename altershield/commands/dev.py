@@ -40,7 +40,7 @@ def dev(
 
 
 async def _dev(kubeconfig: str | None, host: str, port: int, thresholds: Thresholds, log_level: str) -> None:
-    console = Console(stderr=True)
+    console = Console(stderr=True, soft_wrap=True, highlight=False)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -56,7 +56,7 @@ def sandbox(
                 else:
                     output.touch(mode=0o600)
                     output.write_text(text)
-                Console(stderr=True).print(
+                Console(stderr=True, soft_wrap=True).print(
                     f"Serving {backend.description}. Use it from another terminal:\n"
                     f"  export KUBECONFIG={(output or backend.kubeconfig).absolute()}\nCtrl-C ends it."
                 )

@@ -1,11 +1,10 @@
 """`altershield status`: the releases, what became of them, and why."""
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from altershield import options
 from altershield.api import labels
@@ -20,6 +19,7 @@ from altershield.kube.errors import NotFoundError
 EXIT_SUSPENDED = 3
 EXIT_ROLLED_BACK = 5
 
+_HEADER = ("NAMESPACE", "DEPLOYMENT", "VERSION", "STATE", "PASSED", "FAILED", "WAITING", "SINCE (UTC)")
 _STYLES = {
     WorkloadState.SUCCESS: "green",
     WorkloadState.SUSPEND: "bold red",
@@ -36,7 +36,7 @@ def status(
     ] = "",
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
-    """Show releases: state, pods passed, failed and waiting, and why.
+    """Show releases: state, pods passed, failed and waiting, and why. The version with a * is the present one.
 
     Exit code 3 when a release shown is suspended, 5 when one was rolled back, else 0.
     """
@@ -63,26 +63,17 @@ async def _status(kubeconfig: str | None, namespace: str, name: str) -> int:
             f"{labels.GOVERNED}={labels.GOVERNED_VALUE}?"
         )
     shown.sort(key=lambda w: (w.metadata.namespace, w.spec.service_name, w.spec.create_time_unix))
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in (
-        "NAMESPACE",
-        "DEPLOYMENT",
-        "VERSION",
-        "STATE",
-        "PASSED",
-        "FAILED",
-        "WAITING",
-        "SINCE (UTC)",
-        "WHY",
-    ):
-        table.add_column(column, overflow="fold" if column == "WHY" else "ellipsis", no_wrap=column != "WHY")
-    for workload in shown:
-        table.add_row(*_row(workload, current[workload.metadata.namespace, workload.spec.service_name]))
-    console = Console(soft_wrap=False)
-    if shown:
-        console.print(table)
-    else:
+    console = Console(highlight=False, soft_wrap=True)
+    if not shown:
         console.print("No releases yet.")
+    rows = [_row(workload, current[workload.metadata.namespace, workload.spec.service_name]) for workload in shown]
+    widths = [max(map(len, column)) for column in zip(_HEADER, *(row.cells for row in rows), strict=True)]
+    if rows:
+        console.print(_line(_HEADER, widths), style="bold")
+    for row in rows:
+        console.print(_line(row.cells, widths), style=row.style, markup=False)
+        if row.why:
+            console.print(f"  {row.why}", markup=False)
     return exit_code(shown, list(current.values()))
 
 
@@ -96,24 +87,32 @@ def exit_code(workloads: list[ChangeWorkload], deployments: list[Deployment]) ->
     return EXIT_ROLLED_BACK if any(c is not None and c.is_true for c in rolled_back) else 0
 
 
-def _row(workload: ChangeWorkload, deployment: Deployment) -> list[str]:
+class _Row(NamedTuple):
+    cells: tuple[str, ...]
+    style: str
+    why: str
+
+
+def _row(workload: ChangeWorkload, deployment: Deployment) -> _Row:
     status = workload.status
     version = workload.metadata.labels.get(labels.VERSION, "")
     state = status.status or WorkloadState.INIT
-    style = _STYLES.get(state, "")
-    waiting = len(status.defense_preparing_pods) + len(status.defense_checking_pods)
-    marker = "*" if version == deployment.version else " "
-    return [
+    is_current = version == deployment.version
+    cells = (
         workload.metadata.namespace,
         workload.spec.service_name,
-        f"{version[:12]}{marker}",
-        f"[{style}]{state}[/]" if style else state,
+        version[:12] + ("*" if is_current else ""),
+        state,
         str(len(status.defense_check_pass_pods)),
         str(len(status.defense_check_fail_pods)),
-        str(waiting),
+        str(len(status.defense_preparing_pods) + len(status.defense_checking_pods)),
         status.entry_time or workload.spec.create_time,
-        _why(workload, current=version == deployment.version),
-    ]
+    )
+    return _Row(cells, _STYLES.get(state, ""), _why(workload, current=is_current))
+
+
+def _line(cells: tuple[str, ...], widths: list[int]) -> str:
+    return "   ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
 
 
 def _why(workload: ChangeWorkload, *, current: bool) -> str:

@@ -229,7 +229,9 @@ async def govern(story: Story) -> str:
                     seen = "a Deployment without a version"
                 await asyncio.sleep(0.1)
     except TimeoutError:
-        raise StepFailedError(f"the gate did not see the namespace within {_STEP_SECONDS:.0f} s; seen: {seen}") from None
+        raise StepFailedError(
+            f"the gate did not see the namespace within {_STEP_SECONDS:.0f} s; seen: {seen}"
+        ) from None
 
 
 async def release(story: Story) -> str:
@@ -370,7 +372,9 @@ async def _delete_namespace(client: Client) -> None:
                     if event.type == "DELETED":
                         return
     except TimeoutError:
-        raise StepFailedError(f"namespace {NAMESPACE} was still there {_STEP_SECONDS:.0f} s after its deletion") from None
+        raise StepFailedError(
+            f"namespace {NAMESPACE} was still there {_STEP_SECONDS:.0f} s after its deletion"
+        ) from None
 
 
 def _plain(info: Any) -> dict[str, str]:
