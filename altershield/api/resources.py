@@ -1,6 +1,7 @@
 """The Kubernetes resources that are read or written, and their URLs."""
 
 from dataclasses import dataclass
+from urllib.parse import quote
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +22,8 @@ class Resource:
         """The URL path of a collection (no name: of one namespace, or of all) or of one object."""
         parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
         if namespace and self.namespaced:
-            parts += ["namespaces", namespace]
-        parts += [part for part in (self.plural, name, subresource) if part]
+            parts += ["namespaces", quote(namespace, safe="")]
+        parts += [part for part in (self.plural, quote(name, safe=":"), subresource) if part]
         return "/".join(parts)
 
 
