@@ -35,10 +35,14 @@ def release(new: Template, old: Template | None) -> str:
     a template has no canonical form."""
     if new == old:  # the API server writes equal templates equally, mostly
         return ""
-    form = canonical(new)
-    if old is not None and form == canonical(old):
-        return ""
-    return fingerprint(form)
+    form = _form(new)
+    encoded = _encode(form)
+    if old is not None:
+        before = _form(old)
+        # Python takes 1, 1.0 and true for equal, their JSON is not; but what is unequal to Python is so in JSON
+        if before == form and _encode(before) == encoded:
+            return ""
+    return fingerprint(encoded)
 
 
 def fingerprint(canonical_form: bytes) -> str:
@@ -48,10 +52,17 @@ def fingerprint(canonical_form: bytes) -> str:
 
 def canonical(template: Template) -> bytes:
     """The canonical form; ReviewError for what is no JSON, or is nested more than 250 levels deep."""
-    form = {"metadata": _metadata(template) or None, "spec": _spec(template)}
+    return _encode(_form(template))
+
+
+def _form(template: Template) -> dict[str, Any]:
+    return {"metadata": _metadata(template) or None, "spec": _spec(template)}
+
+
+def _encode(form: dict[str, Any]) -> bytes:
     try:
         return orjson.dumps(form, option=orjson.OPT_SORT_KEYS)
-    except orjson.JSONEncodeError as error:  # depth, or an integer past 64 bits
+    except orjson.JSONEncodeError as error:  # depth
         raise _unreadable(str(error)) from error
 
 

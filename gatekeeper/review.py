@@ -107,7 +107,10 @@ class Change(msgspec.Struct, frozen=True, dict=True):
     def release(self) -> str:
         """The version that this change releases; empty where the template stays what it was (the version label
         in it does not count). A CREATE always releases."""
-        return release(self.new.spec.template, self.old.spec.template if self.old else None)
+        try:
+            return release(self.new.spec.template, self.old.spec.template if self.old else None)
+        except RecursionError as error:
+            raise ReviewError("a pod template in the request is nested too deeply") from error
 
 
 class Review(msgspec.Struct, frozen=True):

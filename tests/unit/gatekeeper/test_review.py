@@ -76,6 +76,16 @@ def test_a_damaged_review_is_judged_or_refused(at: int, noise: bytes) -> None:
     assert code(data[:at] + noise + data[at + len(noise) :]) in (200, 400)
 
 
+@pytest.mark.parametrize("place", ["metadata", "spec"])
+@pytest.mark.parametrize("depth", [*range(245, 260), *range(900, 1000)])
+def test_at_any_depth_a_review_is_judged_or_refused(place: str, depth: int) -> None:
+    new, old = deployment(), deployment("busybox:2")
+    for obj in (new, old):
+        obj["spec"]["template"][place]["deep"] = "DEEP"
+    for data in (encode(review(new, old)), encode(review(new, new))):
+        assert code(data.replace(b'"DEEP"', b'{"a":' * depth + b"1" + b"}" * depth)) in (200, 400)
+
+
 def test_what_the_api_server_sends_is_read() -> None:
     found = read(encode(review(released("busybox:2"), released(), user="jane")))
     assert (found.uid, found.operation) == (UID, "UPDATE")

@@ -1,0 +1,1 @@
+"""Benchmarks. They install nothing and say what is missing."""
