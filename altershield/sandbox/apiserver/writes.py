@@ -26,7 +26,7 @@ from altershield.sandbox.apiserver import (
 from altershield.sandbox.apiserver.attributes import Object
 from altershield.sandbox.apiserver.context import Api, Call, now
 from altershield.sandbox.apiserver.errors import StatusError
-from altershield.sandbox.apiserver.registry import ResourceType
+from altershield.sandbox.apiserver.registry import NAMESPACES, ResourceType
 from altershield.sandbox.apiserver.store import (
     Item,
     already_exists,
@@ -257,7 +257,7 @@ async def _modify_once(
         return current
     if call.dry_run:
         return Item(stored, current.revision)
-    if _emptied_finalizers(stored, current.object):
+    if _is_let_go(resource, stored, current.object):
         last = api.store.update(resource.storage, current, stored)
         return api.store.delete(resource.storage, last)
     return api.store.update(resource.storage, current, stored)
@@ -282,14 +282,14 @@ def _without_times(obj: Object) -> bytes:
     return orjson.dumps({**obj, "metadata": {**metadata, "managedFields": entries}}, option=orjson.OPT_SORT_KEYS)
 
 
-def _emptied_finalizers(new: Object, old: Object) -> bool:
-    """Whether an object that is being deleted lost its last finalizer, so that it goes now."""
-    metadata = new["metadata"]
-    if not metadata.get("deletionTimestamp") or metadata.get("finalizers"):
+def _is_let_go(resource: ResourceType, new: Object, old: Object) -> bool:
+    """Whether an update takes off what held an object that is being deleted, so that it goes now (apiserver's
+    `ShouldDeleteDuringUpdate`). A namespace has finalizers in its spec, too."""
+    if new["metadata"].get("finalizers") or not old["metadata"].get("deletionTimestamp"):
         return False
-    if not old["metadata"].get("finalizers"):
+    if resource.storage == NAMESPACES and (new.get("spec") or {}).get("finalizers"):
         return False
-    return not metadata.get("deletionGracePeriodSeconds")
+    return not old["metadata"].get("deletionGracePeriodSeconds")
 
 
 def _authorize_create(api: Api, call: Call) -> None:
