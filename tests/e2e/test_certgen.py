@@ -1,0 +1,103 @@
+"""`python -m certgen` as people call it."""
+
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import Kubectl
+
+
+class Certgen:
+    def __init__(self, kubeconfig: Path, namespace: str) -> None:
+        self._options = ["--kubeconfig", str(kubeconfig), "--system-namespace", namespace]
+
+    def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "certgen", *arguments, *self._options],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+
+@pytest.fixture
+def namespace(admin: Kubectl) -> Iterator[str]:
+    name = f"certgen-{uuid.uuid4().hex[:8]}"
+    admin("create", "namespace", name)
+    yield name
+    admin.run("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+def certgen(cluster: Path, namespace: str) -> Certgen:
+    return Certgen(cluster, namespace)
+
+
+def test_ensure_rotate_and_show(certgen: Certgen, admin: Kubectl, namespace: str) -> None:
+    missing = certgen("show")
+    assert missing.returncode == 3
+    assert missing.stderr == (
+        "Error: the Secret altershield-tls cannot be used, it does not exist; `ensure` puts it right\n"
+    )
+
+    assert certgen("ensure").returncode == 0
+    shown = certgen("show")
+    assert shown.returncode == 0
+    assert f"altershield.{namespace}.svc" in shown.stdout
+    assert "signs" in shown.stdout
+
+    assert certgen("ensure").stderr == "", "nothing to do, nothing to say"
+    assert certgen("rotate", "--ca", "--settle", "1").returncode == 0
+    both = certgen("show")
+    assert "trusted only" in both.stdout
+    assert certgen("rotate", "--ca", "--distrust", "--settle", "1").returncode == 0
+    assert "trusted only" not in certgen("show").stdout
+    for done in (shown, both):
+        assert "PRIVATE KEY" not in done.stdout + done.stderr
+
+
+def test_a_damaged_secret_is_reported_and_healed(certgen: Certgen, admin: Kubectl, namespace: str) -> None:
+    certgen("ensure")
+    admin("-n", namespace, "patch", "secret", "altershield-tls", "-p", '{"data":{"tls.crt":"eA=="}}')
+    shown = certgen("show")
+    assert shown.returncode == 3
+    assert "tls.crt and tls.key cannot be used" in shown.stderr
+    healed = certgen("ensure")
+    assert healed.returncode == 0
+    assert "tls.crt and tls.key cannot be used" in healed.stderr
+    assert certgen("show").returncode == 0
+
+
+def test_a_secret_of_somebody_else_is_refused_and_left_alone(certgen: Certgen, admin: Kubectl, namespace: str) -> None:
+    admin("-n", namespace, "create", "secret", "generic", "altershield-tls", "--from-literal=tls.crt=x")
+    before = admin.json("-n", namespace, "secret", "altershield-tls")
+    refused = certgen("ensure", "--mode", "secret")
+    assert refused.returncode == 3
+    assert refused.stderr.startswith("Error: the Secret altershield-tls cannot be used, there is no PEM certificate")
+    assert admin.json("-n", namespace, "secret", "altershield-tls") == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (
+            ["ensure", "--leaf-lifetime", "9", "--ca-lifetime", "9", "--settle", "1"],
+            "a CA must live at least three times",
+        ),
+        (
+            ["ensure", "--leaf-lifetime", "100", "--settle", "50"],
+            "a certificate must live at least three times as long",
+        ),
+        (["rotate", "--distrust"], "--distrust goes with --ca only"),
+    ],
+)
+def test_wrong_options_are_said_in_one_sentence(certgen: Certgen, arguments: list[str], sentence: str) -> None:
+    wrong = certgen(*arguments)
+    assert wrong.returncode == 2
+    assert sentence in " ".join(wrong.stderr.replace("│", " ").split())
+    assert "Traceback" not in wrong.stderr

@@ -1,0 +1,249 @@
+"""Certificates and their CAs rotate under load, people and crashes interfere: not one admission may fail.
+
+Two gatekeepers, each with its own `certgen run` as in a pod; one is the mutating, one the validating webhook, both
+with failurePolicy Fail. ALTERSHIELD_TEST_LEAF_LIFETIME=120 makes it a matter of two-minute certificates, and of
+minutes.
+"""
+
+import asyncio
+import base64
+import contextlib
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from cryptography import x509
+
+from altershield.api.resources import DEPLOYMENTS, NAMESPACES, SECRETS
+from altershield.install.webhooks import configurations
+from altershield.kube.client import Client
+from altershield.kube.errors import KubernetesError
+from certgen.publications import KINDS
+from tests.e2e.conftest import SLEEP, eventually
+
+LEAF_LIFETIME = int(os.environ.get("ALTERSHIELD_TEST_LEAF_LIFETIME", "18"))
+CA_LIFETIME = 3 * LEAF_LIFETIME
+SETTLE = 2
+RATE = 20  # admissions per second
+HANDSHAKES = 10  # per second and gatekeeper: API servers keep their connections, and would see little of it
+
+
+@contextlib.contextmanager
+def process(module: str, *arguments: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    with log.open("ab") as out:
+        running = subprocess.Popen([sys.executable, "-m", module, *arguments], stdout=out, stderr=out)
+    try:
+        yield running
+    finally:
+        running.send_signal(signal.SIGTERM)
+        running.wait(20)
+
+
+@dataclass
+class Pod:
+    """A gatekeeper and its certgen."""
+
+    directory: Path
+    port: int
+    health_port: int
+    certgen_arguments: list[str]
+    gatekeeper_arguments: list[str]
+
+    @contextlib.contextmanager
+    def gatekeeper(self) -> Iterator[None]:
+        with process("gatekeeper", *self.gatekeeper_arguments, log=self.directory / "gatekeeper.log"):
+            eventually(self._is_ready, f"the gatekeeper of {self.directory}")
+            yield
+
+    def certgen(self) -> contextlib.AbstractContextManager[subprocess.Popen[bytes]]:
+        return process("certgen", "run", *self.certgen_arguments, log=self.directory / "certgen.log")
+
+    def _is_ready(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.health_port}/readyz", timeout=5) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+
+def pod(kubeconfig: Path, directory: Path, namespace: str, ports: list[int]) -> Pod:
+    directory.mkdir()
+    tls = directory / "tls"
+    common = ["--kubeconfig", str(kubeconfig)]
+    return Pod(
+        directory,
+        ports[0],
+        ports[1],
+        [
+            *(*common, "--system-namespace", namespace, "--webhook-configuration", namespace, "--san", "127.0.0.1"),
+            *("--leaf-lifetime", str(LEAF_LIFETIME), "--ca-lifetime", str(CA_LIFETIME), "--settle", str(SETTLE)),
+            *("--directory", str(tls), "--metrics-port", "0"),
+        ],
+        [
+            *(*common, "--host", "127.0.0.1", "--port", str(ports[0]), "--metrics-port", str(ports[1])),
+            *("--tls-cert-file", str(tls / "tls.crt"), "--tls-private-key-file", str(tls / "tls.key")),
+            *("--shutdown-delay", "0"),
+        ],
+    )
+
+
+@dataclass
+class Load:
+    """What was tried, and what went wrong, when."""
+
+    client: Client
+    namespace: str
+    began: float = field(default_factory=time.monotonic)
+    admissions: int = 0
+    handshakes: int = 0
+    failures: list[str] = field(default_factory=list)
+    authorities: dict[x509.Certificate, None] = field(default_factory=dict)
+    leaves: set[bytes] = field(default_factory=set)
+    published: tuple[x509.Certificate, ...] = ()
+    progress: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def admit(self) -> None:
+        """Dry runs of new Deployments, at a constant rate however long each takes."""
+        deployment = yaml.safe_load(SLEEP)
+        path = DEPLOYMENTS.path(self.namespace)
+
+        async def once() -> None:
+            try:
+                await self.client.request("POST", path, query={"dryRun": "All"}, body=deployment)
+                self.admissions += 1
+            except KubernetesError as error:
+                self._failed(f"admission: {error}")
+
+        async with asyncio.TaskGroup() as group:
+            while True:
+                group.create_task(once())
+                await asyncio.sleep(1 / RATE)
+
+    async def shake_hands(self, port: int, kind: int) -> None:
+        """New connections, trusting what the webhook configuration says at that moment."""
+        while True:
+            await asyncio.sleep(1 / HANDSHAKES)
+            configuration: dict[str, Any] = await self.client.get(KINDS[kind], self.namespace)
+            bundle = base64.b64decode(configuration["webhooks"][0]["clientConfig"]["caBundle"])
+            self.published = tuple(x509.load_pem_x509_certificates(bundle))
+            self.authorities.update(dict.fromkeys(self.published))
+            context = ssl.create_default_context(cadata=bundle.decode())
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+                self.leaves.add(writer.get_extra_info("ssl_object").getpeercert(binary_form=True))
+                writer.close()
+                await writer.wait_closed()
+                self.handshakes += 1
+                self.progress.set()
+            except OSError as error:
+                self._failed(f"handshake: {error}")
+
+    def _failed(self, what: str) -> None:
+        self.failures.append(f"{time.monotonic() - self.began:.1f} s: {what}")
+
+    async def until(self, met: Callable[[], bool], waiting_for: str) -> None:
+        async with asyncio.timeout(2 * CA_LIFETIME + 30):
+            while not met():
+                self.progress.clear()
+                await self.progress.wait()
+        print(f"{time.monotonic() - self.began:5.1f} s: {waiting_for}")
+
+
+@pytest.mark.timeout(3 * CA_LIFETIME + 120)
+async def test_no_admission_fails_while_certificates_and_authorities_rotate(
+    gate: Path, tmp_path: Path, free_ports: Callable[[int], list[int]]
+) -> None:
+    namespace = f"rotation-{uuid.uuid4().hex[:8]}"
+    pods = [pod(gate, tmp_path / name, namespace, free_ports(2)) for name in ("one", "two")]
+    async with await Client.connect(str(gate)) as client, contextlib.AsyncExitStack() as stack:
+        await client.create(NAMESPACES, {"metadata": {"name": namespace, "labels": {"rotation": namespace}}})
+        stack.push_async_callback(client.delete, NAMESPACES, namespace)
+        for resource, obj, serving in zip(KINDS, _configurations(namespace), pods, strict=True):
+            webhook = obj["webhooks"][0]
+            webhook["clientConfig"]["url"] = f"https://127.0.0.1:{serving.port}{webhook['clientConfig']['url']}"
+            await client.create(resource, obj)
+            stack.push_async_callback(client.delete, resource, namespace)
+        stack.enter_context(pods[0].certgen())
+        killed = stack.enter_context(contextlib.ExitStack())
+        victim = killed.enter_context(pods[1].certgen())
+        for each in pods:
+            stack.enter_context(each.gatekeeper())
+
+        load = Load(client, namespace)
+        await _first_admission(load)
+        tasks = [
+            asyncio.create_task(work)
+            for work in (load.admit(), load.shake_hands(pods[0].port, 0), load.shake_hands(pods[1].port, 1))
+        ]
+        await load.until(lambda: len(load.leaves) >= 2, "the certificate was renewed")
+        victim.kill()
+        killed.close()
+        stack.enter_context(pods[1].certgen())
+        await load.until(lambda: len(load.authorities) >= 2, "a new CA is published beside the old one")
+        first = next(iter(load.authorities))
+        await load.until(lambda: first not in load.published, "the first CA has expired and left")
+        await client.delete(SECRETS, "altershield-tls", namespace)
+        known = set(load.authorities)
+        await load.until(lambda: bool(set(load.published) - known), "the Secret was deleted and made again")
+        before = set(load.leaves)
+        await load.until(lambda: bool(load.leaves - before), "the new Secret's certificate is served")
+        await load.until(lambda: len(load.leaves - before) >= 2, "and renewed")
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        print(
+            f"{load.admissions} admissions, {load.handshakes} handshakes, {len(load.leaves)} certificates of "
+            f"{len(load.authorities)} CAs, {len(load.failures)} failures"
+        )
+        assert load.failures == []
+        assert load.admissions > LEAF_LIFETIME * RATE
+        assert load.handshakes > LEAF_LIFETIME * HANDSHAKES
+
+
+async def _first_admission(load: Load) -> None:
+    """Wait until the API server calls the webhooks with success; that much is the installation's affair."""
+    deployment = yaml.safe_load(SLEEP)
+    async with asyncio.timeout(30):
+        while True:
+            with contextlib.suppress(KubernetesError):
+                answer = await load.client.request(
+                    "POST", DEPLOYMENTS.path(load.namespace), query={"dryRun": "All"}, body=deployment
+                )
+                if b"admission-webhook-altershield.antgroup.com/version" in answer:
+                    return
+            await asyncio.sleep(0.1)
+
+
+def _configurations(name: str) -> list[dict[str, Any]]:
+    """Ours, for one namespace of the test's own."""
+    made = configurations(name, "", b"", system_namespace="none")
+    for number, obj in enumerate(made):
+        webhook = obj["webhooks"][0]
+        webhook["name"] = f"{('mutate', 'validate')[number]}.rotation.test"
+        webhook["namespaceSelector"] = {"matchLabels": {"rotation": name}}
+        webhook["failurePolicy"] = "Fail"
+    return made
+
+
+@pytest.fixture
+def free_ports() -> Callable[[int], list[int]]:
+    def take(count: int) -> list[int]:
+        with contextlib.ExitStack() as stack:
+            probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+            for probe in probes:
+                probe.bind(("127.0.0.1", 0))
+            return [int(probe.getsockname()[1]) for probe in probes]
+
+    return take
