@@ -15,6 +15,7 @@ from altershield.sandbox.apiserver import (
     apply,
     authorization,
     codec,
+    defaults,
     escalation,
     patches,
     registry,
@@ -162,7 +163,12 @@ def _patched(call: Call, current: Item, content_type: str, body: bytes, field_va
         field_validation=field_validation,
         crd_schema=crd_schema(resource),
     )
-    obj, unknown = codec.normalized(resource, patched)
+    unknown: list[str] = []
+    if resource.custom is None:
+        obj = patched
+        defaults.apply(obj)
+    else:
+        obj, unknown = codec.normalized(resource, patched)
     if unknown and field_validation == "Strict":
         raise patches.rejected(orjson.dumps(patched).decode(), f"strict decoding error: {', '.join(unknown)}")
     if field_validation != "Ignore":
@@ -258,8 +264,8 @@ async def _modify_once(
     if call.dry_run:
         return Item(stored, current.revision)
     if _is_let_go(resource, stored, current.object):
-        last = api.store.update(resource.storage, current, stored)
-        return api.store.delete(resource.storage, last)
+        api.store.delete(resource.storage, current)
+        return Item(stored, current.revision)
     return api.store.update(resource.storage, current, stored)
 
 
@@ -269,17 +275,21 @@ def find(api: Api, call: Call) -> Item | None:
 
 def same(new: Object, old: Object) -> bool:
     """Whether a write changes nothing. The times of field ownership alone are no change."""
-    if new == old:
-        return orjson.dumps(new, option=orjson.OPT_SORT_KEYS) == orjson.dumps(old, option=orjson.OPT_SORT_KEYS)
-    return _without_times(new) == _without_times(old)
+    first, second = _without_times(new), _without_times(old)
+    # the encoding tells 1 from true, which Python holds equal
+    return first == second and _encoded(first) == _encoded(second)
 
 
-def _without_times(obj: Object) -> bytes:
+def _encoded(obj: Object) -> bytes:
+    return orjson.dumps(obj, option=orjson.OPT_SORT_KEYS)
+
+
+def _without_times(obj: Object) -> Object:
     metadata = obj["metadata"]
     entries = [
         {key: value for key, value in entry.items() if key != "time"} for entry in metadata.get("managedFields") or ()
     ]
-    return orjson.dumps({**obj, "metadata": {**metadata, "managedFields": entries}}, option=orjson.OPT_SORT_KEYS)
+    return {**obj, "metadata": {**metadata, "managedFields": entries}}
 
 
 def _is_let_go(resource: ResourceType, new: Object, old: Object) -> bool:
