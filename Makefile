@@ -27,5 +27,8 @@ unit: $(BIN)/.ready
 bench: $(BIN)/.ready  ## needs wrk
 	$(BIN)/python -m bench
 
+crds: $(BIN)/.ready  ## write the chart's CRDs anew, after a change of the kinds
+	$(BIN)/python -m altershield.install charts/altershield/files/crds
+
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info

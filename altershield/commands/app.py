@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from altershield.commands import demo, dev, sandbox, status
+from altershield.commands import check, demo, dev, sandbox, status
 from altershield.errors import AlterShieldError
 
 app = typer.Typer(
@@ -18,6 +18,7 @@ app.command()(demo.demo)
 app.command()(sandbox.sandbox)
 app.command()(dev.dev)
 app.command()(status.status)
+app.command()(check.check)
 
 
 def main() -> None:

@@ -13,6 +13,16 @@ VALIDATING_WEBHOOK = "vdeployment.kb.io"
 MUTATING_PATH = "/mutate-apps-v1-deployment"
 VALIDATING_PATH = "/validate-apps-v1-deployment"
 
+MATCH_CONDITIONS = (
+    {
+        "name": "template-or-labels-changed",
+        "expression": "request.operation != 'UPDATE' || object.spec.template != oldObject.spec.template || "
+        "object.metadata.?labels.orValue({}) != oldObject.metadata.?labels.orValue({})",
+    },
+)
+"""Only labels and templates matter. Scaling, annotations and the deployment controller's bookkeeping, which are most
+updates, go on without the gatekeeper even while none answers."""
+
 
 def configurations(name: str, url: str, ca_bundle: bytes, *, system_namespace: str) -> list[Object]:
     """The MutatingWebhookConfiguration and the ValidatingWebhookConfiguration called `name`, for a gatekeeper at
@@ -44,6 +54,7 @@ def configurations(name: str, url: str, ca_bundle: bytes, *, system_namespace: s
                     }
                 ],
             },
+            "matchConditions": list(MATCH_CONDITIONS),
             "admissionReviewVersions": ["v1"],
             "sideEffects": "None",
             "matchPolicy": "Equivalent",

@@ -1,0 +1,206 @@
+"""`altershield check`: whether a cluster's gate does its work, tried on a Deployment of its own. It is `helm test`."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from altershield import options
+from altershield.api import labels, names
+from altershield.api.kinds import UNPASS, ChangePod, ChangeWorkload, WorkloadState
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEPLOYMENTS
+from altershield.api.views import Deployment
+from altershield.errors import AlterShieldError
+from altershield.kube.client import Client
+from altershield.kube.errors import ApiError, ForbiddenError, NotFoundError
+
+T = TypeVar("T")
+
+NAME = "altershield-check"
+_WAIT = 120.0  # seconds for each thing that is waited for; the image may have to be pulled
+_POLL = 0.2
+
+
+class CheckFailedError(AlterShieldError):
+    """The gate did not do what it should."""
+
+
+def check(
+    namespace: Annotated[
+        str,
+        typer.Option("--namespace", "-n", envvar="ALTERSHIELD_NAMESPACE", help="A governed namespace to try it in."),
+    ],
+    image: Annotated[
+        str, typer.Option("--image", envvar="ALTERSHIELD_IMAGE", help="An image with `sleep`, for one pod.")
+    ] = "busybox",
+    kubeconfig: options.Kubeconfig = None,
+) -> None:
+    """Release a Deployment, fail its verification, see the next release denied, and clean up."""
+    asyncio.run(_run(kubeconfig, namespace, image))
+
+
+async def _run(kubeconfig: str | None, namespace: str, image: str) -> None:
+    async with await Client.connect(kubeconfig) as client:
+        check = _Check(client, namespace, image)
+        async with check.cleaning_up():
+            version = await check.admitted()
+            print(f"admitted: Deployment {namespace}/{NAME} got the version {version}", flush=True)
+            pod = await check.verified(version)
+            print(f"verified: its pod {pod} came up and passed", flush=True)
+            since = await check.suspended(version)
+            print(f"suspended: after the verdict {UNPASS}, since {since}", flush=True)
+            print(f"denied: {await check.denied()}", flush=True)
+        print("cleaned up: the Deployment and its records are gone", flush=True)
+
+
+class _Check:
+    """The steps, in their order."""
+
+    def __init__(self, client: Client, namespace: str, image: str) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._image = image
+
+    @contextlib.asynccontextmanager
+    async def cleaning_up(self) -> AsyncIterator[None]:
+        await self._delete()  # an earlier check's that was cut off
+        try:
+            yield
+        finally:
+            await self._delete()
+
+    async def admitted(self) -> str:
+        """Create the Deployment; the version that the gate gave it."""
+        path = DEPLOYMENTS.path(self._namespace)
+
+        async def stamped() -> bool:
+            try:
+                answer = await self._client.request("POST", path, query={"dryRun": "All"}, body=_manifest(self._image))
+            except ForbiddenError:
+                raise
+            except ApiError:
+                return False  # no gatekeeper answers yet
+            return labels.VERSION.encode() in answer
+
+        await self._until(
+            stamped,
+            f"the gate to see Deployments of {self._namespace}: is a gatekeeper ready, its certificate published, and "
+            f"does the namespace carry {labels.GOVERNED}={labels.GOVERNED_VALUE}?",
+        )
+        created = await self._client.create(DEPLOYMENTS, _manifest(self._image), self._namespace, as_=Deployment)
+        if not created.version or created.spec.template.metadata.labels.get(labels.VERSION) != created.version:
+            raise CheckFailedError(f"Deployment {self._namespace}/{NAME} and its template got no version in common")
+        return created.version
+
+    async def verified(self, version: str) -> str:
+        """Wait until the release succeeded; the name of its pod."""
+
+        async def succeeded() -> str:
+            workload = await self._workload(version)
+            passed = workload.status.defense_check_pass_pods if workload else ()
+            success = workload is not None and workload.status.status == WorkloadState.SUCCESS
+            return passed[0].pod if success and passed else ""
+
+        return await self._until(
+            succeeded,
+            "the release to succeed: does a reconciler lead, and can the pod be scheduled and pull its image?",
+        )
+
+    async def suspended(self, version: str) -> str:
+        """Give the verdict that fails the pod; since when the Deployment is suspended."""
+        name = names.change_pod_name(names.change_workload_name(NAME, version), 1)
+        change_pod = await self._client.get(CHANGE_PODS, name, self._namespace, as_=ChangePod)
+        result = {"pod": change_pod.spec.pod_infos[0].pod, "verdict": UNPASS, "message": "altershield check"}
+        await self._client.patch(
+            CHANGE_PODS, {"status": {"podResults": [result]}}, name, self._namespace, subresource="status"
+        )
+
+        async def labelled() -> str:
+            deployment = await self._client.get(DEPLOYMENTS, NAME, self._namespace, as_=Deployment)
+            return deployment.metadata.labels.get(labels.SUSPEND, "")
+
+        return await self._until(labelled, "the release to be suspended: is the setting `blocking` on?")
+
+    async def denied(self) -> str:
+        """Release something else; the text with which that was denied."""
+        change = {"spec": {"template": {"metadata": {"annotations": {"altershield-check": "denied"}}}}}
+        wanted = f"deployment {NAME} is suspended"
+        try:
+            await self._client.patch(DEPLOYMENTS, change, NAME, self._namespace)
+        except ForbiddenError as error:
+            if error.reason == wanted:
+                return str(error)
+            raise
+        raise CheckFailedError(f"{wanted}, but its next release was admitted")
+
+    async def _workload(self, version: str) -> ChangeWorkload | None:
+        name = names.change_workload_name(NAME, version)
+        try:
+            return await self._client.get(CHANGE_WORKLOADS, name, self._namespace, as_=ChangeWorkload)
+        except NotFoundError:
+            return None
+
+    async def _delete(self) -> None:
+        """Delete the Deployment, and wait until it and what it owns is gone."""
+
+        async def gone() -> bool:
+            try:
+                await self._client.get(DEPLOYMENTS, NAME, self._namespace)
+            except NotFoundError:
+                return True
+            return False
+
+        with contextlib.suppress(NotFoundError):
+            await self._client.delete(DEPLOYMENTS, NAME, self._namespace, propagation="Foreground")
+            await self._until(gone, f"Deployment {self._namespace}/{NAME} to be deleted")
+
+    async def _until(self, met: Callable[[], Awaitable[T]], waiting_for: str) -> T:
+        """What `met` answers once that is true."""
+        try:
+            async with asyncio.timeout(_WAIT):
+                while True:
+                    if seen := await met():
+                        return seen
+                    await asyncio.sleep(_POLL)
+        except TimeoutError:
+            raise CheckFailedError(f"waited {_WAIT:.0f} s for {waiting_for}") from None
+
+
+def _manifest(image: str) -> dict[str, Any]:
+    """One pod that does nothing, as the restricted Pod Security Standard wants it."""
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": NAME, "labels": {"app": NAME}},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"app": NAME}},
+            "template": {
+                "metadata": {"labels": {"app": NAME}},
+                "spec": {
+                    "terminationGracePeriodSeconds": 1,
+                    "automountServiceAccountToken": False,
+                    "securityContext": {
+                        "runAsNonRoot": True,
+                        "runAsUser": 65532,
+                        "seccompProfile": {"type": "RuntimeDefault"},
+                    },
+                    "containers": [
+                        {
+                            "name": NAME,
+                            "image": image,
+                            "command": ["sleep", "3600"],
+                            "resources": {"requests": {"cpu": "1m", "memory": "16Mi"}, "limits": {"memory": "64Mi"}},
+                            "securityContext": {
+                                "allowPrivilegeEscalation": False,
+                                "readOnlyRootFilesystem": True,
+                                "capabilities": {"drop": ["ALL"]},
+                            },
+                        }
+                    ],
+                },
+            },
+        },
+    }

@@ -1,0 +1,83 @@
+{{- define "altershield.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- /* The name of all objects: the release's where it contains the chart's. 48 characters leave room for suffixes. */ -}}
+{{- define "altershield.fullname" -}}
+{{- $name := include "altershield.name" . -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 48 | trimSuffix "-" -}}
+{{- else if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 48 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 48 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "altershield.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "altershield.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: gate
+{{- end -}}
+
+{{- /* Labels of an object. Argument: a dict with `root` and `component`. */ -}}
+{{- define "altershield.labels" -}}
+{{- $own := dict
+  "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-")
+  "app.kubernetes.io/name" (include "altershield.name" .root)
+  "app.kubernetes.io/instance" .root.Release.Name
+  "app.kubernetes.io/component" .component
+  "app.kubernetes.io/part-of" "altershield"
+  "app.kubernetes.io/version" .root.Chart.AppVersion
+  "app.kubernetes.io/managed-by" .root.Release.Service
+-}}
+{{- toYaml (merge $own .root.Values.commonLabels) -}}
+{{- end -}}
+
+{{- define "altershield.image" -}}
+{{- with .Values.image -}}
+{{- if .digest -}}
+{{ .repository }}@{{ .digest }}
+{{- else -}}
+{{ .repository }}:{{ default $.Chart.AppVersion .tag }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "altershield.secretName" -}}
+{{- default (printf "%s-tls" (include "altershield.fullname" .)) .Values.certificates.secretName -}}
+{{- end -}}
+
+{{- /* What every container is alike in. Argument: a dict with `root`, `port` (of health and metrics) and `resources`. */ -}}
+{{- define "altershield.container" -}}
+image: {{ include "altershield.image" .root }}
+imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+resources: {{- toYaml .resources | nindent 2 }}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities:
+    drop: [ALL]
+{{- with .port }}
+livenessProbe:
+  httpGet: {path: /healthz, port: {{ . }}}
+  initialDelaySeconds: 10
+  timeoutSeconds: 5
+  failureThreshold: 6
+readinessProbe:
+  httpGet: {path: /readyz, port: {{ . }}}
+  periodSeconds: 3
+  timeoutSeconds: 3
+  failureThreshold: 2
+{{- end }}
+{{- end -}}
+
+{{- /* Two gates in one cluster would undo each other's work. Only seen where the cluster can be asked. */ -}}
+{{- define "altershield.refuseSecond" -}}
+{{- $name := include "altershield.fullname" . -}}
+{{- range (lookup "admissionregistration.k8s.io/v1" "ValidatingWebhookConfiguration" "" "").items -}}
+{{- if and (eq (dig "labels" "app.kubernetes.io/part-of" "" .metadata) "altershield") (ne .metadata.name $name) -}}
+{{- fail (printf "AlterShield is in this cluster already (ValidatingWebhookConfiguration %s): uninstall it first, or upgrade that release" .metadata.name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
