@@ -10,7 +10,7 @@ from altershield.kube.client import PatchType
 from altershield.kube.errors import ConflictError, NotFoundError
 from altershield.kube.events import EventRecorder, ObjectRef
 from altershield.kube.queue import WorkQueue
-from altershield.sandbox.cluster import lifecycle, nodes
+from altershield.sandbox.cluster import lifecycle, nodes, pod_states
 from altershield.sandbox.cluster.caches import Caches
 from altershield.sandbox.cluster.settings import SimulationSettings
 from altershield.sandbox.cluster.views import Pod
@@ -62,7 +62,7 @@ class Kubelets:
     async def _advance(self, key: Key, pod: Pod) -> None:
         uid, name = pod.metadata.uid, pod.spec.node_name
         ages = {container: self._age(uid, container, state) for container, state in lifecycle.states(pod).items()}
-        node = lifecycle.Node(nodes.internal_ip(name), self._pod_ip(pod), self._images[name])
+        node = pod_states.Node(nodes.internal_ip(name), self._pod_ip(pod), self._images[name])
         step = lifecycle.advance(pod, ages, node, self._settings, self._clock())
         if step.status is not None:
             patch = {"metadata": {"uid": uid}, "status": step.status}

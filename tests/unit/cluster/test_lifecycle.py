@@ -9,19 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from altershield.sandbox.cluster import images, lifecycle
+from altershield.sandbox.cluster.pod_states import Node
 from altershield.sandbox.cluster.settings import SimulationSettings
 from altershield.sandbox.cluster.views import Object, Pod
 
 from .objects import T0, pod
 
-SETTINGS = SimulationSettings(crash_back_off=10, pull_back_off=10)
+SETTINGS = SimulationSettings(image_pull=0.2, container_start=0.2, crash_back_off=10, pull_back_off=10)
 
 
 def live(subject: Pod, seconds: float, settings: SimulationSettings = SETTINGS) -> Iterator[tuple[Pod, list[str]]]:
     """Every status the pod gets within `seconds`, and the reasons of the Events that come with it."""
     passed = 0.0
     since: dict[str, tuple[str, float]] = {}
-    node = lifecycle.Node("192.168.0.2", "10.244.0.1", set())
+    node = Node("192.168.0.2", "10.244.0.1", set())
     while passed < seconds:
         for name, state in lifecycle.states(subject).items():
             if since.get(name, ("",))[0] != state:
@@ -94,7 +95,7 @@ def test_the_stations_of_a_pod(subject: Pod, expected: list[str]) -> None:
 
 
 def test_a_crash_after_a_while_is_ready_until_then() -> None:
-    settings = SimulationSettings(crash=5, crash_back_off=10)
+    settings = SimulationSettings(container_start=0.2, crash=5, crash_back_off=10)
     assert story(pod(image="crash"), 13, settings) == [
         "Pending ContainerCreating unready 0",
         "Running Running ready 0",
@@ -105,9 +106,13 @@ def test_a_crash_after_a_while_is_ready_until_then() -> None:
     ]
 
 
+def test_a_pod_that_comes_up_in_an_instant_is_written_once() -> None:
+    assert story(pod(), 5, SimulationSettings()) == ["Running Running ready 0"]
+
+
 def test_a_slow_image_takes_its_time() -> None:
     assert story(pod(image="slow"), 1.9) == ["Pending ContainerCreating unready 0"]
-    assert story(pod(image="slow"), 2.1)[-1] == "Running Running ready 0"
+    assert story(pod(image="slow"), 2.5)[-1] == "Running Running ready 0"
 
 
 def test_one_slow_container_does_not_hold_the_others_but_the_pod() -> None:
