@@ -17,15 +17,18 @@ _ORDER, _DELETE = "$setElementOrder", "$deleteFromPrimitiveList"
 _BAD_FORMAT = {_RETAIN: "retainKeys", _ORDER: "setElementOrder list", _DELETE: "primitive list"}
 _GO_TYPES = {
     dict: "map[string]interface {}", list: "[]interface {}", str: "string", bool: "bool", int: "int64",
-    float: "float64", type(None): "<nil>",
+    float: "float64", type(None): "%!s(<nil>)",
 }  # fmt: skip
 _FREE = types.Type("any")
 
 
 def merge(current: Object, patch: Object, model: str) -> Object:
-    """The patched object; neither argument changes. Raises StatusError in the server's words: 400 for a malformed
-    directive, 500 for what only the server's types know to be wrong (it answers so, too)."""
-    return _merge_map(deepcopy(current), deepcopy(patch), types.Type("struct", model=model))
+    """The patched object. Of the patch, what has been followed is taken out (the server's refusals show the rest).
+
+    Raises StatusError in the server's words: 400 for a malformed directive, 500 for what only the server's types know
+    to be wrong (it answers so, too).
+    """
+    return _merge_map(deepcopy(current), patch, types.Type("struct", model=model))
 
 
 def _failed(message: str) -> StatusError:
@@ -72,9 +75,7 @@ def _merge_map(original: Object, patch: Object, type_: types.Type) -> Object:
     _set_order(original, patch, type_)
     for name, value in patch.items():
         if name.startswith(_DELETE):
-            name = _list_name(name, _DELETE)
-            if name in original and type(original[name]) is type(value):
-                original[name] = _without(original[name], value)
+            _delete(original, _list_name(name, _DELETE), value)
         elif value is None:
             original.pop(name, None)
         elif type(original.get(name)) is not type(value) or not isinstance(value, dict | list):
@@ -88,22 +89,42 @@ def _merge_map(original: Object, patch: Object, type_: types.Type) -> Object:
     return original
 
 
+def _delete(original: Object, name: str, removed: Any) -> None:
+    """Values taken out of a list of plain values."""
+    if removed is None:
+        original.pop(name, None)
+    elif isinstance(removed, list) and isinstance(original.get(name), list):
+        original[name] = [value for value in original[name] if value not in removed]
+
+
 def _set(original: Object, name: str, value: Any) -> None:
     """A member that replaces whatever was there: nulls and directives in it have nothing to act on."""
-    cleaned = _cleaned(value)
+    _drop_nulls(value)
+    cleaned = _without_directives(value)
     if cleaned is ...:
         original.pop(name, None)
     else:
         original[name] = cleaned
 
 
-def _cleaned(value: Any) -> Any:
+def _drop_nulls(value: Any) -> None:
+    if isinstance(value, dict):
+        for name in [name for name, item in value.items() if item is None]:
+            del value[name]
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _drop_nulls(item)
+
+
+def _without_directives(value: Any) -> Any:
     if isinstance(value, dict):
         if _PATCH in value:
             return ...
-        return {name: kept for name, item in value.items() if item is not None and (kept := _cleaned(item)) is not ...}
+        for name, item in list(value.items()):
+            value[name] = _without_directives(item)
+            if value[name] is ...:
+                del value[name]
     if isinstance(value, list):
-        return [kept for item in value if (kept := _cleaned(item)) is not ...]
+        return [kept for item in value if (kept := _without_directives(item)) is not ...]
     return value
 
 
@@ -127,10 +148,6 @@ def _list_name(directive: str, prefix: str) -> str:
     return name
 
 
-def _without(values: Any, removed: Any) -> Any:
-    return [value for value in values if value not in removed] if isinstance(values, list) else values
-
-
 def _set_order(original: Object, patch: Object, type_: types.Type) -> None:
     """Merge the lists that have an order directive, and take them out of the patch."""
     for directive in [name for name in patch if name.startswith(_ORDER)]:
@@ -143,25 +160,35 @@ def _set_order(original: Object, patch: Object, type_: types.Type) -> None:
                 raise _wrong_type(list, side[name])
         field = _field(type_, name)
         before, wanted = original.get(name), patch.pop(name, None)
+        places = list(before or ())
         _check_order(wanted or [], order, field.merge_key)
         if before is None and wanted is None:
             continue
         if before is None:
-            merged = _cleaned(wanted)
+            merged = _without_directives(wanted)
         elif wanted is None:
             merged = before
         else:
-            merged = _merge_list(list(before), wanted, field) if field.merges else wanted
-        original[name] = _ordered(merged, order, before or [], field.merge_key)
+            merged = _merge_list(places, wanted, field) if field.merges else wanted
+        original[name] = _ordered(merged, order, places, field.merge_key)
 
 
 def _check_order(wanted: list[Any], order: list[Any], key: str) -> None:
-    items = [item for item in wanted if not (isinstance(item, dict) and _PATCH in item)]
-    position = 0
-    for place in order if items else []:
-        if position < len(items) and _identity(items[position], key) == _identity(place, key):
-            position += 1
-    if order and position < len(items):
+    """That the patch names only what its order names, in that order; what it deletes does not count."""
+    if not wanted or not order:
+        return
+    for item in wanted if key else ():
+        if not isinstance(item, dict):
+            raise _wrong_type(dict, item)
+    items = [item for item in wanted if not key or item.get(_PATCH) != "delete"]
+    index = place = 0
+    while index < len(items) and place < len(order):
+        if isinstance(items[index], dict) and _PATCH in items[index]:
+            index += 1
+            continue
+        index += _identity(items[index], key) == _identity(order[place], key)
+        place += 1
+    if index < len(items):
         raise _failed(
             f"The order in patch list:\n{gotext.plain(wanted)}\n doesn't match {_ORDER} list:\n{gotext.plain(order)}\n"
         )
@@ -186,7 +213,7 @@ def _merge_list(original: list[Any], patch: list[Any], field: types.Field) -> li
         raise StatusError(422, "the server rejected our request due to an error in our request")
     if not isinstance((*original, *patch)[0], dict):
         return _ordered(_distinct([*original, *patch]), patch, original, "")
-    key = field.merge_key
+    key, places = field.merge_key, original
     if not key:
         raise _failed("cannot merge lists without merge key for struct")
     original, patch = _apply_directives(original, patch, key)
@@ -196,10 +223,13 @@ def _merge_list(original: list[Any], patch: list[Any], field: types.Field) -> li
         value = _identity(item, key)
         index = next((i for i, old in enumerate(merged) if key in old and old[key] == value), None)
         if index is None:
-            merged.append(_cleaned(item))
+            merged.append(item)  # with what directives it has, which the decoder ignores
         else:
             merged[index] = _merge_map(merged[index], item, item_type)
-    return _ordered(merged, patch, original, key)
+    result = _ordered(merged, patch, original, key)
+    # The server's list shares its memory with the one it was: what is added takes the places of what was deleted.
+    places[: len(merged)] = merged[: len(places)]
+    return result
 
 
 def _apply_directives(original: list[Object], patch: list[Object], key: str) -> tuple[list[Object], list[Object]]:

@@ -20,9 +20,9 @@ def deployment(spec: Object, **pod: Any) -> Object:
 
 
 def merged(current: Object, patch: Object) -> Object:
-    before = deepcopy(current), deepcopy(patch)
-    result = strategic.merge(current, patch, _MODEL)
-    assert (current, patch) == before
+    before = deepcopy(current)
+    result = strategic.merge(current, deepcopy(patch), _MODEL)
+    assert current == before
     return result
 
 
@@ -105,6 +105,15 @@ def test_a_rollback_replaces_the_template() -> None:
     current = deployment({"replicas": 2}, containers=[{"name": "a", "image": "i"}], hostNetwork=True)
     patch = {"spec": {"template": {"$patch": "replace", "spec": {"containers": [{"name": "a", "image": "h"}]}}}}
     assert merged(current, patch) == deployment({"replicas": 2}, containers=[{"name": "a", "image": "h"}])
+
+
+def test_what_is_added_takes_the_place_of_what_was_deleted() -> None:
+    current = {"volumes": [{"name": name} for name in "abc"]}
+    patch = {
+        "$setElementOrder/volumes": [{"name": "d"}, {"name": "c"}],
+        "volumes": [{"$patch": "delete", "name": "a"}, {"name": "d"}],
+    }
+    assert [found["name"] for found in pod_merged(current, patch)["volumes"]] == ["b", "d", "c"]
 
 
 @pytest.mark.parametrize(
