@@ -17,7 +17,7 @@ from altershield.api.meta import ObjectMeta
 from altershield.api.resources import SECRETS, Resource
 from altershield.kube.backoff import delay
 from altershield.kube.client import Client
-from altershield.kube.errors import ConflictError, KubernetesError, NotFoundError
+from altershield.kube.errors import ConflictError, KubernetesError
 from altershield.kube.informer import Informer
 from certgen import files, given, publications, secret
 from certgen.certificates import Leaf
@@ -31,7 +31,6 @@ from certgen.settings import Mode, Settings
 
 logger = logging.getLogger(__name__)
 
-_OUTRUN = (ConflictError, NotFoundError)  # another replica was faster
 _LONGEST_WAIT = datetime.timedelta(hours=1)  # clocks are set, machines sleep; looking costs next to nothing
 _PAUSE = 1.0  # seconds after a write: who fights over the bundles with us is held to one round per second
 _PATIENCE = datetime.timedelta(seconds=60)  # beyond the settling time, for commands that wait
@@ -105,7 +104,7 @@ class Keeper:
                     if outcome.wrote:
                         await asyncio.sleep(_PAUSE)
                     await self._wait(changed, outcome.again)
-                except _OUTRUN as error:
+                except ConflictError as error:  # another replica was faster
                     await asyncio.sleep(delay(1, error))
                 except CertificateError as error:
                     self._report(str(error))
@@ -160,7 +159,7 @@ class Keeper:
         return Found(published, stored, *decode(stored.data or {}))
 
     async def keep(self) -> Outcome:
-        """One pass: plan, store, hand over, publish. Raises _OUTRUN where another replica was faster."""
+        """One pass: plan, store, hand over, publish. ConflictError where another replica was faster."""
         found = await self.find()
         if self._settings.mode is not Mode.CERTGEN:
             return await self._use(found)
@@ -267,7 +266,7 @@ class Keeper:
             contents = change(found, self._clock())
             try:
                 await self._store(found, contents, (reason,))
-            except _OUTRUN as error:
+            except ConflictError as error:  # another replica was faster
                 await asyncio.sleep(delay(1, error))
             else:
                 return contents
@@ -278,7 +277,7 @@ class Keeper:
                 while True:
                     try:
                         outcome = await self.keep()
-                    except _OUTRUN as error:
+                    except ConflictError as error:  # another replica was faster
                         await asyncio.sleep(delay(1, error))
                         continue
                     if done(outcome):

@@ -6,7 +6,7 @@ from altershield.api.meta import ObjectMeta
 from altershield.api.resources import SECRETS
 from altershield.install.rbac import LABELS
 from altershield.kube.client import Client, PatchType
-from altershield.kube.errors import NotFoundError
+from altershield.kube.errors import ConflictError, NotFoundError
 from certgen.publications import FIELD_MANAGER
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
@@ -37,14 +37,18 @@ async def read(client: Client, name: str, namespace: str) -> Secret | None:
 
 
 async def write(client: Client, name: str, namespace: str, before: Secret | None, data: dict[str, str]) -> None:
-    """Create the Secret, or change the one that was read `before`. ConflictError (AlreadyExistsError) or
-    NotFoundError where it is no longer as it was read: another replica was faster, read again."""
-    if before is not None and not before.immutable:
-        change = {"metadata": {"resourceVersion": before.metadata.resource_version, "labels": _LABELS}, "data": data}
-        await client.patch(SECRETS, change, name, namespace, type_=PatchType.MERGE, field_manager=FIELD_MANAGER)
-        return
-    if before is not None:
-        await client.delete(SECRETS, name, namespace, uid=before.metadata.uid)
+    """Create the Secret, or change the one that was read `before`. ConflictError where it is no longer as it was
+    read: another replica was faster, read again."""
+    try:
+        if before is not None and not before.immutable:
+            metadata = {"resourceVersion": before.metadata.resource_version, "labels": _LABELS}
+            change = {"metadata": metadata, "data": data}
+            await client.patch(SECRETS, change, name, namespace, type_=PatchType.MERGE, field_manager=FIELD_MANAGER)
+            return
+        if before is not None:
+            await client.delete(SECRETS, name, namespace, uid=before.metadata.uid)
+    except NotFoundError as error:
+        raise ConflictError(str(error), code=error.code, reason=error.reason) from error
     created = {
         "apiVersion": "v1",
         "kind": "Secret",

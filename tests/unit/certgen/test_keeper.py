@@ -27,7 +27,7 @@ from altershield.api.resources import (
 from altershield.install.webhooks import configurations
 from altershield.kube import credentials
 from altershield.kube.client import Client
-from altershield.kube.errors import ForbiddenError, KubernetesError
+from altershield.kube.errors import ForbiddenError, KubernetesError, NotFoundError
 from altershield.pki import Authority
 from altershield.sandbox.apiserver.server import ApiServer
 from certgen.contents import Contents, decode, encode
@@ -173,6 +173,12 @@ async def test_replicas_that_race_end_with_one_authority(client: Client) -> None
     await asyncio.gather(*(Keeper(client, SETTINGS).ensure() for _ in range(8)))
     assert len((await stored(client)).trusted) == 1
     assert await in_order(client)
+
+
+async def test_without_its_namespace_it_says_so(client: Client) -> None:
+    settings = Settings("nowhere", SECRET, CONFIGURATION, (HOST,), LIFETIMES)
+    with pytest.raises(NotFoundError, match='namespaces "nowhere" not found'):
+        await Keeper(client, settings).ensure()
 
 
 async def test_a_certificate_is_renewed_on_demand_under_the_same_authority(client: Client) -> None:

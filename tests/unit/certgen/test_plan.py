@@ -198,8 +198,17 @@ def test_a_missing_name_is_added_beside_those_that_another_replica_wants(first: 
 
 def test_replicas_with_other_lifetimes_do_not_sign_in_turns(first: Contents) -> None:
     longer = Lifetimes(authority=900 * DAY, leaf=90 * DAY, settle=HOUR)
-    contents = plan(first, published(first.bundle), hosts=HOSTS, lifetimes=longer, now=START + HOUR).contents
+    contents = first
+    for hour in (1, 2):
+        contents = plan(
+            contents, published(contents.bundle), hosts=HOSTS, lifetimes=longer, now=START + hour * HOUR
+        ).contents
+    assert contents != first
     assert planned(contents, published(contents.bundle), START + 2 * HOUR).reasons == ()
+    contents = new_leaf(contents, published(contents.bundle), hosts=HOSTS, lifetimes=LIFETIMES, now=START + 2 * HOUR)
+    renewed = plan(contents, published(contents.bundle), hosts=HOSTS, lifetimes=longer, now=START + 2 * HOUR)
+    assert renewed.reasons == (Reason.LEAF_DUE,)
+    assert planned(renewed.contents, published(contents.bundle), START + 2 * HOUR).reasons == ()
 
 
 def test_authorities_cannot_be_added_without_end(first: Contents) -> None:

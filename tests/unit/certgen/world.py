@@ -29,7 +29,6 @@ NAMESPACE, SECRET, CONFIGURATION = "system", "tls", "altershield"
 START = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
 SECOND = datetime.timedelta(seconds=1)
 TWO_MINUTES = Lifetimes(authority=360 * SECOND, leaf=120 * SECOND, settle=10 * SECOND)
-OUTRUN = (ConflictError, NotFoundError)
 
 Object = dict[str, Any]
 
@@ -136,7 +135,7 @@ class Replica:
             self._pass.send(None)
         except StopIteration as end:
             self.outcome = end.value
-        except OUTRUN:
+        except ConflictError:
             self.outcome = None
         else:
             return False
