@@ -25,6 +25,9 @@ from reconciler.writer import Writer
 
 logger = logging.getLogger(__name__)
 
+COMPONENT = "altershield"
+"""Whose Events they are."""
+
 LEASE = "altershield-reconciler"
 _WORKERS = 16  # per controller; most of their time goes into waiting for the API server
 
@@ -61,7 +64,7 @@ class Manager:
         self.metrics = Metrics()
         self.metrics.observe(self.caches, self.queues.by_name())
         Routes(self.caches, self.queues)
-        self._recorder = EventRecorder(client, "altershield")
+        self._recorder = EventRecorder(client, COMPONENT)
         writer = Writer(client, self.metrics)
         executor = Executor(client, self.caches, writer, self._recorder, self.metrics, clock)
         self._settings = SettingsController(self.caches, writer, self._recorder, clock)

@@ -36,8 +36,14 @@ from reconciler.decisions.effects import (
 )
 from reconciler.decisions.rollback import RollbackReason
 
-LISTS_INTERVAL = 5
-"""Seconds between status writes that only bring the lists up to date; a new state or failure is written at once."""
+LISTS_INTERVAL = 30
+"""Seconds between status writes that only bring the lists up to date. A new state or a failure is written at once."""
+
+PROGRESS = 5
+"""Pods that passed since the last write and are worth one earlier, so that it costs each of them little."""
+
+PROGRESS_INTERVAL = 5
+"""Seconds between such earlier writes."""
 
 KEPT_RECORDS = 20
 """ChangePods kept per version after all of their pods are gone."""
@@ -288,7 +294,9 @@ def _coalesced(
     if wanted == state:
         return state, None
     urgent = wanted.status != state.status or wanted.defense_check_fail_pods != state.defense_check_fail_pods
-    left = state.update_time_unix + LISTS_INTERVAL - now
-    if not urgent and 0 < left <= LISTS_INTERVAL:
+    progress = len(wanted.defense_check_pass_pods) - len(state.defense_check_pass_pods)
+    interval = PROGRESS_INTERVAL if progress >= PROGRESS else LISTS_INTERVAL
+    left = state.update_time_unix + interval - now
+    if not urgent and 0 < left <= interval:
         return state, left
     return msgspec.structs.replace(wanted, update_time=plain_time(now), update_time_unix=int(now)), None

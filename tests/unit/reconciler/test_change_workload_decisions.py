@@ -16,7 +16,15 @@ from altershield.api.kinds import (
 from altershield.api.meta import Condition, find_condition
 from altershield.api.ops_config import Settings
 from altershield.api.views import Deployment, Pod
-from reconciler.decisions.change_workloads import KEPT_RECORDS, LISTS_INTERVAL, Observed, decide, judge
+from reconciler.decisions.change_workloads import (
+    KEPT_RECORDS,
+    LISTS_INTERVAL,
+    PROGRESS,
+    PROGRESS_INTERVAL,
+    Observed,
+    decide,
+    judge,
+)
 from reconciler.decisions.effects import (
     Announce,
     CreateChangePod,
@@ -368,7 +376,17 @@ def test_nothing_is_written_when_nothing_changed() -> None:
     assert effects == ()
 
 
-def test_lists_are_brought_up_to_date_every_few_seconds_only() -> None:
+def test_much_progress_is_written_earlier() -> None:
+    first, _ = run(observe(target=deployment(replicas=9), pods=[pod("a")]))
+    passed = [f"pod-{number}" for number in range(PROGRESS)]
+    records = [change_pod(number, name, status=DONE) for number, name in enumerate(passed, start=1)]
+    later = observe(change_workload(status=first), deployment(replicas=9), pods=up(*passed), change_pods=records)
+
+    assert run(later, now=NOW + 1)[1] == (Requeue(PROGRESS_INTERVAL - 1),)
+    assert names_of(run(later, now=NOW + PROGRESS_INTERVAL)[0].defense_check_pass_pods) == passed
+
+
+def test_lists_are_brought_up_to_date_now_and_then_only() -> None:
     first, _ = run(observe(pods=[pod("a")]))
     later = observe(change_workload(status=first), pods=up("a"), change_pods=[change_pod(1, "a")])
 

@@ -1,0 +1,218 @@
+"""What verification costs: API writes per verified pod, and the time from a pod's Ready to its verdict.
+
+    python -m bench.reconciler
+
+The sandbox's API with its simulated nodes is one process, the reconciler another: this one, which also makes the
+Deployments and looks on through the reconciler's own caches. The Deployments carry their version from the start, as
+the gatekeeper would stamp them.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import uvloop
+from rich.console import Console
+from rich.table import Table
+
+from altershield import options
+from altershield.api import labels, names
+from altershield.api.kinds import ChangePod, ChangeWorkload, PodState, WorkloadState
+from altershield.api.resources import CRDS, DEPLOYMENTS, EVENTS, NAMESPACES
+from altershield.api.views import Pod
+from altershield.install import crds
+from altershield.kube.client import Client
+from reconciler.decisions import pods as facts
+from reconciler.manager import COMPONENT, Manager, Options
+
+RESULTS = Path(__file__).parent / "results" / "reconciler.json"
+NAMESPACE = "bench"
+VERSION = "b" * 32
+MAX_WRITES = 4.0
+_MAKERS = 20  # Deployments that are made at a time
+
+
+@dataclass(frozen=True)
+class Result:
+    """The times are seconds."""
+
+    machine: str
+    deployments: int
+    pods: int
+    seconds: float
+    """From the first Deployment made to the last Success."""
+    writes: dict[str, int]
+    writes_per_pod: float
+    ready_to_verdict_median: float
+    ready_to_verdict_p99: float
+
+
+class Watcher:
+    """Notes when pods become ready and when they get their verdicts."""
+
+    def __init__(self, manager: Manager, deployments: int) -> None:
+        self.ready: dict[str, float] = {}
+        self.judged: dict[str, float] = {}
+        self.finished = asyncio.Event()
+        self._succeeded: set[str] = set()
+        self._deployments = deployments
+        manager.caches.pods.add_handler(self._pod)
+        manager.caches.change_pods.add_handler(self._change_pod)
+        manager.caches.change_workloads.add_handler(self._change_workload)
+
+    def _pod(self, _: Pod | None, new: Pod | None) -> None:
+        if new is not None and facts.ready(new):
+            self.ready.setdefault(new.metadata.name, time.monotonic())
+
+    def _change_pod(self, _: ChangePod | None, new: ChangePod | None) -> None:
+        if new is not None and new.status.status == PodState.EXECUTE_DONE:
+            for pod in new.spec.pod_infos:
+                self.judged.setdefault(pod.pod, time.monotonic())
+
+    def _change_workload(self, _: ChangeWorkload | None, new: ChangeWorkload | None) -> None:
+        if new is not None and new.status.status == WorkloadState.SUCCESS:
+            self._succeeded.add(new.metadata.name)
+            if len(self._succeeded) == self._deployments:
+                self.finished.set()
+
+
+async def measure(deployments: int, replicas: int) -> Result:
+    async with sandbox() as kubeconfig, await Client.connect(str(kubeconfig)) as client:
+        await client.create(NAMESPACES, namespace(names.SYSTEM_NAMESPACE))
+        await client.create(NAMESPACES, namespace(NAMESPACE, **{labels.GOVERNED: labels.GOVERNED_VALUE}))
+        for crd in crds.crds():
+            await client.create(CRDS, crd)
+        manager = Manager(
+            client,
+            Options(
+                system_namespace=names.SYSTEM_NAMESPACE,
+                identity="bench",
+                start_timeout=3600,  # a busy machine is not to be mistaken for a bad release
+                batch_wait=options.BATCH_WAIT,
+                pre_timeout=options.PRE_TIMEOUT,
+                post_timeout=options.POST_TIMEOUT,
+                lease_duration=60,
+                metrics_port=0,
+            ),
+        )
+        watcher = Watcher(manager, deployments)
+        stop = asyncio.Event()
+        running = asyncio.create_task(manager.run(stop))
+        for informer in manager.caches.informers:
+            await informer.wait_synced()
+        began = time.monotonic()
+        making = asyncio.create_task(make(client, deployments, replicas))
+        finished = asyncio.create_task(watcher.finished.wait())
+        await asyncio.wait((running, finished), return_when=asyncio.FIRST_COMPLETED)
+        seconds = time.monotonic() - began
+        await making
+        events: list[dict[str, Any]] = (await client.list(EVENTS, NAMESPACE)).items
+        stop.set()
+        await running
+    writes = {
+        f"{sample.labels['verb']} {sample.labels['kind']}": int(sample.value)
+        for family in manager.metrics.writes.collect()
+        for sample in family.samples
+        if sample.name.endswith("_total") and sample.value and sample.labels["kind"] != "OpsConfigInfo"
+    }
+    writes["Event"] = sum(event.get("reportingComponent") == COMPONENT for event in events)
+    waits = sorted(watcher.judged[pod] - ready for pod, ready in watcher.ready.items())
+    return Result(
+        machine=f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        deployments=deployments,
+        pods=len(waits),
+        seconds=round(seconds, 1),
+        writes=writes,
+        writes_per_pod=round(sum(writes.values()) / len(waits), 2),
+        ready_to_verdict_median=round(statistics.median(waits), 3),
+        ready_to_verdict_p99=round(waits[int(len(waits) * 0.99)], 3),
+    )
+
+
+async def make(client: Client, count: int, replicas: int) -> None:
+    """Make the Deployments, a few at a time."""
+    waiting = iter(range(count))
+
+    async def maker() -> None:
+        for number in waiting:
+            await client.create(DEPLOYMENTS, deployment(f"app-{number}", replicas), NAMESPACE)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(_MAKERS):
+            group.create_task(maker())
+
+
+def namespace(name: str, **own: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": own}}
+
+
+def deployment(name: str, replicas: int) -> dict[str, Any]:
+    pod_labels = {"app": name, labels.VERSION: VERSION}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "labels": pod_labels},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": pod_labels},
+                "spec": {"containers": [{"name": "app", "image": "busybox"}]},
+            },
+        },
+    }
+
+
+@contextlib.asynccontextmanager
+async def sandbox() -> AsyncIterator[Path]:
+    """The kubeconfig of a sandbox in a process of its own."""
+    with tempfile.TemporaryDirectory() as directory:
+        kubeconfig = Path(directory, "kubeconfig")
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "altershield", "sandbox", "--output", str(kubeconfig)),
+            stderr=asyncio.subprocess.PIPE,
+        )
+        said = process.stderr
+        try:
+            async with asyncio.timeout(60):
+                while said is not None and b"Serving" not in await said.readline():
+                    pass
+            yield kubeconfig
+        finally:
+            process.terminate()
+            await process.wait()
+
+
+def main(
+    deployments: Annotated[int, typer.Option(min=1)] = 1000,
+    replicas: Annotated[int, typer.Option(min=1)] = 5,
+) -> None:
+    """Verify many releases at once; ends with 1 where a pod costs more than four writes."""
+    result = uvloop.run(measure(deployments, replicas))
+    table = Table("", "", title=f"{deployments} Deployments of {replicas} pods, on {result.machine}")
+    for name, count in result.writes.items():
+        table.add_row(name, str(count))
+    table.add_row("writes per verified pod", f"{result.writes_per_pod:.2f} (at most {MAX_WRITES:g})")
+    table.add_row("Ready to verdict, median", f"{result.ready_to_verdict_median:.3f} s")
+    table.add_row("Ready to verdict, 99 %", f"{result.ready_to_verdict_p99:.3f} s")
+    table.add_row("all together", f"{result.seconds:.1f} s")
+    Console().print(table)
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps(asdict(result), indent=2))
+    if result.writes_per_pod > MAX_WRITES:
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    typer.run(main)
