@@ -99,6 +99,8 @@ def _json_error(body: bytes) -> str:
     try:
         orjson.loads(body)
     except orjson.JSONDecodeError as error:
+        if "depth limit" in error.msg:
+            return "exceeded max depth"
         rest = error.doc[error.pos :].lstrip()
         if not rest or "unexpected end" in error.msg:
             return "unexpected end of JSON input"
