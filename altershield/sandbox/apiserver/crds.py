@@ -9,6 +9,7 @@ from typing import Any
 
 from altershield.sandbox.apiserver.attributes import Object
 from altershield.sandbox.apiserver.context import now
+from altershield.sandbox.apiserver.gotext import aggregated
 from altershield.sandbox.apiserver.registry import (
     CRDS,
     CustomType,
@@ -70,13 +71,11 @@ class CustomResources:
 
     def _judged(self, crd: Object, status: Object) -> Object:
         """The conditions and accepted names that a CRD should have."""
-        conflict = self._conflict(crd)
+        accepted, conflict = self._names(crd, status.get("acceptedNames") or {})
         if conflict:
-            accepted = status.get("acceptedNames") or {"plural": "", "kind": ""}
             names = ("NamesAccepted", "False", *conflict)
             established = ("Established", "False", "NotAccepted", "not all names are accepted")
         else:
-            accepted = crd["spec"]["names"]
             names = ("NamesAccepted", "True", "NoConflicts", "no conflicts found")
             established = ("Established", "True", "InitialNamesAccepted", "the initial names have been accepted")
         conditions = list(status.get("conditions") or ())
@@ -90,8 +89,8 @@ class CustomResources:
             stored.append(storage)
         return {"conditions": conditions, "acceptedNames": accepted, "storedVersions": stored}
 
-    def _conflict(self, crd: Object) -> tuple[str, str] | None:
-        """Reason and message where another CRD of the group has taken a name."""
+    def _names(self, crd: Object, before: Object) -> tuple[Object, tuple[str, str] | None]:
+        """The names that no other CRD of the group has taken; reason and message where one has."""
         spec, own = crd["spec"], crd["metadata"]["name"]
         names = spec["names"]
         taken_resources: set[str] = set()
@@ -102,17 +101,22 @@ class CustomResources:
                 taken_resources |= {accepted.get(field, "") for field in ("plural", "singular")}
                 taken_resources |= set(accepted.get("shortNames") or ())
                 taken_kinds |= {accepted.get(field, "") for field in ("kind", "listKind")}
-        for field, reason in (("plural", "PluralConflict"), ("singular", "SingularConflict")):
-            if names.get(field, "") in taken_resources - {""}:
-                return reason, f'"{names[field]}" is already in use'
-        if used := [
-            f'"{short}" is already in use' for short in names.get("shortNames") or () if short in taken_resources
-        ]:
-            return "ShortNamesConflict", used[0] if len(used) == 1 else f"[{', '.join(used)}]"
-        for field, reason in (("kind", "KindConflict"), ("listKind", "ListKindConflict")):
-            if names.get(field) in taken_kinds:
-                return reason, f'"{names[field]}" is already in use'
-        return None
+        accepted, conflict = {"plural": "", "kind": "", **before}, None
+        for field, reason, taken in (
+            ("plural", "PluralConflict", taken_resources),
+            ("singular", "SingularConflict", taken_resources),
+            ("shortNames", "ShortNamesConflict", taken_resources),
+            ("kind", "KindConflict", taken_kinds),
+            ("listKind", "ListKindConflict", taken_kinds),
+        ):
+            wanted = names.get(field) or []
+            each = [wanted] if isinstance(wanted, str) else wanted
+            if used := [f'"{name}" is already in use' for name in each if name in taken]:
+                conflict = reason, aggregated(used)  # the last one is told
+            else:
+                accepted |= {field: names[field]} if field in names else {}
+        accepted |= {"categories": names["categories"]} if "categories" in names else {}
+        return accepted, conflict
 
     def _leave(self, item: Item) -> None:
         """Delete the custom resources; those with finalizers hold the CRD up."""

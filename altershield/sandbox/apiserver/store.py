@@ -75,6 +75,8 @@ class Collection:
         self.items: dict[Key, Item] = {}
         self.forgotten = revision
         """Changes up to this revision are no longer known."""
+        self.over = False
+        """No more changes will come: the type is no longer served, or the server stops."""
         self._window = window
         self._changes: list[Change] = []
         self._waiters: set[asyncio.Future[None]] = set()
@@ -88,9 +90,14 @@ class Collection:
         if len(self._changes) >= 2 * self._window:  # trimmed in bulk: appending stays cheap
             self.forgotten = self._changes[self._window - 1].item.revision
             del self._changes[: self._window]
-        self.wake()
+        self._wake()
 
-    def wake(self) -> None:
+    def end(self) -> None:
+        """End all watches."""
+        self.over = True
+        self._wake()
+
+    def _wake(self) -> None:
         for waiter in self._waiters:
             if not waiter.done():
                 waiter.set_result(None)
@@ -126,7 +133,6 @@ class Store:
 
     def __init__(self, window: int = 5000) -> None:
         self.revision = 1
-        self.closed = False
         self.observer: Callable[[Storage, Change], None] | None = None
         """Told of every change, right after it."""
         self._window = window
@@ -142,13 +148,12 @@ class Store:
         """Forget a type that is no longer served; its watches end."""
         found = self._collections.pop(storage, None)
         if found is not None:
-            found.wake()
+            found.end()
 
     def close(self) -> None:
         """End all watches."""
-        self.closed = True
         for collection in self._collections.values():
-            collection.wake()
+            collection.end()
 
     def item(self, storage: Storage, namespace: str, name: str) -> Item | None:
         return self.collection(storage).items.get((namespace, name))

@@ -56,8 +56,7 @@ async def watch(api: Api, call: Call) -> web.StreamResponse:
 async def _lines(api: Api, stream: "_Stream", revision: int, seconds: float, *, initial: bool) -> AsyncIterator[bytes]:
     """What to send, in pieces of one or more lines."""
     call = stream.call
-    storage = call.resource.storage
-    collection = api.store.collection(storage)
+    collection = api.store.collection(call.resource.storage)
     bookmarks = requests.boolean(call.query, "allowWatchBookmarks")
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
@@ -71,7 +70,7 @@ async def _lines(api: Api, stream: "_Stream", revision: int, seconds: float, *, 
     elif revision == 0:
         revision = api.store.revision
     next_bookmark = loop.time() + min(api.bookmark_interval, max(seconds - _BOOKMARK_BEFORE_END, 0.1))
-    while not api.store.closed and api.store.collection(storage) is collection:
+    while True:
         if revision < collection.forgotten:
             status = reads.too_old(revision, collection.forgotten).status
             yield b'{"type":"ERROR","object":%b}\n' % orjson.dumps(status)
@@ -84,7 +83,7 @@ async def _lines(api: Api, stream: "_Stream", revision: int, seconds: float, *, 
                 yield b"".join(lines)
             continue
         now = loop.time()
-        if now >= end:
+        if now >= end or collection.over:
             return
         if bookmarks and now >= next_bookmark:
             revision = max(revision, api.store.revision)
