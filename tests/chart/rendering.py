@@ -1,0 +1,44 @@
+"""What the tests share: where the chart is, and what it renders to."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import helm_python
+import yaml
+
+from altershield.api.names import SYSTEM_NAMESPACE
+
+Object = dict[str, Any]
+
+CHART = Path(__file__).parents[2] / "charts" / "altershield"
+VALUES = sorted(CHART.glob("ci/*-values.yaml"))
+RELEASE = "altershield"
+HOOK = "helm.sh/hook"
+
+
+def rendered(chart: helm_python.Chart, values: Object | None = None, *, release: str = RELEASE) -> list[Object]:
+    """The objects of a release in the system namespace."""
+    manifests = chart.render(values or {}, name=release, namespace=SYSTEM_NAMESPACE)
+    texts = (text for path, text in manifests.items() if path.endswith(".yaml"))
+    return [obj for text in texts for obj in yaml.safe_load_all(text) if obj]
+
+
+def notes(chart: helm_python.Chart, values: Object | None = None) -> str:
+    manifests = chart.render(values or {}, name=RELEASE, namespace=SYSTEM_NAMESPACE)
+    return manifests[f"{chart.name}/templates/NOTES.txt"]
+
+
+def of_kind(objects: Sequence[Object], kind: str) -> list[Object]:
+    """Those of the release itself, not its hooks."""
+    return [obj for obj in objects if obj["kind"] == kind and HOOK not in (obj["metadata"].get("annotations") or {})]
+
+
+def the(objects: Sequence[Object], kind: str) -> Object:
+    """The only one of its kind."""
+    (found,) = of_kind(objects, kind)
+    return found
+
+
+def containers(deployment: Object) -> dict[str, Object]:
+    return {container["name"]: container for container in deployment["spec"]["template"]["spec"]["containers"]}

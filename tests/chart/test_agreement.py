@@ -1,0 +1,112 @@
+"""The chart installs what the code is made for: its kinds, its permissions, its webhooks, its options."""
+
+import tomllib
+from pathlib import Path
+
+import helm_python
+import pytest
+import typer
+from typer.core import TyperGroup
+
+import certgen.command
+import gatekeeper.__main__
+import reconciler.__main__
+from altershield.api.names import SYSTEM_NAMESPACE, service_account_user
+from altershield.commands import app
+from altershield.install import crds, rbac, webhooks
+from altershield.install.__main__ import files
+from certgen.settings import service_hosts
+from tests.chart.rendering import CHART, Object, containers, of_kind, rendered, the
+
+
+def test_crd_files_are_those_that_the_types_give() -> None:
+    here = {path.name: path.read_text() for path in (CHART / "files" / "crds").iterdir()}
+    assert here == files(), "the kinds changed: run `make crds`"
+
+
+def test_crds_are_the_codes_and_outlive_the_release(chart: helm_python.Chart) -> None:
+    found = of_kind(rendered(chart), "CustomResourceDefinition")
+    assert all(crd["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"} for crd in found)
+    key = str
+    assert sorted((crd["spec"] for crd in found), key=key) == sorted((crd["spec"] for crd in crds.crds()), key=key)
+    assert of_kind(rendered(chart, {"crds": {"install": False}}), "CustomResourceDefinition") == []
+
+
+def test_permissions_are_those_of_dev_and_certgens(chart: helm_python.Chart) -> None:
+    objects = rendered(chart)
+    dev = {obj["kind"]: obj for obj in rbac.objects(SYSTEM_NAMESPACE)}
+    for kind in ("ClusterRole", "Role"):
+        rules = the(objects, kind)["rules"]
+        assert rules[: len(dev[kind]["rules"])] == dev[kind]["rules"]
+        for rule in rules[len(dev[kind]["rules"]) :]:  # certgen's
+            assert rule.get("resourceNames") or rule["verbs"] == ["create"], "only what is named"
+    for kind in ("ClusterRoleBinding", "RoleBinding"):
+        assert the(objects, kind)["subjects"] == dev[kind]["subjects"]
+        assert the(objects, kind)["roleRef"] == dev[kind]["roleRef"]
+    assert the(objects, "ServiceAccount")["metadata"]["name"] == dev["ServiceAccount"]["metadata"]["name"]
+
+
+@pytest.mark.parametrize("mode", ["cert-manager", "secret"])
+def test_a_provided_secret_is_only_read(chart: helm_python.Chart, mode: str) -> None:
+    objects = rendered(chart, {"certificates": {"mode": mode}})
+    verbs = [set(rule["verbs"]) for rule in the(objects, "Role")["rules"] if rule["resources"] == ["secrets"]]
+    assert verbs == [{"get", "list", "watch"}]
+
+
+def test_webhooks_are_those_of_dev(chart: helm_python.Chart) -> None:
+    objects = rendered(chart)
+    for dev in webhooks.configurations("altershield", "https://gate", b"", system_namespace=SYSTEM_NAMESPACE):
+        (wanted,) = dev["webhooks"]
+        (webhook,) = the(objects, dev["kind"])["webhooks"]
+        path = wanted.pop("clientConfig")["url"].removeprefix("https://gate")
+        service = {"name": "altershield", "namespace": SYSTEM_NAMESPACE, "path": path, "port": 443}
+        assert webhook.pop("clientConfig") == {"service": service}, "caBundle belongs to certgen"
+        assert webhook == wanted
+
+
+def test_processes_take_the_arguments_that_they_are_given(objects: list[Object]) -> None:
+    commands = {"certgen run": certgen.command.app}
+    for module in (gatekeeper.__main__, reconciler.__main__):
+        single = commands[module.__name__.partition(".")[0]] = typer.Typer(add_completion=False)
+        single.command()(module.main)
+    pod = containers(the(objects, "Deployment"))
+    for command, process in commands.items():
+        container = pod[command.partition(" ")[0]]
+        assert container["command"] == ["python", "-m", *command.split()]
+        parsed(process, [*command.split()[1:], *container["args"]])
+    (check,) = [obj["spec"]["containers"][0] for obj in objects if obj["kind"] == "Pod"]
+    assert check["command"] == ["python", "-m", "altershield", "check"]
+    parsed(app.app, ["check", *check["args"]])
+
+
+def parsed(process: typer.Typer, arguments: list[str]) -> None:
+    """Parse, and run nothing; an exception where an argument is not taken."""
+    command = typer.main.get_command(process)
+    if isinstance(command, TyperGroup):
+        command = command.commands[arguments.pop(0)]
+    command.make_context("process", arguments)
+
+
+def test_the_reconciler_is_known_to_the_gatekeeper(chart: helm_python.Chart) -> None:
+    for release, name in (("altershield", "altershield"), ("gate", "gate-altershield")):
+        objects = rendered(chart, release=release)
+        user = service_account_user(name=the(objects, "ServiceAccount")["metadata"]["name"])
+        assert user.endswith(f":{name}")
+        assert f"--service-account={user}" in containers(the(objects, "Deployment"))["gatekeeper"]["args"]
+
+
+def test_the_certificate_is_for_the_names_of_the_service(chart: helm_python.Chart) -> None:
+    for values in ({}, {"issuerRef": {"name": "company", "kind": "ClusterIssuer"}}):
+        objects = rendered(chart, {"certificates": {"mode": "cert-manager", **values}})
+        (leaf,) = [obj for obj in of_kind(objects, "Certificate") if not obj["spec"].get("isCA")]
+        service = the(objects, "Service")["metadata"]["name"]
+        assert tuple(leaf["spec"]["dnsNames"]) == service_hosts(service, SYSTEM_NAMESPACE)
+        assert f"--secret={leaf['spec']['secretName']}" in containers(the(objects, "Deployment"))["certgen"]["args"]
+        for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+            injected = the(objects, kind)["metadata"]["annotations"]["cert-manager.io/inject-ca-from"]
+            assert injected == f"{SYSTEM_NAMESPACE}/{leaf['metadata']['name']}"
+
+
+def test_the_chart_is_of_the_products_version(chart: helm_python.Chart) -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    assert chart.metadata["appVersion"] == project["version"]

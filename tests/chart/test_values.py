@@ -1,0 +1,86 @@
+"""values.yaml and values.schema.json say the same, and a wrong value is an error that helps."""
+
+import json
+import re
+from collections.abc import Iterator
+
+import helm_python
+import pytest
+import yaml
+
+from tests.chart.rendering import CHART, Object
+
+SCHEMA: Object = json.loads((CHART / "values.schema.json").read_text())
+DEFAULTS: Object = yaml.safe_load((CHART / "values.yaml").read_text())
+
+
+def keys(schema: Object, path: str = "") -> Iterator[str]:
+    """The keys that a schema knows, as dotted paths, down to where any key may be."""
+    if "$ref" in schema:
+        schema = SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]]
+    for name, sub in schema.get("properties", {}).items():
+        yield f"{path}{name}"
+        yield from keys(sub, f"{path}{name}.")
+
+
+def given(values: Object, path: str = "") -> Iterator[str]:
+    for name, value in values.items():
+        yield f"{path}{name}"
+        if isinstance(value, dict):
+            yield from given(value, f"{path}{name}.")
+
+
+FREE = re.compile(r"(resources|annotations|labels|issuerRef|nodeSelector|podSecurityContext|global)(\.|$)|claims", re.I)
+"""What is handed on to Kubernetes, with keys of its own."""
+
+
+def test_every_value_has_a_default_and_a_schema() -> None:
+    known = {key for key in keys(SCHEMA) if not FREE.search(key)}
+    assert known == {key for key in given(DEFAULTS) if not FREE.search(key)}
+
+
+def test_every_value_is_described() -> None:
+    lines = (CHART / "values.yaml").read_text().splitlines()
+    undescribed = []
+    for number, line in enumerate(lines):
+        above = number
+        while above and lines[above - 1].lstrip().startswith("#"):
+            above -= 1
+        is_key = re.match(r" *[a-zA-Z]+:", line)
+        has_children = line.endswith(":") and lines[number + 1].lstrip().startswith("# --")
+        inside_described = line.startswith("    ") or re.match(r"  (runAs|seccomp|kubernetes\.io)", line)
+        if is_key and not has_children and not inside_described and not lines[above].lstrip().startswith("# --"):
+            undescribed.append(line)
+    assert undescribed == []
+
+
+def test_nobody_else_is_closed_out(chart: helm_python.Chart) -> None:
+    chart.validate_schema({"global": {"imageRegistry": "registry.example.com"}})
+
+
+@pytest.mark.parametrize(
+    ("values", "where", "what"),
+    [
+        ({"replica": 2}, "''", "additional properties 'replica' not allowed"),
+        ({"webhooks": {"validating": {"failurepolicy": "Ignore"}}}, "/webhooks/validating", "'failurepolicy'"),
+        ({"webhooks": {"validating": {"failurePolicy": "ignore"}}}, "failurePolicy", "'Ignore', 'Fail'"),
+        ({"webhooks": {"mutating": {"timeoutSeconds": 30}}}, "timeoutSeconds", "want 10"),
+        ({"certificates": {"mode": "certmanager"}}, "/certificates/mode", "'certgen', 'cert-manager', 'secret'"),
+        ({"replicas": 0}, "/replicas", "want 1"),
+        ({"replicas": "3"}, "/replicas", "got string, want integer"),
+        ({"image": {"digest": "sha256:abc"}}, "/image/digest", "does not match pattern"),
+        ({"podLabels": {"a": True}}, "/podLabels/a", "got boolean, want string"),
+        ({"serviceMonitor": {"interval": "often"}}, "/serviceMonitor/interval", "does not match pattern"),
+        ({"gatekeeper": {"resources": {"limit": {}}}}, "/gatekeeper/resources", "'limit' not allowed"),
+        ({"topologySpread": {"nodes": "Never"}}, "/topologySpread/nodes", "'ScheduleAnyway', 'DoNotSchedule'"),
+        ({"crds": {"enabled": True}}, "/crds", "'enabled' not allowed"),
+    ],
+    ids=lambda part: json.dumps(part) if isinstance(part, dict) else "",
+)
+def test_a_wrong_value_is_refused_with_its_place(
+    chart: helm_python.Chart, values: Object, where: str, what: str
+) -> None:
+    with pytest.raises(helm_python.HelmValuesError) as caught:
+        chart.validate_schema(values)
+    assert where in str(caught.value)
+    assert what in str(caught.value)
