@@ -12,6 +12,7 @@ from altershield.sandbox.apiserver import (
     requests,
     selectors,
     token_requests,
+    write_checks,
     writes,
 )
 from altershield.sandbox.apiserver.attributes import Object
@@ -65,7 +66,7 @@ async def review(api: Api, call: Call) -> Result:
     options = requests.write_options("CreateOptions", call.query, call.dry_run)
     validation = str(options.get("fieldValidation") or "Warn")
     obj = codec.decode(resource, await call.body(), call.content_type, validation, attributes.warnings)
-    writes.check_namespace(call, obj)
+    write_checks.check_namespace(call, obj)
     attributes.operation, attributes.options, attributes.obj = "CREATE", options, obj
     await api.webhooks.mutate(attributes)
     await api.webhooks.validate(attributes)
@@ -131,7 +132,7 @@ async def _set_scale(api: Api, call: Call) -> Result:
     def sent(current: Item) -> Object:
         if attributes.verb == "update":
             scale = codec.decode_subresource(("autoscaling", "v1", "Scale"), body, call.content_type)
-            writes.check_name(call, scale)
+            write_checks.check_name(call, scale)
             return scale
         patched = patches.apply(
             content_type,
@@ -201,7 +202,7 @@ async def _bind(api: Api, call: Call) -> Result:
     attributes = call.attributes
     options = requests.write_options("CreateOptions", call.query, call.dry_run)
     binding = codec.decode_subresource(("", "v1", "Binding"), await call.body(), call.content_type)
-    writes.check_namespace(call, binding)
+    write_checks.check_namespace(call, binding)
     named = binding["metadata"].get("name", "")
     name = attributes.name or named
     if name != named:
@@ -235,7 +236,7 @@ async def _evict(api: Api, call: Call) -> Result:
     attributes = call.attributes
     created = requests.write_options("CreateOptions", call.query, call.dry_run)
     eviction = codec.decode_subresource(("policy", "v1", "Eviction"), await call.body(), call.content_type)
-    writes.check_namespace(call, eviction)
+    write_checks.check_namespace(call, eviction)
     await _admit(api, call, eviction, None, "CREATE", created)
     pod = call.current(api)
     labels = pod.object["metadata"].get("labels") or {}

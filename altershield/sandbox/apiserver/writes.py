@@ -20,31 +20,23 @@ from altershield.sandbox.apiserver import (
     patches,
     registry,
     requests,
-    schemas,
     strategies,
-    validation,
+    write_checks,
 )
 from altershield.sandbox.apiserver.attributes import Object
 from altershield.sandbox.apiserver.context import Api, Call, now
 from altershield.sandbox.apiserver.errors import StatusError
+from altershield.sandbox.apiserver.patches import APPLY
 from altershield.sandbox.apiserver.registry import NAMESPACES, ResourceType
 from altershield.sandbox.apiserver.store import (
     Item,
     already_exists,
-    conflict,
     not_found,
 )
 
 _ATTEMPTS = 6
 """How often a write is tried on an object that keeps changing meanwhile."""
 
-APPLY = "application/apply-patch+yaml"
-_PATCH_TYPES = (
-    "application/json-patch+json",
-    "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
-    APPLY,
-)
 
 Build = Callable[[Item], Object]
 """Makes the new object from the stored one."""
@@ -56,7 +48,7 @@ async def create(api: Api, call: Call) -> Item:
     body = await call.body()
     options = requests.write_options("CreateOptions", call.query, call.dry_run)
     obj = codec.decode(resource, body, call.content_type, _field_validation(options), attributes.warnings)
-    check_namespace(call, obj)
+    write_checks.check_namespace(call, obj)
     attributes.name = obj["metadata"].get("name", "")
     return await store_new(api, call, obj, options)
 
@@ -79,12 +71,12 @@ async def store_new(api: Api, call: Call, obj: Object, options: Object) -> Item:
     await api.webhooks.mutate(attributes)
     escalation.check(attributes, api.authorizer)
     obj = attributes.obj
-    check_namespace(call, obj)
+    write_checks.check_namespace(call, obj)
     metadata = obj["metadata"]
     if not metadata.get("name") and metadata.get("generateName"):
         metadata["name"] = metadata["generateName"][: 63 - 5] + admission.suffix()
     strategies.prepare_create(resource, obj)
-    _validate(resource, obj, None)
+    write_checks.validate(resource, obj, None)
     attributes.obj, attributes.name = obj, metadata["name"]
     await api.webhooks.validate(attributes)
     stored = codec.to_storage(resource, obj)
@@ -103,8 +95,8 @@ async def update(api: Api, call: Call) -> tuple[Item, int]:
     body = await call.body()
     options = requests.write_options("UpdateOptions", call.query, call.dry_run)
     sent = codec.decode(resource, body, call.content_type, _field_validation(options), attributes.warnings)
-    check_namespace(call, sent)
-    check_name(call, sent)
+    write_checks.check_namespace(call, sent)
+    write_checks.check_name(call, sent)
     if find(api, call) is None:
         if registry.CREATE_ON_PUT not in resource.flags or attributes.subresource:
             raise not_found((resource.group, resource.plural), attributes.name)
@@ -114,7 +106,7 @@ async def update(api: Api, call: Call) -> tuple[Item, int]:
 
     def build(current: Item) -> Object:
         if uid and uid != current.uid:
-            raise _uid_conflict(resource, current, uid)
+            raise write_checks.uid_conflict(resource, current, uid)
         obj: Object = orjson.loads(encoded)
         return obj
 
@@ -125,7 +117,7 @@ async def patch(api: Api, call: Call) -> tuple[Item, int]:
     """PATCH of an object or of its status. Server-side apply creates what is missing."""
     attributes, resource = call.attributes, call.resource
     content_type = call.content_type.partition(";")[0].strip()
-    check_patch_type(resource, content_type)
+    write_checks.check_patch_type(resource, content_type)
     body = await call.body()
     options = requests.write_options("PatchOptions", call.query, call.dry_run)
     is_apply = content_type == APPLY
@@ -183,7 +175,7 @@ def _applied(call: Call, current: Item | None, body: bytes, options: Object) -> 
     if not isinstance(applied, dict):
         raise StatusError(400, f"error decoding YAML: the configuration is no object but {type(applied).__name__}")
     apply.check_applied(applied, api_version=resource.api_version, kind=resource.kind)
-    check_namespace(call, {"metadata": dict(applied.get("metadata") or {})})
+    write_checks.check_namespace(call, {"metadata": dict(applied.get("metadata") or {})})
     merged = apply.server_side_apply(
         codec.view(resource, current) if current else None,
         applied,
@@ -194,7 +186,7 @@ def _applied(call: Call, current: Item | None, body: bytes, options: Object) -> 
         crd_schema=crd_schema(resource),
     )
     obj = codec.normalized(resource, merged)[0]
-    check_namespace(call, obj)
+    write_checks.check_namespace(call, obj)
     return obj
 
 
@@ -226,8 +218,8 @@ async def _modify_once(
 ) -> Item:
     attributes, resource = call.attributes, call.resource
     old = codec.view(resource, current)
-    check_namespace(call, obj)
-    check_name(call, obj)
+    write_checks.check_namespace(call, obj)
+    write_checks.check_name(call, obj)
     metadata = obj["metadata"]
     strategies.tidy_metadata(metadata)
     if warning := strategies.dedup_owners(metadata):
@@ -248,11 +240,11 @@ async def _modify_once(
         await api.webhooks.mutate(attributes)
     escalation.check(attributes, api.authorizer)
     obj = attributes.obj
-    check_namespace(call, obj)
+    write_checks.check_namespace(call, obj)
     metadata = obj["metadata"]
-    _check_version(resource, attributes.name, metadata, current)
+    write_checks.check_version(resource, attributes.name, metadata, current)
     strategies.prepare_update(resource, obj, old, attributes.subresource)
-    _validate(resource, obj, old, attributes.subresource)
+    write_checks.validate(resource, obj, old, attributes.subresource)
     metadata["resourceVersion"] = str(current.revision)
     attributes.obj = obj
     if not admitted:
@@ -316,91 +308,3 @@ def _field_validation(options: Object) -> str:
 
 def crd_schema(resource: ResourceType) -> Object | None:
     return resource.custom.schema if resource.custom else None
-
-
-def check_patch_type(resource: ResourceType, content_type: str) -> None:
-    """415 for a patch type that this resource does not take."""
-    known = [type_ for type_ in _PATCH_TYPES if resource.custom is None or "strategic" not in type_]
-    if content_type not in known and resource.custom is None:
-        raise StatusError(415, "415: Unsupported Media Type", details={})
-    if content_type not in known:
-        raise StatusError(
-            415,
-            f"the body of the request was in an unknown format - accepted media types include: {', '.join(known)}",
-        )
-
-
-def check_namespace(call: Call, obj: Object) -> None:
-    """The object lies in the URL's namespace; it need not say so. 400 where it says otherwise."""
-    namespace = call.attributes.namespace if call.resource.namespaced else ""
-    metadata = obj.setdefault("metadata", {})
-    if not isinstance(metadata, dict):
-        raise StatusError(400, "the object's metadata is no object")
-    named = metadata.get("namespace") or ""
-    if namespace and named and named != namespace:
-        raise StatusError(400, "the namespace of the provided object does not match the namespace sent on the request")
-    if namespace:
-        metadata["namespace"] = namespace
-    else:
-        metadata.pop("namespace", None)
-
-
-def check_name(call: Call, obj: Object) -> None:
-    """The object says the URL's name. 400 where it does not."""
-    name, wanted = obj["metadata"].get("name", ""), call.attributes.name
-    if not name:
-        raise StatusError(
-            400, f"the name of the object ({wanted} based on URL) was undeterminable: name must be provided"
-        )
-    if name != wanted:
-        raise StatusError(400, f"the name of the object ({name}) does not match the name on the URL ({wanted})")
-
-
-def _check_version(resource: ResourceType, name: str, metadata: Object, current: Item) -> None:
-    """409 where the request names another version than the stored one; 422 where it must name one."""
-    version = metadata.get("resourceVersion", "")
-    if version in ("", "0"):
-        if resource.custom is not None or registry.NEEDS_VERSION in resource.flags:
-            raise _unversioned(resource, name)
-    elif version != str(current.revision):
-        raise conflict((resource.group, resource.plural), name)
-
-
-def _unversioned(resource: ResourceType, name: str) -> StatusError:
-    message = "Invalid value: 0: must be specified for an update"
-    return StatusError(
-        422,
-        f'{_qualified(resource, resource.plural)} "{name}" is invalid: metadata.resourceVersion: {message}',
-        details={
-            "name": name,
-            **({"group": resource.group} if resource.group else {}),
-            "kind": resource.plural,
-            "causes": [{"reason": "FieldValueInvalid", "message": message, "field": "metadata.resourceVersion"}],
-        },
-    )
-
-
-def _qualified(resource: ResourceType, name: str) -> str:
-    return f"{name}.{resource.group}" if resource.group else name
-
-
-def _uid_conflict(resource: ResourceType, current: Item, wanted: str) -> StatusError:
-    (namespace, name), found = current.key, current.uid
-    parts = (resource.group if resource.custom else "", resource.plural, namespace, name)
-    key = "/".join(["/registry", *(part for part in parts if part)])
-    return conflict(
-        (resource.group, resource.plural),
-        name,
-        f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition"
-        f" failed: UID in precondition: {wanted}, UID in object meta: {found}",
-    )
-
-
-def _validate(resource: ResourceType, obj: Object, old: Object | None, subresource: str = "") -> None:
-    if resource.custom is None:
-        causes = validation.validate(obj, old)
-    else:
-        causes = validation.validate_metadata(obj, old)
-        causes += schemas.validate(obj, old, resource.custom, subresource, causes)
-    if causes:
-        raise validation.invalid(resource.group, resource.kind, obj["metadata"].get("name", ""), causes)
