@@ -200,6 +200,7 @@ async def test_no_admission_fails_while_certificates_and_authorities_rotate(
         before = set(load.leaves)
         await load.until(lambda: bool(load.leaves - before), "the new Secret's certificate is served")
         await load.until(lambda: len(load.leaves - before) >= 2, "and renewed")
+        assert not any(task.done() for task in tasks), "the load ended early"
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
