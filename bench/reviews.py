@@ -1,0 +1,101 @@
+"""The reviews that the gatekeeper is measured with."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from altershield.api import labels
+
+_BODIES = 16  # different ones, sent in turn
+
+
+def write_reviews(directory: Path, name: str, length: int) -> list[Path]:
+    """Files with reviews of about `length` bytes, each of another release."""
+    files = []
+    for number in range(_BODIES):
+        small = len(json.dumps(_review(number, 0), separators=(",", ":")))
+        one_more = len(json.dumps(_review(number, 1), separators=(",", ":"))) - small
+        body = json.dumps(_review(number, max(0, length - small) // one_more), separators=(",", ":"))
+        files.append(directory / f"{name.replace(' ', '')}-{number}.json")
+        files[-1].write_text(body)
+    return files
+
+
+def _review(number: int, variables: int) -> dict[str, Any]:
+    """The update of a Deployment whose containers have that many environment variables."""
+    return {
+        "kind": "AdmissionReview",
+        "apiVersion": "admission.k8s.io/v1",
+        "request": {
+            "uid": f"09907f64-4eb8-47da-b46d-5ac0427e{number:04x}",
+            "kind": {"group": "apps", "version": "v1", "kind": "Deployment"},
+            "resource": {"group": "apps", "version": "v1", "resource": "deployments"},
+            "requestKind": {"group": "apps", "version": "v1", "kind": "Deployment"},
+            "requestResource": {"group": "apps", "version": "v1", "resource": "deployments"},
+            "name": "sleep",
+            "namespace": "default",
+            "operation": "UPDATE",
+            "userInfo": {"username": "kubernetes-admin", "groups": ["system:masters", "system:authenticated"]},
+            "object": _deployment(f"busybox:{number + 1}", variables),
+            "oldObject": _deployment("busybox:0", variables),
+            "dryRun": False,
+            "options": {"kind": "UpdateOptions", "apiVersion": "meta.k8s.io/v1", "fieldManager": "kubectl"},
+        },
+    }
+
+
+def _deployment(image: str, variables: int) -> dict[str, Any]:
+    version = "c6c45d23c098bdf181853a85b60b5d74"
+    container = {
+        "name": "sleep",
+        "image": image,
+        "command": ["/bin/sleep", "infinity"],
+        "env": [{"name": f"VARIABLE_{n}", "value": f"the value of variable {n}"} for n in range(variables)],
+        "resources": {},
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File",
+        "imagePullPolicy": "IfNotPresent",
+    }
+    return {
+        "kind": "Deployment",
+        "apiVersion": "apps/v1",
+        "metadata": {
+            "name": "sleep",
+            "namespace": "default",
+            "uid": "a9b8b77c-ebaa-48d7-915f-bb8c02f5ce91",
+            "resourceVersion": "199426",
+            "generation": 2,
+            "creationTimestamp": "2023-05-11T07:46:13Z",
+            "labels": {"app": "sleep", labels.VERSION: version, labels.DEFENSE_STATUS: labels.PROCESSED},
+            "annotations": {"deployment.kubernetes.io/revision": "1"},
+            "managedFields": [
+                {
+                    "manager": "kubectl",
+                    "operation": "Update",
+                    "apiVersion": "apps/v1",
+                    "time": "2023-05-11T07:46:13Z",
+                    "fieldsType": "FieldsV1",
+                    "fieldsV1": {"f:spec": {"f:replicas": {}, "f:selector": {}, "f:template": {"f:spec": {}}}},
+                }
+            ],
+        },
+        "spec": {
+            "replicas": 5,
+            "selector": {"matchLabels": {"app": "sleep"}},
+            "template": {
+                "metadata": {"labels": {"app": "sleep", labels.VERSION: version}},
+                "spec": {
+                    "containers": [container],
+                    "restartPolicy": "Always",
+                    "terminationGracePeriodSeconds": 30,
+                    "dnsPolicy": "ClusterFirst",
+                    "securityContext": {},
+                    "schedulerName": "default-scheduler",
+                },
+            },
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"}},
+            "revisionHistoryLimit": 10,
+            "progressDeadlineSeconds": 600,
+        },
+        "status": {"observedGeneration": 2, "replicas": 5, "updatedReplicas": 5, "readyReplicas": 5},
+    }
