@@ -1,5 +1,6 @@
 """The command line: its sub-commands, and how errors end it."""
 
+import asyncio
 import sys
 
 import typer
@@ -30,3 +31,5 @@ def main() -> None:
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)
+    except asyncio.CancelledError:
+        sys.exit(143)  # SIGTERM, everything put back

@@ -1,6 +1,7 @@
 """`altershield demo`: the release story, played on a Kubernetes of its own or on a cluster."""
 
 import asyncio
+import signal
 import tempfile
 import time
 from pathlib import Path
@@ -54,23 +55,26 @@ async def _demo(kubeconfig: str | None, thresholds: Thresholds) -> None:
 
     console = Console(highlight=False, soft_wrap=True)
     began = time.monotonic()
+    if (this := asyncio.current_task()) is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, this.cancel)
     with tempfile.TemporaryDirectory(prefix="altershield-") as name:
         directory = Path(name)
-        log_file = directory / "gate.log"
-        with log_file.open("wb") as log:
-            try:
-                async with open_backend(kubeconfig, directory) as backend:
-                    console.print(f"On {backend.description}")
-                    async with running_gate(str(backend.kubeconfig), directory, thresholds, log=log) as gate:
-                        failed = asyncio.create_task(gate.failed())
-                        played = asyncio.create_task(_play(console, str(backend.kubeconfig), thresholds.start_timeout))
+        log = directory / "gate.log"
+        try:
+            async with open_backend(kubeconfig, directory) as backend:
+                console.print(f"On {backend.description}")
+                async with running_gate(str(backend.kubeconfig), directory, thresholds, log=log) as gate:
+                    failed = asyncio.create_task(gate.failed())
+                    played = asyncio.create_task(_play(console, str(backend.kubeconfig), thresholds.start_timeout))
+                    try:
                         done, _ = await asyncio.wait({failed, played}, return_when=asyncio.FIRST_COMPLETED)
-                        for task in (failed, played):
-                            task.cancel()
-                        done.pop().result()
-            except AlterShieldError:
-                _show_log(console, log_file)
-                raise
+                    finally:
+                        failed.cancel()
+                        played.cancel()
+                    done.pop().result()
+        except AlterShieldError:
+            _show_log(console, log)
+            raise
     console.print(f"[bold green]Every step came true[/] in {time.monotonic() - began:.0f} s.")
 
 
@@ -96,8 +100,8 @@ async def _step(console: Console, position: str, step: Step, story: Story) -> No
     console.print(f"      expected: {step.expected}\n      seen:     {seen}", markup=False)
 
 
-def _show_log(console: Console, log_file: Path) -> None:
-    lines = log_file.read_text(errors="replace").splitlines()[-_LOG_LINES:]
+def _show_log(console: Console, log: Path) -> None:
+    lines = log.read_text(errors="replace").splitlines()[-_LOG_LINES:] if log.exists() else []
     if lines:
         console.print("[dim]The gate's last log lines:[/]")
         console.print("\n".join(lines), markup=False, style="dim")

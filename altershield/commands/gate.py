@@ -10,12 +10,11 @@ import base64
 import contextlib
 import datetime
 import os
-import socket
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import aiohttp
 import yaml
@@ -35,6 +34,7 @@ from altershield.install import crds, rbac, webhooks
 from altershield.kube.client import Client, ObjectList, PatchType
 from altershield.kube.errors import NotFoundError
 from altershield.pki import Authority
+from altershield.processes import Process, free_ports
 
 CONFIGURATION = "altershield-dev"
 """The webhook configurations of this command; an installed AlterShield's are called otherwise."""
@@ -42,7 +42,6 @@ CONFIGURATION = "altershield-dev"
 _FIELD_MANAGER = "altershield-dev"
 _TOKEN_SECONDS = 24 * 3600
 _READY_SECONDS = 30.0
-_STOP_SECONDS = 15.0
 _WEBHOOK_KINDS = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
 
 
@@ -75,7 +74,7 @@ class GateStoppedError(AlterShieldError):
 class Gate:
     """The running gate. `failed()` ends only when one of its processes does."""
 
-    def __init__(self, processes: Mapping[str, asyncio.subprocess.Process], url: str) -> None:
+    def __init__(self, processes: Mapping[str, Process], url: str) -> None:
         self._processes = processes
         self.url = url
 
@@ -86,10 +85,8 @@ class Gate:
         finally:
             for task in waiting:
                 task.cancel()
-        name = waiting[next(iter(done))]
-        raise GateStoppedError(
-            f"the {name} ended with exit code {self._processes[name].returncode}; its log above says why"
-        )
+        ended = next(iter(done))
+        raise GateStoppedError(f"the {waiting[ended]} ended with exit code {ended.result()}; its log says why")
 
 
 @contextlib.asynccontextmanager
@@ -101,11 +98,11 @@ async def running_gate(
     host: str = "127.0.0.1",
     port: int = 0,
     log_level: str = options.LOG_LEVEL,
-    log: IO[bytes] | None = None,
+    log: Path | None = None,
 ) -> AsyncIterator[Gate]:
     """Install what the gate needs and run it until the block ends. `directory` (private to this user) takes its
-    certificate and credentials, `host` is where the API server reaches this machine, `log` the processes' stderr
-    (None: ours)."""
+    certificate and credentials, `host` is where the API server reaches this machine, `log` the processes' output
+    (None: where ours goes)."""
     async with await Client.connect(kubeconfig) as admin:
         await remove_webhooks(admin)
         await _refuse_second(admin)
@@ -121,49 +118,31 @@ async def running_gate(
         credentials.write_text(yaml.safe_dump(await _service_account_kubeconfig(admin)))
 
         listen = "127.0.0.1" if host == "127.0.0.1" else "0.0.0.0"  # noqa: S104  (asked for with --host)
-        port = port or _free_port()
-        gatekeeper_health, reconciler_health = _free_port(), _free_port()
-        common = ["--kubeconfig", str(credentials), "--log-level", log_level]
-        processes: dict[str, asyncio.subprocess.Process] = {}
-        try:
-            processes["gatekeeper"] = await _start(
-                [
-                    *("-m", "gatekeeper", *common, "--host", listen, "--port", str(port)),
-                    *("--metrics-port", str(gatekeeper_health), "--shutdown-delay", "0"),
-                    *("--tls-cert-file", str(certificate), "--tls-private-key-file", str(key)),
-                ],
-                log,
-            )
-            processes["reconciler"] = await _start(
-                [
-                    "-m",
-                    "reconciler",
-                    *common,
-                    *thresholds.arguments,
-                    "--metrics-port",
-                    str(reconciler_health),
-                ],
-                log,
-            )
-            gate = Gate(processes, f"https://{host}:{port}")
-            await _until_ready(gate, [gatekeeper_health, reconciler_health])
-            for resource, configuration in zip(
-                _WEBHOOK_KINDS,
-                webhooks.configurations(
-                    CONFIGURATION,
-                    gate.url,
-                    authority.pair.certificate,
-                    system_namespace=names.SYSTEM_NAMESPACE,
-                ),
-                strict=True,
-            ):
-                await _apply(admin, resource, configuration)
-            yield gate
-        finally:
+        free = free_ports(3)
+        port, health_ports = port or free[0], free[1:]
+        common = ["--kubeconfig", str(credentials), "--log-level", log_level, "--metrics-port"]
+        gatekeeper = _process(
+            "gatekeeper",
+            *(*common, str(health_ports[0]), "--host", listen, "--port", str(port), "--shutdown-delay", "0"),
+            *("--tls-cert-file", str(certificate), "--tls-private-key-file", str(key)),
+            log=log,
+        )
+        reconciler = _process("reconciler", *common, str(health_ports[1]), *thresholds.arguments, log=log)
+        gate = Gate({"gatekeeper": gatekeeper, "reconciler": reconciler}, f"https://{host}:{port}")
+        async with gatekeeper, reconciler:
+            await _until_ready(gate, health_ports)
             try:
+                for resource, configuration in zip(
+                    _WEBHOOK_KINDS,
+                    webhooks.configurations(
+                        CONFIGURATION, gate.url, authority.pair.certificate, system_namespace=names.SYSTEM_NAMESPACE
+                    ),
+                    strict=True,
+                ):
+                    await _apply(admin, resource, configuration)
+                yield gate
+            finally:  # before the gatekeeper goes, or releases would be refused
                 await remove_webhooks(admin)
-            finally:
-                await _stop(processes.values())
 
 
 async def remove_webhooks(admin: Client) -> None:
@@ -266,17 +245,10 @@ async def _service_account_kubeconfig(admin: Client) -> dict[str, Any]:
     }
 
 
-async def _start(arguments: Sequence[str], log: IO[bytes] | None) -> asyncio.subprocess.Process:
+def _process(module: str, *arguments: str, log: Path | None) -> Process:
+    """Only the options given here count, not our own environment's."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("ALTERSHIELD_")}
-    return await asyncio.create_subprocess_exec(
-        sys.executable,
-        *arguments,
-        env=environment,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=log,
-        stderr=log,
-        start_new_session=True,  # Ctrl-C is for us; we stop them in order
-    )
+    return Process([sys.executable, "-m", module, *arguments], log, environment)
 
 
 async def _until_ready(gate: Gate, health_ports: Sequence[int]) -> None:
@@ -288,7 +260,7 @@ async def _until_ready(gate: Gate, health_ports: Sequence[int]) -> None:
         died.cancel()
         ready.cancel()
     if not done:
-        raise GateStoppedError(f"the gate was not ready within {_READY_SECONDS:.0f} s; its log above says why")
+        raise GateStoppedError(f"the gate was not ready within {_READY_SECONDS:.0f} s; its log says why")
     done.pop().result()
 
 
@@ -301,22 +273,3 @@ async def _poll_ready(ports: Sequence[int]) -> None:
                         if answer.status == 200:
                             break
                 await asyncio.sleep(0.1)
-
-
-async def _stop(processes: Sequence[asyncio.subprocess.Process] | Any) -> None:
-    running = [process for process in processes if process.returncode is None]
-    for process in running:
-        process.terminate()
-    for process in running:
-        try:
-            async with asyncio.timeout(_STOP_SECONDS):
-                await process.wait()
-        except TimeoutError:
-            process.kill()
-            await process.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -18,7 +18,7 @@ import aiohttp
 
 from altershield.errors import AlterShieldError
 from altershield.sandbox.control_plane_files import ControlPlaneFiles
-from altershield.sandbox.processes import Process, free_ports
+from altershield.processes import Process, free_ports
 
 _API = "kube-apiserver"
 _CONTROLLERS = "kube-controller-manager"

@@ -18,11 +18,12 @@ _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 class Process:
-    """`async with Process(command, log)`: the program runs in a process group of its own, its output goes to `log`.
+    """`async with Process(command, log)`: the program runs in a process group of its own, its output goes to `log`
+    (None: where ours goes).
 
     Leaving the block ends it: SIGTERM, and SIGKILL for the group if it does not go."""
 
-    def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, command: Sequence[str], log: Path | None, environment: Mapping[str, str] | None = None) -> None:
         self.log = log
         self.name = Path(command[0]).name
         self._command = command
@@ -36,13 +37,21 @@ class Process:
 
     def last_words(self) -> str:
         """The end of the log: its last line that says something."""
+        if self.log is None:
+            return "see above"
         with self.log.open("rb") as log:
             log.seek(max(0, self.log.stat().st_size - _LOG_TAIL))
             lines = log.read().decode(errors="replace").splitlines()
         return next((line.strip() for line in reversed(lines) if line.strip()), "the log is empty")
 
+    async def wait(self) -> int:
+        """Its exit code, once it has ended."""
+        if self._process is None:
+            raise RuntimeError(f"{self.name} was not started")
+        return await self._process.wait()
+
     async def __aenter__(self) -> Self:
-        with self.log.open("ab") as log:
+        with self.log.open("ab") if self.log else contextlib.nullcontext() as log:
             self._process = await asyncio.create_subprocess_exec(
                 *self._command,
                 stdin=asyncio.subprocess.DEVNULL,
