@@ -15,8 +15,7 @@ from altershield.sandbox.cluster.views import Bare, Deployment, Node, Object, Po
 
 OWNER = "owner"
 """Index: objects by their controller (see `ownership.index_key`)."""
-NODE = "node"
-"""Index: pods by the node they are bound to; empty for those that are not."""
+NAMESPACE = "namespace"
 
 
 class Caches:
@@ -43,7 +42,7 @@ class Caches:
         )
         self.replica_sets.add_index(OWNER, ownership.index_key)
         self.pods.add_index(OWNER, ownership.index_key)
-        self.pods.add_index(NODE, lambda pod: [pod.spec.node_name])
+        self.pods.add_index(NAMESPACE, lambda pod: [pod.metadata.namespace])
 
     async def wait_synced(self) -> None:
         for informer in self.informers:

@@ -8,6 +8,7 @@ from altershield.kube.events import EventRecorder
 from altershield.sandbox.cluster import scheduler
 from altershield.sandbox.cluster.caches import Caches
 from altershield.sandbox.cluster.deployments import Deployments
+from altershield.sandbox.cluster.endpoint_slices import EndpointSlices
 from altershield.sandbox.cluster.garbage import GarbageCollector
 from altershield.sandbox.cluster.kubelets import Kubelets
 from altershield.sandbox.cluster.namespaces import Namespaces
@@ -53,6 +54,8 @@ class Simulation:
             parts.append(Namespaces(caches))
         if "serviceaccounts" in settings.controllers:
             parts.append(ServiceAccounts(caches))
+        if "endpointslices" in settings.controllers:
+            parts.append(EndpointSlices(caches))
         if "garbage" in settings.controllers:
             parts.append(GarbageCollector(caches))
         async with asyncio.TaskGroup() as group:

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Hashable
 from typing import NamedTuple, TypeVar
 
-from altershield.kube.errors import ApiError, ConflictError, KubernetesError, NotFoundError
+from altershield.kube.errors import ApiError, KubernetesError, ServerError, UnreachableError
 from altershield.kube.queue import WorkQueue
 
 logger = logging.getLogger(__name__)
@@ -38,7 +38,8 @@ async def _worker(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[None]]
             if is_terminating(error):  # whatever is refused for this reason goes away with its namespace
                 queue.forget(key)
             else:
-                level = logging.DEBUG if isinstance(error, ConflictError | NotFoundError) else logging.WARNING
+                # What the API refuses is told where it belongs: in Events and conditions.
+                level = logging.WARNING if isinstance(error, UnreachableError | ServerError) else logging.DEBUG
                 logger.log(level, "trying again later", extra={"key": str(key), "error": str(error)})
                 queue.add_rate_limited(key)
         except NotYet as pending:
