@@ -45,22 +45,22 @@ def check(obj: Object) -> tuple[Object, list[str]]:
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (("spec", "replicas"), "3", "string into Go struct field DeploymentSpec.spec.replicas of type int32"),
-        (("spec", "replicas"), 3.5, "number 3.5 into Go struct field DeploymentSpec.spec.replicas of type int32"),
-        (("spec", "replicas"), 2**40, "number 1099511627776 into Go struct field DeploymentSpec.spec.replicas of type int32"),
-        (("spec", "paused"), 1, "number into Go struct field DeploymentSpec.spec.paused of type bool"),
-        (("metadata", "labels"), {"a": 1}, "number into Go struct field ObjectMeta.metadata.labels of type string"),
-        (("metadata", "labels"), [], "array into Go struct field ObjectMeta.metadata.labels of type map[string]string"),
-        ((*POD, "containers"), {}, "object into Go struct field PodSpec.spec.template.spec.containers of type []v1.Container"),
-        ((*CONTAINER, "name"), 7, "number into Go struct field Container.spec.template.spec.containers.name of type string"),
+        (("spec", "replicas"), "3", "string into DeploymentSpec.spec.replicas of type int32"),
+        (("spec", "replicas"), 3.5, "number 3.5 into DeploymentSpec.spec.replicas of type int32"),
+        (("spec", "replicas"), 2**40, "number 1099511627776 into DeploymentSpec.spec.replicas of type int32"),
+        (("spec", "paused"), 1, "number into DeploymentSpec.spec.paused of type bool"),
+        (("metadata", "labels"), {"a": 1}, "number into ObjectMeta.metadata.labels of type string"),
+        (("metadata", "labels"), [], "array into ObjectMeta.metadata.labels of type map[string]string"),
+        ((*POD, "containers"), {}, "object into PodSpec.spec.template.spec.containers of type []v1.Container"),
+        ((*CONTAINER, "name"), 7, "number into Container.spec.template.spec.containers.name of type string"),
         (
             (*CONTAINER, "env"), [{"name": "A", "value": True}],
-            "bool into Go struct field EnvVar.spec.template.spec.containers.env.value of type string",
+            "bool into EnvVar.spec.template.spec.containers.env.value of type string",
         ),
-        (("spec",), [], "array into Go struct field Deployment.spec of type v1.DeploymentSpec"),
+        (("spec",), [], "array into Deployment.spec of type v1.DeploymentSpec"),
         (
             ("spec", "strategy"), {"rollingUpdate": {"maxSurge": 1.5}},
-            "number 1.5 into Go struct field RollingUpdateDeployment.spec.strategy.rollingUpdate.maxSurge of type int32",
+            "number 1.5 into RollingUpdateDeployment.spec.strategy.rollingUpdate.maxSurge of type int32",
         ),
     ],
 )  # fmt: skip
@@ -69,7 +69,8 @@ def test_wrong_types_are_refused_as_go_does(path: tuple[str | int, ...], value: 
         check(changed(path, value))
     assert refused.value.code == 400
     assert refused.value.message == (
-        f'Deployment in version "v1" cannot be handled as a Deployment: json: cannot unmarshal {message}'
+        'Deployment in version "v1" cannot be handled as a Deployment: json: cannot unmarshal '
+        + message.replace(" into ", " into Go struct field ")
     )
 
 
@@ -129,7 +130,9 @@ def test_duplicate_members_are_found_wherever_they_are() -> None:
 
 def test_what_go_writes_anyway_is_there_and_what_it_leaves_out_is_not() -> None:
     decoded, _ = check(
-        changed(("spec", "template", "spec"), {"containers": [{"name": "c", "args": [], "stdin": False}], "volumes": None})
+        changed(
+            ("spec", "template", "spec"), {"containers": [{"name": "c", "args": [], "stdin": False}], "volumes": None}
+        )
     )
     assert decoded["status"] == {}
     assert decoded["spec"]["strategy"] == {}
@@ -150,7 +153,9 @@ def test_times_and_amounts_come_out_in_canonical_form() -> None:
     decoded, _ = fields.check(lease, api_version="coordination.k8s.io/v1", kind="Lease")
     assert decoded["spec"]["renewTime"] == "2024-01-01T00:00:00.123456Z"
     decoded, _ = check(changed((*CONTAINER, "resources"), {"limits": {"cpu": 1, "memory": "1024Mi"}}))
-    assert decoded["spec"]["template"]["spec"]["containers"][0]["resources"] == {"limits": {"cpu": "1", "memory": "1Gi"}}
+    assert decoded["spec"]["template"]["spec"]["containers"][0]["resources"] == {
+        "limits": {"cpu": "1", "memory": "1Gi"}
+    }
 
 
 def test_bytes_must_be_base64() -> None:
@@ -182,7 +187,9 @@ def test_whatever_is_sent_is_decoded_for_good_or_refused(path: tuple[str | int, 
     try:
         decoded, _ = check(changed(path, value))
     except StatusError as refused:
-        assert refused.code == 400
+        code = refused.code
     else:
+        code = 200
         again, unknown = check(json.loads(json.dumps(decoded)))
         assert (again, unknown) == (decoded, [])
+    assert code in (200, 400)

@@ -123,7 +123,11 @@ def test_a_deployments_status_must_add_up() -> None:
 
 
 def test_no_finalizer_is_added_to_what_is_being_deleted() -> None:
-    obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "deletionTimestamp": "2024-01-01T00:00:00Z"}}
+    obj = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "x", "deletionTimestamp": "2024-01-01T00:00:00Z"},
+    }
     old, new = decoded(obj), decoded(obj)
     new["metadata"]["finalizers"] = ["a.b/c"]
     assert validation.validate(new, old)[0]["message"] == (
