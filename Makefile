@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint unit e2e bench crds clean
+.PHONY: demo test lint check bench clean
 
 $(BIN)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -13,7 +13,7 @@ $(BIN)/.ready: pyproject.toml
 demo: $(BIN)/.ready  ## the release story on a Kubernetes API of its own
 	$(BIN)/altershield demo --fast
 
-test: lint unit  ## every check
+test: lint check  ## every check
 
 lint: $(BIN)/.ready
 	$(BIN)/ruff format --check .
@@ -21,11 +21,12 @@ lint: $(BIN)/.ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-unit: $(BIN)/.ready
-	$(BIN)/pytest
+check: $(BIN)/.ready
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 bench: $(BIN)/.ready  ## needs wrk
-	$(BIN)/python -m bench
+	$(BIN)/python -m bench.gatekeeper
+	$(BIN)/python -m bench.reconciler
 
 crds: $(BIN)/.ready  ## write the chart's CRDs anew, after a change of the kinds
 	$(BIN)/python -m altershield.install charts/altershield/files/crds
