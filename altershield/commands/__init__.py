@@ -1,4 +1,4 @@
-"""The `altershield` command. One file per sub-command; exit codes are in `docs/reference.md`."""
+"""The `altershield` command. One file per sub-command; exit codes are in the README."""
 
 from altershield.commands.app import main
 

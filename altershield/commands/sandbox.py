@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import signal
 import tempfile
 from pathlib import Path
@@ -11,6 +12,18 @@ import typer
 from rich.console import Console
 
 from altershield.errors import UsageError
+from altershield.sandbox.cluster.settings import SimulationSettings
+
+_DEFAULTS = SimulationSettings()
+
+
+def _seconds(option: str, explanation: str) -> typer.models.OptionInfo:
+    """A simulated time."""
+    variable = "ALTERSHIELD_" + option.removeprefix("--").replace("-", "_").upper()
+    info: typer.models.OptionInfo = typer.Option(
+        option, envvar=variable, min=0, max=86_400, help=f"Simulated: {explanation}, seconds."
+    )
+    return info
 
 
 def sandbox(
@@ -33,6 +46,22 @@ def sandbox(
             help="Serve no API: simulate nodes (and the controllers that are missing) on this one, which has none.",
         ),
     ] = None,
+    nodes: Annotated[
+        int, typer.Option("--nodes", envvar="ALTERSHIELD_NODES", min=0, max=1000, help="How many nodes to simulate.")
+    ] = _DEFAULTS.nodes,
+    image_pull: Annotated[float, _seconds("--image-pull", "a node's first pull of an image")] = _DEFAULTS.image_pull,
+    container_start: Annotated[
+        float, _seconds("--container-start", "the start of a container")
+    ] = _DEFAULTS.container_start,
+    slow_start: Annotated[
+        float, _seconds("--slow-start", "the start where the image's name says slow")
+    ] = _DEFAULTS.slow_start,
+    ready: Annotated[float, _seconds("--ready", "from running to ready, with a probe")] = _DEFAULTS.ready,
+    crash: Annotated[float, _seconds("--crash", "start to exit where the image's name says crash")] = _DEFAULTS.crash,
+    back_off: Annotated[
+        float, _seconds("--back-off", "the first wait before a restart or another pull; it doubles")
+    ] = _DEFAULTS.pull_back_off,
+    termination: Annotated[float, _seconds("--termination", "the end of a deleted pod")] = _DEFAULTS.termination,
 ) -> None:
     """Serve a Kubernetes API on loopback, with simulated nodes and controllers, until Ctrl-C.
 
@@ -43,13 +72,26 @@ def sandbox(
     except ImportError as error:
         raise UsageError(f"the sandbox needs more packages ({error}): pip install 'altershield[sandbox]'") from error
 
+    settings = dataclasses.replace(
+        _DEFAULTS,
+        nodes=nodes,
+        image_pull=image_pull,
+        container_start=container_start,
+        slow_start=slow_start,
+        ready=ready,
+        crash=crash,
+        crash_back_off=back_off,
+        pull_back_off=back_off,
+        termination=termination,
+    )
+
     async def serve() -> None:
         stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop.set)
         with tempfile.TemporaryDirectory(prefix="altershield-") as directory:
-            async with open_backend(kubeconfig, Path(directory), port=port, simulate=True) as backend:
+            async with open_backend(kubeconfig, Path(directory), settings, port=port, simulate=True) as backend:
                 text = backend.kubeconfig.read_text()
                 if output is None:
                     print(text, flush=True)
