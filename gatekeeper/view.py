@@ -43,7 +43,7 @@ class View(Protocol):
 
     @property
     def blocking(self) -> bool:
-        """Whether failed verifications and rollbacks deny releases at all."""
+        """Whether a version that was rolled back is denied. (Whether a failure suspends, the reconciler decides.)"""
 
     def record(self, namespace: str, workload: str, uid: str, version: str) -> Record | None:
         """The ChangeWorkload of a version of the workload with this uid; None where there is none."""

@@ -21,7 +21,7 @@ def deny_rolled_back(change: Change, view: View) -> Opinion:
     record = view.record(change.namespace, change.name, change.old.metadata.uid, version)
     if record is None or not record.rolled_back:
         return NOTHING
-    passes = bypass(change, view)
+    passes = bypass(change, view) or ("" if view.blocking else "blocking-off")
     if passes:
         return Opinion(reason=passes, audit={"version": version, "bypass": passes})
     condition = find_condition(record.status.conditions, ConditionType.ROLLED_BACK)

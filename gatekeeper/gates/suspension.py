@@ -14,8 +14,9 @@ _MAX_DIGITS = 11  # of a Unix time; later than the year 5000 is none
 
 
 def deny_suspended(change: Change, view: View) -> Opinion:
-    """Deny a changed template while the workload carries `suspend`. The stored object counts, so taking the
-    label off in the same request does not help. The why goes out as warnings."""
+    """Deny a changed template while the workload carries `suspend`, also when the setting `blocking` was switched
+    off since. The stored object counts, so taking the label off in the same request does not help. The why goes
+    out as warnings."""
     old = change.old
     if old is None or old.label(labels.SUSPEND) is None or not change.release:
         return NOTHING

@@ -127,8 +127,9 @@ def test_the_reconciler_passes() -> None:
     assert validate(*suspended_release(), failed("x"), user=RECONCILER)["allowed"] is True
 
 
-def test_while_blocking_is_off_nothing_is_denied() -> None:
-    assert validate(*suspended_release(), StaticView(blocking=False))["allowed"] is True
+def test_what_is_suspended_stays_so_when_blocking_is_switched_off() -> None:
+    assert validate(*suspended_release(), StaticView(blocking=False))["allowed"] is False
+    assert validate(*suspended_release(ignored_suspend="true"), StaticView(blocking=False))["allowed"] is True
 
 
 def test_a_template_changed_after_our_stamp_is_judged_by_what_it_is() -> None:
