@@ -13,11 +13,13 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+
+from altershield.kube.client import Client
 
 START_TIMEOUT = 8
 BATCH_WAIT = 2
@@ -173,6 +175,23 @@ def has_kubectl() -> None:
 @pytest.fixture
 def admin(cluster: Path, has_kubectl: None) -> Kubectl:
     return Kubectl(cluster)
+
+
+@pytest.fixture(scope="module")
+def space(cluster: Path, has_kubectl: None) -> Iterator[Kubectl]:
+    """kubectl in a namespace of the module's own, which the gate leaves alone."""
+    kubectl = Kubectl(cluster, f"api-{uuid.uuid4().hex[:8]}")
+    kubectl("create", "namespace", kubectl.namespace)
+    kubectl("wait", "--for=create", "serviceaccount/default", "--timeout=60s")  # pods need it
+    yield kubectl
+    kubectl.run("delete", "namespace", kubectl.namespace, "--wait=false")
+
+
+@pytest.fixture
+async def client(cluster: Path) -> AsyncIterator[Client]:
+    """The admin's requests, where kubectl would not show what is meant."""
+    async with await Client.connect(str(cluster)) as client:
+        yield client
 
 
 @pytest.fixture
