@@ -187,6 +187,14 @@ def run(
             help="The plain port for /metrics, /healthz and /readyz.",
         ),
     ] = 8082,
+    owner: Annotated[
+        str,
+        typer.Option(
+            "--owner",
+            envvar="ALTERSHIELD_OWNER",
+            help="The ClusterRole with which webhook configurations and Secret are to be garbage-collected.",
+        ),
+    ] = "",
     log_level: options.LogLevel = options.LOG_LEVEL,
 ) -> None:
     """Keep everything right beside a gatekeeper, until SIGTERM, and hand the serving certificate over as files."""
@@ -201,6 +209,7 @@ def run(
         leaf_lifetime,
         settle,
         directory,
+        owner,
     )
     logs.configure(log_level)
     asyncio.run(_run(kubeconfig, settings, metrics_port))
@@ -226,10 +235,11 @@ def _settings(
     leaf_lifetime: int,
     settle: int,
     directory: Path | None = None,
+    owner: str = "",
 ) -> Settings:
     seconds = [datetime.timedelta(seconds=value) for value in (ca_lifetime, leaf_lifetime, settle)]
     hosts = tuple(sans) or service_hosts(service, namespace)
-    return Settings(namespace, secret, configuration, hosts, Lifetimes(*seconds), mode, directory)
+    return Settings(namespace, secret, configuration, hosts, Lifetimes(*seconds), mode, directory, owner)
 
 
 async def _with_keeper(

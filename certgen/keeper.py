@@ -24,6 +24,7 @@ from certgen.certificates import Leaf
 from certgen.contents import Contents, decode, encode
 from certgen.errors import CertificateError
 from certgen.metrics import Metrics
+from certgen.ownership import Place, adopt
 from certgen.plan import Reason, new_authority, new_leaf, plan, without_retired
 from certgen.publications import Publication
 from certgen.secret import Secret
@@ -161,8 +162,21 @@ class Keeper:
     async def keep(self) -> Outcome:
         """One pass: plan, store, hand over, publish. ConflictError where another replica was faster."""
         found = await self.find()
-        if self._settings.mode is not Mode.CERTGEN:
-            return await self._use(found)
+        outcome = await (self._make(found) if self._settings.mode is Mode.CERTGEN else self._use(found))
+        if self._settings.owner:
+            await adopt(self._client, self._owned, self._settings.owner)
+        self._report("")
+        return outcome
+
+    @property
+    def _owned(self) -> list[Place]:
+        owned: list[Place] = [(resource, "", self._settings.configuration) for resource in publications.KINDS]
+        if self._settings.mode is Mode.CERTGEN:
+            owned.append((SECRETS, self._settings.namespace, self._settings.secret))
+        return owned
+
+    async def _make(self, found: Found) -> Outcome:
+        """Our own: planned, stored, handed over, published."""
         now = self._clock()
         planned = plan(
             found.contents,
@@ -177,7 +191,6 @@ class Keeper:
             await self._store(found, planned.contents, reasons)
         self._hand_over(planned.contents.serving, planned.contents.issuer)
         published = await self._publish(found.publications, planned.contents.bundle)
-        self._report("")
         return Outcome(planned.contents.serving, planned.contents, planned.again, bool(reasons) or published)
 
     def check(self, found: Found) -> None:
@@ -207,7 +220,6 @@ class Keeper:
         published = False
         if self._settings.mode is Mode.SECRET and bundle is not None:
             published = await self._publish(found.publications, bundle)
-        self._report("")
         return Outcome(leaf, Contents(), leaf.expires, published)
 
     async def _store(self, found: Found, contents: Contents, reasons: Sequence[Reason]) -> None:

@@ -30,6 +30,8 @@ class Settings:
     mode: Mode = Mode.CERTGEN
     directory: Path | None = None
     """Where the gatekeeper's files go."""
+    owner: str = ""
+    """The ClusterRole with which the configurations end; see `ownership`."""
 
 
 def service_hosts(service: str, namespace: str) -> tuple[str, ...]:
