@@ -23,7 +23,7 @@ NAMESPACE = "altershield-demo"
 NAME = "sleep"
 REPLICAS = 5
 _FIELD_MANAGER = "altershield-demo"
-_STEP_SECONDS = 60.0
+_STEP_SECONDS = 90.0
 
 
 class StepFailedError(AlterShieldError):
