@@ -17,8 +17,8 @@ from typing import Self
 import aiohttp
 
 from altershield.errors import AlterShieldError
-from altershield.sandbox.control_plane_files import ControlPlaneFiles
 from altershield.processes import Process, free_ports
+from altershield.sandbox.control_plane_files import ControlPlaneFiles
 
 _API = "kube-apiserver"
 _CONTROLLERS = "kube-controller-manager"
