@@ -56,7 +56,11 @@ def canonical(template: Template) -> bytes:
 
 
 def _form(template: Template) -> dict[str, Any]:
-    return {"metadata": _metadata(template) or None, "spec": _spec(template)}
+    try:
+        spec = orjson.loads(memoryview(template.spec)) if template.spec else None
+    except orjson.JSONDecodeError as error:
+        raise _unreadable(str(error)) from error
+    return {"metadata": _metadata(template.metadata) if template.metadata else None, "spec": spec}
 
 
 def _encode(form: dict[str, Any]) -> bytes:
@@ -66,21 +70,14 @@ def _encode(form: dict[str, Any]) -> bytes:
         raise _unreadable(str(error)) from error
 
 
-def _metadata(template: Template) -> dict[str, Any]:
+def _metadata(metadata: dict[str, Any]) -> dict[str, Any] | None:
     kept: dict[str, Any] = {}
-    for key, value in (template.metadata or {}).items():
-        if key == "labels" and value:
+    for key, value in metadata.items():
+        if key == "labels" and value and labels.VERSION in value:
             value = {name: text for name, text in value.items() if name != labels.VERSION}
         if value or (value is not None and key not in ("labels", "annotations")):
             kept[key] = value
-    return kept
-
-
-def _spec(template: Template) -> Any:
-    try:
-        return orjson.loads(memoryview(template.spec)) if template.spec else None
-    except orjson.JSONDecodeError as error:
-        raise _unreadable(str(error)) from error
+    return kept or None
 
 
 def _unreadable(why: str) -> ReviewError:

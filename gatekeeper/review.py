@@ -53,10 +53,12 @@ class Workload(msgspec.Struct, frozen=True, rename="camel"):
         return metadata.get("labels") if metadata else None
 
     def label(self, key: str) -> str | None:
-        return (self.labels or {}).get(key)
+        labels = self.metadata.labels
+        return labels.get(key) if labels else None
 
     def template_label(self, key: str) -> str | None:
-        return (self.template_labels or {}).get(key)
+        labels = self.template_labels
+        return labels.get(key) if labels else None
 
 
 class _Resource(msgspec.Struct, frozen=True):

@@ -73,10 +73,10 @@ class Gatekeeper:
             response = await self._answer(webhook, request)
         finally:
             self._metrics.in_flight -= 1
+            if self._draining and self._metrics.in_flight == 0:
+                self._idle.set()
         if self._draining:
             response.force_close()
-            if self._metrics.in_flight == 0:
-                self._idle.set()
         return response
 
     async def observe(self, request: web.BaseRequest) -> web.StreamResponse:

@@ -12,6 +12,8 @@ def protect(change: Change, view: View) -> Opinion:
     labels dropped (`kubectl replace`) comes back silently, everything else with a warning. A template's change
     settles the version and `defense-status` in its own gate; the version is nobody's to write."""
     new, old = change.new, change.old
+    if old is not None and new.labels == old.labels and new.template_labels == old.template_labels:
+        return NOTHING  # as in most changes
     owned = [labels.SUSPEND] if change.release else list(labels.OWNED)
     if change.user == view.reconciler:
         owned = [key for key in owned if key == labels.VERSION]

@@ -29,6 +29,8 @@ def stamp(change: Change, view: View) -> Opinion:
 def _warnings(change: Change) -> tuple[str, ...]:
     """Say so where the user wrote these labels, not where they are what they were before."""
     new, old = change.new, change.old
+    if old is not None and new.labels == old.labels and new.template_labels == old.template_labels:
+        return ()  # as in most releases
     known = {None, change.release}
     before = None
     if old is not None:

@@ -332,3 +332,17 @@ async def test_the_end_waits_for_what_is_in_flight(served: Served) -> None:
     assert answer.startswith(b"HTTP/1.1 200")
     assert b"connection: close" in answer.lower()
     await asyncio.wait_for(finished, 5)
+
+
+async def test_the_end_does_not_wait_for_a_caller_that_went_away(served: Served) -> None:
+    _, writer = await raw(served)
+    writer.write(head("Content-Length: 100") + b"{")
+
+    async def in_flight() -> bool:
+        return served.metrics.in_flight > 0
+
+    await until(in_flight)
+    served.gatekeeper.drain()
+    finished = asyncio.ensure_future(served.gatekeeper.finish())
+    writer.transport.abort()
+    await asyncio.wait_for(finished, 5)
