@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+import uvloop
 from rich.console import Console
 
 from altershield import options
@@ -44,7 +45,7 @@ def demo(
     if fast:
         start_timeout = _FAST_START_TIMEOUT
     thresholds = Thresholds(start_timeout, batch_wait, pre_timeout, post_timeout, lease_duration)
-    asyncio.run(_demo(kubeconfig, thresholds))
+    uvloop.run(_demo(kubeconfig, thresholds))
 
 
 async def _demo(kubeconfig: str | None, thresholds: Thresholds) -> None:

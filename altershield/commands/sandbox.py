@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+import uvloop
 from rich.console import Console
 
 from altershield.errors import UsageError
@@ -107,4 +108,4 @@ def sandbox(
             with contextlib.suppress(FileNotFoundError):
                 output.unlink()
 
-    asyncio.run(serve())
+    uvloop.run(serve())
