@@ -155,3 +155,14 @@ def test_the_selector_of_a_deployment_is_for_ever(space: Kubectl) -> None:
     assert done.returncode == 1
     assert "spec.selector: Invalid value" in done.stderr
     assert "field is immutable" in done.stderr
+
+
+def test_the_members_of_a_list_are_checked_before_they_are_sent(space: Kubectl) -> None:
+    manifest = deployment("listed", replicas=0)
+    manifest["spec"]["replica"] = 1
+    done = space.run("apply", "-f", "-", stdin=text(config_map("listed"), manifest))
+    assert done.returncode == 1
+    assert 'unknown field "replica" in io.k8s.api.' in done.stderr
+    assert space.run("get", "configmap", "listed").returncode == 1
+    exported = space("get", "configmaps", "-o", "yaml")
+    space("apply", "--dry-run=server", "-f", "-", stdin=exported)

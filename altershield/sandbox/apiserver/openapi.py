@@ -13,7 +13,7 @@ import orjson
 from aiohttp import web
 from kubernetes_asyncio.client import models
 
-from altershield.sandbox.apiserver import types
+from altershield.sandbox.apiserver import openapi_protobuf, types
 from altershield.sandbox.apiserver.attributes import Object
 from altershield.sandbox.apiserver.errors import StatusError
 from altershield.sandbox.apiserver.registry import Registry, ResourceType
@@ -42,9 +42,13 @@ _WRITE_QUERY = ("dryRun", "fieldManager", "fieldValidation")
 
 def serve(registry: Registry, path: list[str], accept: str) -> web.Response:
     """`/openapi/v2`, the index at `/openapi/v3`, and a document per group and version below it. 406 for who takes
-    nothing but protobuf."""
+    no JSON; version 2 is there in protobuf, too."""
     readable = ("application/json", "*/*", "application/*")
-    if not any(media_type in readable for media_type, _ in accepted(accept)):
+    media_types = [media_type for media_type, _ in accepted(accept)]
+    if path == ["v2"] and openapi_protobuf.ASKED_FOR in media_types:
+        body = openapi_protobuf.encode(_swagger(registry))
+        return web.Response(body=body, headers={"Content-Type": openapi_protobuf.MEDIA_TYPE})
+    if not any(media_type in readable for media_type in media_types):
         raise StatusError(406, "only the following media types are accepted: application/json")
     match path:
         case ["v2"]:
@@ -207,7 +211,14 @@ def _schema(model: str, refs: str) -> Object:
         if "$ref" in schema and refs == _V3:  # beside a reference nothing else counts
             schema = {"allOf": [{"$ref": schema.pop("$ref")}], "default": {}, **schema}
         properties[name] = schema
-    return {"type": "object", "properties": properties}
+    required = [name for name in properties if _is_required(python, attributes[name])]
+    return {"type": "object", "properties": properties, **({"required": required} if required else {})}
+
+
+def _is_required(python: type, attribute: str) -> bool:
+    """Whether the client's generated setter refuses None."""
+    setter = getattr(python, attribute).fset
+    return any(isinstance(text, str) and "must not be `None`" in text for text in setter.__code__.co_consts)
 
 
 def _patch_strategy(model: str, name: str, field: types.Field) -> str:

@@ -226,7 +226,7 @@ def _status(status: Object, counted: Collection[str]) -> Causes:
     total = status.get("replicas", 0)
     for field in counted:
         if status.get(field, 0) > total:
-            yield causes.invalid(f"status.{field}", status[field], "cannot be greater than status.replicas")
+            yield causes.invalid(f"status.{field}", status.get(field, 0), "cannot be greater than status.replicas")
     if status.get("availableReplicas", 0) > status.get("readyReplicas", 0):
         why = "cannot be greater than readyReplicas"
         yield causes.invalid("status.availableReplicas", status["availableReplicas"], why)

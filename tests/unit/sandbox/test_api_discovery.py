@@ -44,10 +44,13 @@ async def test_every_version_has_a_document_that_knows_its_kinds() -> None:
                         assert operation["x-kubernetes-group-version-kind"] in found["x-kubernetes-group-version-kind"]
 
 
-async def test_schemas_in_protobuf_are_not_to_be_had() -> None:
+async def test_only_the_old_schemas_are_to_be_had_in_protobuf() -> None:
     async with serving() as http:
         accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-        assert (await http("GET", "/openapi/v2", Accept=accept)).status == 406
+        answer = await http("GET", "/openapi/v2", Accept=accept)
+        assert answer.status == 200
+        assert b"io.k8s.api.v1.Deployment" in answer.body
+        assert (await http("GET", "/openapi/v3/api/v1", Accept=accept)).status == 406
 
 
 async def test_health_and_version_are_for_everybody() -> None:
