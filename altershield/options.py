@@ -121,3 +121,13 @@ ShutdownDelay = Annotated[
         help="Seconds to serve on, unready, after SIGTERM, until no new requests are routed here.",
     ),
 ]
+MetricsPort = Annotated[
+    int,
+    typer.Option(
+        "--metrics-port",
+        envvar="ALTERSHIELD_METRICS_PORT",
+        min=0,
+        max=65535,
+        help="The plain port for /metrics, /healthz and /readyz.",
+    ),
+]

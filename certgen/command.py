@@ -177,16 +177,7 @@ def run(
     ca_lifetime: AuthorityLifetime = CA_LIFETIME,
     leaf_lifetime: LeafLifetime = LEAF_LIFETIME,
     settle: Settle = SETTLE,
-    metrics_port: Annotated[
-        int,
-        typer.Option(
-            "--metrics-port",
-            envvar="ALTERSHIELD_METRICS_PORT",
-            min=0,
-            max=65535,
-            help="The plain port for /metrics, /healthz and /readyz.",
-        ),
-    ] = 8082,
+    metrics_port: options.MetricsPort = 8082,
     owner: Annotated[
         str,
         typer.Option(

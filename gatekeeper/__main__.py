@@ -18,16 +18,6 @@ Port = Annotated[
     int,
     typer.Option("--port", envvar="ALTERSHIELD_PORT", min=0, max=65535, help="The TLS port for admission reviews."),
 ]
-MetricsPort = Annotated[
-    int,
-    typer.Option(
-        "--metrics-port",
-        envvar="ALTERSHIELD_METRICS_PORT",
-        min=0,
-        max=65535,
-        help="The plain port for /metrics, /healthz and /readyz.",
-    ),
-]
 
 
 def main(
@@ -36,7 +26,7 @@ def main(
     kubeconfig: options.Kubeconfig = None,
     host: Host = "",
     port: Port = 9443,
-    metrics_port: MetricsPort = 8080,
+    metrics_port: options.MetricsPort = 8080,
     shutdown_delay: options.ShutdownDelay = 10,
     service_account: options.ServiceAccountUser = options.SERVICE_ACCOUNT_USER,
     system_namespace: options.SystemNamespace = options.SYSTEM_NAMESPACE,

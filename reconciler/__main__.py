@@ -23,16 +23,6 @@ Identity = Annotated[
         help="This reconciler's name in the Lease. Default: the host's name and a random part.",
     ),
 ]
-MetricsPort = Annotated[
-    int,
-    typer.Option(
-        "--metrics-port",
-        envvar="ALTERSHIELD_METRICS_PORT",
-        min=0,
-        max=65535,
-        help="The plain port for /metrics, /healthz and /readyz.",
-    ),
-]
 
 
 def main(
@@ -44,7 +34,7 @@ def main(
     post_timeout: options.PostTimeout = options.POST_TIMEOUT,
     lease_duration: options.LeaseDuration = options.LEASE_DURATION,
     identity: Identity = "",
-    metrics_port: MetricsPort = 8081,
+    metrics_port: options.MetricsPort = 8081,
     log_level: options.LogLevel = options.LOG_LEVEL,
 ) -> None:
     """Verify releases, suspend what failed and roll back what never came up."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from altershield.kube.client import Client
 from altershield.kube.events import EventRecorder
 from altershield.kube.lease import lead
+from altershield.serving import serving
 from reconciler.caches import Caches
 from reconciler.change_pods import ChangePodsController, Server
 from reconciler.change_workloads import ChangeWorkloadsController
@@ -19,7 +20,6 @@ from reconciler.metrics import Metrics
 from reconciler.pods import PodsController
 from reconciler.rollback import RollbackController
 from reconciler.routes import Queues, Routes
-from reconciler.serving import serving
 from reconciler.settings import SettingsController
 from reconciler.writer import Writer
 

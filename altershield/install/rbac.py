@@ -38,7 +38,8 @@ CLUSTER_RULES = (
     # owner references with blockOwnerDeletion, where the API server enforces who may set them
     _rule("apps", ["deployments/finalizers"], "update"),
     _rule(GROUP, ["changeworkloads/finalizers"], "update"),
-    _rule(GROUP, ["changeworkloads", "changepods"], "list watch create patch delete"),
+    _rule(GROUP, ["changeworkloads"], "list watch create patch delete"),
+    _rule(GROUP, ["changepods"], "list watch create delete"),
     _rule(GROUP, ["changeworkloads/status", "changepods/status", "opsconfiginfoes/status"], "patch"),
     _rule(GROUP, ["opsconfiginfoes"], "list watch"),
 )
