@@ -20,7 +20,6 @@ MAX_PODS = 10_000
 Name = Annotated[str, msgspec.Meta(max_length=253)]
 Text = Annotated[str, msgspec.Meta(max_length=1024)]
 Seconds = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Conditions = Annotated[tuple[Condition, ...], msgspec.Meta(max_length=16)]
 
 

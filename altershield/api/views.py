@@ -82,7 +82,6 @@ class _ContainerState(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class _ContainerStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     name: str
-    restart_count: int = 0
     state: _ContainerState = _ContainerState()
 
 

@@ -25,11 +25,10 @@ ASSETS = "KUBEBUILDER_ASSETS"
 
 @dataclass(frozen=True)
 class Backend:
-    """A Kubernetes that is up: an admin's kubeconfig, what it is in a few words, and whether its nodes are ours."""
+    """A Kubernetes that is up: an admin's kubeconfig, and what it is in a few words."""
 
     kubeconfig: Path
     description: str
-    simulated_nodes: bool
 
 
 @contextlib.asynccontextmanager
@@ -49,7 +48,7 @@ async def open_backend(
     settings = settings or SimulationSettings()
     assets = os.environ.get(ASSETS)
     if kubeconfig:
-        backend = Backend(Path(kubeconfig), f"the cluster of {kubeconfig}", simulated_nodes=simulate)
+        backend = Backend(Path(kubeconfig), f"the cluster of {kubeconfig}")
         async with _simulated(backend.kubeconfig, settings) if simulate else contextlib.nullcontext():
             yield backend
     elif assets:
@@ -58,14 +57,14 @@ async def open_backend(
         async with ControlPlane(Path(assets), directory) as plane:
             with_controllers = not plane.has_controller_manager
             async with _simulated(plane.kubeconfig, settings.only_nodes() if not with_controllers else settings):
-                yield Backend(plane.kubeconfig, f"kube-apiserver of {assets}", simulated_nodes=True)
+                yield Backend(plane.kubeconfig, f"kube-apiserver of {assets}")
     else:
         async with ApiServer(port=port) as api:
             path = directory / "admin.kubeconfig"
             path.touch(mode=0o600)
             path.write_text(api.kubeconfig())
             async with _simulated(path, settings):
-                yield Backend(path, f"the sandbox's API at {api.url}", simulated_nodes=True)
+                yield Backend(path, f"the sandbox's API at {api.url}")
 
 
 @contextlib.asynccontextmanager
