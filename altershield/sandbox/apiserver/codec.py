@@ -21,8 +21,10 @@ def decode(resource: ResourceType, body: bytes, content_type: str, validation: s
     duplicates: list[str] = []
     if validation != "Ignore" and content_type.partition(";")[0].strip() in ("", "application/json"):
         duplicates = fields.parse(body)[1]
-    obj, unknown = normalized(resource, obj)
-    report(resource, [*duplicates, *unknown], validation, warnings)
+    sent = obj
+    obj, unknown = normalized(resource, sent)
+    problems = [*duplicates, *unknown]
+    report(resource, problems if resource.custom else fields.in_order(sent, problems), validation, warnings)
     return obj
 
 

@@ -8,7 +8,7 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -89,6 +89,24 @@ def parse(body: bytes) -> tuple[Any, list[str]]:
         return document, []
     paths = {id(value): path for path, value in _walk(document, "")}
     return document, [f'duplicate field "{_join(paths.get(id(owner), ""), name)}"' for name, owner in found]
+
+
+def in_order(document: Object, messages: Sequence[str]) -> list[str]:
+    """Messages about fields, each naming one in quotes, in the order of the document."""
+    if len(messages) < 2:
+        return list(messages)
+    places = {path: place for place, path in enumerate(_paths(document, ""))}
+    return sorted(messages, key=lambda message: places.get(message.partition('"')[2][:-1], 0))
+
+
+def _paths(value: Any, path: str) -> Iterator[str]:
+    yield path
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from _paths(item, _join(path, name))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _paths(item, f"{path}[{index}]")
 
 
 def _no_constant(name: str) -> Any:

@@ -16,6 +16,7 @@ from altershield.sandbox.apiserver import (
     requests,
     responses,
     subresources,
+    tables,
     watch,
     writes,
 )
@@ -30,6 +31,7 @@ from altershield.sandbox.apiserver.store import Item
 
 _log = logging.getLogger(__name__)
 
+_ONLY_READ = ("api", "apis", "version")
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -110,8 +112,6 @@ def _method(request: web.Request) -> str:
 def _verb(request: web.Request, target: Target) -> str:
     verb = _VERBS.get(request.method, request.method.lower())
     if target.name and not target.watch:
-        if verb == "get" and _is_watch(request) and not target.subresource:
-            return "watch"
         return verb
     if verb == "get":
         return "watch" if target.watch or _is_watch(request) else "list"
@@ -170,7 +170,7 @@ async def _resource(
 async def _verbs(api: Api, call: Call, resource: ResourceType) -> web.StreamResponse:
     match call.attributes.verb:
         case "get":
-            return _answer(call, call.current(api), 200)
+            return _answer(call, reads.get(api, call), 200)
         case "list":
             return _respond(call, reads.encode_list(call, reads.list_page(api, call)), 200)
         case "watch":
@@ -195,7 +195,12 @@ async def _verbs(api: Api, call: Call, resource: ResourceType) -> web.StreamResp
 
 def _answer(call: Call, result: Item | Object, code: int) -> web.Response:
     """The answer about one object: a stored one, or one that only exists in this answer."""
-    data = reads.encode_item(call, result) if isinstance(result, Item) else orjson.dumps(result)
+    if isinstance(result, Item):
+        data = reads.encode_item(call, result)
+    elif call.form.shape == "Table" and result["kind"] == "Scale":
+        data = tables.scale_table(result, call.form.version)
+    else:
+        data = orjson.dumps(result)
     return _respond(call, data, code)
 
 
@@ -212,6 +217,8 @@ def _plain(api: Api, request: web.Request, *, pretty: bool) -> web.Response:
     registry, path = api.registry, request.path.rstrip("/") or "/"
     accept = request.headers.get("Accept", "")
     found: Object | None = None
+    if request.method != "GET" and path.split("/")[1] in _ONLY_READ:
+        raise not_allowed()
     match [part for part in path.split("/") if part]:
         case ["healthz" | "livez" | "readyz", *_]:
             return web.Response(text=_health(path.split("/")[1], verbose="verbose" in request.query))

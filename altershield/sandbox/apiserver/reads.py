@@ -80,6 +80,18 @@ def encode_list(call: Call, page: Page) -> bytes:
     return list_body(resource.api_version, resource.list_kind, metadata, items)
 
 
+def get(api: Api, call: Call) -> Item:
+    """The object of the URL, not older than the version that the query names."""
+    if version := call.query.get("resourceVersion", ""):
+        try:
+            _not_in_future(api, parse_version(version))
+        except StatusError as error:
+            if error.code == 400:  # lists say it is the client's fault
+                raise StatusError(500, error.message.removeprefix("invalid resource version: "), reason="") from error
+            raise
+    return call.current(api)
+
+
 def list_page(api: Api, call: Call) -> Page:
     """What a list request selects."""
     query = call.query

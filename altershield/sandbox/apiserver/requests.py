@@ -249,7 +249,8 @@ def _go_error(body: bytes, error: orjson.JSONDecodeError) -> str:
     rest = text[error.pos :].lstrip()
     if not rest or "unexpected end" in str(error):
         return "unexpected end of JSON input"
-    return f"invalid character '{rest[0]}' looking for beginning of value"
+    place = {"{": "object key string", "[": "value"}.get(text[: error.pos].rstrip()[-1:], "value")
+    return f"invalid character '{rest[0]}' looking for beginning of {place}"
 
 
 class _Loader(yaml.CSafeLoader):

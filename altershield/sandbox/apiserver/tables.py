@@ -11,7 +11,7 @@ import orjson
 from altershield.sandbox.apiserver import columns as built_in
 from altershield.sandbox.apiserver.attributes import Object
 from altershield.sandbox.apiserver.errors import StatusError
-from altershield.sandbox.apiserver.humans import since
+from altershield.sandbox.apiserver.humans import age, since
 from altershield.sandbox.apiserver.registry import CustomType, ResourceType
 from altershield.sandbox.apiserver.store import Item
 
@@ -52,6 +52,30 @@ def table(
         "metadata": dict(metadata),
         "columnDefinitions": definitions(resource) if columns else None,
         "rows": rows,
+    }
+    return orjson.dumps(document)
+
+
+def scale_table(scale: Object, version: str) -> bytes:
+    """A Scale as a Table of one row."""
+    metadata = scale["metadata"]
+    columns = (("Name", "string"), ("Desired", "integer"), ("Available", "integer"), ("Age", "string"))
+    cells = [
+        metadata["name"],
+        scale["spec"].get("replicas", 0),
+        scale["status"]["replicas"],
+        age(metadata.get("creationTimestamp")),
+    ]
+    api_version = f"meta.k8s.io/{version}"
+    partial = {"kind": "PartialObjectMetadata", "apiVersion": api_version, "metadata": metadata}
+    document = {
+        "kind": "Table",
+        "apiVersion": api_version,
+        "metadata": {"resourceVersion": metadata["resourceVersion"]},
+        "columnDefinitions": [
+            {"name": name, "type": type_, "format": "", "description": "", "priority": 0} for name, type_ in columns
+        ],
+        "rows": [{"cells": cells, "object": partial}],
     }
     return orjson.dumps(document)
 

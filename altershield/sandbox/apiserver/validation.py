@@ -13,7 +13,7 @@ from altershield.sandbox.apiserver.errors import StatusError
 from altershield.sandbox.apiserver.validation_batch import cron_job, job
 from altershield.sandbox.apiserver.validation_core import config_map, event, lease, namespace, secret, service
 from altershield.sandbox.apiserver.validation_crd import crd, name_rule
-from altershield.sandbox.apiserver.validation_meta import NameRule, changed_metadata, new_metadata
+from altershield.sandbox.apiserver.validation_meta import NameRule, changed_metadata, new_metadata, standard_finalizers
 from altershield.sandbox.apiserver.validation_pod import pod
 from altershield.sandbox.apiserver.validation_policy import autoscaler, disruption_budget
 from altershield.sandbox.apiserver.validation_rbac import role, role_binding
@@ -39,6 +39,9 @@ _CLUSTER_SCOPED = frozenset({
 _PATH_SEGMENT_NAMES = frozenset({"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"})
 _CHECKED_BY_REGISTRY = frozenset({"Event", "PodDisruptionBudget", "HorizontalPodAutoscaler"})
 """Kinds whose own validation leaves names alone, so that the registry's looser rule counts, after all else is right."""
+_FREE_FINALIZERS = frozenset({
+    "CustomResourceDefinition", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
+})  # fmt: skip
 _LABEL_NAMES = frozenset({"Namespace", "Service", "StatefulSet"})
 _RULES: dict[str, Rule] = {
     "ClusterRole": role,
@@ -105,6 +108,8 @@ def _metadata(obj: Object, old: Object | None) -> Causes:
         yield from changed_metadata(metadata, old["metadata"])
     else:
         yield from new_metadata(metadata, namespaced=kind not in _CLUSTER_SCOPED, name_rule=_name_rule(obj))
+    if kind not in _FREE_FINALIZERS:
+        yield from standard_finalizers(metadata.get("finalizers") or ())
 
 
 def _name_rule(obj: Object) -> NameRule:

@@ -106,6 +106,14 @@ def _finalizers(finalizers: Sequence[str], path: str) -> Causes:
         yield causes.invalid(path, list(finalizers), "finalizer orphan and foregroundDeletion cannot be both set")
 
 
+def standard_finalizers(finalizers: Sequence[str], path: str = "metadata.finalizers") -> Causes:
+    """What most built-in kinds ask of finalizers beyond their form (pkg/apis/core/validation)."""
+    for index, name in enumerate(finalizers):
+        if "/" not in name and name not in ("kubernetes", "orphan", "foregroundDeletion"):
+            why = "name is neither a standard finalizer name nor is it fully qualified"
+            yield causes.invalid(f"{path}[{index}]", name, why)
+
+
 def _managed_fields(entries: Sequence[Object], path: str) -> Causes:
     for index, entry in enumerate(entries):
         where = f"{path}[{index}]"

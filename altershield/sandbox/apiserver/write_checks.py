@@ -55,6 +55,8 @@ def check_version(resource: ResourceType, name: str, metadata: Object, current: 
     if version in ("", "0"):
         if resource.custom is not None or registry.NEEDS_VERSION in resource.flags:
             raise _unversioned(resource, name)
+    elif not version.isdigit():
+        raise StatusError(500, f'strconv.ParseUint: parsing "{version}": invalid syntax', reason="")
     elif version != str(current.revision):
         raise conflict((resource.group, resource.plural), name)
 
