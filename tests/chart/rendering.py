@@ -15,6 +15,8 @@ CHART = Path(__file__).parents[2] / "charts" / "altershield"
 VALUES = sorted(CHART.glob("ci/*-values.yaml"))
 RELEASE = "altershield"
 HOOK = "helm.sh/hook"
+OPERATORS = {"cert-manager.io/v1", "monitoring.coreos.com/v1"}
+"""API groups that Kubernetes has no schema for."""
 
 
 def rendered(chart: helm_python.Chart, values: Object | None = None, *, release: str = RELEASE) -> list[Object]:
@@ -29,9 +31,13 @@ def notes(chart: helm_python.Chart, values: Object | None = None) -> str:
     return manifests[f"{chart.name}/templates/NOTES.txt"]
 
 
+def is_hook(obj: Object) -> bool:
+    return HOOK in (obj["metadata"].get("annotations") or {})
+
+
 def of_kind(objects: Sequence[Object], kind: str) -> list[Object]:
     """Those of the release itself, not its hooks."""
-    return [obj for obj in objects if obj["kind"] == kind and HOOK not in (obj["metadata"].get("annotations") or {})]
+    return [obj for obj in objects if obj["kind"] == kind and not is_hook(obj)]
 
 
 def the(objects: Sequence[Object], kind: str) -> Object:

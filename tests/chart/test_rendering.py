@@ -10,10 +10,7 @@ import pytest
 import yaml
 
 from altershield.api.names import SYSTEM_NAMESPACE
-from tests.chart.rendering import CHART, HOOK, Object, containers, notes, of_kind, rendered, the
-
-OTHERS = {"cert-manager.io/v1", "monitoring.coreos.com/v1"}
-"""API groups of operators; Kubernetes has no schema for them."""
+from tests.chart.rendering import CHART, HOOK, OPERATORS, Object, containers, is_hook, notes, of_kind, rendered, the
 
 
 def test_lint_finds_nothing(values: Object) -> None:
@@ -25,7 +22,7 @@ def test_lint_finds_nothing(values: Object) -> None:
 @pytest.mark.parametrize("version", ["1.30", "1.36"])
 def test_objects_fit_the_schemas_of_the_oldest_and_the_newest_kubernetes(objects: list[Object], version: str) -> None:
     for obj in objects:
-        if obj["apiVersion"] not in OTHERS:
+        if obj["apiVersion"] not in OPERATORS:
             kubernetes_validate.validate(obj, version, strict=True)
 
 
@@ -134,7 +131,7 @@ def test_a_release_of_any_name_calls_its_own_service(chart: helm_python.Chart) -
 
 
 def test_the_check_is_a_hook_and_leaves_nothing(objects: list[Object]) -> None:
-    hooks = [obj for obj in objects if HOOK in (obj["metadata"].get("annotations") or {})]
+    hooks = [obj for obj in objects if is_hook(obj)]
     assert {obj["kind"] for obj in hooks} == {"Namespace", "ServiceAccount", "Role", "RoleBinding", "Pod"}
     (namespace,) = [obj["metadata"]["name"] for obj in hooks if obj["kind"] == "Namespace"]
     for hook in hooks:

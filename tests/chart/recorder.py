@@ -1,0 +1,125 @@
+"""A proxy in front of the API server that notes what a service account asks it for, and what it is refused."""
+
+import asyncio
+import contextlib
+import ssl
+import threading
+from collections.abc import AsyncIterator, Iterator
+from typing import NamedTuple
+from urllib.parse import parse_qs
+
+import aiohttp
+from aiohttp import web
+
+from altershield.kube import credentials
+
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_HOP = {"host", "content-length", "transfer-encoding", "connection", "content-encoding"}
+
+
+class Request(NamedTuple):
+    """One request, in the words of RBAC. `namespace` and `name` are empty where there is none."""
+
+    verb: str
+    group: str
+    resource: str
+    """With the subresource, as `deployments/status`."""
+    namespace: str
+    name: str
+
+
+def request(method: str, path: str, query: str) -> Request | None:
+    """What the API server authorizes; None for what is no resource."""
+    parts = path.strip("/").split("/")
+    if parts[0] == "api":
+        group, rest = "", parts[2:]
+    elif parts[0] == "apis" and len(parts) > 2:
+        group, rest = parts[1], parts[3:]
+    else:
+        return None
+    namespace = ""
+    if rest[:1] == ["namespaces"] and len(rest) > 2:
+        namespace, rest = rest[1], rest[2:]
+    if not rest:
+        return None
+    resource, name, subresource = (*rest, "", "", "")[:3]
+    fields = parse_qs(query)
+    if method == "GET":
+        verb = "watch" if "watch" in fields else "get" if name else "list"
+        selected = fields.get("fieldSelector", [""])[0]
+        name = name or (selected.removeprefix("metadata.name=") if selected.startswith("metadata.name=") else "")
+    else:
+        verb = _VERBS[method]
+    return Request(verb, group, f"{resource}/{subresource}" if subresource else resource, namespace, name)
+
+
+class Recorder:
+    """What was asked for, and what of it was forbidden."""
+
+    def __init__(self) -> None:
+        self.asked: set[Request] = set()
+        self.forbidden: list[str] = []
+        self.url = ""
+
+
+@contextlib.contextmanager
+def recording(kubeconfig: str) -> Iterator[Recorder]:
+    """Serve plain HTTP on loopback in front of the API server of `kubeconfig`; callers bring their own tokens."""
+    recorder, ready, stop = Recorder(), threading.Event(), asyncio.Event()
+    loop = asyncio.new_event_loop()
+
+    async def serve() -> None:
+        async with _serving(kubeconfig, recorder):
+            ready.set()
+            await stop.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), daemon=True)
+    thread.start()
+    assert ready.wait(30), "the recorder did not start"
+    try:
+        yield recorder
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(30)
+
+
+@contextlib.asynccontextmanager
+async def _serving(kubeconfig: str, recorder: Recorder) -> AsyncIterator[None]:
+    configuration = await credentials.load(kubeconfig, None)
+    context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)  # no client certificate: the token counts
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    timeout = aiohttp.ClientTimeout(total=None)
+    connector = aiohttp.TCPConnector(ssl=context, limit=0)
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False) as session:
+
+        async def handle(incoming: web.Request) -> web.StreamResponse:
+            headers = {key: value for key, value in incoming.headers.items() if key.lower() not in _HOP}
+            url = configuration.host.rstrip("/") + incoming.raw_path
+            asked = request(incoming.method, incoming.path, incoming.query_string)
+            if asked:
+                recorder.asked.add(asked)
+            body = await incoming.read()
+            async with session.request(incoming.method, url, headers=headers, data=body or None) as answer:
+                if answer.status == 403:
+                    refusal = await answer.read()
+                    recorder.forbidden.append(f"{asked}: {refusal[:300]!r}")
+                    return web.Response(status=403, body=refusal, content_type=answer.content_type)
+                kept = {key: value for key, value in answer.headers.items() if key.lower() not in _HOP}
+                response = web.StreamResponse(status=answer.status, headers=kept)
+                await response.prepare(incoming)
+                async for chunk in answer.content.iter_any():
+                    await response.write(chunk)
+                await response.write_eof()
+                return response
+
+        application = web.Application(client_max_size=2**24)
+        application.router.add_route("*", "/{path:.*}", handle)
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        recorder.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        try:
+            yield
+        finally:
+            await runner.cleanup()

@@ -1,0 +1,54 @@
+"""A release of the chart on a live API, as `helm` would handle it."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import helm_python
+import yaml
+
+from altershield.api.names import SYSTEM_NAMESPACE
+from tests.chart.rendering import CHART, RELEASE, Object
+
+WAIT = 180
+"""Seconds for Helm."""
+
+
+class Release:
+    """`altershield` in the system namespace, with its own connection."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self._helm = helm_python.Config(kubeconfig_path=kubeconfig, namespace=SYSTEM_NAMESPACE)
+
+    def install(self, values: Object | None = None, chart: Path = CHART, *, wait: bool = False) -> Object:
+        return self._helm.install(
+            str(chart), RELEASE, values or {}, create_namespace=True, timeout=WAIT, wait="watcher" if wait else None
+        )
+
+    def upgrade(self, values: Object | None = None, chart: Path = CHART) -> Object:
+        return self._helm.upgrade(str(chart), RELEASE, values or {}, timeout=WAIT)
+
+    def rollback(self, revision: int) -> None:
+        self._helm.rollback(RELEASE, version=revision, timeout=WAIT)
+
+    def uninstall(self) -> None:
+        self._helm.uninstall(RELEASE, ignore_not_found=True, timeout=WAIT)
+
+    def hooks(self) -> list[Object]:
+        """The hooks' objects, in the order in which they are created."""
+        hooks: list[dict[str, Any]] = self._helm.get_all(RELEASE)["hooks"]
+        ordered = sorted(hooks, key=lambda hook: hook.get("weight", 0))
+        return [yaml.safe_load(hook["manifest"]) for hook in ordered]
+
+
+def changed_chart(directory: Path) -> Path:
+    """A newer chart: another version, and a field more in the schema of ChangeWorkloads."""
+    copy = Path(shutil.copytree(CHART, directory / CHART.name))
+    (chart_file, crd_file) = (copy / "Chart.yaml", copy / "files" / "crds" / "changeworkloads.yaml")
+    metadata = yaml.safe_load(chart_file.read_text())
+    chart_file.write_text(yaml.safe_dump(metadata | {"version": "99.0.0"}))
+    crd = yaml.safe_load(crd_file.read_text())
+    schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"]["spec"]["properties"]["ticket"] = {"type": "string", "maxLength": 63}
+    crd_file.write_text(yaml.safe_dump(crd))
+    return copy
