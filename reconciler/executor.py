@@ -88,7 +88,11 @@ class Executor:
         for effect in effects:
             match effect:
                 case Suspend(since) if deployment is not None:
-                    await self._label(deployment, [{"op": "add", "path": _SUSPEND, "value": str(since)}])
+                    operations: list[Operation] = [{"op": "add", "path": _SUSPEND, "value": str(since)}]
+                    if labels.IGNORED_SUSPEND in deployment.metadata.labels:
+                        # left from an earlier repair, whose manifest was applied once more: it is not about this one
+                        operations.append({"op": "remove", "path": label_path(labels.IGNORED_SUSPEND)})
+                    await self._label(deployment, operations)
                 case Remove(record):
                     await self._remove(record)
                 case Announce(reason, message, warning) if deployment is not None:

@@ -2,9 +2,11 @@
 
 from altershield.api import labels
 from altershield.api.kinds import PodInfo
+from altershield.api.meta import unix
 from altershield.api.views import Pod
 
 _CRASH_LOOP = "CrashLoopBackOff"
+_CLOCK_SKEW = 300  # seconds between our clock and the API server's; tokens bear no more either
 _MAX_TROUBLE = 300  # characters of a kubelet's message; some quote whole registries' answers
 
 
@@ -20,8 +22,10 @@ def ready(pod: Pod) -> bool:
 
 
 def finished(pod: Pod) -> bool:
-    """Whether it was seen to come up."""
-    return labels.OPERATE_FINISHED in pod.metadata.labels
+    """Whether it was seen to come up. A mark from before the pod is none: it came with a template into which
+    somebody copied the labels of another pod."""
+    marked = labels.OPERATE_FINISHED in pod.metadata.labels
+    return marked and finished_at(pod) >= unix(pod.metadata.creation_timestamp) - _CLOCK_SKEW
 
 
 def finished_at(pod: Pod) -> int:

@@ -107,7 +107,7 @@ def decide(
         return state, () if wait is None else (Requeue(wait),)
     why = _late(late, now)
     refusal, message = _refusal(state, observed.deployment)
-    target = _newest(target for target in observed.targets if target.healthy and not target.rolled_back)
+    target = _best(target for target in observed.targets if target.healthy)
     if refusal is None and target is None:
         refusal = RollbackReason.NO_HEALTHY_VERSION
         message = "no older ReplicaSet runs with all its pods ready"
@@ -173,6 +173,11 @@ def _requested(state: ChangeWorkloadStatus, targets: Sequence[Target]) -> Target
     """What a person who asks for a rollback gets: the version named, else the last good one, else the last."""
     if state.rollback_to:
         return _newest(target for target in targets if target.replica_set.version == state.rollback_to)
+    return _best(targets)
+
+
+def _best(targets: Iterable[Target]) -> Target | None:
+    """The last one that was verified, else the last one; never one that was itself rolled back."""
     good = [target for target in targets if not target.rolled_back]
     return _newest(target for target in good if target.successful) or _newest(good)
 

@@ -16,6 +16,7 @@ from altershield.api.kinds import (
 from altershield.api.meta import Condition, find_condition
 from altershield.api.ops_config import Settings
 from altershield.api.views import Deployment, Pod
+from reconciler.decisions import pods as facts
 from reconciler.decisions.change_workloads import (
     KEPT_RECORDS,
     LISTS_INTERVAL,
@@ -320,13 +321,14 @@ def test_outside_of_running_an_incomplete_batch_is_taken_without_a_time_out_stat
     assert [names_of(effect.pods) for effect in effects if isinstance(effect, CreateChangePod)] == [["a"]]
 
 
-def test_a_pod_whose_time_is_unreadable_does_not_wait() -> None:
-    strange = msgspec.structs.replace(pod("a", ready=True))
+def test_a_pod_whose_mark_is_unreadable_waits_to_be_marked_anew() -> None:
+    strange = pod("a", ready=True)
     strange.metadata.labels["altershield.defense.antgroup.com/operate-finished"] = "yesterday"
 
-    status, _ = run(observe(change_workload(threshold=2), pods=[strange], settings=BATCHES))
+    status, effects = run(observe(change_workload(), pods=[strange]))
 
-    assert status.status == WorkloadState.TIME_OUT_PRE_THRESHOLD
+    assert not facts.finished(strange)
+    assert (status.status, [effect for effect in effects if isinstance(effect, CreateChangePod)]) == ("Running", [])
 
 
 def test_the_threshold_in_the_spec_follows_settings_and_replicas() -> None:

@@ -175,6 +175,18 @@ async def test_a_failed_pod_that_is_deleted_ends_the_suspension(cluster: Cluster
     assert len(await cluster.all(CHANGE_PODS)) == 3
 
 
+async def test_a_repair_label_from_before_the_suspension_does_not_lift_it(cluster: Cluster) -> None:
+    """As it stays when a repair's manifest is applied once more."""
+    await cluster.release(V1)
+    await cluster.until_states(v1="Success")
+    await cluster.admin.patch(DEPLOYMENTS, {"metadata": {"labels": {labels.IGNORED_SUSPEND: "true"}}}, "sleep", "shop")
+
+    await cluster.judge((await cluster.all(CHANGE_PODS))[0], "unpass")
+
+    await until_labelled(cluster, labels.SUSPEND, True)
+    assert labels.IGNORED_SUSPEND not in await deployment_labels(cluster)
+
+
 async def test_going_back_in_the_middle_of_a_release_verifies_the_old_version_again(cluster: Cluster) -> None:
     await cluster.release(V1)
     await cluster.until_states(v1="Success")

@@ -131,10 +131,24 @@ def test_an_old_version_that_recovers_is_gone_back_to_after_all() -> None:
     assert run(observe(change_workload(V2, status)))[0].status == "Rollback"
 
 
-def test_of_several_healthy_versions_the_newest_is_released_again() -> None:
-    targets = [Target(replica_set(V1, revision=9), True, False), Target(replica_set(V3, revision=10), False, False)]
+@pytest.mark.parametrize(("older_succeeded", "expected"), [(False, V3), (True, V1)], ids=["newest", "successful"])
+def test_of_several_healthy_versions_the_last_successful_is_released_again_else_the_newest(
+    older_succeeded: bool, expected: str
+) -> None:
+    targets = [
+        Target(replica_set(V1, revision=9), older_succeeded, False),
+        Target(replica_set(V3, revision=10), False, False),
+    ]
 
-    assert run(observe(targets=targets))[0].rollback_to == V3
+    assert run(observe(targets=targets))[0].rollback_to == expected
+
+
+@pytest.mark.parametrize("mark", [NOW - 86_400, 0])
+def test_a_mark_from_before_the_pod_is_no_sign_that_it_came_up(mark: int) -> None:
+    """Somebody copied a pod's labels into the template."""
+    copied = pod("a", version=V2, finished=mark, phase="Pending", waiting=PULL)
+
+    assert run(observe(pods=[copied]))[0].status == "Rollback"
 
 
 @pytest.mark.parametrize("reason", ["ReleasedAgain", "AlreadyRolledBack"])
