@@ -10,6 +10,7 @@ import base64
 import contextlib
 import datetime
 import os
+import ssl
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,6 +43,7 @@ CONFIGURATION = "altershield-dev"
 _FIELD_MANAGER = "altershield-dev"
 _TOKEN_SECONDS = 24 * 3600
 _READY_SECONDS = 30.0
+_ANSWER_SECONDS = 2.0
 _WEBHOOK_KINDS = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
 
 
@@ -104,6 +106,7 @@ async def running_gate(
     certificate and credentials, `host` is where the API server reaches this machine, `log` the processes' output
     (None: where ours goes)."""
     async with await Client.connect(kubeconfig) as admin:
+        await _refuse_running(admin)
         await remove_webhooks(admin)
         await _refuse_second(admin)
         await install(admin)
@@ -195,6 +198,26 @@ async def _established(admin: Client, name: str) -> None:
 def _is_established(crd: dict[str, Any]) -> bool:
     conditions = crd.get("status", {}).get("conditions") or []
     return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
+
+
+async def _refuse_running(admin: Client) -> None:
+    """What a crash left behind is cleared away, but not the webhooks of a command that runs: it would go on
+    without being asked. Whoever answers with that one's certificate is it."""
+    configurations: ObjectList[dict[str, Any]] = await admin.list(VALIDATING_WEBHOOKS)
+    for configuration in configurations.items:
+        if configuration["metadata"]["name"] != CONFIGURATION:
+            continue
+        endpoint = configuration["webhooks"][0]["clientConfig"]
+        url = endpoint["url"].removesuffix(webhooks.VALIDATING_PATH)
+        trust = ssl.create_default_context(cadata=base64.b64decode(endpoint["caBundle"]).decode())
+        with contextlib.suppress(aiohttp.ClientError, TimeoutError):
+            async with (
+                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(_ANSWER_SECONDS)) as session,
+                session.get(f"{url}/healthz", ssl=trust),
+            ):
+                raise UsageError(
+                    f"a gate is running on this cluster already, at {url}; end it first, or use another cluster"
+                )
 
 
 async def _refuse_second(admin: Client) -> None:
