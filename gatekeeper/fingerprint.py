@@ -23,10 +23,14 @@ from gatekeeper.errors import ReviewError
 _DIGITS = 32
 
 
+_Metadata = dict[str, str | bool | int | float | list[Any] | dict[str, str] | None]
+"""In an ObjectMeta the objects are maps of strings: labels and annotations."""
+
+
 class Template(msgspec.Struct, frozen=True):
     """A pod template. Of its metadata all is kept, `spec` stays JSON (empty where there is none)."""
 
-    metadata: dict[str, Any] | None = None
+    metadata: _Metadata | None = None
     spec: msgspec.Raw = msgspec.Raw(b"")
 
 
@@ -70,11 +74,12 @@ def _encode(form: dict[str, Any]) -> bytes:
         raise _unreadable(str(error)) from error
 
 
-def _metadata(metadata: dict[str, Any]) -> dict[str, Any] | None:
-    kept: dict[str, Any] = {}
+def _metadata(metadata: _Metadata) -> _Metadata | None:
+    kept: _Metadata = {}
     for key, value in metadata.items():
-        if key == "labels" and value and labels.VERSION in value:
-            value = {name: text for name, text in value.items() if name != labels.VERSION}
+        if key == "labels" and isinstance(value, dict):
+            value = value.copy()
+            value.pop(labels.VERSION, None)
         if value or (value is not None and key not in ("labels", "annotations")):
             kept[key] = value
     return kept or None

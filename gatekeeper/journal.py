@@ -5,19 +5,32 @@ import datetime
 import logging
 import sys
 import time
+from typing import NamedTuple
 
 import orjson
 
-from gatekeeper.gates import Decision
 from gatekeeper.metrics import Metrics
-from gatekeeper.review import Review
+from gatekeeper.review import Response, Review
 
 _log = logging.getLogger("gatekeeper")
 
 _FLUSH_SECONDS = 0.1
 _MAX_USER = 253
 
-_Entry = tuple[float, str, str, str, str, str, Decision, float]
+
+class _Entry(NamedTuple):
+    """Plain texts and numbers only, so that what waits costs the garbage collector nothing."""
+
+    time: float
+    webhook: str
+    operation: str
+    namespace: str
+    deployment: str
+    user: str
+    decision: str
+    reason: str
+    version: str
+    seconds: float
 
 
 class Journal:
@@ -28,54 +41,61 @@ class Journal:
         self._metrics = metrics
         self._entries: list[_Entry] = []
 
-    def note(self, webhook: str, review: Review, decision: Decision, seconds: float) -> None:
+    def note(self, webhook: str, review: Review, response: Response, seconds: float) -> None:
         """Note a decision that took `seconds`. To be called in the event loop."""
         if not self._entries:
             asyncio.get_running_loop().call_later(_FLUSH_SECONDS, self.flush)
         change = review.change
         namespace, name, user = (change.namespace, change.name, change.user) if change else ("", "", "")
         self._entries.append(
-            (time.time(), webhook, review.operation, namespace, name, user[:_MAX_USER], decision, seconds)
+            _Entry(
+                time.time(),
+                webhook,
+                review.operation,
+                namespace,
+                name,
+                user[:_MAX_USER],
+                response.decision,
+                response.reason,
+                response.audit.get("version", ""),
+                seconds,
+            )
         )
 
     def flush(self) -> None:
         """Count and write what was noted since."""
         entries, self._entries = self._entries, []
-        for _, webhook, operation, _, _, _, decision, seconds in entries:
-            self._metrics.decided(webhook, operation, decision.decision, decision.reason, seconds)
+        for entry in entries:
+            self._metrics.decided(entry.webhook, entry.operation, entry.decision, entry.reason, entry.seconds)
         if not _log.isEnabledFor(logging.INFO):
             return
         if sys.stderr.isatty():
             for entry in entries:
-                _log.info(entry[6].decision, extra=_fields(entry))
+                _log.info(entry.decision, extra=_fields(entry))
             return
-        # the form of altershield.logs, without its cost
-        lines = (
-            orjson.dumps(
-                {
-                    "time": datetime.datetime.fromtimestamp(entry[0], datetime.UTC),
-                    "level": "info",
-                    "logger": _log.name,
-                    "message": entry[6].decision,
-                    **_fields(entry),
-                },
-                option=orjson.OPT_UTC_Z | orjson.OPT_APPEND_NEWLINE,
-            )
-            for entry in entries
-        )
-        sys.stderr.buffer.writelines(lines)
+        sys.stderr.buffer.writelines(map(_line, entries))
         sys.stderr.buffer.flush()
 
 
+def _line(entry: _Entry) -> bytes:
+    """In the form of altershield.logs, without its cost."""
+    head = {
+        "time": datetime.datetime.fromtimestamp(entry.time, datetime.UTC),
+        "level": "info",
+        "logger": _log.name,
+        "message": entry.decision,
+    }
+    return orjson.dumps(head | _fields(entry), option=orjson.OPT_UTC_Z | orjson.OPT_APPEND_NEWLINE)
+
+
 def _fields(entry: _Entry) -> dict[str, object]:
-    _, webhook, operation, namespace, name, user, decision, seconds = entry
     return {
-        "webhook": webhook,
-        "operation": operation,
-        "namespace": namespace,
-        "deployment": name,
-        "user": user,
-        "reason": decision.reason,
-        "version": decision.response.audit.get("version", ""),
-        "milliseconds": round(seconds * 1000, 3),
+        "webhook": entry.webhook,
+        "operation": entry.operation,
+        "namespace": entry.namespace,
+        "deployment": entry.deployment,
+        "user": entry.user,
+        "reason": entry.reason,
+        "version": entry.version,
+        "milliseconds": round(entry.seconds * 1000, 3),
     }

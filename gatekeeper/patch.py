@@ -10,15 +10,16 @@ Operation = dict[str, Any]
 Wanted = Mapping[str, str | None]
 """Label keys and the values they should have; None for a label that should not be there."""
 
-_METADATA = "/metadata"
+_LABELS = "/metadata/labels"
 _TEMPLATE_METADATA = "/spec/template/metadata"
+_TEMPLATE_LABELS = f"{_TEMPLATE_METADATA}/labels"
 
 
 def patch(workload: Workload, wanted: Wanted, template_wanted: Wanted) -> list[Operation]:
     """The operations that are needed for `workload` and its pod template to have the wanted labels; none if
     they do. Only labels that differ are touched."""
-    operations = _labels(f"{_METADATA}/labels", workload.labels, wanted)
-    template = _labels(f"{_TEMPLATE_METADATA}/labels", workload.template_labels, template_wanted)
+    operations = _labels(_LABELS, workload.labels, wanted)
+    template = _labels(_TEMPLATE_LABELS, workload.template_labels, template_wanted)
     if template and workload.spec.template.metadata is None:
         template = [{"op": "add", "path": _TEMPLATE_METADATA, "value": {"labels": template[0]["value"]}}]
     return operations + template

@@ -101,8 +101,8 @@ class Gatekeeper:
         review: Review | None = None
         try:
             review = read(await _body(request))
-            decision = decide(webhook, review, self._view)
-            body = write(review.uid, decision.response)
+            response = decide(webhook, review, self._view)
+            body = write(review.uid, response)
         except ReviewError as error:
             return self._refused(webhook, error)
         except ConnectionError:
@@ -110,7 +110,7 @@ class Gatekeeper:
         except Exception:
             return self._failed(webhook, review)
         seconds = time.perf_counter() - began
-        self._journal.note(webhook, review, decision, seconds)
+        self._journal.note(webhook, review, response, seconds)
         return web.Response(body=body, headers=_JSON)
 
     def _refused(self, webhook: str, error: ReviewError) -> web.Response:
@@ -128,7 +128,7 @@ class Gatekeeper:
         if review is None:
             return _status(500, message)
         denial = Denial(message=message, reason="InternalError", code=500)
-        return web.Response(status=500, body=write(review.uid, Response(denial=denial)), headers=_JSON)
+        return web.Response(status=500, body=write(review.uid, Response("failed", "bug", denial=denial)), headers=_JSON)
 
 
 async def _body(request: web.BaseRequest) -> bytes:

@@ -3,8 +3,6 @@
 To add one: a file with a pure function `(Change, View) -> Opinion`, and its place in a list below.
 """
 
-import msgspec
-
 from altershield.install.webhooks import MUTATING_WEBHOOK, VALIDATING_WEBHOOK
 from gatekeeper.gates.bypass import BYPASSES
 from gatekeeper.gates.opinion import NOTHING, Gate, Opinion
@@ -23,14 +21,6 @@ _GATES: dict[tuple[str, str], tuple[Gate, ...]] = {
 }
 
 
-class Decision(msgspec.Struct, frozen=True):
-    """The response, and what to call it in metrics and logs (see `OUTCOMES`)."""
-
-    response: Response
-    decision: str
-    reason: str
-
-
 OUTCOMES = {
     MUTATING_WEBHOOK: (
         ("patched", "new-version"),
@@ -47,10 +37,10 @@ OUTCOMES = {
 }
 """Every decision and reason that a webhook's requests can end with."""
 
-_PASSED = Decision(Response(), "allowed", "passed")
+_PASSED = Response("allowed", "passed")
 
 
-def decide(webhook: str, review: Review, view: View) -> Decision:
+def decide(webhook: str, review: Review, view: View) -> Response:
     """Ask the gates of `webhook` in their order; the first denial ends it, the first reason names it."""
     change = review.change
     if change is None:
@@ -66,10 +56,13 @@ def decide(webhook: str, review: Review, view: View) -> Decision:
         return _PASSED
     opinion = opinions[0] if len(opinions) == 1 else _together(opinions)
     operations = patch(change.new, opinion.labels, opinion.template_labels)
-    return Decision(
-        Response(patch=operations, warnings=opinion.warnings, audit=opinion.audit, denial=opinion.denial),
+    return Response(
         "denied" if opinion.denial else "patched" if operations else "allowed",
         opinion.reason,
+        operations,
+        opinion.warnings,
+        opinion.audit,
+        opinion.denial,
     )
 
 

@@ -11,10 +11,10 @@ def protect(change: Change, view: View) -> Opinion:
     """Put back what another user than the reconciler dropped, changed or added. What a manifest without our
     labels dropped (`kubectl replace`) comes back silently, everything else with a warning. A template's change
     settles the version and `defense-status` in its own gate; the version is nobody's to write."""
-    new, old = change.new, change.old
-    if old is not None and new.labels == old.labels and new.template_labels == old.template_labels:
-        return NOTHING  # as in most changes
-    owned = [labels.SUSPEND] if change.release else list(labels.OWNED)
+    if not change.relabelled():
+        return NOTHING
+    new, old, release = change.new, change.old, change.release()
+    owned = [labels.SUSPEND] if release else list(labels.OWNED)
     if change.user == view.reconciler:
         owned = [key for key in owned if key == labels.VERSION]
     wanted: dict[str, str | None] = {}
@@ -27,7 +27,7 @@ def protect(change: Change, view: View) -> Opinion:
         if sent is not None or (key == labels.SUSPEND and not _replaced(old, new)):
             warnings.append(_warning(key, before))
     template_wanted: dict[str, str | None] = {}
-    if old is not None and not change.release:
+    if old is not None and not release:
         before, sent = old.template_label(labels.VERSION), new.template_label(labels.VERSION)
         if sent != before:
             template_wanted[labels.VERSION] = before

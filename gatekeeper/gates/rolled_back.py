@@ -15,9 +15,11 @@ _MAX_WHY = 300  # bytes
 def deny_rolled_back(change: Change, view: View) -> Opinion:
     """Deny a template whose version has a record of its rollback. The record goes when a newer version
     succeeded."""
-    if change.old is None or not view.has_rolled_back(change.namespace) or not change.release:
-        return NOTHING  # asked in this order: fingerprints of large templates take time
-    version = change.release
+    if change.old is None or not view.has_rolled_back(change.namespace):
+        return NOTHING
+    version = change.release()
+    if not version:
+        return NOTHING
     record = view.record(change.namespace, change.name, change.old.metadata.uid, version)
     if record is None or not record.rolled_back:
         return NOTHING

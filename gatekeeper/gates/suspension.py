@@ -18,15 +18,18 @@ def deny_suspended(change: Change, view: View) -> Opinion:
     off since. The stored object counts, so taking the label off in the same request does not help. The why goes
     out as warnings."""
     old = change.old
-    if old is None or old.label(labels.SUSPEND) is None or not change.release:
+    if old is None or old.label(labels.SUSPEND) is None:
+        return NOTHING
+    release = change.release()
+    if not release:
         return NOTHING
     passes = bypass(change, view)
     if passes:
-        return Opinion(reason=passes, audit={"version": change.release, "bypass": passes})
+        return Opinion(reason=passes, audit={"version": release, "bypass": passes})
     text = f"{change.kind} {change.name} is suspended"
     return Opinion(
         warnings=tuple(warning(line) for line in _why(change, old, view)),
-        audit={"version": change.release, "reason": text},
+        audit={"version": release, "reason": text},
         denial=Denial(message=text, reason=text),
         reason="suspended",
     )

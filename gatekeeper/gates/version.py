@@ -14,24 +14,22 @@ _VERSION = re.compile(r"[0-9a-f]{32}")
 def stamp(change: Change, view: View) -> Opinion:
     """Stamp what was created or has a changed template. The new version is not verified, so `defense-status`
     goes, whoever made the change."""
-    version = change.release
+    version = change.release()
     if not version:
         return NOTHING
     return Opinion(
         labels={labels.VERSION: version, labels.DEFENSE_STATUS: None},
         template_labels={labels.VERSION: version},
-        warnings=_warnings(change),
+        warnings=_warnings(change, version) if change.relabelled() else (),
         audit={"version": version},
         reason="new-version",
     )
 
 
-def _warnings(change: Change) -> tuple[str, ...]:
+def _warnings(change: Change, release: str) -> tuple[str, ...]:
     """Say so where the user wrote these labels, not where they are what they were before."""
     new, old = change.new, change.old
-    if old is not None and new.labels == old.labels and new.template_labels == old.template_labels:
-        return ()  # as in most releases
-    known = {None, change.release}
+    known = {None, release}
     before = None
     if old is not None:
         known |= {old.label(labels.VERSION), old.template_label(labels.VERSION)}
@@ -40,7 +38,7 @@ def _warnings(change: Change) -> tuple[str, ...]:
     status = new.label(labels.DEFENSE_STATUS)
     warnings = []
     if (version not in known or template_version not in known) and not _is_stamp(version, template_version):
-        warnings.append(warning(f"label {labels.VERSION} is AlterShield's own: this template's is {change.release}"))
+        warnings.append(warning(f"label {labels.VERSION} is AlterShield's own: this template's is {release}"))
     if status is not None and status != before:
         warnings.append(warning(f"label {labels.DEFENSE_STATUS} is AlterShield's own: it was taken off"))
     return tuple(warnings)

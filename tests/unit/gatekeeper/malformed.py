@@ -70,7 +70,10 @@ MALFORMED: dict[str, tuple[bytes, str]] = {
     "template a string": (_with("request.object.spec.template", "x"), "template"),
     "template metadata a list": (_with("request.object.spec.template.metadata", []), "metadata"),
     "template labels a list": (_with("request.object.spec.template.metadata.labels", ["a"]), "labels"),
-    "template labels with numbers": (_with("request.object.spec.template.metadata.labels", {"a": 1}), "labels"),
+    "template labels with numbers": (
+        _with("request.object.spec.template.metadata.labels", {"a": 1}),
+        "template.metadata",
+    ),
     "old template a string": (_with("request.oldObject.spec.template", "x", update=True), "template"),
     "userInfo a string": (_with("request.userInfo", "admin"), "userInfo"),
     "10,000 lists deep": (_deep(lambda leaf: b"[" * 10_000 + leaf + b"]" * 10_000), "JSON"),

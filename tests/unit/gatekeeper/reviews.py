@@ -11,7 +11,7 @@ import msgspec
 
 from altershield.api import labels, names
 from altershield.install.webhooks import MUTATING_WEBHOOK, VALIDATING_WEBHOOK
-from gatekeeper.gates import Decision, decide
+from gatekeeper.gates import decide
 from gatekeeper.review import read, write
 from gatekeeper.view import Record
 
@@ -109,20 +109,19 @@ def encode(obj: Object) -> bytes:
     return json.dumps(obj).encode()
 
 
-def ask(webhook: str, body: Object, view: StaticView | None = None) -> tuple[Object, Decision]:
-    """The response (as sent) and what it is called."""
+def ask(webhook: str, body: Object, view: StaticView | None = None) -> Object:
+    """The response as it is sent."""
     read_review = read(encode(body))
-    decision = decide(webhook, read_review, view or StaticView())
-    answer = json.loads(write(read_review.uid, decision.response))
+    answer = json.loads(write(read_review.uid, decide(webhook, read_review, view or StaticView())))
     assert answer["apiVersion"] == "admission.k8s.io/v1"
     assert answer["kind"] == "AdmissionReview"
     assert answer["response"]["uid"] == UID
-    return answer["response"], decision
+    return answer["response"]  # type: ignore[no-any-return]
 
 
 def mutate(new: Object, old: Object | None = None, *, user: str = "kubernetes-admin") -> tuple[Object, list[str]]:
     """What a Deployment becomes, and the warnings."""
-    response, _ = ask(MUTATING_WEBHOOK, review(new, old, user=user))
+    response = ask(MUTATING_WEBHOOK, review(new, old, user=user))
     assert response["allowed"]
     return patched(new, response), response.get("warnings", [])
 
@@ -141,7 +140,7 @@ def patched(obj: Object, response: Object) -> Object:
 def validate(
     new: Object, old: Object | None = None, view: StaticView | None = None, *, user: str = "kubernetes-admin"
 ) -> Object:
-    response, _ = ask(VALIDATING_WEBHOOK, review(new, old, user=user), view)
+    response = ask(VALIDATING_WEBHOOK, review(new, old, user=user), view)
     assert "patch" not in response
     assert "patchType" not in response
     return response

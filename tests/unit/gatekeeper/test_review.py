@@ -105,7 +105,7 @@ def test_a_request_whose_name_is_yet_to_be_generated_is_read() -> None:
 
 
 def test_a_response_without_anything_to_say_has_only_what_the_protocol_needs() -> None:
-    assert json.loads(write("u", Response())) == {
+    assert json.loads(write("u", Response("allowed", "passed"))) == {
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
         "response": {"uid": "u", "allowed": True},
@@ -113,7 +113,9 @@ def test_a_response_without_anything_to_say_has_only_what_the_protocol_needs() -
 
 
 def test_a_denial_carries_no_patch() -> None:
-    response = Response(patch=[{"op": "remove", "path": "/a"}], denial=Denial(message="no", reason="no"))
+    response = Response(
+        "denied", "test", patch=[{"op": "remove", "path": "/a"}], denial=Denial(message="no", reason="no")
+    )
     assert json.loads(write("u", response))["response"] == {
         "uid": "u",
         "allowed": False,
