@@ -95,7 +95,7 @@ def check_type(resource: ResourceType, obj: Object, body: bytes) -> None:
             raise StatusError(
                 400,
                 f"the object provided is unrecognized (must be of type {resource.kind}): Object 'Kind' is missing in"
-                f" '{shown}' ({shown})",
+                f" '{shown}' ({requests.summary(body)})",
             )
         if api_version != resource.api_version:
             raise StatusError(

@@ -27,7 +27,7 @@ from altershield.sandbox.apiserver.registry import ResourceType
 from altershield.sandbox.apiserver.requests import Target
 from altershield.sandbox.apiserver.responses import Form
 from altershield.sandbox.apiserver.selection import select, selected_name
-from altershield.sandbox.apiserver.store import Item
+from altershield.sandbox.apiserver.store import Item, not_found
 
 _log = logging.getLogger(__name__)
 
@@ -152,7 +152,7 @@ async def _resource(
     if target.subresource:
         if resource.subresource(target.subresource) is None:
             if resource.custom is not None:
-                call.current(api)
+                raise not_found((resource.group, resource.plural), target.name)
             raise not_served()
         return _answer(call, *await subresources.serve(api, call))
     if attributes.verb not in resource.verbs:

@@ -117,11 +117,16 @@ def list_page(api: Api, call: Call) -> Page:
     chosen = in_order(item for item in items.values() if selection.matches(item.object))
     if start:
         chosen = [item for item in chosen if "/".join(item.key) >= start]
-    if limit <= 0 or len(chosen) <= limit:
-        return Page(chosen, revision)
     page, rest = chosen[:limit], len(chosen) - limit
+    if limit <= 0 or rest < 0 or not (rest or _others_follow(items, page[-1], selection.namespace)):
+        return Page(chosen, revision)
     token = _token(revision, page[-1])
     return Page(page, revision, token, None if selection.filters else rest)
+
+
+def _others_follow(items: Mapping[Key, Item], last: Item, namespace: str) -> bool:
+    """Whether more objects come after the last of a page, selected or not: the server looks no further."""
+    return any(key > last.key and namespace in ("", key[0]) for key in items)
 
 
 def _at(api: Api, call: Call, revision: int, *, expired_page: bool = False) -> dict[Key, Item]:

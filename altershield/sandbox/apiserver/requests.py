@@ -9,10 +9,12 @@ from typing import Any
 import orjson
 import yaml
 
-from altershield.sandbox.apiserver import protobuf
+from altershield.sandbox.apiserver import protobuf, syntax
 from altershield.sandbox.apiserver.attributes import Object
 from altershield.sandbox.apiserver.errors import StatusError
 
+_SUMMARY = 30
+_NO_KIND = "couldn't get version/kind"
 MAX_BODY = 3 * 1024 * 1024
 
 
@@ -192,7 +194,7 @@ def _check_delete_options(options: Object) -> None:
         raise invalid_options("DeleteOptions", causes)
 
 
-_GO_TYPES: dict[type, str] = {list: "array", str: "string", bool: "bool", dict: "object"}
+GO_TYPES: dict[type, str] = {list: "array", str: "string", bool: "bool", dict: "object"}
 _ACCEPTED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 
 
@@ -203,9 +205,14 @@ def decode(body: bytes, content_type: str, kind: str) -> Object:
         try:
             obj = orjson.loads(body)
         except orjson.JSONDecodeError as error:
-            raise _unreadable(kind, f"json parse error: {_go_error(body, error)}", body) from error
+            raise _unreadable(
+                kind, f"{_NO_KIND}; json parse error: {syntax.json_error(body.decode(errors='replace'))}", body
+            ) from error
     elif media_type == "application/yaml":
-        obj = load_yaml(body, kind)
+        try:
+            obj = load_yaml(body)
+        except ValueError as error:
+            raise _unreadable(kind, f"yaml: {error}", body) from error
     elif media_type == protobuf.MEDIA_TYPE:
         try:
             obj = protobuf.decode(body)
@@ -216,41 +223,36 @@ def decode(body: bytes, content_type: str, kind: str) -> Object:
             415, f"the body of the request was in an unknown format - accepted media types include: {_ACCEPTED}"
         )
     if not isinstance(obj, dict):
-        go = _GO_TYPES.get(type(obj), "number")
+        go = GO_TYPES.get(type(obj), "number")
         struct = (
             'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
         )
         if obj is None:
             return {}
-        raise _unreadable(kind, f"json parse error: json: cannot unmarshal {go} into Go value of type {struct}", body)
+        raise _unreadable(
+            kind, f"{_NO_KIND}; json parse error: json: cannot unmarshal {go} into Go value of type {struct}", body
+        )
     for key in ("apiVersion", "kind"):
         if not isinstance(obj.get(key, ""), str):
-            go = _GO_TYPES.get(type(obj[key]), "number")
-            why = f"json parse error: json: cannot unmarshal {go} into Go struct field .{key} of type string"
+            go = GO_TYPES.get(type(obj[key]), "number")
+            why = (
+                f"{_NO_KIND}; json parse error: json: cannot unmarshal {go} into Go struct field .{key} of type string"
+            )
             raise _unreadable(kind, why, body)
     return obj
 
 
 def _unreadable(kind: str, why: str, body: bytes) -> StatusError:
-    quoted = "<empty>" if not body else body[:1024].decode() if _plain(body) else body[:1024].hex()
-    return StatusError(
-        400,
-        f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; {why} ({quoted})",
-    )
+    return StatusError(400, f"the object provided is unrecognized (must be of type {kind}): {why} ({summary(body)})")
 
 
-def _plain(body: bytes) -> bool:
-    return body[:1].startswith(b"{") and body.isascii()
-
-
-def _go_error(body: bytes, error: orjson.JSONDecodeError) -> str:
-    """The words of Go's decoder for the commonest faults."""
-    text = body.decode(errors="replace")
-    rest = text[error.pos :].lstrip()
-    if not rest or "unexpected end" in str(error):
-        return "unexpected end of JSON input"
-    place = {"{": "object key string", "[": "value"}.get(text[: error.pos].rstrip()[-1:], "value")
-    return f"invalid character '{rest[0]}' looking for beginning of {place}"
+def summary(body: bytes) -> str:
+    """The beginning of a body, as messages quote it (apimachinery's `summarizeData`)."""
+    if not body:
+        return "<empty>"
+    start = body[:_SUMMARY]
+    shown = start.decode(errors="replace") if body.startswith(b"{") else start.hex()
+    return shown if len(body) <= _SUMMARY else f"{shown} ..."
 
 
 class _Loader(yaml.CSafeLoader):
@@ -263,14 +265,14 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
-def load_yaml(body: bytes, kind: str) -> Any:
-    """YAML as JSON would hold it. 400 where it cannot be read."""
+def load_yaml(body: bytes) -> Any:
+    """YAML as JSON would hold it. ValueError, in Go's words, where it cannot be read."""
     if b"&" in body and b"*" in body and _expands(body):
-        raise _unreadable(kind, "yaml: document contains excessive aliasing", b"")
+        raise ValueError("document contains excessive aliasing")
     try:
         return orjson.loads(orjson.dumps(yaml.load(body, _Loader), option=orjson.OPT_NON_STR_KEYS))  # noqa: S506  (a safe loader)
     except (yaml.YAMLError, orjson.JSONEncodeError, ValueError, RecursionError) as error:
-        raise _unreadable(kind, f"error converting YAML to JSON: yaml: {' '.join(str(error).split())}", b"") from error
+        raise ValueError(syntax.yaml_error(error)) from error
 
 
 def _expands(body: bytes) -> bool:

@@ -31,6 +31,7 @@ from altershield.sandbox.apiserver.registry import NAMESPACES, ResourceType
 from altershield.sandbox.apiserver.store import (
     Item,
     already_exists,
+    conflict,
     not_found,
 )
 
@@ -58,6 +59,7 @@ async def store_new(api: Api, call: Call, obj: Object, options: Object) -> Item:
     attributes, resource = call.attributes, call.resource
     metadata = obj["metadata"]
     strategies.wipe_system_fields(metadata)
+    version = metadata.pop("resourceVersion", "")
     strategies.tidy_metadata(metadata)
     if warning := strategies.dedup_owners(metadata):
         attributes.warnings.append(warning)
@@ -79,9 +81,12 @@ async def store_new(api: Api, call: Call, obj: Object, options: Object) -> Item:
     write_checks.validate(resource, obj, None)
     attributes.obj, attributes.name = obj, metadata["name"]
     await api.webhooks.validate(attributes)
+    if version.isdigit() and int(version) and not call.dry_run:
+        if options["kind"] == "PatchOptions":
+            raise conflict((resource.group, resource.plural), attributes.name)
+        raise StatusError(500, "resourceVersion should not be set on objects to be created", reason="")
     stored = codec.to_storage(resource, obj)
     if call.dry_run:
-        stored["metadata"].pop("resourceVersion", None)
         item = Item(stored, 0)
         if item.key in api.store.collection(resource.storage).items:
             raise already_exists((resource.group, resource.plural), metadata["name"])
@@ -171,9 +176,16 @@ def _patched(call: Call, current: Item, content_type: str, body: bytes, field_va
 def _applied(call: Call, current: Item | None, body: bytes, options: Object) -> Object:
     """The stored object with a configuration applied, fields of others left alone."""
     resource = call.resource
-    applied = requests.load_yaml(body, resource.kind)
+    try:
+        applied = requests.load_yaml(body)
+    except ValueError as error:
+        raise StatusError(400, f"error decoding YAML: error converting YAML to JSON: yaml: {error}") from error
     if not isinstance(applied, dict):
-        raise StatusError(400, f"error decoding YAML: the configuration is no object but {type(applied).__name__}")
+        why = f"cannot unmarshal {requests.GO_TYPES.get(type(applied), 'number')} into Go value of type"
+        raise StatusError(
+            400,
+            f"error decoding YAML: error unmarshaling JSON: while decoding JSON: json: {why} map[string]interface {{}}",
+        )
     apply.check_applied(applied, api_version=resource.api_version, kind=resource.kind)
     write_checks.check_namespace(call, {"metadata": dict(applied.get("metadata") or {})})
     merged = apply.server_side_apply(

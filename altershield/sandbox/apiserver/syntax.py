@@ -1,0 +1,58 @@
+"""What is wrong with JSON and YAML that cannot be read, in the words of Go's decoders."""
+
+import json
+import re
+
+import yaml
+
+_AT = {
+    "Expecting property name enclosed in double quotes": "looking for beginning of object key string",
+    "Illegal trailing comma before end of object": "looking for beginning of object key string",
+    "Expecting ':' delimiter": "after object key",
+    "Extra data": "after top-level value",
+    "Invalid control character at": "in string literal",
+    "Invalid \\escape": "in string escape code",
+}
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+
+def json_error(text: str) -> str:
+    """Of a JSON document."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        position = error.pos + error.msg.startswith("Invalid \\escape")
+        if error.msg == "Illegal trailing comma before end of object":
+            position = text.index("}", position)
+        rest = text[position:].lstrip()
+        if not rest or error.msg == "Unterminated string starting at":
+            return "unexpected end of JSON input"
+        where = _AT.get(error.msg.removesuffix(": "), "looking for beginning of value")
+        if error.msg == "Expecting ',' delimiter":
+            where = "after array element" if _innermost(text[:position]) == "[" else "after object key:value pair"
+        shown = rest[0] if rest[0].isprintable() else f"\\x{ord(rest[0]):02x}"
+        return f"invalid character '{shown}' {where}"
+    except RecursionError:
+        return "exceeded max depth"
+    return "invalid number or text"  # what Python takes and JSON does not have
+
+
+def _innermost(text: str) -> str:
+    """The bracket that is still open at the end of a text."""
+    opened = [""]
+    for character in _STRING.sub("", text):
+        if character in "{[":
+            opened.append(character)
+        elif character in "}]":
+            opened.pop()
+    return opened[-1]
+
+
+def yaml_error(error: Exception) -> str:
+    """Of a YAML document."""
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return " ".join(str(error).split())
+    line = error.problem_mark.line
+    if line and isinstance(error, yaml.scanner.ScannerError):
+        line += 1
+    return f"line {line}: {error.problem}" if line else str(error.problem)

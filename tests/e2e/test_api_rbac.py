@@ -1,0 +1,114 @@
+"""Who may do what: tokens of service accounts, roles, bindings, impersonation."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.e2e.conftest import Kubectl, eventually
+
+
+@pytest.fixture(scope="module")
+def robot(space: Kubectl, directory: Path) -> Kubectl:
+    """kubectl as a service account that may read ConfigMaps and one Secret in its namespace."""
+    space("create", "serviceaccount", "robot")
+    space("create", "role", "reader", "--verb=get,list", "--resource=configmaps")
+    space("create", "role", "one-secret", "--verb=get", "--resource=secrets", "--resource-name=mine")
+    for role in ("reader", "one-secret"):
+        space("create", "rolebinding", role, f"--role={role}", f"--serviceaccount={space.namespace}:robot")
+    space("create", "secret", "generic", "mine")
+    token = space("create", "token", "robot", "--duration=1h").strip()
+    config = yaml.safe_load(space.kubeconfig.read_text())
+    cluster = config["clusters"][0]["name"]
+    config["users"] = [{"name": "robot", "user": {"token": token}}]
+    config["contexts"] = [{"name": "robot", "context": {"cluster": cluster, "user": "robot"}}]
+    config["current-context"] = "robot"
+    path = directory / "robot.kubeconfig"
+    path.touch(mode=0o600)
+    path.write_text(yaml.safe_dump(config))
+    robot = Kubectl(path, space.namespace)
+    eventually(lambda: robot.run("get", "configmaps").returncode == 0, "the role to count")
+    return robot
+
+
+def test_a_token_says_who_it_is(robot: Kubectl) -> None:
+    who = json.loads(robot("auth", "whoami", "-o", "json"))["status"]["userInfo"]
+    assert who["username"] == f"system:serviceaccount:{robot.namespace}:robot"
+    assert set(who["groups"]) == {
+        "system:serviceaccounts", f"system:serviceaccounts:{robot.namespace}", "system:authenticated",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "refused"),
+    [
+        ("get pods", 'cannot list resource "pods" in API group "" in the namespace "{namespace}"'),
+        ("get secret other", 'cannot get resource "secrets" in API group "" in the namespace "{namespace}"'),
+        ("get nodes", 'cannot list resource "nodes" in API group "" at the cluster scope'),
+        ("get configmaps -A", 'cannot list resource "configmaps" in API group "" at the cluster scope'),
+        ("delete configmap x", 'cannot delete resource "configmaps" in API group "" in the namespace "{namespace}"'),
+        (
+            "scale deployment x --replicas=1 --namespace=kube-system",
+            'cannot get resource "deployments" in API group "apps" in the namespace "kube-system"',
+        ),
+        ("get --raw /metrics", 'cannot get path "/metrics"'),
+    ],
+)
+def test_what_no_role_allows_is_forbidden(robot: Kubectl, arguments: str, refused: str) -> None:
+    done = robot.run(*arguments.split())
+    assert done.returncode == 1
+    user = f'User "system:serviceaccount:{robot.namespace}:robot"'
+    assert f"{user} {refused.format(namespace=robot.namespace)}" in done.stderr
+
+
+def test_what_a_role_allows_is_done(robot: Kubectl) -> None:
+    assert "configmap/" in robot("get", "configmaps", "-o", "name")
+    assert robot("get", "secret", "mine", "-o", "name") == "secret/mine\n"
+    assert robot("auth", "can-i", "get", "secret/mine") == "yes\n"
+    assert robot.run("auth", "can-i", "get", "secret/other").stdout == "no\n"
+    robot("version")
+    robot("api-resources")
+
+
+def test_nobody_gives_more_than_they_have(space: Kubectl, robot: Kubectl) -> None:
+    space("create", "role", "maker", "--verb=create", "--resource=roles")
+    space("create", "rolebinding", "maker", "--role=maker", f"--serviceaccount={space.namespace}:robot")
+    eventually(lambda: robot.run("auth", "can-i", "create", "roles").stdout == "yes\n", "the role to count")
+    robot("create", "role", "same", "--verb=get", "--resource=configmaps")
+    more = robot.run("create", "role", "more", "--verb=delete", "--resource=configmaps")
+    assert "is attempting to grant RBAC permissions not currently held" in more.stderr
+
+
+def test_a_binding_keeps_its_role(space: Kubectl, robot: Kubectl) -> None:
+    done = space.run("patch", "rolebinding", "reader", "--type=merge", "-p", '{"roleRef":{"name":"other"}}')
+    assert "cannot change roleRef" in done.stderr
+
+
+def test_an_administrator_may_act_as_anybody(space: Kubectl, robot: Kubectl) -> None:
+    user = f"--as=system:serviceaccount:{space.namespace}:robot"
+    assert space("auth", "can-i", "list", "configmaps", user) == "yes\n"
+    assert "(Forbidden)" in space.run("get", "pods", user).stderr
+    assert "cannot impersonate" in robot.run("get", "configmaps", "--as=admin").stderr
+
+
+def test_tokens_are_for_accounts_that_exist(space: Kubectl) -> None:
+    done = space.run("create", "token", "nobody")
+    assert 'serviceaccounts "nobody" not found' in done.stderr
+    short = space.run("create", "token", "default", "--duration=1m")
+    assert "may not specify a duration less than 10 minutes" in short.stderr
+
+
+def test_a_token_dies_with_its_account(space: Kubectl, robot: Kubectl, directory: Path) -> None:
+    space("create", "serviceaccount", "brief")
+    token = space("create", "token", "brief").strip()
+    config = robot.kubeconfig.read_text()
+    current = yaml.safe_load(config)["users"][0]["user"]["token"]
+    path = directory / "brief.kubeconfig"
+    path.touch(mode=0o600)
+    path.write_text(config.replace(current, token))
+    brief = Kubectl(path, space.namespace)
+    brief("auth", "whoami")
+    space("delete", "serviceaccount", "brief")
+    eventually(lambda: "Unauthorized" in brief.run("get", "--raw", "/version/").stderr
+               or "Unauthorized" in brief.run("auth", "whoami").stderr, "the token to be refused")  # fmt: skip
