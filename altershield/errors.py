@@ -1,14 +1,27 @@
-"""Every exception AlterShield raises on purpose.
+"""Every error that AlterShield has for its users, and where it is defined (a test compares).
 
-AlterShieldError
-├── UsageError              an option, an environment variable or a manifest is wrong
-├── KubernetesError         (altershield.kube.errors) talking to the Kubernetes API failed
-│   ├── UnreachableError    no answer: refused, timed out, TLS, cut in mid-answer
-│   └── ApiError            an answer with a Status
-│       ├── BadRequestError, UnauthorizedError, ForbiddenError, NotFoundError, ...
-├── ReviewError             (gatekeeper.errors) a request that is no AdmissionReview we can read
-├── CertificateError        (certgen) a certificate or key that cannot be used
-└── StepFailedError         (altershield.commands.demo) the release story did not come true
+AlterShieldError                    (altershield.errors)
+├── UsageError                      an option, an environment variable or a file is wrong
+├── KubernetesError                 (altershield.kube.errors) talking to the Kubernetes API failed
+│   ├── UnreachableError            no answer, or a broken one: refused, timed out, TLS, cut in mid-answer
+│   │   └── UnreadableError         an answer that is not what was asked for
+│   └── ApiError                    an answer with a Status of another code than these:
+│       ├── BadRequestError         400
+│       ├── UnauthorizedError       401
+│       ├── ForbiddenError          403
+│       ├── NotFoundError           404
+│       ├── ConflictError           409
+│       │   └── AlreadyExistsError  409, by its reason
+│       ├── GoneError               410
+│       ├── InvalidError            422
+│       ├── TooManyRequestsError    429
+│       └── ServerError             5xx
+├── ReviewError                     (gatekeeper.errors) a request that is no AdmissionReview we can read
+├── CertificateError                (certgen.errors) a certificate, a key or its Secret cannot be used
+├── GateStoppedError                (altershield.commands.gate) a process of the gate did not start, or ended
+├── StepFailedError                 (altershield.commands.story) the release story did not come true
+├── CheckFailedError                (altershield.commands.check) a cluster's gate does not do what it should
+└── ControlPlaneError               (altershield.sandbox.control_plane) etcd or a kube-* program did not start, or ended
 
 Each message is one sentence: what happened, to which object, what to do.
 """
