@@ -14,9 +14,7 @@ DOCUMENT: Object = {"a": {"b/c": 1, "d~e": 2}, "list": ["x", "y"], "null": None}
 _keys = st.text(alphabet="ab/~0", max_size=3)
 _json = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(alphabet="ab/~é", max_size=3),
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(_keys, inner, max_size=3)
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_keys, inner, max_size=3),
     max_leaves=8,
 )
 _objects = st.dictionaries(_keys, _json, max_size=4)
