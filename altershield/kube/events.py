@@ -128,7 +128,7 @@ class EventRecorder:
 
     async def _send(self, happening: _Happening, waiting: _Waiting, name: str) -> None:
         namespace = happening.regarding.namespace or "default"
-        known = self._written.pop(happening, None)
+        known = self._written.get(happening)
         if known is not None and waiting.first - known.last < _AGGREGATE:
             count = known.count + waiting.count
             patch = {"count": count, "lastTimestamp": rfc3339(waiting.last)}
@@ -158,6 +158,7 @@ class EventRecorder:
 
     def _remember(self, happening: _Happening, written: _Written) -> None:
         self._written[happening] = written
+        self._written.move_to_end(happening)
         if len(self._written) > _MAX_REMEMBERED:
             self._written.popitem(last=False)
 

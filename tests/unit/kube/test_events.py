@@ -194,6 +194,16 @@ async def test_a_create_that_went_through_unheard_is_not_repeated() -> None:
         assert (await only_event(api))["count"] == 2
 
 
+async def test_a_count_that_could_not_be_raised_at_once_is_raised_later() -> None:
+    async with recording() as (api, recorder):
+        recorder.event(SLEEP, events.NORMAL, "Verified", "all passed")
+        await asyncio.sleep(1)
+        api.fault(lambda request: request.method == "PATCH", answer(503))
+        recorder.event(SLEEP, events.NORMAL, "Verified", "all passed")
+        await asyncio.sleep(5)
+        assert (await only_event(api))["count"] == 2
+
+
 @pytest.mark.parametrize("code", [429, 500, 503])
 async def test_trouble_of_the_server_is_tried_again_but_not_for_ever(code: int) -> None:
     async with recording() as (api, recorder):
