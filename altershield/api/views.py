@@ -43,17 +43,8 @@ class _DeploymentSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
     template: _Template = _Template()
 
 
-class _DeploymentStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    observed_generation: int = 0
-    replicas: int = 0
-    updated_replicas: int = 0
-    ready_replicas: int = 0
-    conditions: tuple[_Condition, ...] = ()
-
-
 class Deployment(_View, frozen=True, rename="camel"):
     spec: _DeploymentSpec = _DeploymentSpec()
-    status: _DeploymentStatus = _DeploymentStatus()
 
 
 class _ReplicaSetSpec(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -61,7 +52,6 @@ class _ReplicaSetSpec(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class _ReplicaSetStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    replicas: int = 0
     ready_replicas: int = 0
     observed_generation: int = 0
 

@@ -140,5 +140,5 @@ def replica_set(
             annotations={"deployment.kubernetes.io/revision": str(revision)},
         ),
         spec=_ReplicaSetSpec(replicas=replicas),
-        status=_ReplicaSetStatus(replicas=replicas, ready_replicas=ready, observed_generation=observed),
+        status=_ReplicaSetStatus(ready_replicas=ready, observed_generation=observed),
     )
