@@ -4,7 +4,7 @@ Watches are filtered by label, so only what AlterShield stamped is kept. Objects
 by name alone: a namesake that was deleted and made anew is another object.
 """
 
-from typing import Any
+from typing import Any, TypeVar
 
 from altershield.api import labels, names
 from altershield.api.kinds import ChangePod, ChangeWorkload, OpsConfigInfo
@@ -26,7 +26,10 @@ from altershield.kube.informer import Informer
 Key = tuple[str, str]
 """Namespace and name."""
 
+Owner = TypeVar("Owner", Deployment, ReplicaSet)
+
 _OWNER = "owner"
+_ORPHANED = "orphaned"
 _NAMESPACE = "namespace"
 _SERIES = "series"
 
@@ -57,6 +60,10 @@ class Caches:
         self.replica_sets.add_index(_OWNER, lambda obj: _owner_uid(obj.metadata))
         self.pods.add_index(_OWNER, lambda obj: _owner_uid(obj.metadata))
         self.change_workloads.add_index(_OWNER, lambda obj: _owner_uid(obj.metadata))
+        self.change_workloads.add_index(
+            _ORPHANED,
+            lambda obj: () if obj.metadata.controller else (f"{obj.metadata.namespace}/{obj.spec.service_name}",),
+        )
         # by name, so that the numbers of a deleted namesake's ChangePods are not given twice
         self.change_pods.add_index(
             _SERIES, lambda obj: (_series(obj.metadata.namespace, names.change_workload_of(obj.metadata.name)),)
@@ -83,17 +90,13 @@ class Caches:
 
     def deployment_of(self, owned: ChangeWorkload | ReplicaSet) -> Deployment | None:
         """The Deployment that owns the object, if it exists and carries any version."""
-        owner = owned.metadata.controller
-        found = self.deployments.get(owned.metadata.namespace, owner.name) if owner is not None else None
-        return found if found is not None and owner is not None and found.metadata.uid == owner.uid else None
+        return _owner_in(self.deployments, owned.metadata)
 
     def replica_sets_of(self, deployment: Deployment) -> list[ReplicaSet]:
         return self.replica_sets.by_index(_OWNER, deployment.metadata.uid)
 
     def replica_set_of(self, pod: Pod) -> ReplicaSet | None:
-        owner = pod.metadata.controller
-        found = self.replica_sets.get(pod.metadata.namespace, owner.name) if owner is not None else None
-        return found if found is not None and owner is not None and found.metadata.uid == owner.uid else None
+        return _owner_in(self.replica_sets, pod.metadata)
 
     def pods_of(self, deployment: Deployment, version: str) -> list[Pod]:
         """The Deployment's pods of one version."""
@@ -105,7 +108,13 @@ class Caches:
         ]
 
     def change_workloads_of(self, deployment: Deployment) -> list[ChangeWorkload]:
-        return self.change_workloads.by_index(_OWNER, deployment.metadata.uid)
+        """Its records, and those of a namesake that was deleted with `--cascade=orphan`, whose ReplicaSets it has
+        taken over as well."""
+        orphans = f"{deployment.metadata.namespace}/{deployment.metadata.name}"
+        return [
+            *self.change_workloads.by_index(_OWNER, deployment.metadata.uid),
+            *self.change_workloads.by_index(_ORPHANED, orphans),
+        ]
 
     def change_pods_of(self, change_workload: ChangeWorkload) -> tuple[list[ChangePod], int]:
         """The ChangePods of a record, and the highest number that is taken."""
@@ -127,6 +136,15 @@ def current(change_workload: ChangeWorkload, deployment: Deployment | None) -> b
         and deployment.version == names.version_of(change_workload.metadata.name)
         and deployment.metadata.labels.get(labels.DEFENSE_STATUS) == labels.PROCESSED
     )
+
+
+def _owner_in(informer: Informer[Owner], owned: ObjectMeta) -> Owner | None:
+    """The cached object that is the controller of the owned one."""
+    reference = owned.controller
+    if reference is None:
+        return None
+    found = informer.get(owned.namespace, reference.name)
+    return found if found is not None and found.metadata.uid == reference.uid else None
 
 
 def _owner_uid(metadata: ObjectMeta) -> tuple[str, ...]:

@@ -57,4 +57,4 @@ async def _turn(name: str, queue: WorkQueue[Key], reconcile: Reconcile, key: Key
 
 
 def _about(name: str, key: Key, error: Exception) -> dict[str, str]:
-    return {"controller": name, "namespace": key[0], "object": key[1], "error": str(error)}
+    return {"controller": name, "namespace": key[0], "object": key[1], "cause": str(error)}

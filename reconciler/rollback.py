@@ -33,9 +33,7 @@ class RollbackController:
             return None
         deployment = self._caches.deployment_of(record)
         rolling_back = record.status.status == WorkloadState.ROLLBACK
-        if deployment is None and not rolling_back:
-            return None
-        if deployment is not None and not current(record, deployment) and not rolling_back:
+        if not rolling_back and not current(record, deployment):
             return None
         version = names.version_of(record.metadata.name)
         pods = self._caches.pods_of(deployment, version) if deployment is not None else []

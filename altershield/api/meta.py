@@ -58,8 +58,7 @@ def find_condition(conditions: Sequence[Condition], type_: str) -> Condition | N
 def set_condition(conditions: Sequence[Condition], new: Condition, now: float) -> tuple[Condition, ...]:
     """`conditions` with `new` in its place; the transition time moves only when the status does."""
     old = find_condition(conditions, new.type)
-    moved = old is None or old.status != new.status
-    since = rfc3339(now) if moved or old is None else old.last_transition_time
+    since = old.last_transition_time if old is not None and old.status == new.status else rfc3339(now)
     kept = tuple(c for c in conditions if c.type != new.type)
     return (*kept, msgspec.structs.replace(new, last_transition_time=since))
 

@@ -1,6 +1,7 @@
 """What decisions ask for. The executor (`reconciler.executor`) carries them out.
 
-Every effect follows from the cluster's state alone, so one that was lost in a crash is asked for again.
+Every effect follows from the cluster's state alone, so one that was lost in a crash is asked for again. Only an
+Announce may be lost: it comes after the status that says the same.
 """
 
 import enum
