@@ -21,7 +21,9 @@ def dev(
     ] = "127.0.0.1",
     port: Annotated[
         int,
-        typer.Option("--port", envvar="ALTERSHIELD_PORT", help="Port of the webhook; 0 takes a free one."),
+        typer.Option(
+            "--port", envvar="ALTERSHIELD_PORT", min=0, max=65535, help="Port of the webhook; 0 takes a free one."
+        ),
     ] = 0,
     start_timeout: options.StartTimeout = options.START_TIMEOUT,
     batch_wait: options.BatchWait = options.BATCH_WAIT,

@@ -29,7 +29,10 @@ def _seconds(option: str, explanation: str) -> typer.models.OptionInfo:
 
 def sandbox(
     port: Annotated[
-        int, typer.Option("--port", envvar="ALTERSHIELD_PORT", help="Port of the API; 0 takes a free one.")
+        int,
+        typer.Option(
+            "--port", envvar="ALTERSHIELD_PORT", min=0, max=65535, help="Port of the API; 0 takes a free one."
+        ),
     ] = 0,
     output: Annotated[
         Path | None,
