@@ -214,6 +214,21 @@ async def test_a_deployment_made_anew_gets_a_record_of_its_own(cluster: Cluster)
     await cluster.until_states(v1="Success")
 
 
+async def test_a_deployment_that_takes_over_orphans_clears_their_records_away(cluster: Cluster) -> None:
+    """As `kubectl delete --cascade=orphan` leaves them."""
+    await cluster.release(V1)
+    await cluster.until_states(v1="Success")
+    await cluster.admin.delete(DEPLOYMENTS, "sleep", "shop", propagation="Orphan")
+
+    async def gone() -> bool:
+        return not await cluster.all(DEPLOYMENTS)
+
+    await cluster.until(gone, "the Deployment to be gone")
+    await cluster.release(V2)
+
+    await cluster.until_states(v2="Success")
+
+
 async def test_a_record_that_somebody_deletes_comes_back(cluster: Cluster) -> None:
     await cluster.release(V1)
     await cluster.until_states(v1="Success")
