@@ -108,7 +108,9 @@ def _row(workload: ChangeWorkload, deployment: Deployment) -> _Row:
         str(len(status.defense_preparing_pods) + len(status.defense_checking_pods)),
         status.entry_time or workload.spec.create_time,
     )
-    return _Row(cells, _STYLES.get(state, ""), _why(workload, current=is_current))
+    # what people wrote into a verdict goes to a terminal
+    why = "".join(c if c.isprintable() else " " for c in _why(workload, current=is_current))
+    return _Row(cells, _STYLES.get(state, ""), why)
 
 
 def _line(cells: tuple[str, ...], widths: list[int]) -> str:

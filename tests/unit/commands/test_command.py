@@ -16,7 +16,7 @@ from altershield.api.kinds import (
 )
 from altershield.api.meta import Condition, ObjectMeta
 from altershield.api.views import Deployment
-from altershield.commands.status import exit_code
+from altershield.commands.status import _row, exit_code
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -25,7 +25,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("command", ["demo", "sandbox", "dev", "status"])
+@pytest.mark.parametrize("command", ["demo", "sandbox", "dev", "status", "check"])
 def test_every_command_explains_itself(command: str) -> None:
     done = run(command, "--help")
     assert done.returncode == 0
@@ -63,6 +63,12 @@ def test_a_threshold_out_of_bounds_is_a_usage_error() -> None:
 def workload(status: ChangeWorkloadStatus) -> ChangeWorkload:
     spec = ChangeWorkloadSpec("w", "w", "w", "1", 1, 60, "", 0)
     return ChangeWorkload(ObjectMeta(name="w--x--1"), spec, status)
+
+
+def test_what_a_verdict_says_cannot_steer_the_terminal() -> None:
+    said = Condition(ConditionType.VERIFIED, "False", "PodsFailed", "pod a: \x1b[31mred\nline")
+    row = _row(workload(ChangeWorkloadStatus(conditions=(said,))), Deployment(ObjectMeta(name="w")))
+    assert row.why == "pod a:  [31mred line"
 
 
 def test_exit_codes_tell_suspended_from_rolled_back_from_fine() -> None:
