@@ -18,7 +18,7 @@ AlterShieldError                    (altershield.errors)
 │       └── ServerError             5xx
 ├── ReviewError                     (gatekeeper.errors) a request that is no AdmissionReview we can read
 ├── CertificateError                (certgen.errors) a certificate, a key or its Secret cannot be used
-├── GateStoppedError                (altershield.commands.gate) a process of the gate did not start, or ended
+├── GateStoppedError                (altershield.commands.gate) the gate did not come up, or a process of it ended
 ├── StepFailedError                 (altershield.commands.story) the release story did not come true
 ├── CheckFailedError                (altershield.commands.check) a cluster's gate does not do what it should
 └── ControlPlaneError               (altershield.sandbox.control_plane) etcd or a kube-* program did not start, or ended

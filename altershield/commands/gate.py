@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import msgspec
 import yaml
 
 from altershield import options
@@ -70,7 +71,7 @@ class Thresholds:
 
 
 class GateStoppedError(AlterShieldError):
-    """One of the gate's processes ended on its own."""
+    """The gate did not come up, or one of its processes ended on its own."""
 
 
 class Gate:
@@ -189,10 +190,17 @@ async def _established(admin: Client, name: str) -> None:
     if any(_is_established(crd) for crd in listed.items):
         return
     version = listed.metadata.resource_version
-    async with asyncio.timeout(_READY_SECONDS):
-        async for event in admin.watch(CRDS, resource_version=version, field_selector=f"metadata.name={name}"):
-            if event.type in ("ADDED", "MODIFIED") and _is_established(yaml.safe_load(bytes(event.object))):
-                return
+    watch = admin.watch(CRDS, resource_version=version, field_selector=f"metadata.name={name}")
+    try:
+        async with asyncio.timeout(_READY_SECONDS), contextlib.aclosing(watch) as events:
+            async for event in events:
+                if event.type in ("ADDED", "MODIFIED") and _is_established(msgspec.json.decode(event.object)):
+                    return
+    except TimeoutError:
+        raise GateStoppedError(
+            f"the API server did not establish the CustomResourceDefinition {name} within {_READY_SECONDS:.0f} s; "
+            f"`kubectl describe crd {name}` says why"
+        ) from None
 
 
 def _is_established(crd: dict[str, Any]) -> bool:

@@ -368,9 +368,11 @@ async def _delete_namespace(client: Client) -> None:
                 if not listed.items:
                     return
                 version = listed.metadata.resource_version
-                async for event in client.watch(NAMESPACES, resource_version=version, field_selector=selector):
-                    if event.type == "DELETED":
-                        return
+                watch = client.watch(NAMESPACES, resource_version=version, field_selector=selector)
+                async with contextlib.aclosing(watch) as events:
+                    async for event in events:
+                        if event.type == "DELETED":
+                            return
     except TimeoutError:
         raise StepFailedError(
             f"namespace {NAMESPACE} was still there {_STEP_SECONDS:.0f} s after its deletion"
