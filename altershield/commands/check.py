@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Annotated, Any, TypeVar
 
@@ -14,7 +15,7 @@ from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEPLOYMENTS
 from altershield.api.views import Deployment
 from altershield.errors import AlterShieldError
 from altershield.kube.client import Client
-from altershield.kube.errors import ApiError, ForbiddenError, NotFoundError
+from altershield.kube.errors import ForbiddenError, NotFoundError, ServerError
 
 T = TypeVar("T")
 
@@ -42,6 +43,8 @@ def check(
 
 
 async def _run(kubeconfig: str | None, namespace: str, image: str) -> None:
+    if (this := asyncio.current_task()) is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, this.cancel)  # and clean up
     async with await Client.connect(kubeconfig) as client:
         check = _Check(client, namespace, image)
         async with check.cleaning_up():
@@ -78,9 +81,7 @@ class _Check:
         async def stamped() -> bool:
             try:
                 answer = await self._client.request("POST", path, query={"dryRun": "All"}, body=_manifest(self._image))
-            except ForbiddenError:
-                raise
-            except ApiError:
+            except ServerError:
                 return False  # no gatekeeper answers yet
             return labels.VERSION.encode() in answer
 
