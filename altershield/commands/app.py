@@ -29,7 +29,5 @@ def main() -> None:
     except AlterShieldError as error:
         print(f"altershield: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        sys.exit(130)
     except asyncio.CancelledError:
         sys.exit(143)  # SIGTERM, everything put back
