@@ -125,8 +125,13 @@ class Executor:
         await self._writer.create(self._caches.change_pods, record)
 
     async def _set_threshold(self, change_workload: ChangeWorkload, count: int) -> ChangeWorkload:
-        operation = {"op": "replace", "path": "/spec/countThreshold", "value": count}
-        return await self._writer.patch(self._caches.change_workloads, change_workload, [operation])
+        seen = change_workload.metadata.resource_version
+        operations: list[Operation] = [
+            # else a status written meanwhile, as a person who asks for a rollback does, would be overwritten next
+            {"op": "test", "path": "/metadata/resourceVersion", "value": seen},
+            {"op": "replace", "path": "/spec/countThreshold", "value": count},
+        ]
+        return await self._writer.patch(self._caches.change_workloads, change_workload, operations)
 
     async def _label(self, deployment: Deployment, operations: Sequence[Operation]) -> None:
         """Change labels of the Deployment as long as it is at the version that was decided about."""
