@@ -21,6 +21,7 @@ from altershield.sandbox.apiserver.context import Api, Call, Result, now
 from altershield.sandbox.apiserver.errors import StatusError
 from altershield.sandbox.apiserver.store import Item, conflict
 
+_TOPOLOGY = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 _PATHS = {
     # where Scale finds its numbers: replicas asked for, replicas there, selector
     "built-in": (".spec.replicas", ".status.replicas", ""),
@@ -197,6 +198,13 @@ def _put(obj: Object, path: str, value: int) -> None:
     obj[last] = value
 
 
+def _topology(api: Api, node: str) -> dict[str, str]:
+    """The labels that a pod gets from its node (admission plugin PodTopologyLabels)."""
+    found = api.store.item(("", "nodes"), "", node)
+    labels = (found.object["metadata"].get("labels") if found else None) or {}
+    return {key: labels[key] for key in _TOPOLOGY if key in labels}
+
+
 async def _bind(api: Api, call: Call) -> Result:
     """The scheduler's word: this pod runs on that node."""
     attributes = call.attributes
@@ -222,6 +230,8 @@ async def _bind(api: Api, call: Call) -> Result:
     await api.webhooks.mutate(attributes)
     await api.webhooks.validate(attributes)
     pod["spec"]["nodeName"] = target.get("name", "")
+    if labels := _topology(api, target.get("name", "")):
+        pod["metadata"]["labels"] = labels | (pod["metadata"].get("labels") or {})
     conditions = [c for c in pod["status"].get("conditions") or () if c["type"] != "PodScheduled"]
     scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now()}
     pod["status"]["conditions"] = [*conditions, scheduled]
