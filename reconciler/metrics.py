@@ -19,7 +19,7 @@ _WRITES = {
     CHANGE_PODS.kind: ("create", "patch status", "delete"),
     OPS_CONFIG_INFOS.kind: ("create", "patch status"),
 }
-OUTCOMES = ("done", "conflict", "throttled", "error")
+_OUTCOMES = ("done", "conflict", "throttled", "error")
 
 
 class Metrics:
@@ -50,7 +50,7 @@ class Metrics:
     def observe(self, caches: Caches, queues: Mapping[str, WorkQueue[Key]]) -> None:
         """Show these caches and queues too. Once."""
         for controller in queues:
-            for outcome in OUTCOMES:
+            for outcome in _OUTCOMES:
                 self.reconciles.labels(controller, outcome)
         self.registry.register(_Live(caches, queues))
 
