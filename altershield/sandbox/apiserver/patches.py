@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from altershield.sandbox.apiserver import fields, gotext, json_patch, strategic, types
+from altershield.sandbox.apiserver import fields, gotext, json_patch, strategic, syntax, types
 from altershield.sandbox.apiserver.attributes import Object
 from altershield.sandbox.apiserver.errors import StatusError
 
@@ -55,7 +55,8 @@ def apply(
         patched = strategic.merge(current, document, types.model_of(api_version, kind) or "")
         # Like the real server, which takes the kind from the URL here.
         patched |= {"apiVersion": api_version, "kind": kind}
-    shown = gotext.plain(document or {}) if content_type == STRATEGIC else orjson.dumps(patched).decode()
+    in_order = {name: patched[name] for name in sorted(patched)}
+    shown = gotext.plain(document or {}) if content_type == STRATEGIC else orjson.dumps(in_order).decode()
     messages = duplicates
     if crd_schema is None:
         try:
@@ -81,7 +82,7 @@ def _parse(patch: bytes, prefix: str, *, expect: type) -> tuple[Any, list[str]]:
     try:
         document, duplicates = fields.parse(patch)
     except (ValueError, RecursionError):
-        raise StatusError(400, f"{prefix}{_json_error(patch)}") from None
+        raise StatusError(400, f"{prefix}{syntax.json_error(patch.decode(errors='replace'))}") from None
     go_type = "map[string]interface {}" if expect is dict else "[]handlers.jsonPatchOp"
     wrong = None if document is None or isinstance(document, expect) else document
     if expect is list and isinstance(document, list):
@@ -92,20 +93,6 @@ def _parse(patch: bytes, prefix: str, *, expect: type) -> tuple[Any, list[str]]:
             400, f"{prefix}json: cannot unmarshal {fields.JSON_NAMES[type(wrong)]} into Go value of type {go_type}"
         )
     return document, duplicates
-
-
-def _json_error(body: bytes) -> str:
-    """Go's words for the commonest faults."""
-    try:
-        orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        if "depth limit" in error.msg:
-            return "exceeded max depth"
-        rest = error.doc[error.pos :].lstrip()
-        if not rest or "unexpected end" in error.msg:
-            return "unexpected end of JSON input"
-        return f"invalid character '{rest[0]}' looking for beginning of value"
-    return "exceeded max depth"
 
 
 def _json_patch(current: Object, operations: list[Object]) -> Object:

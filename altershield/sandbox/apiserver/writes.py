@@ -165,9 +165,10 @@ def _patched(call: Call, current: Item, content_type: str, body: bytes, field_va
         obj = patched
         defaults.apply(obj)
     else:
+        shown = orjson.dumps(patched, option=orjson.OPT_SORT_KEYS)
         obj, unknown = codec.normalized(resource, patched)
-    if unknown and field_validation == "Strict":
-        raise patches.rejected(orjson.dumps(patched).decode(), f"strict decoding error: {', '.join(unknown)}")
+        if unknown and field_validation == "Strict":
+            raise patches.rejected(shown.decode(), f"strict decoding error: {', '.join(unknown)}")
     if field_validation != "Ignore":
         call.attributes.warnings += [*problems, *unknown]
     return obj
