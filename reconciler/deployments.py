@@ -29,7 +29,7 @@ class DeploymentsController:
         if (
             deployment is None
             or deployment.metadata.deletion_timestamp is not None
-            or not deployment.version
+            or not names.is_version(deployment.version)
             or not self._caches.governed(key[0])
         ):
             return None

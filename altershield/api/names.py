@@ -1,6 +1,7 @@
 """Names of the objects AlterShield makes, and how long names are cut."""
 
 import hashlib
+import re
 
 SYSTEM_NAMESPACE = "altershieldoperator-system"
 SERVICE_ACCOUNT = "altershield"
@@ -14,6 +15,11 @@ _BATCH_DIGITS = 8
 def service_account_user(namespace: str = SYSTEM_NAMESPACE, name: str = SERVICE_ACCOUNT) -> str:
     """The user name under which the API server knows a service account."""
     return f"system:serviceaccount:{namespace}:{name}"
+
+
+def is_version(label: str) -> bool:
+    """Whether a version label's value can be one: a user may have written another while no gate was there."""
+    return re.fullmatch("[0-9a-f]{32}", label) is not None
 
 
 def change_workload_name(workload: str, version: str) -> str:

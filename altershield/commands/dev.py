@@ -1,6 +1,7 @@
 """`altershield dev`: the gate on the current cluster, in the foreground."""
 
 import asyncio
+import contextlib
 import signal
 import tempfile
 from pathlib import Path
@@ -38,15 +39,15 @@ def dev(
     are removed at the end (and, after a crash, at the next start).
     """
     thresholds = Thresholds(start_timeout, batch_wait, pre_timeout, post_timeout, lease_duration)
-    asyncio.run(_dev(kubeconfig, host, port, thresholds, log_level))
+    with contextlib.suppress(asyncio.CancelledError):  # how a signal ends it, everything put back
+        asyncio.run(_dev(kubeconfig, host, port, thresholds, log_level))
 
 
 async def _dev(kubeconfig: str | None, host: str, port: int, thresholds: Thresholds, log_level: str) -> None:
     console = Console(stderr=True, soft_wrap=True, highlight=False)
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    if (this := asyncio.current_task()) is not None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, this.cancel)
     with tempfile.TemporaryDirectory(prefix="altershield-") as directory:
         async with running_gate(
             kubeconfig, Path(directory), thresholds, host=host, port=port, log_level=log_level
@@ -56,10 +57,4 @@ async def _dev(kubeconfig: str | None, host: str, port: int, thresholds: Thresho
                 "  kubectl label namespace NAME admission-webhook-altershield=enabled\n"
                 "Ctrl-C ends it and takes its webhooks away."
             )
-            failed = asyncio.create_task(gate.failed())
-            stopped = asyncio.create_task(stop.wait())
-            await asyncio.wait({failed, stopped}, return_when=asyncio.FIRST_COMPLETED)
-            stopped.cancel()
-            if failed.done():
-                failed.result()
-            failed.cancel()
+            await gate.failed()

@@ -101,6 +101,7 @@ def sandbox(
                     print(text, flush=True)
                 else:
                     output.touch(mode=0o600)
+                    output.chmod(0o600)  # it may have been there before
                     output.write_text(text)
                 Console(stderr=True, soft_wrap=True).print(
                     f"Serving {backend.description}. Use it from another terminal:\n"

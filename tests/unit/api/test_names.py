@@ -40,3 +40,9 @@ def test_long_names_that_differ_at_the_end_stay_different() -> None:
 def test_a_foreign_name_has_no_number() -> None:
     for name in ("sleep", f"sleep--x--{VERSION}--x--", "a--x--b", "a--x--\u0665", "a--x--" + "9" * 100):
         assert names.change_pod_number(name) == 0
+
+
+def test_a_version_is_32_hex_digits() -> None:
+    assert names.is_version(VERSION)
+    for label in ("", "Not_A_Version", VERSION.upper(), VERSION[1:], VERSION + "0", VERSION + "\n"):
+        assert not names.is_version(label)
