@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 import orjson
-from aiohttp import StreamReader, web
+from aiohttp import hdrs, web
 
 from altershield.install.webhooks import MUTATING_PATH, MUTATING_WEBHOOK, VALIDATING_PATH, VALIDATING_WEBHOOK
 from gatekeeper.errors import ReviewError
@@ -26,7 +26,7 @@ MAX_BODY = 8 * 1024 * 1024
 """Bytes of a review: it carries the object twice, and etcd takes 1.5 MiB of one."""
 
 _WEBHOOKS = {MUTATING_PATH: MUTATING_WEBHOOK, VALIDATING_PATH: VALIDATING_WEBHOOK}
-_JSON = {"Content-Type": "application/json"}
+_JSON = {hdrs.CONTENT_TYPE: "application/json"}
 _BODY_SECONDS = 10.0  # for a body to arrive
 _FINISH_SECONDS = 30.0
 _REASONS = {
@@ -65,19 +65,34 @@ class Gatekeeper:
 
     async def admit(self, request: web.BaseRequest) -> web.StreamResponse:
         """The TLS port: reviews, and the health endpoints."""
-        webhook = _WEBHOOKS.get(request.path)
+        webhook = _WEBHOOKS.get(request.rel_url.raw_path)
         if webhook is None:
             return self._health(request)
+        began = time.perf_counter()
+        review: Review | None = None
         self._metrics.in_flight += 1
         try:
-            response = await self._answer(webhook, request)
+            _check(request)
+            content = request.content
+            # usually the body came with the header
+            data = content.read_nowait() if content.is_eof() else await _body(request)
+            review = read(data)
+            response = decide(webhook, review, self._view)
+            answer = web.Response(body=write(review.uid, response), headers=_JSON)
+            self._journal.note(webhook, review, response, time.perf_counter() - began)
+        except ReviewError as error:
+            answer = self._refused(webhook, error)
+        except ConnectionError:
+            raise  # the caller is gone
+        except Exception:
+            answer = self._failed(webhook, review)
         finally:
             self._metrics.in_flight -= 1
             if self._draining and self._metrics.in_flight == 0:
                 self._idle.set()
         if self._draining:
-            response.force_close()
-        return response
+            answer.force_close()
+        return answer
 
     async def observe(self, request: web.BaseRequest) -> web.StreamResponse:
         """The plain port: metrics, and the health endpoints."""
@@ -95,23 +110,6 @@ class Gatekeeper:
         if request.path == "/readyz":
             reasons = ["shutting down"] if self._draining else self._unready()
         return web.Response(status=503 if reasons else 200, text="\n".join(reasons or ["ok"]) + "\n")
-
-    async def _answer(self, webhook: str, request: web.BaseRequest) -> web.Response:
-        began = time.perf_counter()
-        review: Review | None = None
-        try:
-            review = read(await _body(request))
-            response = decide(webhook, review, self._view)
-            body = write(review.uid, response)
-        except ReviewError as error:
-            return self._refused(webhook, error)
-        except ConnectionError:
-            raise  # the caller is gone
-        except Exception:
-            return self._failed(webhook, review)
-        seconds = time.perf_counter() - began
-        self._journal.note(webhook, review, response, seconds)
-        return web.Response(body=body, headers=_JSON)
 
     def _refused(self, webhook: str, error: ReviewError) -> web.Response:
         """A v1 Status: the API server shows its message to the user."""
@@ -131,41 +129,36 @@ class Gatekeeper:
         return web.Response(status=500, body=write(review.uid, Response("failed", "bug", denial=denial)), headers=_JSON)
 
 
-async def _body(request: web.BaseRequest) -> bytes:
-    """The body of a POST of JSON; ReviewError for anything else, and where it is too large, too slow or cut."""
+def _check(request: web.BaseRequest) -> None:
+    """ReviewError for anything but a POST of JSON."""
     headers = request.headers
     if request.method != "POST":
         raise ReviewError(f"reviews are sent with POST, not {request.method[:16]}", 405)
-    media_type = headers.get("Content-Type", "")
+    media_type = headers.get(hdrs.CONTENT_TYPE, "")
     if media_type != "application/json" and request.content_type != "application/json":
         raise ReviewError(f"reviews are application/json, not {media_type[:64] or 'without a Content-Type'}", 415)
-    if headers.get("Content-Encoding", "identity") != "identity":
+    if headers.get(hdrs.CONTENT_ENCODING, "identity") != "identity":
         raise ReviewError("reviews are sent as they are, without a Content-Encoding", 415)
+
+
+async def _body(request: web.BaseRequest) -> bytes:
+    """The body, once it is there; ReviewError where it is too large, too slow or cut."""
     content = request.content
     if (request.content_length or 0) > MAX_BODY:
         raise _too_large()
+    chunks: list[bytes] = []
+    size = 0
     try:
-        if content.is_eof():  # the usual case: it came with the header
-            data = content.read_nowait()
-        else:
-            async with asyncio.timeout(_BODY_SECONDS):
-                data = await _collect(content)
+        async with asyncio.timeout(_BODY_SECONDS):
+            while not content.at_eof():
+                chunks.append(await content.readany())
+                size += len(chunks[-1])
+                if size > MAX_BODY:
+                    raise _too_large()
     except TimeoutError:
         raise ReviewError(f"the body did not arrive within {_BODY_SECONDS:.0f} s", 408) from None
     except (web.RequestPayloadError, ValueError) as error:
         raise ReviewError(f"the body is broken: {error}") from error
-    if len(data) > MAX_BODY:
-        raise _too_large()
-    return data
-
-
-async def _collect(content: StreamReader) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
-    while not content.at_eof() and size <= MAX_BODY:
-        chunk = await content.readany()
-        chunks.append(chunk)
-        size += len(chunk)
     return b"".join(chunks)
 
 

@@ -346,3 +346,11 @@ async def test_the_end_does_not_wait_for_a_caller_that_went_away(served: Served)
     finished = asyncio.ensure_future(served.gatekeeper.finish())
     writer.transport.abort()
     await asyncio.wait_for(finished, 5)
+
+
+@pytest.mark.parametrize("chunks", [b"zz\r\n{}\r\n0\r\n\r\n", b"2\r\n{}x\r\n0\r\n\r\n"])
+async def test_a_broken_chunk_is_refused(served: Served, chunks: bytes) -> None:
+    reader, writer = await raw(served)
+    writer.write(head("Transfer-Encoding: chunked") + chunks)
+    assert b" 400 " in await reader.readline()
+    writer.close()
