@@ -58,7 +58,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if here in item.path.parents:
             item.add_marker(pytest.mark.e2e)
             item.add_marker(pytest.mark.timeout(300))
-            item.add_marker(pytest.mark.xdist_group("e2e"))  # one Kubernetes for all of them
 
 
 class Kubectl:
