@@ -6,6 +6,7 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Annotated, Any, TypeVar
 
+import msgspec
 import typer
 
 from altershield import options
@@ -55,6 +56,7 @@ async def _run(kubeconfig: str | None, namespace: str, image: str) -> None:
             since = await check.suspended(version)
             print(f"suspended: after the verdict {UNPASS}, since {since}", flush=True)
             print(f"denied: {await check.denied()}", flush=True)
+        await check.collected(version)
         print("cleaned up: the Deployment and its records are gone", flush=True)
 
 
@@ -78,22 +80,23 @@ class _Check:
         """Create the Deployment; the version that the gate gave it."""
         path = DEPLOYMENTS.path(self._namespace)
 
-        async def stamped() -> bool:
+        async def stamped() -> str:
             try:
                 answer = await self._client.request("POST", path, query={"dryRun": "All"}, body=_manifest(self._image))
             except ServerError:
-                return False  # no gatekeeper answers yet
-            return labels.VERSION.encode() in answer
+                return ""  # no gatekeeper answers yet
+            return msgspec.json.decode(answer, type=Deployment).version
 
-        await self._until(
+        version = await self._until(
             stamped,
             f"the gate to see Deployments of {self._namespace}: is a gatekeeper ready, its certificate published, and "
             f"does the namespace carry {labels.GOVERNED}={labels.GOVERNED_VALUE}?",
         )
+        await self.collected(version)  # an earlier check's
         created = await self._client.create(DEPLOYMENTS, _manifest(self._image), self._namespace, as_=Deployment)
-        if not created.version or created.spec.template.metadata.labels.get(labels.VERSION) != created.version:
+        if not version == created.version == created.spec.template.metadata.labels.get(labels.VERSION):
             raise CheckFailedError(f"Deployment {self._namespace}/{NAME} and its template got no version in common")
-        return created.version
+        return version
 
     async def verified(self, version: str) -> str:
         """Wait until the release succeeded; the name of its pod."""
@@ -136,6 +139,14 @@ class _Check:
             raise
         raise CheckFailedError(f"{wanted}, but its next release was admitted")
 
+    async def collected(self, version: str) -> None:
+        """Wait until the garbage collector took the record of `version` away."""
+
+        async def gone() -> bool:
+            return await self._workload(version) is None
+
+        await self._until(gone, f"the ChangeWorkload of version {version} to be garbage-collected")
+
     async def _workload(self, version: str) -> ChangeWorkload | None:
         name = names.change_workload_name(NAME, version)
         try:
@@ -144,7 +155,7 @@ class _Check:
             return None
 
     async def _delete(self) -> None:
-        """Delete the Deployment, and wait until it and what it owns is gone."""
+        """Delete the Deployment, and wait until it and its pod are gone."""
 
         async def gone() -> bool:
             try:
