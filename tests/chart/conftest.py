@@ -1,6 +1,8 @@
 """The chart, rendered by the real Helm engine, and installed on the Kubernetes that the end-to-end tests run on."""
 
-import helm_python
+import importlib.util
+from typing import TYPE_CHECKING
+
 import pytest
 import yaml
 
@@ -9,9 +11,21 @@ from tests.e2e.conftest import cluster as cluster
 from tests.e2e.conftest import directory as directory
 from tests.e2e.conftest import has_kubectl as has_kubectl
 
+if TYPE_CHECKING:
+    import helm_python
+
+HAS_HELM = importlib.util.find_spec("helm_python") is not None
+collect_ignore_glob = [] if HAS_HELM else ["test_*.py"]
+
+
+def pytest_report_header() -> str:
+    return "" if HAS_HELM else "tests/chart is left out: helm-python-sdk has no wheel for this machine"
+
 
 @pytest.fixture(scope="session")
-def chart() -> helm_python.Chart:
+def chart() -> "helm_python.Chart":
+    import helm_python
+
     return helm_python.Chart.load(CHART)
 
 
@@ -23,6 +37,6 @@ def values(request: pytest.FixtureRequest) -> Object:
 
 
 @pytest.fixture
-def objects(chart: helm_python.Chart, values: Object) -> list[Object]:
+def objects(chart: "helm_python.Chart", values: Object) -> list[Object]:
     """All objects of a release with `values`, hooks too."""
     return rendered(chart, values)

@@ -94,7 +94,7 @@ async def _serving(kubeconfig: str, recorder: Recorder) -> AsyncIterator[None]:
 
         async def handle(incoming: web.Request) -> web.StreamResponse:
             headers = {key: value for key, value in incoming.headers.items() if key.lower() not in _HOP}
-            url = configuration.host.rstrip("/") + incoming.raw_path
+            url = str(configuration.host).rstrip("/") + incoming.raw_path
             asked = request(incoming.method, incoming.path, incoming.query_string)
             if asked:
                 recorder.asked.add(asked)

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import helm_python
 import yaml
 
 from altershield.api.names import SYSTEM_NAMESPACE
+
+if TYPE_CHECKING:
+    import helm_python
 
 Object = dict[str, Any]
 
@@ -19,14 +21,14 @@ OPERATORS = {"cert-manager.io/v1", "monitoring.coreos.com/v1"}
 """API groups that Kubernetes has no schema for."""
 
 
-def rendered(chart: helm_python.Chart, values: Object | None = None, *, release: str = RELEASE) -> list[Object]:
+def rendered(chart: "helm_python.Chart", values: Object | None = None, *, release: str = RELEASE) -> list[Object]:
     """The objects of a release in the system namespace."""
     manifests = chart.render(values or {}, name=release, namespace=SYSTEM_NAMESPACE)
     texts = (text for path, text in manifests.items() if path.endswith(".yaml"))
     return [obj for text in texts for obj in yaml.safe_load_all(text) if obj]
 
 
-def notes(chart: helm_python.Chart, values: Object | None = None) -> str:
+def notes(chart: "helm_python.Chart", values: Object | None = None) -> str:
     manifests = chart.render(values or {}, name=RELEASE, namespace=SYSTEM_NAMESPACE)
     return manifests[f"{chart.name}/templates/NOTES.txt"]
 

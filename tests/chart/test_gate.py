@@ -4,6 +4,7 @@ Nothing runs containers here, so the processes of the pod run on this machine, a
 """
 
 import contextlib
+import functools
 import json
 import os
 import signal
@@ -20,7 +21,7 @@ from altershield.api.names import SYSTEM_NAMESPACE, change_pod_number
 from altershield.commands.story import STEPS, Story
 from altershield.kube.client import Client
 from reconciler.decisions.change_workloads import KEPT_RECORDS
-from tests.chart.recorder import Recorder, Request, recording
+from tests.chart.recorder import Recorder, Request, recording, request
 from tests.chart.release import Release
 from tests.chart.rendering import RELEASE, Object, containers
 from tests.e2e.conftest import SLEEP, Kubectl, eventually
@@ -233,15 +234,16 @@ def replace_pods_until_records_go(kubectl: Kubectl) -> None:
     try:
         eventually(lambda: kubectl.run("apply", "-f", "-", stdin=SLEEP).returncode == 0, "sleep to be applied")
         for records in range(5, KEPT_RECORDS + 6, 5):
-            eventually(lambda records=records: records in numbers(kubectl), f"record {records}")
+            eventually(functools.partial(has_record, kubectl, records), f"record {records}")
             kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
-        eventually(lambda: 1 not in numbers(kubectl), "the oldest record to go")
+        eventually(lambda: not has_record(kubectl, 1), "the oldest record to go")
     finally:
         kubectl.run("delete", "namespace", kubectl.namespace)
 
 
-def numbers(kubectl: Kubectl) -> set[int]:
-    return {change_pod_number(record["metadata"]["name"]) for record in kubectl.json("changepods")["items"]}
+def has_record(kubectl: Kubectl, number: int) -> bool:
+    records = kubectl.json("changepods")["items"]
+    return number in [change_pod_number(record["metadata"]["name"]) for record in records]
 
 
 def flat(rule: Object) -> Iterator[tuple[str, str, str]]:
@@ -255,15 +257,18 @@ def test_webhooks_and_keys_end_with_the_release_however_it_is_taken_away(recorde
     """A GitOps tool deletes what it applied, in its own order, runs no hooks, and leaves alone what has an owner."""
     owned = ("mutatingwebhookconfiguration/altershield", "validatingwebhookconfiguration/altershield")
     for each in (*owned, f"secret/{RELEASE}-tls"):
-        eventually(lambda each=each: system.json(each)["metadata"].get("ownerReferences"), f"{each} to be owned")
+        eventually(functools.partial(owners, system, each), f"{each} to be owned")
     system("delete", "clusterrole", RELEASE)
     for each in (*owned, f"secret/{RELEASE}-tls"):
         system("wait", each, "--for=delete", "--timeout=60s")
 
 
-def test_the_recorder_understands_requests() -> None:
-    from tests.chart.recorder import request
+def owners(system: Kubectl, what: str) -> list[Object]:
+    found: list[Object] = system.json(what)["metadata"].get("ownerReferences", [])
+    return found
 
+
+def test_the_recorder_understands_requests() -> None:
     group = "apis/apps/v1"
     assert request("GET", f"/{group}/deployments", "watch=true") == Request("watch", "apps", "deployments", "", "")
     assert request("PATCH", f"/{group}/namespaces/a/deployments/b/status", "") == Request(

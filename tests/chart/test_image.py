@@ -51,10 +51,10 @@ def test_the_build_steps_give_working_commands(tmp_path: Path) -> None:
             for file in files:
                 copy(ROOT / file, source / where)
         if name == "RUN":
-            command = rest.replace("/opt/altershield", str(target))
+            script = rest.replace("/opt/altershield", str(target))
             path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
             done = subprocess.run(
-                ["/bin/sh", "-euc", command],
+                ["/bin/sh", "-euc", script],
                 cwd=source,
                 env={**os.environ, "PATH": path},
                 capture_output=True,

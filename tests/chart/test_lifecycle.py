@@ -128,6 +128,7 @@ def test_what_is_applied_again_changes_nothing(release: Release, system: Kubectl
             assert webhook["clientConfig"]["caBundle"] == "Q0E="
         finally:
             system("delete", "-f", "-", "--ignore-not-found", stdin=manifest)
+        assert left(system, WEBHOOKS) == [], "no hook runs when these tools delete"
 
 
 def generations(system: Kubectl) -> dict[str, int]:

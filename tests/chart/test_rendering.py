@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import helm_python
-import kubernetes_validate
+import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import yaml
 
