@@ -34,6 +34,9 @@ class Release:
     def uninstall(self) -> None:
         self._helm.uninstall(RELEASE, ignore_not_found=True, timeout=WAIT)
 
+    def test(self) -> Object:
+        return self._helm.test(RELEASE, timeout=WAIT)
+
     def hooks(self) -> list[Object]:
         """The hooks' objects, in the order in which they are created."""
         hooks: list[dict[str, Any]] = self._helm.get_all(RELEASE)["hooks"]

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import helm_python
@@ -9,7 +10,7 @@ import pytest
 
 from altershield.api.names import SYSTEM_NAMESPACE
 from tests.chart.release import Release, changed_chart
-from tests.chart.rendering import CHART, OPERATORS, RELEASE, Object, is_hook
+from tests.chart.rendering import CHART, OPERATORS, RELEASE, Object, is_hook, rendered
 from tests.e2e.conftest import Kubectl, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("e2e")]
@@ -110,8 +111,9 @@ def test_what_is_applied_again_changes_nothing(release: Release, system: Kubectl
     """As Argo CD and Flux do with what they render from the chart."""
     release.install()
     release.uninstall()
-    texts = chart.render({}, name=RELEASE, namespace=SYSTEM_NAMESPACE)
-    manifest = "\n---\n".join(text for path, text in texts.items() if path.endswith(".yaml") and "/tests/" not in path)
+    objects = [obj for obj in rendered(chart) if not is_hook(obj)]
+    manifest = listed(objects)
+    pruned = listed([obj for obj in objects if obj["kind"] != "CustomResourceDefinition"])  # these are to be kept
     for flags in (["--server-side", "--field-manager=kustomize-controller"], []):
 
         def no_diff(flags: list[str] = flags) -> bool:  # but for status, which is in motion
@@ -127,13 +129,17 @@ def test_what_is_applied_again_changes_nothing(release: Release, system: Kubectl
             (webhook,) = system.json("mutatingwebhookconfiguration", RELEASE)["webhooks"]
             assert webhook["clientConfig"]["caBundle"] == "Q0E="
         finally:
-            system("delete", "-f", "-", "--ignore-not-found", stdin=manifest)
+            system("delete", "-f", "-", "--ignore-not-found", stdin=pruned)
         assert left(system, WEBHOOKS) == [], "no hook runs when these tools delete"
 
 
+def listed(objects: list[Object]) -> str:
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+
+
 def generations(system: Kubectl) -> dict[str, int]:
-    listed = system.json(f"deployments,{WEBHOOKS}", "-l", f"app.kubernetes.io/instance={RELEASE}")["items"]
-    return {f"{each['kind']}/{each['metadata']['name']}": each["metadata"]["generation"] for each in listed}
+    found = system.json(f"deployments,{WEBHOOKS}", "-l", f"app.kubernetes.io/instance={RELEASE}")["items"]
+    return {f"{each['kind']}/{each['metadata']['name']}": each["metadata"]["generation"] for each in found}
 
 
 def test_a_second_gate_is_refused(release: Release, cluster: Path) -> None:
@@ -143,13 +149,31 @@ def test_a_second_gate_is_refused(release: Release, cluster: Path) -> None:
         other.install(str(CHART), "another", {}, dry_run="server")
 
 
+def test_helm_test_can_be_repeated_and_leaves_nothing(
+    release: Release, system: Kubectl, request: pytest.FixtureRequest
+) -> None:
+    """What the pod does is tested with the gate; simulated nodes run it for ever, so its end is written here."""
+    if request.config.getoption("--kubeconfig"):
+        pytest.skip("needs simulated nodes: real ones would have to pull the image")
+    release.install()
+    for _ in range(2):
+        with ThreadPoolExecutor() as pool:
+            tested = pool.submit(release.test)
+            system("wait", "pod/altershield-check", "--for=create", "--timeout=60s")
+            system.wait("pod/altershield-check", "condition=Ready")
+            end = ["--subresource=status", "--type=merge", "-p", '{"status":{"phase":"Succeeded"}}']
+            system("patch", "pod", "altershield-check", *end)
+            assert tested.result()["release"]["status"] == "deployed"
+        hooks = "namespaces,pods,serviceaccounts,roles,rolebindings"
+        assert system("get", hooks, "-A", "-l", "app.kubernetes.io/component=check", "-o", "name") == ""
+
+
 def test_every_object_passes_the_api_servers_own_validation(system: Kubectl, objects: list[Object]) -> None:
     system.run("create", "namespace", SYSTEM_NAMESPACE)
     known = [obj for obj in objects if obj["apiVersion"] not in OPERATORS and not is_hook(obj)]
     # what lives in namespaces that others make cannot be tried
     known = [obj for obj in known if obj["metadata"].get("namespace", SYSTEM_NAMESPACE) == SYSTEM_NAMESPACE]
-    manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": known})
-    done = system.run("create", "--dry-run=server", "--validate=strict", "-f", "-", stdin=manifest)
+    done = system.run("create", "--dry-run=server", "--validate=strict", "-f", "-", stdin=listed(known))
     refused = [line for line in done.stderr.splitlines() if "AlreadyExists" not in line]
     assert refused == []
     assert len(done.stdout.splitlines()) + len(done.stderr.splitlines()) == len(known)
