@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint check bench crds clean
+.PHONY: demo test lint check bench crds reference dashboards clean
 
 $(BIN)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -27,9 +27,17 @@ check: $(BIN)/.ready
 bench: $(BIN)/.ready  ## needs wrk
 	$(BIN)/python -m bench.gatekeeper
 	$(BIN)/python -m bench.reconciler
+	$(BIN)/python -m bench.memory
+	$(BIN)/python -m bench.availability
 
 crds: $(BIN)/.ready  ## write the chart's CRDs anew, after a change of the kinds
 	$(BIN)/python -m altershield.install charts/altershield/files/crds
+
+reference: $(BIN)/.ready  ## write the reference pages anew, after a change of what they show
+	$(BIN)/python -m docs.reference
+
+dashboards: $(BIN)/.ready  ## write the dashboards' JSON anew, after a change of their code
+	$(BIN)/python -m dashboards
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info

@@ -21,6 +21,7 @@ AlterShieldError                    (altershield.errors)
 ├── GateStoppedError                (altershield.commands.gate) the gate did not come up, or a process of it ended
 ├── StepFailedError                 (altershield.commands.story) the release story did not come true
 ├── CheckFailedError                (altershield.commands.check) a cluster's gate does not do what it should
+├── LeftOverError                   (altershield.commands.uninstall) something of AlterShield may still be in a cluster
 └── ControlPlaneError               (altershield.sandbox.control_plane) etcd or a kube-* program did not start, or ended
 
 Each message is one sentence: what happened, to which object, what to do.

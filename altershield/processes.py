@@ -44,6 +44,12 @@ class Process:
             lines = log.read().decode(errors="replace").splitlines()
         return next((line.strip() for line in reversed(lines) if line.strip()), "the log is empty")
 
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal, SIGKILL for one; nothing happens where it has ended."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(number)
+
     async def wait(self) -> int:
         """Its exit code, once it has ended."""
         if self._process is None:

@@ -1,12 +1,16 @@
 """The plain HTTP port: /metrics for Prometheus, /healthz and /readyz for the kubelet."""
 
+import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 
+import aiohttp
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 
 from altershield.errors import UsageError
+
+_PROBE_SECONDS = 0.1
 
 
 @contextlib.asynccontextmanager
@@ -39,3 +43,19 @@ async def serving(port: int, registry: CollectorRegistry, ready: Callable[[], st
         yield
     finally:
         await runner.cleanup()
+
+
+async def is_ready(session: aiohttp.ClientSession, port: int) -> bool:
+    """Whether /readyz of a process on loopback says so; what does not answer is not ready."""
+    with contextlib.suppress(aiohttp.ClientError, TimeoutError):
+        async with session.get(f"http://127.0.0.1:{port}/readyz") as answer:
+            return answer.status == 200
+    return False
+
+
+async def until_ready(ports: Iterable[int]) -> None:
+    """Return once all of these processes on loopback are ready, however long that takes."""
+    async with aiohttp.ClientSession() as session:
+        for port in ports:
+            while not await is_ready(session, port):  # noqa: ASYNC110  (what another process does is told by no event)
+                await asyncio.sleep(_PROBE_SECONDS)

@@ -255,6 +255,7 @@ async def _run(kubeconfig: str | None, settings: Settings, metrics_port: int) ->
     metrics = Metrics()
     async with await Client.connect(kubeconfig) as client:
         keeper = Keeper(client, settings, metrics)
+        metrics.observe(client, keeper.informers)
         async with serving(metrics_port, metrics.registry, lambda: keeper.missing):
             keeping = asyncio.create_task(keeper.run())
             stopping = asyncio.create_task(stop.wait())

@@ -24,7 +24,7 @@ from certgen.certificates import Leaf
 from certgen.contents import Contents, decode, encode
 from certgen.errors import CertificateError
 from certgen.metrics import Metrics
-from certgen.ownership import Place, adopt
+from certgen.ownership import Place, adopt, end_with
 from certgen.plan import Reason, new_authority, new_leaf, plan, without_retired
 from certgen.publications import Publication
 from certgen.secret import Secret
@@ -53,6 +53,11 @@ class Found:
     """Understood as certgen's own; empty where the Secret is not."""
     problems: list[str]
 
+    @property
+    def is_foreign(self) -> bool:
+        """Whether there is a Secret that somebody else made."""
+        return self.secret is not None and not self.secret.is_ours
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -80,6 +85,12 @@ class Keeper:
         self._clock = clock
         self._reported = ""
         self._serving: Leaf | None = None
+        self._changed = asyncio.Event()
+        self.informers = (
+            self._followed(SECRETS, settings.secret, settings.namespace),
+            *(self._followed(resource, settings.configuration, "") for resource in publications.KINDS),
+        )
+        """What `run` follows."""
 
     @property
     def missing(self) -> str:
@@ -90,26 +101,26 @@ class Keeper:
 
     async def run(self) -> None:
         """Keep everything right, whatever happens to it, until cancelled."""
-        changed = asyncio.Event()
-        name = self._settings.configuration
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._watch(SECRETS, self._settings.secret, self._settings.namespace, changed))
-            for resource in publications.KINDS:
-                group.create_task(self._watch(resource, name, "", changed))
+            for informer in self.informers:
+                group.create_task(informer.run())
+            if self._settings.owner:
+                configurations = [place for place in self._owned if place[0] in publications.KINDS]
+                group.create_task(end_with(self._client, self._settings.namespace, configurations))
             failures = 0
             while True:
-                changed.clear()
+                self._changed.clear()
                 try:
                     outcome = await self.keep()
                     failures = 0
                     if outcome.wrote:
                         await asyncio.sleep(_PAUSE)
-                    await self._wait(changed, outcome.again)
+                    await self._wait(outcome.again)
                 except ConflictError as error:  # another replica was faster
                     await asyncio.sleep(delay(1, error))
                 except CertificateError as error:
                     self._report(str(error))
-                    await self._wait(changed, self._clock() + _LONGEST_WAIT)
+                    await self._wait(self._clock() + _LONGEST_WAIT)
                 except KubernetesError as error:
                     failures += 1
                     self._report(str(error))
@@ -197,6 +208,11 @@ class Keeper:
         """CertificateError where the Secret cannot be used as it was found."""
         if self._settings.mode is not Mode.CERTGEN:
             self._given(found)
+        elif found.is_foreign:
+            raise CertificateError(
+                f"certgen did not make the Secret {self._settings.secret}: if it is provided, say so with --mode; if "
+                "not, `ensure` replaces it"
+            )
         elif found.problems:
             raise CertificateError(
                 f"the Secret {self._settings.secret} cannot be used, {found.problems[0]}; `ensure` puts it right"
@@ -242,7 +258,7 @@ class Keeper:
         )
 
     def _hand_over(self, leaf: Leaf | None, issuer: x509.Certificate | None) -> None:
-        self._metrics.stored(leaf.expires if leaf else None, issuer.not_valid_after_utc if issuer else None)
+        self._metrics.stored(leaf.certificate if leaf else None, issuer)
         if leaf is None:
             return  # the gatekeeper goes on with the one it has
         if self._settings.directory and files.write(self._settings.directory, leaf.pair):
@@ -271,6 +287,11 @@ class Keeper:
         if self._settings.mode is not Mode.CERTGEN:
             raise CertificateError(
                 f"the Secret {self._settings.secret} belongs to its provider ({self._settings.mode}); renew it there"
+            )
+        if (await self.find()).is_foreign:
+            raise CertificateError(
+                f"certgen did not make the Secret {self._settings.secret}: whoever provides it has to renew it; if "
+                "nobody does, `ensure` replaces it"
             )
         await self.ensure()
         while True:
@@ -302,18 +323,18 @@ class Keeper:
                 "the time; find out who writes them"
             ) from None
 
-    async def _watch(self, resource: Resource, name: str, namespace: str, changed: asyncio.Event) -> None:
+    def _followed(self, resource: Resource, name: str, namespace: str) -> Informer[_Trigger]:
         informer = Informer(
             self._client, resource, _Trigger, namespace=namespace, field_selector=f"metadata.name={name}", resync=0
         )
-        informer.add_handler(lambda _old, _new: changed.set())
-        await informer.run()
+        informer.add_handler(lambda _old, _new: self._changed.set())
+        return informer
 
-    async def _wait(self, changed: asyncio.Event, until: datetime.datetime) -> None:
+    async def _wait(self, until: datetime.datetime) -> None:
         seconds = (min(until - self._clock(), _LONGEST_WAIT)).total_seconds()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(0.1, seconds)):
-                await changed.wait()
+                await self._changed.wait()
 
     def _report(self, problem: str) -> None:
         """Say it once, and once that it is over."""

@@ -1,10 +1,14 @@
 """What can be watched of certgen. Every series exists from the start, and no label is unbounded."""
 
-import datetime
+from collections.abc import Iterable
+from typing import Any
 
+from cryptography import x509
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from altershield import __version__
+from altershield.kube.client import Client
+from altershield.kube.informer import Informer
+from altershield.metrics import Shared
 from certgen.plan import Reason
 from certgen.publications import KINDS
 
@@ -17,6 +21,12 @@ class Metrics:
         self._expiry = Gauge(
             "altershield_stored_certificate_expiry_timestamp_seconds",
             "When the certificate in the Secret, and the CA that signed it, end to be valid; 0: there is none.",
+            ["certificate"],
+            registry=self.registry,
+        )
+        self._lifetime = Gauge(
+            "altershield_stored_certificate_lifetime_seconds",
+            "For how long these are valid from first to last; 0: there is none.",
             ["certificate"],
             registry=self.registry,
         )
@@ -37,19 +47,21 @@ class Metrics:
             "1 while the Secret's certificate cannot be used or the CAs cannot be published; the log says why.",
             registry=self.registry,
         )
-        Gauge("altershield_build_info", "Always 1.", ["component", "version"], registry=self.registry).labels(
-            "certgen", __version__
-        ).set(1)
         for certificate in (_SERVING, _AUTHORITY):
-            self._expiry.labels(certificate)
+            self._show(certificate, None)
         for reason in Reason:
             self._writes.labels(reason.name.lower())
         for resource in KINDS:
             self._published.labels(resource.kind)
 
-    def stored(self, serving: datetime.datetime | None, authority: datetime.datetime | None) -> None:
-        self._expiry.labels(_SERVING).set(serving.timestamp() if serving else 0)
-        self._expiry.labels(_AUTHORITY).set(authority.timestamp() if authority else 0)
+    def observe(self, client: Client, informers: Iterable[Informer[Any]]) -> None:
+        """Show what these know, too. Once."""
+        self.registry.register(Shared("certgen", client, informers))
+
+    def stored(self, serving: x509.Certificate | None, authority: x509.Certificate | None) -> None:
+        """The serving certificate that is in the Secret, and the CA that signed it."""
+        self._show(_SERVING, serving)
+        self._show(_AUTHORITY, authority)
 
     def wrote(self, reason: Reason) -> None:
         self._writes.labels(reason.name.lower()).inc()
@@ -59,3 +71,9 @@ class Metrics:
 
     def usable(self, usable: bool) -> None:
         self._unusable.set(not usable)
+
+    def _show(self, name: str, certificate: x509.Certificate | None) -> None:
+        begin = certificate.not_valid_before_utc.timestamp() if certificate else 0.0
+        end = certificate.not_valid_after_utc.timestamp() if certificate else 0.0
+        self._expiry.labels(name).set(end)
+        self._lifetime.labels(name).set(end - begin)

@@ -3,16 +3,26 @@
 A webhook configuration that outlives its gatekeepers blocks a cluster. Whoever takes the release away, by whatever
 tool and in whatever order, takes the ClusterRole away, and Kubernetes' garbage collector does the rest. No chart can
 say so, since an owner is named by the uid that it only has in the cluster.
+
+Who deletes the namespace instead leaves the ClusterRole. (The namespace cannot own that: Argo CD leaves alone what has
+an owner.) Then the configurations are deleted while there still is somebody to do it.
 """
 
+import asyncio
+import functools
+import logging
 from collections.abc import Iterable
 
 import msgspec
 
 from altershield.api.meta import ObjectMeta
-from altershield.api.resources import CLUSTER_ROLES, Resource
+from altershield.api.resources import CLUSTER_ROLES, NAMESPACES, Resource
+from altershield.kube.backoff import patiently
 from altershield.kube.client import Client, PatchType
-from altershield.kube.errors import NotFoundError
+from altershield.kube.errors import KubernetesError, NotFoundError
+from altershield.kube.informer import Informer
+
+logger = logging.getLogger(__name__)
 
 FIELD_MANAGER = "altershield-owner"
 
@@ -52,3 +62,28 @@ async def adopt(client: Client, places: Iterable[Place], role: str) -> None:
         await client.patch(
             resource, applied, name, namespace, type_=PatchType.APPLY, field_manager=FIELD_MANAGER, force=True
         )
+
+
+async def end_with(client: Client, namespace: str, places: Iterable[Place]) -> None:
+    """Wait until `namespace` is being deleted, then delete those objects."""
+    ending = asyncio.Event()
+    informer = Informer(client, NAMESPACES, _Object, field_selector=f"metadata.name={namespace}", resync=0)
+    informer.add_handler(lambda _old, new: ending.set() if new and new.metadata.deletion_timestamp else None)
+    following = asyncio.create_task(informer.run())
+    try:
+        await ending.wait()
+    finally:
+        following.cancel()
+    for resource, within, name in places:
+        about = {"kind": resource.kind, "object": name, "namespace": namespace}
+        try:
+            await patiently(functools.partial(client.delete, resource, name, within))
+        except NotFoundError:
+            continue  # another replica was faster
+        except KubernetesError as error:
+            logger.error(  # noqa: TRY400  (the sentence is enough)
+                "cannot delete what would ask gatekeepers that go with their namespace, delete it by hand",
+                extra={**about, "cause": str(error)},
+            )
+        else:
+            logger.warning("deleted what would ask gatekeepers that go with their namespace", extra=about)

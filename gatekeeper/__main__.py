@@ -1,6 +1,7 @@
 """`python -m gatekeeper`: the admission webhook's process."""
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,6 +19,22 @@ Port = Annotated[
     int,
     typer.Option("--port", envvar="ALTERSHIELD_PORT", min=0, max=65535, help="The TLS port for admission reviews."),
 ]
+ClientCaFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--client-ca-file",
+        envvar="ALTERSHIELD_CLIENT_CA_FILE",
+        help="PEM file of CAs: only clients with a certificate of one of them get an answer. Default: anybody.",
+    ),
+]
+ClientName = Annotated[
+    str,
+    typer.Option(
+        "--client-name",
+        envvar="ALTERSHIELD_CLIENT_NAME",
+        help="The common name that the client's certificate must have. Default: any.",
+    ),
+]
 
 
 def main(
@@ -26,6 +43,8 @@ def main(
     kubeconfig: options.Kubeconfig = None,
     host: Host = "",
     port: Port = 9443,
+    client_ca_file: ClientCaFile = None,
+    client_name: ClientName = "",
     metrics_port: options.MetricsPort = 8080,
     shutdown_delay: options.ShutdownDelay = 10,
     service_account: options.ServiceAccountUser = options.SERVICE_ACCOUNT_USER,
@@ -33,6 +52,8 @@ def main(
     log_level: options.LogLevel = options.LOG_LEVEL,
 ) -> None:
     """Judge Deployments before the API server stores them."""
+    if client_name and client_ca_file is None:
+        raise typer.BadParameter("needs --client-ca-file, or nobody vouches for the name", param_hint="--client-name")
     settings = app.Settings(
         kubeconfig=kubeconfig,
         host=host,
@@ -40,8 +61,10 @@ def main(
         metrics_port=metrics_port,
         tls_cert_file=tls_cert_file,
         tls_private_key_file=tls_private_key_file,
+        client_ca_file=client_ca_file,
+        client_name=client_name,
         shutdown_delay=shutdown_delay,
-        user=service_account,
+        service_account=service_account,
         system_namespace=system_namespace,
     )
     try:

@@ -8,19 +8,16 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
-from altershield.api.kinds import OpsConfigInfo
-from altershield.api.resources import CHANGE_WORKLOADS, OPS_CONFIG_INFOS
 from altershield.errors import UsageError
 from altershield.kube.client import Client
-from altershield.kube.informer import Informer
 from gatekeeper.journal import Journal
 from gatekeeper.listener import Listener
 from gatekeeper.metrics import Metrics
 from gatekeeper.server import Gatekeeper
 from gatekeeper.tls import Certificate
-from gatekeeper.view import CacheView, Record
+from gatekeeper.view import CacheView, caches
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _LAST_SECONDS = 1.0
 _COLLECT_AFTER = 10_000  # objects more than before
@@ -28,7 +25,7 @@ _COLLECT_AFTER = 10_000  # objects more than before
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the command line sets; `user` is the reconciler's."""
+    """What the command line sets; `service_account` is the user name of the reconciler's."""
 
     kubeconfig: str | None
     host: str
@@ -36,8 +33,10 @@ class Settings:
     metrics_port: int
     tls_cert_file: Path
     tls_private_key_file: Path
+    client_ca_file: Path | None
+    client_name: str
     shutdown_delay: float
-    user: str
+    service_account: str
     system_namespace: str
 
 
@@ -46,22 +45,21 @@ async def run(settings: Settings) -> None:
     in flight. A second signal ends the process where it is. UsageError where it cannot start."""
     stop = _stop_signal()
     async with await Client.connect(settings.kubeconfig) as client:
-        records = Informer(client, CHANGE_WORKLOADS, Record, resync=0)
-        config = Informer(client, OPS_CONFIG_INFOS, OpsConfigInfo, namespace=settings.system_namespace, resync=0)
-        certificate = Certificate(settings.tls_cert_file, settings.tls_private_key_file)
-        metrics = Metrics(
-            certificate_expiry=lambda: certificate.expires,
-            cache_ages={"changeworkloads": lambda: records.age, "opsconfiginfoes": lambda: config.age},
-        )
+        records, config = caches(client, settings.system_namespace)
+        certificate = Certificate(settings.tls_cert_file, settings.tls_private_key_file, settings.client_ca_file)
+        metrics = Metrics(certificate)
+        metrics.observe(client, (records, config))
 
         def unready() -> list[str]:
             reasons = [] if certificate.loaded else ["there is no serving certificate yet"]
             waiting = [informer.resource.plural for informer in (records, config) if not informer.synced]
             return reasons + [f"the cache of {resource} is not filled yet" for resource in waiting]
 
-        view = CacheView(records, config, reconciler=settings.user, system_namespace=settings.system_namespace)
+        view = CacheView(
+            records, config, reconciler=settings.service_account, system_namespace=settings.system_namespace
+        )
         journal = Journal(metrics)
-        gatekeeper = Gatekeeper(view, metrics, journal, unready)
+        gatekeeper = Gatekeeper(view, metrics, journal, unready, client=settings.client_name)
         plain = Listener(gatekeeper.observe, settings.host, settings.metrics_port)
         tls = Listener(gatekeeper.admit, settings.host, settings.port, certificate.context)
         certificate.reload()
@@ -71,16 +69,16 @@ async def run(settings: Settings) -> None:
         except OSError as error:
             raise UsageError(f"cannot listen: {error}; choose others with --host, --port, --metrics-port") from error
         _spare_collector()
-        _log.info("listening", extra={"port": tls.port, "metrics_port": plain.port, "server": client.server})
+        logger.info("listening", extra={"port": tls.port, "metrics_port": plain.port, "server": client.server})
 
         async with asyncio.TaskGroup() as group:
             followers = [group.create_task(work) for work in (records.run(), config.run(), certificate.follow())]
             await stop.wait()
             gatekeeper.drain()
-            _log.info("shutting down", extra={"serving_on_seconds": settings.shutdown_delay})
+            logger.info("shutting down", extra={"serving_on_seconds": settings.shutdown_delay})
             await asyncio.sleep(settings.shutdown_delay)
             await tls.refuse_connections()
-            _log.info("draining", extra={"in_flight": metrics.in_flight})
+            logger.info("draining", extra={"in_flight": metrics.in_flight})
             # for requests on connections that were made in the last moment
             await asyncio.sleep(min(settings.shutdown_delay, _LAST_SECONDS))
             # aiohttp, told to stop, would ignore what is still coming of a review that is in flight

@@ -10,7 +10,7 @@ import msgspec
 from gatekeeper.metrics import Metrics
 from gatekeeper.review import Response, Review
 
-_log = logging.getLogger("gatekeeper")
+logger = logging.getLogger("gatekeeper")
 
 _FLUSH_SECONDS = 0.1
 _MAX_USER = 253
@@ -51,7 +51,7 @@ class Journal:
             _Line(
                 datetime.datetime.now(datetime.UTC),
                 "info",
-                _log.name,
+                logger.name,
                 response.decision,
                 webhook,
                 review.operation,
@@ -68,13 +68,15 @@ class Journal:
         """Count and write what was noted since."""
         lines, self._lines = self._lines, []
         for line in lines:
-            self._metrics.decided(line.webhook, line.operation, line.message, line.reason, line.milliseconds / 1000)
-        if not _log.isEnabledFor(logging.INFO):
+            self._metrics.decided(
+                line.webhook, line.operation, line.message, line.reason, line.user, line.milliseconds / 1000
+            )
+        if not logger.isEnabledFor(logging.INFO):
             return
         if sys.stderr.isatty():
             for line in lines:
                 fields = msgspec.structs.asdict(line)
-                _log.info(line.message, extra={key: fields[key] for key in _SHOWN})
+                logger.info(line.message, extra={key: fields[key] for key in _SHOWN})
             return
         sys.stderr.buffer.write(_encoder.encode_lines(lines))
         sys.stderr.buffer.flush()

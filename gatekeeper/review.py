@@ -11,9 +11,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 import orjson
 
+from altershield.api.fingerprint import Template
 from altershield.api.resources import DEPLOYMENTS
 from gatekeeper.errors import ReviewError
-from gatekeeper.fingerprint import Template, release
+from gatekeeper.fingerprint import release
 
 _API_VERSION = "admission.k8s.io/v1"
 _KIND = "AdmissionReview"

@@ -20,7 +20,7 @@ from gatekeeper.metrics import CONTENT_TYPE, Metrics
 from gatekeeper.review import Denial, Response, Review, read, write
 from gatekeeper.view import View
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 MAX_BODY = 8 * 1024 * 1024
 """Bytes of a review: it carries the object twice, and etcd takes 1.5 MiB of one."""
@@ -31,6 +31,7 @@ _BODY_SECONDS = 10.0  # for a body to arrive
 _FINISH_SECONDS = 30.0
 _REASONS = {
     400: "BadRequest",
+    403: "Forbidden",
     405: "MethodNotAllowed",
     408: "Timeout",
     413: "RequestEntityTooLarge",
@@ -41,13 +42,17 @@ _REASONS = {
 
 
 class Gatekeeper:
-    """Answers reviews, and says how it is. `unready` gives the reasons why it should get no requests."""
+    """Answers reviews, and says how it is. `unready` gives the reasons why it should get no requests. With a
+    `client`, only whose certificate has that common name may ask."""
 
-    def __init__(self, view: View, metrics: Metrics, journal: Journal, unready: Callable[[], list[str]]) -> None:
+    def __init__(
+        self, view: View, metrics: Metrics, journal: Journal, unready: Callable[[], list[str]], *, client: str = ""
+    ) -> None:
         self._view = view
         self._metrics = metrics
         self._journal = journal
         self._unready = unready
+        self._client = client
         self._draining = False
         self._idle = asyncio.Event()
 
@@ -72,6 +77,8 @@ class Gatekeeper:
         review: Review | None = None
         self._metrics.in_flight += 1
         try:
+            if self._client:
+                _identify(request, self._client)
             _check(request)
             content = request.content
             # usually the body came with the header
@@ -114,19 +121,28 @@ class Gatekeeper:
     def _refused(self, webhook: str, error: ReviewError) -> web.Response:
         """A v1 Status: the API server shows its message to the user."""
         self._metrics.failed(webhook, error.code)
-        _log.warning("refused", extra={"webhook": webhook, "code": error.code, "cause": str(error)})
+        logger.warning("refused", extra={"webhook": webhook, "code": error.code, "cause": str(error)})
         return _status(error.code, str(error))
 
     def _failed(self, webhook: str, review: Review | None) -> web.Response:
         """Our own bug. The HTTP status lets the cluster's `failurePolicy` decide; the body denies, for those
         who look at it alone."""
         self._metrics.failed(webhook, 500)
-        _log.exception("failed", extra={"webhook": webhook, "uid": review and review.uid})
+        logger.exception("failed", extra={"webhook": webhook, "uid": review and review.uid})
         message = "AlterShield failed to judge this request; its log says why"
         if review is None:
             return _status(500, message)
         denial = Denial(message=message, reason="InternalError", code=500)
         return web.Response(status=500, body=write(review.uid, Response("failed", "bug", denial=denial)), headers=_JSON)
+
+
+def _identify(request: web.BaseRequest, client: str) -> None:
+    """ReviewError for anybody else; that the certificate is of a CA that counts is the handshake's affair."""
+    certificate = request.get_extra_info("peercert") or {}
+    names = [value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"]
+    if client not in names:
+        found = ", ".join(names)[:128] or "none"
+        raise ReviewError(f"reviews are taken from {client} alone; the common name of your certificate is {found}", 403)
 
 
 def _check(request: web.BaseRequest) -> None:

@@ -1,4 +1,5 @@
-"""The serving certificate: read from files, exchanged on the living server when they change."""
+"""Who we are to API servers, and who they are to us: certificates from files, exchanged on the living server when
+these change."""
 
 import asyncio
 import logging
@@ -7,7 +8,7 @@ from pathlib import Path
 
 from cryptography import x509
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 1.0
 
@@ -15,16 +16,22 @@ _POLL_SECONDS = 1.0
 class Certificate:
     """A certificate and its key, as files hold them. `context` is for the listener and never changes; every
     handshake takes the pair that was loaded last. A pair that cannot be used is reported, once, and the one
-    before stays."""
+    before stays. With `client_ca_file` (PEM), only clients with a certificate of one of these CAs get an answer."""
 
-    def __init__(self, cert_file: Path, key_file: Path) -> None:
-        self._files = (cert_file, key_file)
-        self._loaded: tuple[bytes, bytes] | None = None
+    def __init__(self, cert_file: Path, key_file: Path, client_ca_file: Path | None = None) -> None:
+        self._pair = (cert_file, key_file)
+        self._client_ca_file = client_ca_file
+        self._files = (*self._pair, *([client_ca_file] if client_ca_file else []))
+        self._loaded: list[bytes] | None = None
         self._reported: object = None
         self._current = self.context = _context()
+        if client_ca_file is not None:
+            self.context.verify_mode = ssl.CERT_REQUIRED
         self.context.sni_callback = self._present
         self.expires = 0.0
         """When the pair in use ends to be valid, in Unix seconds; 0 before there is one."""
+        self.lifetime = 0.0
+        """For how many seconds it is valid, from its first to its last; 0 before there is one."""
 
     @property
     def loaded(self) -> bool:
@@ -38,21 +45,26 @@ class Certificate:
             await asyncio.sleep(_POLL_SECONDS)
 
     def reload(self) -> None:
-        """Load the pair if the files hold another one than is in use."""
+        """Load the files if they hold something else than is in use."""
         try:
-            pair = (self._files[0].read_bytes(), self._files[1].read_bytes())
-            if pair == self._loaded:
+            contents = [file.read_bytes() for file in self._files]
+            if contents == self._loaded:
                 return
             context = _context()
             # without a password OpenSSL would ask for that of an encrypted key on the terminal
-            context.load_cert_chain(*self._files, password=b"")
-            expires = x509.load_pem_x509_certificates(pair[0])[0].not_valid_after_utc
+            context.load_cert_chain(*self._pair, password=b"")
+            if self._client_ca_file is not None:
+                context.verify_mode = ssl.CERT_REQUIRED
+                context.load_verify_locations(self._client_ca_file)
+            certificate = x509.load_pem_x509_certificates(contents[0])[0]
+            expires = certificate.not_valid_after_utc
+            lifetime = expires - certificate.not_valid_before_utc
         except (OSError, ValueError) as error:  # an SSLError is an OSError
             self._report(error)
             return
-        self._loaded, self._current, self._reported = pair, context, None
-        self.expires = expires.timestamp()
-        _log.info("serving certificate loaded", extra={"file": str(self._files[0]), "expires": expires.isoformat()})
+        self._loaded, self._current, self._reported = contents, context, None
+        self.expires, self.lifetime = expires.timestamp(), lifetime.total_seconds()
+        logger.info("serving certificate loaded", extra={"file": str(self._pair[0]), "expires": expires.isoformat()})
 
     def _present(self, connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _context: ssl.SSLContext) -> None:
         connection.context = self._current
@@ -60,14 +72,14 @@ class Certificate:
     def _report(self, error: Exception) -> None:
         if repr(error) != self._reported:
             self._reported = repr(error)
-            _log.error(
-                "serving certificate cannot be loaded, put a matching pair in place",
+            logger.error(
+                "certificates cannot be loaded, put a matching pair (and CAs of clients, where asked for) in place",
                 extra={"files": [str(file) for file in self._files], "cause": str(error), "serving": self.loaded},
             )
 
 
 def _context() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.minimum_version = ssl.TLSVersion.TLSv1_3  # every API server that still gets fixes speaks it
     context.set_alpn_protocols(["http/1.1"])
     return context

@@ -7,6 +7,8 @@ import msgspec
 from altershield.api import names, ops_config
 from altershield.api.kinds import ConditionType, OpsConfigInfo, WorkloadState
 from altershield.api.meta import Condition, ObjectMeta, find_condition
+from altershield.api.resources import CHANGE_WORKLOADS, OPS_CONFIG_INFOS
+from altershield.kube.client import Client
 from altershield.kube.informer import Informer
 
 _ROLLED_BACK = "rolled-back"
@@ -50,6 +52,14 @@ class View(Protocol):
 
     def has_rolled_back(self, namespace: str) -> bool:
         """Whether there is any ChangeWorkload in this namespace that was rolled back."""
+
+
+def caches(client: Client, system_namespace: str) -> tuple[Informer[Record], Informer[OpsConfigInfo]]:
+    """All that a gatekeeper follows: records and settings."""
+    return (
+        Informer(client, CHANGE_WORKLOADS, Record, resync=0),
+        Informer(client, OPS_CONFIG_INFOS, OpsConfigInfo, namespace=system_namespace, resync=0),
+    )
 
 
 class CacheView:

@@ -4,12 +4,14 @@ Watches are filtered by label, so only what AlterShield stamped is kept. Objects
 by name alone: a namesake that was deleted and made anew is another object.
 """
 
+import asyncio
+import math
 from typing import Any, TypeVar
 
 from altershield.api import labels, names
 from altershield.api.kinds import ChangePod, ChangeWorkload, OpsConfigInfo
-from altershield.api.meta import ObjectMeta
-from altershield.api.ops_config import Settings, effective
+from altershield.api.meta import ObjectMeta, OwnerReference, unix
+from altershield.api.ops_config import BLOCKING, Settings, effective
 from altershield.api.resources import (
     CHANGE_PODS,
     CHANGE_WORKLOADS,
@@ -28,6 +30,8 @@ Key = tuple[str, str]
 
 Owner = TypeVar("Owner", Deployment, ReplicaSet)
 
+_KUBE_SYSTEM = "kube-system"
+
 _OWNER = "owner"
 _ORPHANED = "orphaned"
 _NAMESPACE = "namespace"
@@ -43,6 +47,16 @@ class Caches:
         self.namespaces = Informer(client, NAMESPACES, Namespace, label_selector=governed)
         self.deployments = Informer(client, DEPLOYMENTS, Deployment, label_selector=stamped)
         self.replica_sets = Informer(client, REPLICA_SETS, ReplicaSet, label_selector=stamped)
+        self.unversioned = Informer(
+            client,
+            REPLICA_SETS,
+            ReplicaSet,
+            label_selector=f"!{stamped}",
+            metadata_only=True,
+            keep=self._may_have_slipped,
+            name=f"{REPLICA_SETS.plural}-unversioned",
+        )
+        """ReplicaSets that may have slipped past the gate, followed once it is known what is governed since when."""
         self.pods = Informer(client, PODS, Pod, label_selector=stamped)
         self.change_workloads = Informer(client, CHANGE_WORKLOADS, ChangeWorkload)
         self.change_pods = Informer(client, CHANGE_PODS, ChangePod)
@@ -51,6 +65,7 @@ class Caches:
             self.namespaces,
             self.deployments,
             self.replica_sets,
+            self.unversioned,
             self.pods,
             self.change_workloads,
             self.change_pods,
@@ -58,6 +73,7 @@ class Caches:
         )
         self.deployments.add_index(_NAMESPACE, lambda obj: (obj.metadata.namespace,))
         self.replica_sets.add_index(_OWNER, lambda obj: _owner_uid(obj.metadata))
+        self.unversioned.add_index(_OWNER, lambda obj: _owner_uid(obj.metadata))
         self.pods.add_index(_OWNER, lambda obj: _owner_uid(obj.metadata))
         self.change_workloads.add_index(_OWNER, lambda obj: _owner_uid(obj.metadata))
         self.change_workloads.add_index(
@@ -71,10 +87,42 @@ class Caches:
         self._in_effect: Settings | None = None
         self.settings.add_handler(lambda old, new: self._forget_settings())
 
+    async def run(self) -> None:
+        """Follow the cluster until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for informer in self.informers:
+                if informer is not self.unversioned:
+                    group.create_task(informer.run())
+            await self.namespaces.wait_synced()
+            await self.settings.wait_synced()
+            group.create_task(self.unversioned.run())
+
     def governed(self, namespace: str) -> bool:
-        """Whether there is anything to do in the namespace; one that is being deleted is left alone."""
+        """Whether there is anything to do in the namespace: the gate passes over our own and `kube-system`, and one
+        that is being deleted is left alone."""
         found = self.namespaces.get("", namespace)
-        return found is not None and found.governed and found.metadata.deletion_timestamp is None
+        return (
+            found is not None
+            and found.governed
+            and found.metadata.deletion_timestamp is None
+            and namespace not in (_KUBE_SYSTEM, self.system_namespace)
+        )
+
+    def gated_since(self, namespace: str) -> float:
+        """The Unix second after which what is released in the namespace passes the gate: the namespace is governed,
+        and AlterShield is there, as the setting that it makes when it first runs. Infinite where nobody knows."""
+        found = self.namespaces.get("", namespace)
+        governed_at = found.metadata.governed_at if found is not None and self.governed(namespace) else None
+        installed = self.settings.get(self.system_namespace, BLOCKING)
+        if governed_at is None or installed is None:
+            return math.inf
+        return max(governed_at, unix(installed.metadata.creation_timestamp))
+
+    def _may_have_slipped(self, replica_set: ReplicaSet) -> bool:
+        metadata = replica_set.metadata
+        return deployment_owner(metadata) is not None and unix(metadata.creation_timestamp) > self.gated_since(
+            metadata.namespace
+        )
 
     def in_effect(self) -> Settings:
         """The settings in effect."""
@@ -95,6 +143,14 @@ class Caches:
     def replica_sets_of(self, deployment: Deployment) -> list[ReplicaSet]:
         return self.replica_sets.by_index(_OWNER, deployment.metadata.uid)
 
+    def all_replica_sets_of(self, deployment: Deployment) -> list[ReplicaSet]:
+        """Those that may have slipped past the gate as well."""
+        uid = deployment.metadata.uid
+        found = {replica_set.metadata.uid: replica_set for replica_set in self.unversioned.by_index(_OWNER, uid)}
+        # one that was labelled a moment ago may still be in both
+        found |= {replica_set.metadata.uid: replica_set for replica_set in self.replica_sets.by_index(_OWNER, uid)}
+        return list(found.values())
+
     def replica_set_of(self, pod: Pod) -> ReplicaSet | None:
         return _owner_in(self.replica_sets, pod.metadata)
 
@@ -103,6 +159,7 @@ class Caches:
         return [
             pod
             for replica_set in self.replica_sets_of(deployment)
+            if replica_set.version == version
             for pod in self.pods.by_index(_OWNER, replica_set.metadata.uid)
             if pod.version == version
         ]
@@ -136,6 +193,13 @@ def current(change_workload: ChangeWorkload, deployment: Deployment | None) -> b
         and deployment.version == names.version_of(change_workload.metadata.name)
         and deployment.metadata.labels.get(labels.DEFENSE_STATUS) == labels.PROCESSED
     )
+
+
+def deployment_owner(metadata: ObjectMeta) -> OwnerReference | None:
+    """The Deployment that manages the object; None where something else does, or nothing."""
+    owner = metadata.controller
+    ours = owner is not None and (owner.api_version, owner.kind) == (DEPLOYMENTS.api_version, DEPLOYMENTS.kind)
+    return owner if ours else None
 
 
 def _owner_in(informer: Informer[Owner], owned: ObjectMeta) -> Owner | None:

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from altershield.api.kinds import PASS, UNPASS, ChangePod, ChangePodStatus, PodState
+from altershield.api.kinds import PASS, UNPASS, ChangePod, ChangePodStatus, ConditionType, PodState
+from altershield.api.meta import find_condition
 from reconciler.caches import Caches, Key
 from reconciler.decisions.change_pods import Answer, Observed, decide
 from reconciler.decisions.effects import Ask, Call, Requeue
@@ -50,9 +51,10 @@ class ChangePodsController:
             observed = Observed(record, self._server is not None, answer, self._pre_timeout, self._post_timeout)
             status, effects = decide(record.status, observed, self._clock())
             if status != record.status:
-                self._count(record, status)
                 # stored before the server is called: a restart in between calls again rather than never
-                record = await self._writer.save_status(self._caches.change_pods, record, status)
+                saved = await self._writer.save_status(self._caches.change_pods, record, status)
+                self._count(record, status)
+                record = saved
             match effects:
                 case (Ask(call),) if self._server is not None:
                     answer = await self._server.ask(call, record)
@@ -62,9 +64,18 @@ class ChangePodsController:
                     return None
 
     def _count(self, record: ChangePod, status: ChangePodStatus) -> None:
-        if record.status.status == status.status or status.status != PodState.EXECUTE_DONE:
+        """Count the verdicts of a batch that is done, and later those with which somebody fails it after all."""
+        if status.status != PodState.EXECUTE_DONE:
             return
         results = {result.pod: result.verdict for result in status.pod_results if result.verdict}
-        for pod in record.spec.pod_infos:
-            verdict = PASS if results.get(pod.pod, PASS) == PASS else UNPASS
+        verdicts = [PASS if results.get(pod.pod, PASS) == PASS else UNPASS for pod in record.spec.pod_infos]
+        if record.status.status == PodState.EXECUTE_DONE:
+            fails_now = _fails(status) and not _fails(record.status)
+            verdicts = [verdict for verdict in verdicts if fails_now and verdict == UNPASS]
+        for verdict in verdicts:
             self._metrics.verifications.labels(verdict).inc()
+
+
+def _fails(status: ChangePodStatus) -> bool:
+    verified = find_condition(status.conditions, ConditionType.VERIFIED)
+    return verified is not None and verified.status == "False"

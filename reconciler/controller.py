@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 
 from altershield.kube.errors import ConflictError, KubernetesError, NotFoundError, TooManyRequestsError
@@ -21,9 +22,11 @@ async def work(name: str, queue: WorkQueue[Key], reconcile: Reconcile, metrics: 
     """One worker: reconcile keys until cancelled. No failure of one key stops the others."""
     while True:
         key = await queue.get()
+        began = time.perf_counter()
         try:
             outcome = await _turn(name, queue, reconcile, key)
             metrics.reconciles.labels(name, outcome).inc()
+            metrics.reconcile_duration.labels(name).observe(time.perf_counter() - began)
         except asyncio.CancelledError:
             queue.add(key)  # it may have been cut off half done; if this process leads again, it goes on
             raise

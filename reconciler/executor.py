@@ -38,8 +38,6 @@ from reconciler.decisions.effects import (
 from reconciler.metrics import Metrics
 from reconciler.writer import Operation, Writer, label_path
 
-_HASH = "pod-template-hash"  # added to its template by the deployment controller, not part of what was released
-
 _SUSPEND = label_path(labels.SUSPEND)
 
 
@@ -83,8 +81,8 @@ class Executor:
                     pass
         if status != before:
             await self._writer.save_status(self._caches.change_workloads, change_workload, status)
-            if status.status == WorkloadState.FAILED:
-                self._count_rollback(status)
+            if status.status != before.status:
+                self._count_end(change_workload, status)
         for effect in effects:
             match effect:
                 case Suspend(since) if deployment is not None:
@@ -147,7 +145,7 @@ class Executor:
             REPLICA_SETS, replica_set.metadata.name, replica_set.metadata.namespace
         )
         template = raw["spec"]["template"]
-        template["metadata"]["labels"].pop(_HASH, None)
+        template["metadata"]["labels"].pop(labels.POD_TEMPLATE_HASH, None)
         stamp = (
             {"op": "replace", "path": label_path(labels.VERSION), "value": replica_set.version}
             if replica_set.version
@@ -164,10 +162,14 @@ class Executor:
         else:
             await self._writer.delete(self._caches.change_pods, record)
 
-    def _count_rollback(self, status: ChangeWorkloadStatus) -> None:
+    def _count_end(self, change_workload: ChangeWorkload, status: ChangeWorkloadStatus) -> None:
+        """Count the end of a release, if the new state is one. A rollback that another release forestalled is none."""
         condition = find_condition(status.conditions, ConditionType.ROLLED_BACK)
-        if condition is not None and condition.is_true:
+        rolled_back = status.status == WorkloadState.FAILED and condition is not None and condition.is_true
+        if rolled_back and condition is not None:
             self._metrics.rollbacks.labels(condition.reason).inc()
+        if rolled_back or status.status in (WorkloadState.SUCCESS, WorkloadState.SUSPEND):
+            self._metrics.ended(status.status, max(0.0, self._clock() - change_workload.spec.create_time_unix))
 
 
 def owner(resource: Resource, metadata: ObjectMeta) -> OwnerReference:

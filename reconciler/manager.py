@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from altershield.api.names import LEASE
 from altershield.kube.client import Client
 from altershield.kube.events import EventRecorder
 from altershield.kube.lease import lead
@@ -17,10 +18,13 @@ from reconciler.controller import Reconcile, work
 from reconciler.deployments import DeploymentsController
 from reconciler.executor import Executor
 from reconciler.metrics import Metrics
+from reconciler.namespaces import NamespacesController
 from reconciler.pods import PodsController
+from reconciler.records import Records
 from reconciler.rollback import RollbackController
 from reconciler.routes import Queues, Routes
 from reconciler.settings import SettingsController
+from reconciler.slipped import SlippedController
 from reconciler.writer import Writer
 
 logger = logging.getLogger(__name__)
@@ -28,7 +32,6 @@ logger = logging.getLogger(__name__)
 COMPONENT = "altershield"
 """Whose Events they are."""
 
-LEASE = "altershield-reconciler"
 _WORKERS = 16  # per controller; most of their time goes into waiting for the API server
 
 
@@ -62,14 +65,19 @@ class Manager:
         self.caches = Caches(client, options.system_namespace)
         self.queues = Queues()
         self.metrics = Metrics()
-        self.metrics.observe(self.caches, self.queues.by_name())
         Routes(self.caches, self.queues)
         self._recorder = EventRecorder(client, COMPONENT)
+        self.metrics.observe(client, self.caches, self.queues.by_name(), self._recorder)
         writer = Writer(client, self.metrics)
         executor = Executor(client, self.caches, writer, self._recorder, self.metrics, clock)
+        records = Records(self.caches, writer, clock, options.batch_wait)
         self._settings = SettingsController(self.caches, writer, self._recorder, clock)
         self._controllers: dict[str, Reconcile] = {
-            "deployments": DeploymentsController(self.caches, writer, clock, options.batch_wait).reconcile,
+            "namespaces": NamespacesController(self.caches).reconcile,
+            "deployments": DeploymentsController(self.caches, writer, records).reconcile,
+            "slipped": SlippedController(
+                client, self.caches, writer, records, self._recorder, self.metrics, clock
+            ).reconcile,
             "pods": PodsController(self.caches, writer, clock).reconcile,
             "change_workloads": ChangeWorkloadsController(self.caches, executor, clock).reconcile,
             "change_pods": ChangePodsController(
@@ -88,8 +96,7 @@ class Manager:
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set. The lease is released before this returns, so that another one goes on at once."""
         async with serving(self._options.metrics_port, self.metrics.registry, self._missing):
-            background = [asyncio.create_task(informer.run()) for informer in self.caches.informers]
-            background.append(asyncio.create_task(self._recorder.run()))
+            background = [asyncio.create_task(self.caches.run()), asyncio.create_task(self._recorder.run())]
             leading = asyncio.create_task(self._stand_for_election())
             stopping = asyncio.create_task(stop.wait())
             try:
@@ -127,7 +134,7 @@ class Manager:
             self.metrics.leader.set(0)
 
     def _missing(self) -> str:
-        missing = [informer.resource.plural for informer in self.caches.informers if not informer.synced]
+        missing = [informer.name for informer in self.caches.informers if not informer.synced]
         return f"not yet listed: {', '.join(missing)}" if missing else ""
 
 

@@ -1,44 +1,76 @@
 """What can be watched of a reconciler. Every series exists from the start, and no label is unbounded."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import GaugeMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
 from altershield.api.kinds import PASS, UNPASS, WorkloadState
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEPLOYMENTS, OPS_CONFIG_INFOS, PODS
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEPLOYMENTS, OPS_CONFIG_INFOS, PODS, REPLICA_SETS
+from altershield.kube.client import Client
+from altershield.kube.events import EventRecorder
 from altershield.kube.queue import WorkQueue
+from altershield.metrics import Shared
 from reconciler.caches import Caches, Key
 from reconciler.decisions.rollback import RollbackReason
+from reconciler.release_metrics import releases
 
 _WRITES = {
     DEPLOYMENTS.kind: ("patch",),
+    REPLICA_SETS.kind: ("patch",),
     PODS.kind: ("patch",),
     CHANGE_WORKLOADS.kind: ("create", "patch", "patch status", "delete"),
     CHANGE_PODS.kind: ("create", "patch status", "delete"),
     OPS_CONFIG_INFOS.kind: ("create", "patch status"),
 }
 _OUTCOMES = ("done", "conflict", "throttled", "error")
+_RECONCILE_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_RELEASE_SECONDS = (5, 10, 20, 30, 60, 120, 180, 300, 600, 1200, 1800, 3600)
+_RESULTS = {
+    WorkloadState.SUCCESS: "success",
+    WorkloadState.SUSPEND: "suspended",
+    WorkloadState.FAILED: "rolled-back",
+}
+_SLIPPED = ("no-version", "version-reused")
 
 
 class Metrics:
-    """The counters; what caches and queues know is read when Prometheus asks."""
+    """The counters; what caches, queues and clients know is read when Prometheus asks."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.leader = Gauge("altershield_leader", "1 while this reconciler leads.", registry=self.registry)
-        self.reconciles = Counter(
-            "altershield_reconciles", "Reconciliations.", ["controller", "outcome"], registry=self.registry
+        self.reconciles = self._counter(
+            "altershield_reconciles",
+            "Keys worked on, by how that ended: `conflict` and `throttled` are tried again and no trouble.",
+            ["controller", "outcome"],
         )
-        self.writes = Counter(
+        self.reconcile_duration = self._histogram(
+            "altershield_reconcile_duration_seconds", "Time to work on one key.", ["controller"], _RECONCILE_SECONDS
+        )
+        self.writes = self._counter(
             "altershield_api_writes",
             "Writes to the Kubernetes API that succeeded, Leases and Events aside.",
             ["kind", "verb"],
-            registry=self.registry,
         )
-        self.verifications = Counter("altershield_verifications", "Pods verified.", ["verdict"], registry=self.registry)
-        self.rollbacks = Counter("altershield_rollbacks", "Releases rolled back.", ["reason"], registry=self.registry)
+        self.verifications = self._counter(
+            "altershield_verifications",
+            "Verdicts on pods, of which one may get two: when its batch is done, and when a person fails it later.",
+            ["verdict"],
+        )
+        self.rollbacks = self._counter("altershield_rollbacks", "Releases rolled back.", ["reason"])
+        self.slipped_releases = self._counter(
+            "altershield_slipped_releases",
+            "Releases that passed no gatekeeper: without a version, or with the one of another pod template.",
+            ["reason"],
+        )
+        self._release_duration = self._histogram(
+            "altershield_release_duration_seconds",
+            "From a release to its end, counted whenever an end is reached: a repaired release has more than one.",
+            ["result"],
+            _RELEASE_SECONDS,
+        )
         for kind, verbs in _WRITES.items():
             for verb in verbs:
                 self.writes.labels(kind, verb)
@@ -46,52 +78,51 @@ class Metrics:
             self.verifications.labels(verdict)
         for reason in (RollbackReason.POD_NOT_UP, RollbackReason.REQUESTED):
             self.rollbacks.labels(reason)
+        for reason in _SLIPPED:
+            self.slipped_releases.labels(reason)
+        for result in _RESULTS.values():
+            self._release_duration.labels(result)
 
-    def observe(self, caches: Caches, queues: Mapping[str, WorkQueue[Key]]) -> None:
-        """Show these caches and queues too. Once."""
+    def observe(
+        self, client: Client, caches: Caches, queues: Mapping[str, WorkQueue[Key]], recorder: EventRecorder
+    ) -> None:
+        """Show what these know, too. Once."""
         for controller in queues:
+            self.reconcile_duration.labels(controller)
             for outcome in _OUTCOMES:
                 self.reconciles.labels(controller, outcome)
         self.registry.register(_Live(caches, queues))
+        self.registry.register(Shared("reconciler", client, caches.informers, recorder))
+
+    def ended(self, state: str, seconds: float) -> None:
+        """A release entered `state`, one that ends it, so long after it began."""
+        self._release_duration.labels(_RESULTS[state]).observe(seconds)
+
+    def _counter(self, name: str, text: str, labels: list[str]) -> Counter:
+        return Counter(name, text, labels, registry=self.registry)
+
+    def _histogram(self, name: str, text: str, labels: list[str], buckets: tuple[float, ...]) -> Histogram:
+        return Histogram(name, text, labels, buckets=buckets, registry=self.registry)
 
 
 class _Live(Collector):
-    """Reads the figures that somebody else keeps."""
+    """Reads the figures that queues and caches keep."""
 
     def __init__(self, caches: Caches, queues: Mapping[str, WorkQueue[Key]]) -> None:
         self._caches = caches
         self._queues = queues
 
-    def collect(self) -> Iterable[Metric]:
+    def collect(self) -> Iterator[Metric]:
         depth = GaugeMetricFamily("altershield_queue_depth", "Keys that wait to be worked on.", labels=["controller"])
         oldest = GaugeMetricFamily(
             "altershield_queue_oldest_seconds", "How long the longest waiting key has waited.", labels=["controller"]
         )
-        waited = CounterMetricFamily(
-            "altershield_queue_wait_seconds", "Time that keys waited, all together.", labels=["controller"]
+        waits = SummaryMetricFamily(
+            "altershield_queue_wait_seconds", "How long keys waited to be worked on.", labels=["controller"]
         )
-        taken = CounterMetricFamily("altershield_queue_taken", "Keys taken from the queue.", labels=["controller"])
         for controller, queue in self._queues.items():
             depth.add_metric([controller], queue.depth)
             oldest.add_metric([controller], queue.oldest)
-            waited.add_metric([controller], queue.waited)
-            taken.add_metric([controller], queue.taken)
-        yield from (depth, oldest, waited, taken)
-
-        age = GaugeMetricFamily(
-            "altershield_watch_age_seconds", "Time since the API server last sent anything.", labels=["resource"]
-        )
-        objects = GaugeMetricFamily("altershield_cached_objects", "Objects in the cache.", labels=["resource"])
-        for informer in self._caches.informers:
-            age.add_metric([informer.resource.plural], informer.age)
-            objects.add_metric([informer.resource.plural], len(informer))
-        yield from (age, objects)
-
-        releases = GaugeMetricFamily("altershield_releases", "Versions on record, by state.", labels=["state"])
-        counts = dict.fromkeys(WorkloadState.ALL, 0)
-        for record in self._caches.change_workloads.all():
-            state = record.status.status or WorkloadState.INIT
-            counts[state] = counts.get(state, 0) + 1
-        for state, count in counts.items():
-            releases.add_metric([state], count)
-        yield releases
+            waits.add_metric([controller], queue.taken, queue.waited)
+        yield from (depth, oldest, waits)
+        yield from releases(self._caches)

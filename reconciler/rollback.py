@@ -1,18 +1,21 @@
 """Controller: a release whose pods do not come up is undone, and so is one that a person wants undone."""
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from altershield.api import labels, names
 from altershield.api.kinds import ChangeWorkload, ConditionType, WorkloadState
 from altershield.api.meta import find_condition
-from altershield.api.resources import REPLICA_SETS
-from altershield.api.views import Deployment, ReplicaSet
+from altershield.api.resources import PODS, REPLICA_SETS
+from altershield.api.views import Deployment, Pod, ReplicaSet
 from altershield.kube.client import Client
 from reconciler.caches import Caches, Key, current
 from reconciler.decisions.rollback import Observed, Target, decide, overdue
 from reconciler.executor import Executor
 
 _LOOK_AGAIN = 30.0  # seconds; ReplicaSets from before AlterShield carry no version, so no watch tells of them
+
+Owned = TypeVar("Owned", ReplicaSet, Pod)
 
 
 class RollbackController:
@@ -37,25 +40,30 @@ class RollbackController:
             return None
         version = names.version_of(record.metadata.name)
         pods = self._caches.pods_of(deployment, version) if deployment is not None else []
-        late, _ = overdue(pods, self._start_timeout, self._clock())
+        replica_sets = [] if deployment is None else self._caches.replica_sets_of(deployment)
+        now = self._clock()  # once: what becomes late in between would seem to have no targets
+        late, _ = overdue(pods, _of(version, replica_sets), self._start_timeout, now)
         targets: list[Target] = []
         if deployment is not None and deployment.version == version and (late or rolling_back):
-            targets = await self._targets(deployment, version)
-        observed = Observed(record, deployment, pods, targets, self._start_timeout)
-        status, effects = decide(record.status, observed, self._clock())
+            replica_sets, pods = await self._read(deployment, version)
+            targets = self._targets(deployment, version, replica_sets)
+        observed = Observed(record, deployment, pods, _of(version, replica_sets), targets, self._start_timeout)
+        status, effects = decide(record.status, observed, now)
         again = await self._executor.carry_out(record, deployment, status, effects)
         return _LOOK_AGAIN if again is None and late and not rolling_back else again
 
-    async def _targets(self, deployment: Deployment, version: str) -> list[Target]:
-        found = self._caches.replica_sets_of(deployment)
-        unstamped = await self._client.list(
-            REPLICA_SETS, deployment.metadata.namespace, as_=ReplicaSet, label_selector=f"!{labels.VERSION}"
-        )
-        found += [
-            candidate
-            for candidate in unstamped.items
-            if (owner := candidate.metadata.controller) is not None and owner.uid == deployment.metadata.uid
-        ]
+    async def _read(self, deployment: Deployment, version: str) -> tuple[list[ReplicaSet], list[Pod]]:
+        """The Deployment's ReplicaSets, and the pods of the version, as they are now. Watches may be behind, each by
+        another time, after an outage above all: no release is undone because of old news."""
+        namespace = deployment.metadata.namespace
+        selected = deployment.spec.selector.match_labels.items()
+        selector = ",".join(f"{key}={value}" for key, value in selected if key != labels.VERSION)
+        listed = await self._client.list(REPLICA_SETS, namespace, as_=ReplicaSet, label_selector=selector)
+        replica_sets = _owned(listed.items, {deployment.metadata.uid})
+        pods = await self._client.list(PODS, namespace, as_=Pod, label_selector=f"{labels.VERSION}={version}")
+        return replica_sets, _owned(pods.items, {each.metadata.uid for each in _of(version, replica_sets)})
+
+    def _targets(self, deployment: Deployment, version: str, replica_sets: list[ReplicaSet]) -> list[Target]:
         records = {
             names.version_of(record.metadata.name): record for record in self._caches.change_workloads_of(deployment)
         }
@@ -65,9 +73,18 @@ class RollbackController:
                 successful=_successful(records.get(candidate.version)),
                 rolled_back=_rolled_back(records.get(candidate.version)),
             )
-            for candidate in found
+            for candidate in replica_sets
             if candidate.version != version and candidate.metadata.deletion_timestamp is None
         ]
+
+
+def _of(version: str, replica_sets: list[ReplicaSet]) -> list[ReplicaSet]:
+    return [each for each in replica_sets if each.version == version]
+
+
+def _owned(objects: list[Owned], owners: set[str]) -> list[Owned]:
+    """Those that one of the owners, by uid, controls."""
+    return [obj for obj in objects if (owner := obj.metadata.controller) is not None and owner.uid in owners]
 
 
 def _successful(record: ChangeWorkload | None) -> bool:

@@ -10,7 +10,7 @@ from altershield.api.kinds import ChangePod, ChangeWorkload, OpsConfigInfo
 from altershield.api.meta import ObjectMeta
 from altershield.api.views import Deployment, Namespace, Pod, ReplicaSet
 from altershield.kube.queue import WorkQueue
-from reconciler.caches import Caches, Key
+from reconciler.caches import Caches, Key, deployment_owner
 from reconciler.decisions import pods as facts
 
 
@@ -18,7 +18,9 @@ from reconciler.decisions import pods as facts
 class Queues:
     """One queue per controller, called as its file is."""
 
+    namespaces: WorkQueue[Key] = field(default_factory=WorkQueue)
     deployments: WorkQueue[Key] = field(default_factory=WorkQueue)
+    slipped: WorkQueue[Key] = field(default_factory=WorkQueue)
     pods: WorkQueue[Key] = field(default_factory=WorkQueue)
     change_workloads: WorkQueue[Key] = field(default_factory=WorkQueue)
     change_pods: WorkQueue[Key] = field(default_factory=WorkQueue)
@@ -38,12 +40,15 @@ class Routes:
         caches.namespaces.add_handler(self._namespace)
         caches.deployments.add_handler(self._deployment)
         caches.replica_sets.add_handler(self._replica_set)
+        caches.unversioned.add_handler(self._replica_set)
         caches.pods.add_handler(self._pod)
         caches.change_workloads.add_handler(self._change_workload)
         caches.change_pods.add_handler(self._change_pod)
         caches.settings.add_handler(self._setting)
 
     def _namespace(self, old: Namespace | None, new: Namespace | None) -> None:
+        if new is not None and (old is None or not old.governed) and self._caches.unversioned.synced:
+            self._queues.namespaces.add(_key(new.metadata))
         for namespace in {seen.metadata.name for seen in (old, new) if seen is not None}:
             for deployment in self._caches.deployments_in(namespace):
                 self._deployment(deployment, deployment)
@@ -54,10 +59,15 @@ class Routes:
         for deployment in (old, new):
             if deployment is not None:
                 self._queues.deployments.add(_key(deployment.metadata))
+                self._queues.slipped.add(_key(deployment.metadata))
                 for record in self._caches.change_workloads_of(deployment):
                     self._record(_key(record.metadata))
 
     def _replica_set(self, old: ReplicaSet | None, new: ReplicaSet | None) -> None:
+        if new is not None and new.metadata.deletion_timestamp is None:
+            owner = deployment_owner(new.metadata)
+            if owner is not None:
+                self._queues.slipped.add((new.metadata.namespace, owner.name))
         for replica_set in (old, new):
             deployment = self._caches.deployment_of(replica_set) if replica_set is not None else None
             if deployment is not None:

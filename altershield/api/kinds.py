@@ -20,7 +20,14 @@ MAX_PODS = 10_000
 Name = Annotated[str, msgspec.Meta(max_length=253)]
 Text = Annotated[str, msgspec.Meta(max_length=1024)]
 Seconds = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
-Conditions = Annotated[tuple[Condition, ...], msgspec.Meta(max_length=16)]
+Conditions = Annotated[
+    tuple[Condition, ...], msgspec.Meta(max_length=16, description="The state in the form of Kubernetes.")
+]
+
+
+def _says(text: str) -> msgspec.Meta:
+    """What `kubectl explain` and the reference say of a field."""
+    return msgspec.Meta(description=text)
 
 
 def _camel(name: str) -> str:
@@ -74,6 +81,8 @@ class ConditionType:
     """ChangeWorkload and ChangePod: True when every pod passed, False when one failed."""
     ROLLED_BACK = "RolledBack"
     """ChangeWorkload: True once an older version was released again; False while under way or refused."""
+    SLIPPED = "Slipped"
+    """ChangeWorkload: True where the gate did not see the release."""
     ACCEPTED = "Accepted"
     """OpsConfigInfo: False when the setting is wrong and so changes nothing."""
 
@@ -81,47 +90,54 @@ class ConditionType:
 class PodInfo(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """A pod under verification, and (in results) what was found."""
 
-    pod: Name
-    app: Text = ""
-    host_name: Name = ""
-    namespace: Name = ""
-    work_space: Text = ""
-    ip: Annotated[str, msgspec.Meta(max_length=45)] = ""
-    verdict: Annotated[str, msgspec.Meta(max_length=32)] = ""
-    message: Text = ""
+    pod: Annotated[Name, _says("Its name.")]
+    app: Annotated[Text, _says("The workload's name.")] = ""
+    host_name: Annotated[Name, _says("Its name again.")] = ""
+    namespace: Annotated[Name, _says("Its namespace.")] = ""
+    work_space: Annotated[Text, _says("Always `default`.")] = ""
+    ip: Annotated[str, msgspec.Meta(max_length=45, description="Its address.")] = ""
+    verdict: Annotated[
+        str,
+        msgspec.Meta(max_length=32, description="`pass`, or anything else (`unpass`) for a failure; empty: none yet."),
+    ] = ""
+    message: Annotated[Text, _says("Why, in words that people will read.")] = ""
 
 
 Pods = Annotated[tuple[PodInfo, ...], msgspec.Meta(max_length=MAX_PODS)]
 
 
 class ChangeWorkloadSpec(msgspec.Struct, frozen=True, rename="camel"):
-    change_workload_id: Name
-    service_name: Name
-    app_name: Name
-    reversion: Text
-    """The generation of the workload at which this version was released."""
-    count_threshold: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
-    wait_time_threshold: Seconds
-    create_time: Text
-    create_time_unix: Seconds
+    """What was released."""
+
+    change_workload_id: Annotated[Name, _says("The ChangeWorkload's own name.")]
+    service_name: Annotated[Name, _says("The workload's name.")]
+    app_name: Annotated[Name, _says("The workload's name.")]
+    reversion: Annotated[Text, _says("The generation of the workload at which this version was released.")]
+    count_threshold: Annotated[
+        int, msgspec.Meta(ge=1, le=2**31 - 1, description="Pods in one batch: verified once so many have come up.")
+    ]
+    wait_time_threshold: Annotated[Seconds, _says("Seconds after which a batch is verified although it is not full.")]
+    create_time: Annotated[Text, _says("When this version was released, UTC.")]
+    create_time_unix: Annotated[Seconds, _says("The same in Unix seconds.")]
 
 
 class ChangeWorkloadStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    status: Text = ""
-    defense_preparing_pods: Pods = ()
-    """Came up, waiting for a batch."""
-    defense_checking_pods: Pods = ()
-    defense_check_pass_pods: Pods = ()
-    defense_check_fail_pods: Pods = ()
-    entry_time: Text = ""
-    """When the present state was entered."""
-    entry_time_unix: Seconds = 0
-    update_time: Text = ""
-    update_time_unix: Seconds = 0
-    rollback_to: Text = ""
-    """The version that is (or was) released again in place of this one."""
+    """What became of it. Only `status: Rollback` (with `rollbackTo`, if need be) is for people to write."""
+
+    status: Annotated[
+        Text, _says("The state. `Rollback`, written by a person, has an older version released again.")
+    ] = ""
+    defense_preparing_pods: Annotated[Pods, _says("Pods that came up and wait for a batch.")] = ()
+    defense_checking_pods: Annotated[Pods, _says("Pods that are being verified.")] = ()
+    defense_check_pass_pods: Annotated[Pods, _says("Pods that passed.")] = ()
+    defense_check_fail_pods: Annotated[Pods, _says("Pods that failed, and why.")] = ()
+    entry_time: Annotated[Text, _says("When the present state was entered, UTC.")] = ""
+    entry_time_unix: Annotated[Seconds, _says("The same in Unix seconds.")] = 0
+    update_time: Annotated[Text, _says("When this status was written, UTC.")] = ""
+    update_time_unix: Annotated[Seconds, _says("The same in Unix seconds.")] = 0
+    rollback_to: Annotated[Text, _says("The version that is (or was) released again in place of this one.")] = ""
     conditions: Conditions = ()
-    observed_generation: Seconds = 0
+    observed_generation: Annotated[Seconds, _says("The generation of the spec that this status is about.")] = 0
 
 
 class ChangeWorkload(msgspec.Struct, frozen=True, rename="camel"):
@@ -135,10 +151,14 @@ class ChangeWorkload(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ChangePodSpec(msgspec.Struct, frozen=True, rename="camel"):
-    change_workload_id: Name
-    create_time: Text
-    create_time_unix: Seconds
-    pod_infos: Annotated[tuple[PodInfo, ...], msgspec.Meta(min_length=1, max_length=MAX_PODS)]
+    """What is verified."""
+
+    change_workload_id: Annotated[Name, _says("The ChangeWorkload that this batch belongs to.")]
+    create_time: Annotated[Text, _says("When the batch was taken, UTC.")]
+    create_time_unix: Annotated[Seconds, _says("The same in Unix seconds.")]
+    pod_infos: Annotated[
+        tuple[PodInfo, ...], msgspec.Meta(min_length=1, max_length=MAX_PODS, description="The pods of the batch.")
+    ]
 
 
 _POD_STATUS_NAMES = {"post_timeout_threshold": "postTimeOutThreshold"}
@@ -150,22 +170,22 @@ class ChangePodStatus(
     omit_defaults=True,
     rename=lambda name: _POD_STATUS_NAMES.get(name) or _camel(name),
 ):
-    status: Text = ""
-    message: Text = ""
-    pod_results: Pods = ()
-    """A verdict per pod. A person may write it at any time, and is believed."""
-    change_pod_id: Text = ""
-    """The node that the AlterShield server issued for this batch."""
-    pre_submit_time: Text = ""
-    pre_submit_time_unix: Seconds = 0
-    post_submit_time: Text = ""
-    post_submit_time_unix: Seconds = 0
-    pre_timeout_threshold: Seconds = 0
-    post_timeout_threshold: Seconds = 0
-    update_time: Text = ""
-    update_time_unix: Seconds = 0
+    """What was found. `podResults` is for people to write as well."""
+
+    status: Annotated[Text, _says("The step of the verification; `ExecuteDone` is the last one.")] = ""
+    message: Annotated[Text, _says("The last step before `ExecuteDone`: how the verification ended.")] = ""
+    pod_results: Annotated[Pods, _says("A verdict per pod. A person may write it at any time, and is believed.")] = ()
+    change_pod_id: Annotated[Text, _says("What an AlterShield server calls this batch.")] = ""
+    pre_submit_time: Annotated[Text, _says("When the check before the batch was asked for, UTC.")] = ""
+    pre_submit_time_unix: Annotated[Seconds, _says("The same in Unix seconds.")] = 0
+    post_submit_time: Annotated[Text, _says("When the check after the batch was asked for, UTC.")] = ""
+    post_submit_time_unix: Annotated[Seconds, _says("The same in Unix seconds.")] = 0
+    pre_timeout_threshold: Annotated[Seconds, _says("Seconds that the check before the batch may take.")] = 0
+    post_timeout_threshold: Annotated[Seconds, _says("Seconds that the check after the batch may take.")] = 0
+    update_time: Annotated[Text, _says("When this status was written, UTC.")] = ""
+    update_time_unix: Annotated[Seconds, _says("The same in Unix seconds.")] = 0
     conditions: Conditions = ()
-    observed_generation: Seconds = 0
+    observed_generation: Annotated[Seconds, _says("The generation of the spec that this status is about.")] = 0
 
 
 class ChangePod(msgspec.Struct, frozen=True, rename="camel"):
@@ -179,18 +199,23 @@ class ChangePod(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class OpsConfigInfoSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    type: Text
-    enable: bool = msgspec.field(default_factory=bool)
-    content: Text = ""
-    remark: Text = ""
+    """What is wanted."""
+
+    type: Annotated[Text, _says("`isBlockingUp` for `blocking`, `isBranch` for `branch`.")]
+    enable: Annotated[bool, _says("Whether it is on.")] = msgspec.field(default_factory=bool)
+    content: Annotated[
+        Text, _says("Of `branch`: pods in a batch, a number (`10`) or a share of the replicas (`10%`).")
+    ] = ""
+    remark: Annotated[Text, _says("For people.")] = ""
 
 
 class OpsConfigInfoStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    enable: bool | None = None
-    """What is in effect: the last accepted value."""
-    content: Text = ""
+    """What is in effect: the last accepted values."""
+
+    enable: Annotated[bool | None, _says("Whether it is on.")] = None
+    content: Annotated[Text, _says("The content in effect.")] = ""
     conditions: Conditions = ()
-    observed_generation: Seconds = 0
+    observed_generation: Annotated[Seconds, _says("The generation of the spec that this status is about.")] = 0
 
 
 class OpsConfigInfo(msgspec.Struct, frozen=True, rename="camel"):

@@ -22,7 +22,10 @@ IGNORED_SUSPEND = "altershield.defense.antgroup.com/ignored-suspend"
 """On a workload, set by the user with value `true`: this release repairs, let it pass once."""
 
 DEPLOYMENT_NAME = "app.kubernetes.io/deployment-name"
-"""On ChangeWorkloads and ChangePods: the workload's name (see `names.label_value`)."""
+"""On ChangeWorkloads and ChangePods: the workload's name, cut and hashed past 63 characters."""
+
+POD_TEMPLATE_HASH = "pod-template-hash"
+"""Kubernetes' own, on a ReplicaSet, its pod template and pods: what the deployment controller adds to a release."""
 
 OWNED = (VERSION, DEFENSE_STATUS, SUSPEND)
 """Labels of a workload that only AlterShield writes."""

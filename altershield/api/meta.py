@@ -39,12 +39,12 @@ class ObjectMeta(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
 class Condition(msgspec.Struct, frozen=True, rename="camel"):
     """One aspect of an object's state, as in metav1.Condition, whose bounds these are."""
 
-    type: Annotated[str, msgspec.Meta(max_length=316)]
-    status: Annotated[str, msgspec.Meta(max_length=7)]  # "True", "False" or "Unknown"
-    reason: Annotated[str, msgspec.Meta(max_length=1024)]
-    message: Annotated[str, msgspec.Meta(max_length=32768)] = ""
-    last_transition_time: Annotated[str, msgspec.Meta(max_length=64)] = ""
-    observed_generation: int = 0
+    type: Annotated[str, msgspec.Meta(max_length=316, description="Which aspect.")]
+    status: Annotated[str, msgspec.Meta(max_length=7, description="`True`, `False` or `Unknown`.")]
+    reason: Annotated[str, msgspec.Meta(max_length=1024, description="Why, in one word.")]
+    message: Annotated[str, msgspec.Meta(max_length=32768, description="Why, in words that people will read.")] = ""
+    last_transition_time: Annotated[str, msgspec.Meta(max_length=64, description="Since when the status is this.")] = ""
+    observed_generation: Annotated[int, msgspec.Meta(description="The generation that this is about.")] = 0
 
     @property
     def is_true(self) -> bool:

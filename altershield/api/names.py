@@ -5,6 +5,8 @@ import re
 
 SYSTEM_NAMESPACE = "altershieldoperator-system"
 SERVICE_ACCOUNT = "altershield"
+LEASE = "altershield-reconciler"
+"""In the system namespace: which reconciler leads."""
 
 _SEPARATOR = "--x--"
 _MAX_NAME = 253  # RFC 1123 subdomain, the limit of metadata.name

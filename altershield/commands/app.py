@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from altershield.commands import check, demo, dev, sandbox, status
+from altershield.commands import check, demo, dev, sandbox, status, uninstall
 from altershield.errors import AlterShieldError
 
 app = typer.Typer(
@@ -20,6 +20,7 @@ app.command()(sandbox.sandbox)
 app.command()(dev.dev)
 app.command()(status.status)
 app.command()(check.check)
+app.command()(uninstall.uninstall)
 
 
 def main() -> None:

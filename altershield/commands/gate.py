@@ -19,7 +19,6 @@ from typing import Any
 
 import aiohttp
 import msgspec
-import yaml
 
 from altershield import options
 from altershield.api import names
@@ -27,22 +26,22 @@ from altershield.api.resources import (
     CRDS,
     MUTATING_WEBHOOKS,
     NAMESPACES,
-    SERVICE_ACCOUNTS,
     VALIDATING_WEBHOOKS,
     Resource,
 )
+from altershield.commands.account import Account
 from altershield.errors import AlterShieldError, UsageError
 from altershield.install import crds, rbac, webhooks
 from altershield.kube.client import Client, ObjectList, PatchType
 from altershield.kube.errors import NotFoundError
 from altershield.pki import Authority
 from altershield.processes import Process, free_ports
+from altershield.serving import until_ready
 
 CONFIGURATION = "altershield-dev"
 """The webhook configurations of this command; an installed AlterShield's are called otherwise."""
 
 _FIELD_MANAGER = "altershield-dev"
-_TOKEN_SECONDS = 24 * 3600
 _READY_SECONDS = 30.0
 _ANSWER_SECONDS = 2.0
 _WEBHOOK_KINDS = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
@@ -117,14 +116,12 @@ async def running_gate(
         certificate.write_bytes(serving.certificate)
         key.touch(mode=0o600)
         key.write_bytes(serving.key)
-        credentials = directory / "kubeconfig"
-        credentials.touch(mode=0o600)
-        credentials.write_text(yaml.safe_dump(await _service_account_kubeconfig(admin)))
+        account = await Account.create(admin, directory)
 
-        listen = "127.0.0.1" if host == "127.0.0.1" else "0.0.0.0"  # noqa: S104  (asked for with --host)
+        listen = host if host == "127.0.0.1" else ""
         free = free_ports(3)
         port, health_ports = port or free[0], free[1:]
-        common = ["--kubeconfig", str(credentials), "--log-level", log_level, "--metrics-port"]
+        common = ["--kubeconfig", str(account.kubeconfig), "--log-level", log_level, "--metrics-port"]
         gatekeeper = _process(
             "gatekeeper",
             *(*common, str(health_ports[0]), "--host", listen, "--port", str(port), "--shutdown-delay", "0"),
@@ -132,8 +129,8 @@ async def running_gate(
             log=log,
         )
         reconciler = _process("reconciler", *common, str(health_ports[1]), *thresholds.arguments, log=log)
-        gate = Gate({"gatekeeper": gatekeeper, "reconciler": reconciler}, f"https://{host}:{port}")
-        async with gatekeeper, reconciler:
+        gate = Gate({"gatekeeper": gatekeeper, "reconciler": reconciler}, f"https://{_in_url(host)}:{port}")
+        async with gatekeeper, reconciler, account.renewed():
             await _until_ready(gate, health_ports)
             try:
                 for resource, configuration in zip(
@@ -215,9 +212,12 @@ async def _refuse_running(admin: Client) -> None:
     for configuration in configurations.items:
         if configuration["metadata"]["name"] != CONFIGURATION:
             continue
-        endpoint = configuration["webhooks"][0]["clientConfig"]
-        url = endpoint["url"].removesuffix(webhooks.VALIDATING_PATH)
-        trust = ssl.create_default_context(cadata=base64.b64decode(endpoint["caBundle"]).decode())
+        endpoint = (configuration.get("webhooks") or [{}])[0].get("clientConfig", {})
+        url = endpoint.get("url", "").removesuffix(webhooks.VALIDATING_PATH)
+        try:
+            trust = ssl.create_default_context(cadata=base64.b64decode(endpoint.get("caBundle", "")).decode())
+        except (ssl.SSLError, ValueError):
+            continue  # somebody edited it: no command of ours would be trusted by it
         with contextlib.suppress(aiohttp.ClientError, TimeoutError):
             async with (
                 aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(_ANSWER_SECONDS)) as session,
@@ -241,39 +241,8 @@ async def _refuse_second(admin: Client) -> None:
                     )
 
 
-async def _service_account_kubeconfig(admin: Client) -> dict[str, Any]:
-    """A kubeconfig for the same API server with a token of production's service account."""
-    request = {
-        "apiVersion": "authentication.k8s.io/v1",
-        "kind": "TokenRequest",
-        "spec": {"expirationSeconds": _TOKEN_SECONDS},
-    }
-    answer: dict[str, Any] = await admin.create(
-        SERVICE_ACCOUNTS,
-        request,
-        names.SYSTEM_NAMESPACE,
-        name=names.SERVICE_ACCOUNT,
-        subresource="token",
-    )
-    configuration = admin.configuration
-    cluster: dict[str, Any] = {"server": admin.server}
-    if configuration.ssl_ca_cert:
-        ca = await asyncio.to_thread(Path(configuration.ssl_ca_cert).read_bytes)
-        cluster["certificate-authority-data"] = base64.b64encode(ca).decode()
-    if not configuration.verify_ssl:
-        cluster["insecure-skip-tls-verify"] = True
-    if configuration.tls_server_name:
-        cluster["tls-server-name"] = configuration.tls_server_name
-    if configuration.proxy:
-        cluster["proxy-url"] = configuration.proxy
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "altershield",
-        "clusters": [{"name": "altershield", "cluster": cluster}],
-        "users": [{"name": "altershield", "user": {"token": answer["status"]["token"]}}],
-        "contexts": [{"name": "altershield", "context": {"cluster": "altershield", "user": "altershield"}}],
-    }
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def _process(module: str, *arguments: str, log: Path | None) -> Process:
@@ -284,7 +253,7 @@ def _process(module: str, *arguments: str, log: Path | None) -> Process:
 
 async def _until_ready(gate: Gate, health_ports: Sequence[int]) -> None:
     died = asyncio.create_task(gate.failed())
-    ready = asyncio.create_task(_poll_ready(health_ports))
+    ready = asyncio.create_task(until_ready(health_ports))
     try:
         done, _ = await asyncio.wait({died, ready}, timeout=_READY_SECONDS, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -293,14 +262,3 @@ async def _until_ready(gate: Gate, health_ports: Sequence[int]) -> None:
     if not done:
         raise GateStoppedError(f"the gate was not ready within {_READY_SECONDS:.0f} s; its log says why")
     done.pop().result()
-
-
-async def _poll_ready(ports: Sequence[int]) -> None:
-    async with aiohttp.ClientSession() as session:
-        for port in ports:
-            while True:
-                with contextlib.suppress(aiohttp.ClientError):
-                    async with session.get(f"http://127.0.0.1:{port}/readyz") as answer:
-                        if answer.status == 200:
-                            break
-                await asyncio.sleep(0.1)

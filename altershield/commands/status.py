@@ -109,7 +109,9 @@ def _row(workload: ChangeWorkload, deployment: Deployment) -> _Row:
         status.entry_time or workload.spec.create_time,
     )
     # what people wrote into a verdict goes to a terminal
-    why = "".join(c if c.isprintable() else " " for c in _why(workload, current=is_current))
+    slipped = find_condition(status.conditions, ConditionType.SLIPPED)
+    past = f"slipped past the gate ({slipped.reason}); " if slipped is not None and slipped.is_true else ""
+    why = "".join(c if c.isprintable() else " " for c in past + _why(workload, current=is_current))
     return _Row(cells, _STYLES.get(state, ""), why)
 
 

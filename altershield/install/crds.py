@@ -9,12 +9,9 @@ from typing import Any
 import msgspec
 
 from altershield.api.kinds import (
-    ChangePodSpec,
-    ChangePodStatus,
-    ChangeWorkloadSpec,
-    ChangeWorkloadStatus,
-    OpsConfigInfoSpec,
-    OpsConfigInfoStatus,
+    ChangePod,
+    ChangeWorkload,
+    OpsConfigInfo,
     PodState,
     WorkloadState,
 )
@@ -58,16 +55,9 @@ _COLUMNS = {
 def crds() -> list[dict[str, Any]]:
     """The three CustomResourceDefinition objects (apiextensions.k8s.io/v1)."""
     return [
-        _crd(
-            CHANGE_WORKLOADS,
-            "changeworkload",
-            ["cw"],
-            ChangeWorkloadSpec,
-            ChangeWorkloadStatus,
-            WorkloadState.ALL,
-        ),
-        _crd(CHANGE_PODS, "changepod", ["cp"], ChangePodSpec, ChangePodStatus, PodState.ALL),
-        _crd(OPS_CONFIG_INFOS, "opsconfiginfo", ["oci"], OpsConfigInfoSpec, OpsConfigInfoStatus, ()),
+        _crd(CHANGE_WORKLOADS, "changeworkload", ["cw"], ChangeWorkload, WorkloadState.ALL),
+        _crd(CHANGE_PODS, "changepod", ["cp"], ChangePod, PodState.ALL),
+        _crd(OPS_CONFIG_INFOS, "opsconfiginfo", ["oci"], OpsConfigInfo, ()),
     ]
 
 
@@ -75,11 +65,11 @@ def _crd(
     resource: Resource,
     singular: str,
     short_names: list[str],
-    spec: type,
-    status: type,
+    type_: type,
     states: tuple[str, ...],
 ) -> dict[str, Any]:
-    status_schema = structural_schema(status)
+    schema = structural_schema(type_)
+    status_schema = schema["properties"]["status"]
     if states:
         status_schema["properties"]["status"]["enum"] = ["", *states]
     return {
@@ -110,12 +100,13 @@ def _crd(
                     "schema": {
                         "openAPIV3Schema": {
                             "type": "object",
+                            "description": schema["description"],
                             "required": ["spec"],
                             "properties": {
                                 "apiVersion": {"type": "string"},
                                 "kind": {"type": "string"},
                                 "metadata": {"type": "object"},
-                                "spec": structural_schema(spec),
+                                "spec": schema["properties"]["spec"],
                                 "status": status_schema,
                             },
                         }
@@ -133,12 +124,12 @@ def structural_schema(type_: type) -> Schema:
 
 
 def _structural(schema: Schema, definitions: dict[str, Schema]) -> Schema:
+    described = {key: value for key, value in schema.items() if key == "description"}
     if "$ref" in schema:
-        described = {key: value for key, value in schema.items() if key == "description"}
         return _structural(definitions[schema["$ref"]], definitions) | described
     if "anyOf" in schema:  # only `type | None` occurs in our types
         (value,) = [option for option in schema["anyOf"] if option.get("type") != "null"]
-        return {**_structural(value, definitions), "nullable": True}
+        return _structural(value, definitions) | described | {"nullable": True}
     out: Schema = {"type": schema["type"]}
     for key in ("maxLength", "minLength", "minimum", "maximum", "minItems", "maxItems", "description"):
         if key in schema:
@@ -148,7 +139,7 @@ def _structural(schema: Schema, definitions: dict[str, Schema]) -> Schema:
     if "properties" in schema:
         out["properties"] = {name: _structural(sub, definitions) for name, sub in schema["properties"].items()}
         if schema.get("required"):
-            out["required"] = schema["required"]
+            out["required"] = list(schema["required"])
     if "items" in schema:
         out["items"] = _structural(schema["items"], definitions)
         if {"type", "status", "lastTransitionTime"} <= out["items"].get("properties", {}).keys():

@@ -16,7 +16,11 @@ from altershield.api.resources import (
 Object = dict[str, Any]
 
 NAME = "altershield"
-LABELS = {"app.kubernetes.io/name": "altershield", "app.kubernetes.io/part-of": "altershield"}
+LABELS = {
+    "app.kubernetes.io/name": "altershield",
+    "app.kubernetes.io/part-of": "altershield",
+    "app.kubernetes.io/component": "gate",
+}
 
 
 def _rule(groups: str, resources: Sequence[str], verbs: str) -> Object:
@@ -34,7 +38,7 @@ CLUSTER_RULES = (
     _rule("", ["pods"], "list watch patch"),
     _rule("", ["events"], "create patch"),
     _rule("apps", ["deployments"], "list watch patch"),
-    _rule("apps", ["replicasets"], "get list watch"),
+    _rule("apps", ["replicasets"], "get list watch patch"),
     # owner references with blockOwnerDeletion, where the API server enforces who may set them
     _rule("apps", ["deployments/finalizers"], "update"),
     _rule(GROUP, ["changeworkloads/finalizers"], "update"),

@@ -18,7 +18,15 @@ from kubernetes_asyncio.client import Configuration
 
 from altershield.api.resources import Resource
 from altershield.kube import credentials
-from altershield.kube.errors import UnreachableError, UnreadableError, from_status
+from altershield.kube.errors import (
+    CODES,
+    ApiError,
+    KubernetesError,
+    UnreachableError,
+    UnreadableError,
+    code_of,
+    from_status,
+)
 
 T = TypeVar("T")
 
@@ -29,6 +37,11 @@ _PAGE = 500
 _READ_BUFFER = 2**18
 _MAX_LINE = 2**26  # bytes of one watch event; etcd takes objects of 1.5 MiB, as JSON they are a few times larger
 _MAX_STATUS = 2**20  # bytes of an error's body
+
+
+_JSON = "application/json"
+_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 
 class PatchType(enum.StrEnum):
@@ -56,7 +69,7 @@ class _Page(msgspec.Struct):
 
 
 class WatchEvent(msgspec.Struct):
-    """One line of a watch. `type` is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR; `object` is still bytes."""
+    """One line of a watch. `type` is ADDED, MODIFIED, DELETED or BOOKMARK; `object` is still bytes."""
 
     type: str
     object: msgspec.Raw
@@ -71,6 +84,8 @@ class Client:
     def __init__(self, configuration: Configuration, *, max_in_flight: int = 50) -> None:
         self.configuration = configuration
         """kubernetes-asyncio's: the server, how it is verified, and our credentials."""
+        self.errors = dict.fromkeys(CODES, 0)
+        """Requests and watches that failed, by `errors.code_of`; a read-only figure for everybody else."""
         self._slots = asyncio.Semaphore(max_in_flight)
         proxy = credentials.proxy(configuration)
         tls = credentials.ssl_context(configuration)
@@ -121,13 +136,21 @@ class Client:
         return ObjectList(metadata, items)
 
     async def pages(
-        self, resource: Resource, namespace: str = "", *, label_selector: str = "", field_selector: str = ""
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        metadata_only: bool = False,
     ) -> AsyncGenerator[ObjectList[msgspec.Raw], None]:
-        """The pages of one consistent snapshot, their items still bytes. GoneError when reading them took longer
-        than the server keeps the snapshot (about five minutes)."""
+        """The pages of one consistent snapshot, their items still bytes, of which `metadata_only` leaves nothing but
+        the metadata. GoneError when reading them took longer than the server keeps the snapshot (about five
+        minutes)."""
+        accept = _METADATA_LIST if metadata_only else _JSON
         query = {"labelSelector": label_selector, "fieldSelector": field_selector, "limit": str(_PAGE)}
         while True:
-            page = _decode(await self.request("GET", resource.path(namespace), query=query), _Page)
+            page = _decode(await self.request("GET", resource.path(namespace), query=query, accept=accept), _Page)
             yield ObjectList(metadata=page.metadata, items=page.items or [])
             if not page.metadata.continue_:
                 return
@@ -184,6 +207,7 @@ class Client:
         resource_version: str,
         label_selector: str = "",
         field_selector: str = "",
+        metadata_only: bool = False,
         server_timeout: int = 300,
         idle_timeout: float = 90.0,
         heard: Callable[[], None] = lambda: None,
@@ -193,8 +217,8 @@ class Client:
         Bookmarks are asked for. `idle_timeout` seconds without a byte end in an UnreachableError: the connection
         may be dead, though a server whose objects rest may be silent for as long. `heard` is called when the
         server answers and whenever it sends something. GoneError and other ApiErrors come from the answer's
-        status; an ERROR event is handed on as it is. A line cut in the middle is an UnreachableError, one that
-        is no event an UnreadableError.
+        status or from an ERROR event. A line cut in the middle is an UnreachableError, one that is no event an
+        UnreadableError.
         """
         query = {
             "watch": "true",
@@ -205,11 +229,15 @@ class Client:
             "timeoutSeconds": str(server_timeout),
         }
         timeout = aiohttp.ClientTimeout(sock_connect=_CONNECT_TIMEOUT, sock_read=idle_timeout)
-        async with self._send("GET", resource.path(namespace), query, None, "", timeout) as response:
+        accept = _METADATA if metadata_only else _JSON
+        async with self._send("GET", resource.path(namespace), query, None, "", accept, timeout) as response:
             heard()
             async for line in _lines(response.content, heard):
                 if line.strip():
-                    yield _decode(line, WatchEvent)
+                    event = _decode(line, WatchEvent)
+                    if event.type == "ERROR":
+                        raise _error(event.object)
+                    yield event
 
     async def request(
         self,
@@ -218,12 +246,13 @@ class Client:
         *,
         query: Mapping[str, str] | None = None,
         body: object = None,
-        content_type: str = "application/json",
+        content_type: str = _JSON,
+        accept: str = _JSON,
     ) -> bytes:
         """One request, one answer's bytes. `body` may be anything msgspec or orjson encodes."""
         data = None if body is None else _encode(body)
         timeout = aiohttp.ClientTimeout(total=_REQUEST_TIMEOUT, sock_connect=_CONNECT_TIMEOUT)
-        async with self._slots, self._send(method, path, query or {}, data, content_type, timeout) as response:
+        async with self._slots, self._send(method, path, query or {}, data, content_type, accept, timeout) as response:
             return await response.read()
 
     @contextlib.asynccontextmanager
@@ -234,15 +263,16 @@ class Client:
         query: Mapping[str, str],
         data: bytes | None,
         content_type: str,
+        accept: str,
         timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109  (handed to aiohttp, which enforces it)
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        headers = {"Accept": "application/json", "User-Agent": "altershield"}
+        headers = {"Accept": accept, "User-Agent": "altershield"}
         if data is not None:
             headers["Content-Type"] = content_type
-        authorization = await self._authorization()
-        if authorization:
-            headers["Authorization"] = authorization
         try:
+            authorization = await self._authorization()
+            if authorization:
+                headers["Authorization"] = authorization
             async with self._session.request(
                 method,
                 f"{self.server}{path}",
@@ -256,7 +286,11 @@ class Client:
                 if response.status >= 300:
                     raise from_status(response.status, await _status(response), _retry_after(response))
                 yield response
+        except KubernetesError as error:
+            self.errors[code_of(error)] += 1
+            raise
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            self.errors["unreachable"] += 1
             cause = str(error) or type(error).__name__
             raise UnreachableError(
                 f"no answer from the API server at {self.server} to {method} {path}: {cause}"
@@ -279,6 +313,16 @@ def _decode(data: bytes | msgspec.Raw, as_: type[T]) -> T:
         return msgspec.json.decode(data, type=as_)
     except (msgspec.DecodeError, RecursionError) as error:
         raise UnreadableError(f"the API server's answer cannot be read: {error}") from error
+
+
+def _error(data: msgspec.Raw) -> ApiError:
+    """The error that an ERROR event carries as a Status."""
+    try:
+        status = msgspec.json.decode(data, type=dict)
+    except (msgspec.DecodeError, RecursionError):
+        status = {}
+    code = status.get("code")
+    return from_status(code if isinstance(code, int) else 500, status)
 
 
 async def _lines(content: aiohttp.StreamReader, heard: Callable[[], None]) -> AsyncIterator[bytes]:

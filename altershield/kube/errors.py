@@ -93,6 +93,21 @@ _BY_CODE: dict[int, type[ApiError]] = {
 }
 
 
+CODES = ("400", "401", "403", "404", "409", "410", "413", "422", "429", "5xx", "other", "unreachable")
+"""All that `code_of` can give."""
+
+
+def code_of(error: KubernetesError) -> str:
+    """The error as metrics count it: its HTTP status, or which kind of others it belongs to. `unreachable` is
+    whatever prevented an answer, or cut it."""
+    if not isinstance(error, ApiError):
+        return "unreachable"
+    code = str(error.code)
+    if code in CODES:
+        return code
+    return "5xx" if 500 <= error.code < 600 else "other"
+
+
 def from_status(code: int, status: dict[str, Any], retry_after: float | None = None) -> ApiError:
     """The error of a `v1/Status` object (or of whatever a proxy answered instead)."""
     reason = str(status.get("reason") or "")

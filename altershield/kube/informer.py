@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import logging
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
@@ -20,8 +20,8 @@ import msgspec
 from altershield.api.meta import ObjectMeta
 from altershield.api.resources import Resource
 from altershield.kube.backoff import delay
-from altershield.kube.client import Client
-from altershield.kube.errors import GoneError, KubernetesError, UnreadableError, from_status
+from altershield.kube.client import Client, ObjectList
+from altershield.kube.errors import GoneError, KubernetesError, UnreadableError
 from altershield.kube.indexes import Indexes
 
 logger = logging.getLogger(__name__)
@@ -50,7 +50,8 @@ class _Bare(msgspec.Struct):
 
 
 class Informer(Generic[T]):
-    """The objects of `resource` that `namespace` (all where empty) and the selectors choose, as `as_`.
+    """The objects of `resource` that `namespace` (all where empty), the selectors and `keep` choose, as `as_`; with
+    `metadata_only` the API server is asked for no more of them. `name` tells informers of one resource apart.
 
     Handlers and index functions are called in the event loop and must not block; what they raise is logged
     and changes nothing.
@@ -65,14 +66,20 @@ class Informer(Generic[T]):
         namespace: str = "",
         label_selector: str = "",
         field_selector: str = "",
+        metadata_only: bool = False,
+        keep: Callable[[T], bool] = lambda _: True,
+        name: str = "",
         resync: float = 600.0,
     ) -> None:
         self._client = client
         self._resource = resource
+        self.name = name or resource.plural
         self._decoder = msgspec.json.Decoder(as_)
         self._namespace = namespace
         self._label_selector = label_selector
         self._field_selector = field_selector
+        self._metadata_only = metadata_only
+        self._keep = keep
         self._resync = resync
         self._handlers: list[Handler[T]] = []
         self._indexes: Indexes[Key, T] = Indexes()
@@ -81,6 +88,7 @@ class Informer(Generic[T]):
         self._observed: set[Key] = set()  # written by ourselves since the last list began
         self._passed = 0  # the resourceVersion up to which the watch (or list) has told us everything
         self._resume = ""  # where to watch on from; empty: list first
+        self._began: float | None = None
         self._heard_at: float | None = None
         self._reported = ""  # the trouble that the log already tells of
         self._synced = asyncio.Event()
@@ -124,13 +132,13 @@ class Informer(Generic[T]):
 
     @property
     def age(self) -> float:
-        """Seconds since the API server last sent anything to this informer; infinite before it ever did.
+        """Seconds since the API server last sent anything to this informer; as long as it never did, since `run`
+        began.
 
         A resting resource is silent for a minute at a time, so alarm from a few minutes on.
         """
-        if self._heard_at is None:
-            return float("inf")
-        return asyncio.get_running_loop().time() - self._heard_at
+        since = self._began if self._heard_at is None else self._heard_at
+        return 0.0 if since is None else asyncio.get_running_loop().time() - since
 
     def observe(self, obj: T) -> None:
         """Take the answer of our own write into the cache at once, and tell the handlers.
@@ -145,8 +153,17 @@ class Informer(Generic[T]):
         self._observed.add(key)
         self._put(key, obj)
 
+    async def refill(self, namespace: str) -> None:
+        """List one namespace, and take in what `keep` did not want before and does now."""
+        async with contextlib.aclosing(self._pages(namespace)) as pages:
+            async for page in pages:
+                for item in page.items:
+                    if _key(_bare(item)) not in self._objects:  # else the watch knows better
+                        self._take(item)
+
     async def run(self) -> None:
         """Follow the cluster until cancelled, whatever the API server does."""
+        self._began = asyncio.get_running_loop().time()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._follow())
             if self._resync:
@@ -184,7 +201,7 @@ class Informer(Generic[T]):
         logger.log(
             logging.DEBUG if cause == self._reported else logging.WARNING,
             "cannot follow the cluster, trying again",
-            extra={"resource": self._resource.plural, "cause": cause, "wait_seconds": round(wait, 2)},
+            extra={"resource": self.name, "cause": cause, "wait_seconds": round(wait, 2)},
         )
         self._reported = cause
 
@@ -192,7 +209,7 @@ class Informer(Generic[T]):
         self._heard_at = asyncio.get_running_loop().time()
         if self._reported:
             self._reported = ""
-            logger.info("following the cluster again", extra={"resource": self._resource.plural})
+            logger.info("following the cluster again", extra={"resource": self.name})
 
     async def _list(self) -> None:
         if self.synced:
@@ -200,14 +217,7 @@ class Informer(Generic[T]):
         self._observed.clear()
         listed: set[Key] = set()
         version = ""
-        async with contextlib.aclosing(
-            self._client.pages(
-                self._resource,
-                self._namespace,
-                label_selector=self._label_selector,
-                field_selector=self._field_selector,
-            )
-        ) as pages:
+        async with contextlib.aclosing(self._pages(self._namespace)) as pages:
             async for page in pages:
                 self._heard()
                 version = page.metadata.resource_version
@@ -219,6 +229,15 @@ class Informer(Generic[T]):
         self._passed = _number(version)
         self._synced.set()
 
+    def _pages(self, namespace: str) -> AsyncGenerator[ObjectList[msgspec.Raw], None]:
+        return self._client.pages(
+            self._resource,
+            namespace,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+            metadata_only=self._metadata_only,
+        )
+
     async def _watch(self) -> None:
         async with contextlib.aclosing(
             self._client.watch(
@@ -227,13 +246,12 @@ class Informer(Generic[T]):
                 resource_version=self._resume,
                 label_selector=self._label_selector,
                 field_selector=self._field_selector,
+                metadata_only=self._metadata_only,
                 server_timeout=_SERVER_TIMEOUT + random.randrange(_SERVER_TIMEOUT),  # noqa: S311  (spreads load)
                 heard=self._heard,
             )
         ) as events:
             async for event in events:
-                if event.type == "ERROR":
-                    raise _error(event.object)
                 if event.type in ("ADDED", "MODIFIED"):
                     metadata = self._take(event.object)
                 else:
@@ -254,7 +272,9 @@ class Informer(Generic[T]):
             return metadata
         key = _key(obj.metadata)
         known = self._objects.get(key)
-        if known is None or not self._holds(key, known, _version(obj.metadata)):
+        if not self._keep(obj):
+            self._drop(key, _version(obj.metadata))
+        elif known is None or not self._holds(key, known, _version(obj.metadata)):
             self._put(key, obj)
         return obj.metadata
 
@@ -274,7 +294,7 @@ class Informer(Generic[T]):
             self._unreadable.add(key)
             logger.error(
                 "skipped an object that cannot be read",
-                extra={"resource": self._resource.plural, "namespace": key[0], "object": key[1], "cause": str(error)},
+                extra={"resource": self.name, "namespace": key[0], "object": key[1], "cause": str(error)},
             )
 
     def _put(self, key: Key, obj: T) -> None:
@@ -300,7 +320,7 @@ class Informer(Generic[T]):
             try:
                 handler(old, new)
             except Exception:
-                logger.exception("a handler failed", extra={"resource": self._resource.plural})
+                logger.exception("a handler failed", extra={"resource": self.name})
 
     async def _resync_regularly(self) -> None:
         while True:
@@ -331,13 +351,3 @@ def _bare(data: msgspec.Raw) -> ObjectMeta:
         return msgspec.json.decode(data, type=_Bare).metadata
     except (msgspec.DecodeError, RecursionError):
         return ObjectMeta()
-
-
-def _error(data: msgspec.Raw) -> KubernetesError:
-    """The error that an ERROR event carries as a Status."""
-    try:
-        status = msgspec.json.decode(data, type=dict)
-    except (msgspec.DecodeError, RecursionError):
-        status = {}
-    code = status.get("code")
-    return from_status(code if isinstance(code, int) else 500, status)

@@ -84,10 +84,6 @@ class WorkQueue(Generic[K]):
         """Work on `key` succeeded: its next failure starts with the shortest delay again."""
         self._failures.pop(key, None)
 
-    def failures(self, key: K) -> int:
-        """How often in a row work on `key` has failed."""
-        return self._failures.get(key, 0)
-
     async def get(self) -> K:
         """The next key, once there is one. Call `done` when the work on it has ended, however it ended."""
         key = await self._ready.get()

@@ -10,13 +10,12 @@ from gatekeeper.view import View
 def protect(change: Change, view: View) -> Opinion:
     """Put back what another user than the reconciler dropped, changed or added. What a manifest without our
     labels dropped (`kubectl replace`) comes back silently, everything else with a warning. A template's change
-    settles the version and `defense-status` in its own gate; the version is nobody's to write."""
+    settles the version and `defense-status` in its own gate. The reconciler versions what slipped past the gate, on
+    the workload: in its template the version is nobody's to write, since that would restart pods."""
     if not change.relabelled():
         return NOTHING
     new, old, release = change.new, change.old, change.release()
-    owned = [labels.SUSPEND] if release else list(labels.OWNED)
-    if change.user == view.reconciler:
-        owned = [key for key in owned if key == labels.VERSION]
+    owned = () if change.user == view.reconciler else (labels.SUSPEND,) if release else labels.OWNED
     wanted: dict[str, str | None] = {}
     warnings = []
     for key in owned:

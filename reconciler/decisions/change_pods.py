@@ -9,13 +9,20 @@ from dataclasses import dataclass
 import msgspec
 
 from altershield.api.kinds import PASS, UNPASS, ChangePod, ChangePodStatus, ConditionType, PodInfo, PodState
-from altershield.api.meta import Condition, plain_time, set_condition
+from altershield.api.meta import Condition, find_condition, plain_time, set_condition
 from reconciler.decisions.effects import Ask, Call, Effect, Requeue
 
 POLL_INTERVAL = 3.0
 """Seconds between two questions for the same result, and before a call that got no answer is repeated."""
 
 _NAMED = 3  # pods that a message names
+
+
+class FailedBy:
+    """Reasons of the condition Verified where it is False: whose verdict it was."""
+
+    PERSON = "FailedByPerson"
+    SERVER = "FailedByServer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +70,10 @@ def decide(state: ChangePodStatus, observed: Observed, now: float) -> tuple[Chan
     """The status that should be stored (`state` itself where nothing changed), and what to do once it is."""
     wanted, effects = _step(state, observed, now)
     generation = observed.change_pod.metadata.generation
+    by = _failed_by(state, by_server=wanted.pod_results != state.pod_results)
     wanted = msgspec.structs.replace(
         wanted,
-        conditions=set_condition(wanted.conditions, _verified(wanted, observed.change_pod), now),
+        conditions=set_condition(wanted.conditions, _verified(wanted, observed.change_pod, by), now),
         observed_generation=generation,
     )
     if wanted == state:
@@ -160,14 +168,26 @@ def _with_results(state: ChangePodStatus, change_pod: ChangePod, verdict: str, m
     return msgspec.structs.replace(state, pod_results=tuple(results))
 
 
-def _verified(state: ChangePodStatus, change_pod: ChangePod) -> Condition:
+def _failed_by(state: ChangePodStatus, *, by_server: bool) -> str:
+    """Whose verdict it is, if one fails the batch: the one that failed it first.
+
+    The server's verdict is stored in one write with the condition that says so. Whatever verdict is stored
+    without such a condition, somebody else has written.
+    """
+    known = find_condition(state.conditions, ConditionType.VERIFIED)
+    if known is not None and known.status == "False" and known.reason in (FailedBy.PERSON, FailedBy.SERVER):
+        return known.reason
+    return FailedBy.SERVER if by_server else FailedBy.PERSON
+
+
+def _verified(state: ChangePodStatus, change_pod: ChangePod, by: str) -> Condition:
     pods = {pod.pod for pod in change_pod.spec.pod_infos}
     results = {result.pod: result for result in state.pod_results if result.verdict}
     failed = [result for name, result in results.items() if name in pods and result.verdict != PASS]
     strangers = [name for name in results if name not in pods]
     if failed:
         named = "; ".join(f"{pod.pod} ({pod.message or pod.verdict})" for pod in failed[:_NAMED])
-        status, reason, message = "False", "PodsFailed", f"{len(failed)} of {len(pods)} pods failed: {named}"
+        status, reason, message = "False", by, f"{len(failed)} of {len(pods)} pods failed: {named}"
     elif state.status != PodState.EXECUTE_DONE:
         status, reason, message = "Unknown", "InProgress", "no result yet"
     elif pods <= results.keys():

@@ -216,10 +216,16 @@ def _events(old: str, new: str, observed: Observed, message: str) -> list[Effect
 
 def _obsolete(other: ChangeWorkload, current: ChangeWorkload) -> bool:
     """Whether the success of `current` makes the record of another version superfluous."""
-    if other.spec.create_time_unix > current.spec.create_time_unix:
+    if _released(other) > _released(current):
         return False  # the caches disagree: this one is newer than the Deployment that we see
     # what was rolled back to this version must stay known
     return other.status.rollback_to != names.version_of(current.metadata.name)
+
+
+def _released(record: ChangeWorkload) -> tuple[int, int]:
+    """Orders the releases of one Deployment."""
+    generation = record.spec.reversion
+    return record.spec.create_time_unix, int(generation) if generation.isascii() and generation.isdigit() else 0
 
 
 def _surplus(existing: Iterable[Pod], change_pods: Iterable[ChangePod]) -> list[ChangePod]:

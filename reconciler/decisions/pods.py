@@ -43,13 +43,13 @@ def trouble(pod: Pod) -> str:
     """Why the pod is not up, in the kubelet's or the scheduler's words; empty where nobody says."""
     for reason, message in _waiting(pod):
         if reason not in ("ContainerCreating", "PodInitializing"):
-            return _clip(f"{reason}: {message}" if message else reason)
+            return clip(f"{reason}: {message}" if message else reason)
     for condition in pod.status.conditions:
         if condition.type == "PodScheduled" and condition.status == "False":
-            return _clip(f"{condition.reason or 'Unschedulable'}: {condition.message}")
+            return clip(f"{condition.reason or 'Unschedulable'}: {condition.message}")
     for condition in pod.status.conditions:
         if condition.type == "Ready" and condition.status == "False" and condition.reason:
-            return _clip(f"{condition.reason}: {condition.message}" if condition.message else condition.reason)
+            return clip(f"{condition.reason}: {condition.message}" if condition.message else condition.reason)
     return ""
 
 
@@ -74,6 +74,7 @@ def _waiting(pod: Pod) -> list[tuple[str, str]]:
     ]
 
 
-def _clip(text: str) -> str:
+def clip(text: str) -> str:
+    """As one line of bounded length."""
     text = " ".join(text.split())
     return text if len(text) <= _MAX_TROUBLE else f"{text[: _MAX_TROUBLE - 1]}…"

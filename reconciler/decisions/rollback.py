@@ -17,21 +17,22 @@ from altershield.api.views import Deployment, Pod, ReplicaSet
 from reconciler.decisions import pods as facts
 from reconciler.decisions.effects import Announce, Effect, ReleaseAgain, Requeue
 
-_REVISION = "deployment.kubernetes.io/revision"  # written by the deployment controller on every ReplicaSet
-
 
 class RollbackReason:
     """Reasons of the condition RolledBack."""
 
     POD_NOT_UP = "PodNotUp"
-    """A pod did not come up in time."""
+    """A pod did not come up in time, or could not even be made."""
     REQUESTED = "Requested"
     """A person wrote `status.status: Rollback`."""
     NO_TARGET = "NoTarget"
     """It was requested, but nothing is there to go back to."""
     NO_HEALTHY_VERSION = "NoHealthyVersion"
+    """No older ReplicaSet runs with all its pods ready."""
     RECREATE = "StrategyRecreate"
+    """The Deployment's strategy is none that keeps old pods."""
     PAUSED = "Paused"
+    """The Deployment is."""
     RELEASED_AGAIN = "ReleasedAgain"
     """It was rolled back before, and released again on purpose."""
     ALREADY_ROLLED_BACK = "AlreadyRolledBack"
@@ -63,11 +64,6 @@ class Target:
             and status.observed_generation >= self.replica_set.metadata.generation
         )
 
-    @property
-    def revision(self) -> int:
-        value = self.replica_set.metadata.annotations.get(_REVISION, "")
-        return int(value) if value.isascii() and value.isdigit() else 0
-
 
 @dataclass(frozen=True, slots=True)
 class Observed:
@@ -75,23 +71,25 @@ class Observed:
     deployment: Deployment | None
     """None where it is gone, or no longer carries any version."""
     pods: Sequence[Pod]
-    """Of this version and Deployment."""
+    """Of this version and Deployment, as are the `replica_sets`."""
+    replica_sets: Sequence[ReplicaSet]
     targets: Sequence[Target]
     start_timeout: float
 
 
-def overdue(pods: Iterable[Pod], start_timeout: float, now: float) -> tuple[list[Pod], float | None]:
-    """The pods that have not come up in time, and in how many seconds the next one will be among them."""
-    late, waits = [], []
-    for pod in pods:
-        if not facts.exists(pod) or _up(pod):
-            continue
-        left = unix(pod.metadata.creation_timestamp) + start_timeout - now
-        if left <= 0:
-            late.append(pod)
-        else:
-            waits.append(left)
-    return late, min(waits, default=None)
+def overdue(
+    pods: Iterable[Pod], replica_sets: Iterable[ReplicaSet], start_timeout: float, now: float
+) -> tuple[str, float | None]:
+    """What has not come up in time, in words, empty for nothing; and in how many seconds the next will be late."""
+    pending = [(unix(pod.metadata.creation_timestamp), pod) for pod in pods if facts.exists(pod) and not _up(pod)]
+    barren = [(unix(why.last_transition_time), why.message) for each in replica_sets if (why := each.barren)]
+    waits = [since + start_timeout - now for since, _ in (*pending, *barren)]
+    late = [pod for since, pod in pending if since + start_timeout <= now]
+    refused = [(since, message) for since, message in barren if since + start_timeout <= now]
+    return (
+        _late(late, now) if late else _refused(*min(refused), now) if refused else "",
+        min((wait for wait in waits if wait > 0), default=None),
+    )
 
 
 def decide(
@@ -102,10 +100,9 @@ def decide(
         return _carry_out(state, observed, now)
     if state.status in (WorkloadState.SUCCESS, WorkloadState.FAILED) or observed.deployment is None:
         return state, ()
-    late, wait = overdue(observed.pods, observed.start_timeout, now)
-    if not late:
+    why, wait = overdue(observed.pods, observed.replica_sets, observed.start_timeout, now)
+    if not why:
         return state, () if wait is None else (Requeue(wait),)
-    why = _late(late, now)
     refusal, message = _refusal(state, observed.deployment)
     target = _best(target for target in observed.targets if target.healthy)
     if refusal is None and target is None:
@@ -132,6 +129,10 @@ def _late(late: Sequence[Pod], now: float) -> str:
     age = int(now - unix(pod.metadata.creation_timestamp))
     others = f" (and {len(late) - 1} more)" if len(late) > 1 else ""
     return f"pod {pod.metadata.name}{others} is not up after {age} s: {facts.trouble(pod) or pod.status.phase}"
+
+
+def _refused(since: float, message: str, now: float) -> str:
+    return f"its pods cannot be created for {int(now - since)} s now: {facts.clip(message)}"
 
 
 def _refusal(state: ChangeWorkloadStatus, deployment: Deployment) -> tuple[str | None, str]:
@@ -183,7 +184,9 @@ def _best(targets: Iterable[Target]) -> Target | None:
 
 
 def _newest(targets: Iterable[Target]) -> Target | None:
-    return max(targets, key=lambda target: (target.revision, target.replica_set.metadata.name), default=None)
+    return max(
+        targets, key=lambda target: (target.replica_set.revision, target.replica_set.metadata.name), default=None
+    )
 
 
 def _intend(

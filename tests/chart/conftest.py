@@ -1,18 +1,24 @@
 """The chart, rendered by the real Helm engine, and installed on the Kubernetes that the end-to-end tests run on."""
 
 import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 
+from altershield.api.names import SYSTEM_NAMESPACE
 from tests.chart.rendering import CHART, VALUES, Object, rendered
+from tests.e2e.conftest import Kubectl
 from tests.e2e.conftest import cluster as cluster
 from tests.e2e.conftest import directory as directory
 from tests.e2e.conftest import has_kubectl as has_kubectl
 
 if TYPE_CHECKING:
     import helm_python
+
+    from tests.chart.release import Release
 
 HAS_HELM = importlib.util.find_spec("helm_python") is not None
 collect_ignore_glob = [] if HAS_HELM else ["test_*.py"]
@@ -40,3 +46,19 @@ def values(request: pytest.FixtureRequest) -> Object:
 def objects(chart: "helm_python.Chart", values: Object) -> list[Object]:
     """All objects of a release with `values`, hooks too."""
     return rendered(chart, values)
+
+
+@pytest.fixture
+def system(cluster: Path, has_kubectl: None) -> Kubectl:
+    """The admin in the system namespace."""
+    return Kubectl(cluster, SYSTEM_NAMESPACE)
+
+
+@pytest.fixture
+def release(cluster: Path) -> "Iterator[Release]":
+    """Not installed yet; what there is of it at the end is uninstalled."""
+    from tests.chart.release import Release
+
+    release = Release(cluster)
+    yield release
+    release.uninstall()

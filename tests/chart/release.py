@@ -37,6 +37,10 @@ class Release:
     def test(self) -> Object:
         return self._helm.test(RELEASE, timeout=WAIT)
 
+    def names(self) -> list[str]:
+        """As `helm list --all` shows them."""
+        return [release["name"] for release in self._helm.list(all_states=True)]
+
     def hooks(self) -> list[Object]:
         """The hooks' objects, in the order in which they are created."""
         hooks: list[dict[str, Any]] = self._helm.get_all(RELEASE)["hooks"]

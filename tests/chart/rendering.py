@@ -21,9 +21,15 @@ OPERATORS = {"cert-manager.io/v1", "monitoring.coreos.com/v1"}
 """API groups that Kubernetes has no schema for."""
 
 
-def rendered(chart: "helm_python.Chart", values: Object | None = None, *, release: str = RELEASE) -> list[Object]:
-    """The objects of a release in the system namespace."""
-    manifests = chart.render(values or {}, name=release, namespace=SYSTEM_NAMESPACE)
+def rendered(
+    chart: "helm_python.Chart",
+    values: Object | None = None,
+    *,
+    release: str = RELEASE,
+    namespace: str = SYSTEM_NAMESPACE,
+) -> list[Object]:
+    """The objects of a release."""
+    manifests = chart.render(values or {}, name=release, namespace=namespace)
     texts = (text for path, text in manifests.items() if path.endswith(".yaml"))
     return [obj for text in texts for obj in yaml.safe_load_all(text) if obj]
 

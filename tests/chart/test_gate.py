@@ -35,6 +35,9 @@ NEVER_ASKED = {
     # enforced by the admission plugin OwnerReferencesPermissionEnforcement, never requested
     ("update", "apps", "deployments/finalizers"),
     ("update", "app.ops.cloud.alipay.com", "changeworkloads/finalizers"),
+    # by the same plugin, of who sets an owner; asked when the namespace ends, see test_another_namespace
+    ("delete", "admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
+    ("delete", "admissionregistration.k8s.io", "validatingwebhookconfigurations"),
 }
 
 
@@ -193,6 +196,7 @@ async def test_all_that_the_gate_does_needs_every_permission_and_no_other(
                 await step.run(story)
     reject_a_setting_twice(system)
     replace_pods_until_records_go(Kubectl(cluster, "altershield-permissions"))
+    release_past_the_gate(Kubectl(cluster, "altershield-slips"))
 
     granted = {"ClusterRole": system.json("clusterrole", RELEASE), "Role": system.json("role", RELEASE)}
     assert recorder.forbidden == [], "needed, but not granted"
@@ -239,6 +243,36 @@ def replace_pods_until_records_go(kubectl: Kubectl) -> None:
         eventually(lambda: not has_record(kubectl, 1), "the oldest record to go")
     finally:
         kubectl.run("delete", "namespace", kubectl.namespace)
+
+
+def release_past_the_gate(kubectl: Kubectl) -> None:
+    """A release from while the namespace was not governed gets its version afterwards."""
+    governed = ("label", "namespace", kubectl.namespace, "admission-webhook-altershield=enabled")
+    kubectl("create", "namespace", kubectl.namespace)
+    kubectl(*governed)
+    try:
+        eventually(lambda: kubectl.run("apply", "-f", "-", stdin=SLEEP).returncode == 0, "sleep to be applied")
+        eventually(functools.partial(has_record, kubectl, 1), "its first record")
+        kubectl("label", "namespace", kubectl.namespace, "admission-webhook-altershield-")
+        eventually(lambda: "antgroup" not in dry_run(kubectl), "the namespace not to be governed")
+        kubectl("set", "image", "deployment/sleep", "sleep=busybox:2")
+        kubectl(*governed)
+        recorded = ("events", "--field-selector", "reason=ReleaseSlipped")
+        eventually(lambda: kubectl.json(*recorded)["items"], "the slip to be recorded")
+        version = "admission-webhook-altershield.antgroup.com/version"
+        eventually(lambda: len({rs["metadata"]["labels"][version] for rs in replica_sets(kubectl)}) == 2, "its version")
+    finally:
+        kubectl.run("delete", "namespace", kubectl.namespace)
+
+
+def dry_run(kubectl: Kubectl) -> str:
+    probe = SLEEP.replace("name: sleep", "name: probe")
+    return kubectl("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=probe)
+
+
+def replica_sets(kubectl: Kubectl) -> list[Object]:
+    found: list[Object] = kubectl.json("replicasets")["items"]
+    return found
 
 
 def has_record(kubectl: Kubectl, number: int) -> bool:

@@ -1,7 +1,7 @@
 """Install, upgrade, roll back, uninstall: with the real Helm engine, on a live API."""
 
+import asyncio
 import json
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -9,8 +9,11 @@ import helm_python
 import pytest
 
 from altershield.api.names import SYSTEM_NAMESPACE
+from altershield.api.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from altershield.kube.client import Client
+from certgen.ownership import adopt
 from tests.chart.release import Release, changed_chart
-from tests.chart.rendering import CHART, OPERATORS, RELEASE, Object, is_hook, rendered
+from tests.chart.rendering import CHART, OPERATORS, RELEASE, Object, is_hook, rendered, the
 from tests.e2e.conftest import Kubectl, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("e2e")]
@@ -31,19 +34,6 @@ RECORD: Object = {
         "createTimeUnix": 1767225600,
     },
 }
-
-
-@pytest.fixture
-def system(cluster: Path, has_kubectl: None) -> Kubectl:
-    """The admin in the system namespace."""
-    return Kubectl(cluster, SYSTEM_NAMESPACE)
-
-
-@pytest.fixture
-def release(cluster: Path) -> Iterator[Release]:
-    release = Release(cluster)
-    yield release
-    release.uninstall()
 
 
 def left(system: Kubectl, kinds: str) -> list[str]:
@@ -122,15 +112,25 @@ def test_what_is_applied_again_changes_nothing(release: Release, system: Kubectl
         try:
             system("apply", *flags, "-f", "-", stdin=manifest)
             publish(system, "Q0E=")
+            asyncio.run(own(system))
             before = generations(system)
             eventually(no_diff, f"kubectl diff {' '.join(flags)} to find nothing")
             system("apply", *flags, "-f", "-", stdin=manifest)
             assert generations(system) == before
             (webhook,) = system.json("mutatingwebhookconfiguration", RELEASE)["webhooks"]
             assert webhook["clientConfig"]["caBundle"] == "Q0E="
+            for kind in ("mutatingwebhookconfiguration", "validatingwebhookconfiguration"):
+                (owner,) = system.json(kind, RELEASE)["metadata"]["ownerReferences"]
+                assert owner["kind"] == "ClusterRole"
         finally:
             system("delete", "-f", "-", "--ignore-not-found", stdin=pruned)
         assert left(system, WEBHOOKS) == [], "no hook runs when these tools delete"
+
+
+async def own(system: Kubectl) -> None:
+    """What certgen does besides."""
+    async with await Client.connect(str(system.kubeconfig)) as client:
+        await adopt(client, [(resource, "", RELEASE) for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)], RELEASE)
 
 
 def listed(objects: list[Object]) -> str:
@@ -140,6 +140,32 @@ def listed(objects: list[Object]) -> str:
 def generations(system: Kubectl) -> dict[str, int]:
     found = system.json(f"deployments,{WEBHOOKS}", "-l", f"app.kubernetes.io/instance={RELEASE}")["items"]
     return {f"{each['kind']}/{each['metadata']['name']}": each["metadata"]["generation"] for each in found}
+
+
+def test_a_release_may_change_its_name(release: Release, system: Kubectl) -> None:
+    release.install()
+    release.upgrade({"fullnameOverride": "renamed"})
+    kinds = f"{WEBHOOKS},deployments,services,clusterroles,clusterrolebindings"
+    assert {name.partition("/")[2] for name in left(system, kinds)} == {"renamed"}
+
+
+def test_pods_are_admitted_where_the_restricted_standard_is_enforced(system: Kubectl, chart: helm_python.Chart) -> None:
+    enforced = {"pod-security.kubernetes.io/enforce": "restricted"}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "restricted", "labels": enforced}}
+    system("create", "-f", "-", stdin=json.dumps(namespace))
+    inside = Kubectl(system.kubeconfig, "restricted")
+    try:
+        inside("create", "serviceaccount", RELEASE)
+        inside("create", "serviceaccount", "altershield-check")
+        template = the(rendered(chart), "Deployment")["spec"]["template"]
+        (check,) = [obj for obj in rendered(chart) if obj["kind"] == "Pod"]
+        template["spec"].pop("priorityClassName")  # the system's classes are for namespaces with a quota
+        for pod in (template, check):
+            made = {"apiVersion": "v1", "kind": "Pod", "spec": pod["spec"], "metadata": {"name": "pod"}}
+            done = inside.run("create", "--dry-run=server", "-f", "-", stdin=json.dumps(made))
+            assert (done.returncode, done.stderr) == (0, "")
+    finally:
+        system.run("delete", "namespace", "restricted", "--wait=false")
 
 
 def test_a_second_gate_is_refused(release: Release, cluster: Path) -> None:
@@ -168,12 +194,25 @@ def test_helm_test_can_be_repeated_and_leaves_nothing(
         assert system("get", hooks, "-A", "-l", "app.kubernetes.io/component=check", "-o", "name") == ""
 
 
-def test_every_object_passes_the_api_servers_own_validation(system: Kubectl, objects: list[Object]) -> None:
+def test_the_api_server_takes_every_object_and_keeps_it_as_it_is_written(
+    system: Kubectl, objects: list[Object]
+) -> None:
+    """What it would write otherwise (a quantity, say) differs for ever from Git, for who compares the texts."""
     system.run("create", "namespace", SYSTEM_NAMESPACE)
     known = [obj for obj in objects if obj["apiVersion"] not in OPERATORS and not is_hook(obj)]
     # what lives in namespaces that others make cannot be tried
     known = [obj for obj in known if obj["metadata"].get("namespace", SYSTEM_NAMESPACE) == SYSTEM_NAMESPACE]
-    done = system.run("create", "--dry-run=server", "--validate=strict", "-f", "-", stdin=listed(known))
-    refused = [line for line in done.stderr.splitlines() if "AlreadyExists" not in line]
-    assert refused == []
-    assert len(done.stdout.splitlines()) + len(done.stderr.splitlines()) == len(known)
+    strict = ["--validate=strict", "--server-side", "--force-conflicts", "--field-manager=test"]
+    kept = json.loads(system("apply", "--dry-run=server", *strict, "-o", "json", "-f", "-", stdin=listed(known)))
+    assert [differences(obj, there) for obj, there in zip(known, kept["items"], strict=True)] == [[]] * len(known)
+
+
+def differences(wanted: object, there: object, where: str = "") -> list[str]:
+    """What of `wanted` is not there as it is; what is there besides does not matter."""
+    if isinstance(wanted, dict) and isinstance(there, dict):
+        pairs = [(wanted[key], there.get(key), f"{where}.{key}") for key in wanted]
+    elif isinstance(wanted, list) and isinstance(there, list) and len(wanted) == len(there):
+        pairs = [(*pair, f"{where}[{number}]") for number, pair in enumerate(zip(wanted, there, strict=True))]
+    else:
+        return [] if wanted == there else [f"{where}: {wanted!r} is {there!r}"]
+    return [difference for pair in pairs for difference in differences(*pair)]

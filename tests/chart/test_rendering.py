@@ -1,6 +1,7 @@
 """Every object, over the matrix of values: known to Kubernetes, restricted, labelled."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 import yaml
 
 from altershield.api.names import SYSTEM_NAMESPACE
+from gatekeeper import app, server
 from tests.chart.rendering import CHART, HOOK, OPERATORS, Object, containers, is_hook, notes, of_kind, rendered, the
 
 
@@ -54,7 +56,7 @@ def test_pods_keep_to_the_restricted_pod_security_standard(objects: list[Object]
         assert pod["securityContext"].get("runAsUser") != 0
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         assert not pod.keys() & {"hostNetwork", "hostPID", "hostIPC"}
-        assert all(volume.keys() <= {"name", "emptyDir"} for volume in pod.get("volumes", ()))
+        assert all(volume.keys() <= {"name", "emptyDir", "configMap"} for volume in pod.get("volumes", ()))
         for container in pod["containers"]:
             assert container["securityContext"] == {
                 "allowPrivilegeEscalation": False,
@@ -70,6 +72,27 @@ def test_one_pod_has_gatekeeper_reconciler_and_the_keeper_of_the_certificate(obj
     assert len({container["image"] for container in containers(deployment).values()}) == 1
 
 
+def test_only_the_gatekeeper_knows_whom_it_may_answer(chart: helm_python.Chart) -> None:
+    deployment = the(rendered(chart), "Deployment")
+    assert "client" not in yaml.safe_dump(deployment)
+
+    clients = {"configMap": "api-servers", "commonName": "kube-apiserver: yes"}
+    deployment = the(rendered(chart, {"webhooks": {"clientAuthentication": clients}}), "Deployment")
+    gatekeeper, pod = containers(deployment)["gatekeeper"], deployment["spec"]["template"]["spec"]
+    assert {"--client-ca-file=/clients/ca.crt", "--client-name=kube-apiserver: yes"} <= set(gatekeeper["args"])
+    (mount,) = [mount for mount in gatekeeper["volumeMounts"] if mount["name"] == "clients"]
+    assert (mount["mountPath"], mount["readOnly"]) == ("/clients", True)
+    assert {"name": "clients", "configMap": {"name": "api-servers"}} in pod["volumes"]
+
+
+def test_an_empty_list_of_peers_lets_nobody_read_metrics(chart: helm_python.Chart) -> None:
+    policy = {"networkPolicy": {"enabled": True}}
+    assert len(the(rendered(chart, policy), "NetworkPolicy")["spec"]["ingress"]) == 2
+    policy["networkPolicy"]["metricsFrom"] = []  # type: ignore[assignment]
+    (rule,) = the(rendered(chart, policy), "NetworkPolicy")["spec"]["ingress"]
+    assert rule == {"ports": [{"port": "webhook", "protocol": "TCP"}]}
+
+
 def test_no_pod_goes_before_its_successor_serves(objects: list[Object]) -> None:
     spec = the(objects, "Deployment")["spec"]
     assert spec["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
@@ -80,12 +103,12 @@ def test_no_pod_goes_before_its_successor_serves(objects: list[Object]) -> None:
 
 
 def test_a_pod_has_time_to_drain(objects: list[Object]) -> None:
+    assert app._LAST_SECONDS + server._FINISH_SECONDS + server._BODY_SECONDS < 45, "the chart's time for last answers"
     pod = the(objects, "Deployment")["spec"]["template"]["spec"]
     gatekeeper = containers(the(objects, "Deployment"))["gatekeeper"]
     (delay,) = [float(arg.partition("=")[2]) for arg in gatekeeper["args"] if arg.startswith("--shutdown-delay=")]
     before = gatekeeper.get("lifecycle", {}).get("preStop", {}).get("sleep", {}).get("seconds", 0)
-    longest_answers = 1 + 30 + 10  # gatekeeper.app: late requests, those in flight, the last bytes
-    assert pod["terminationGracePeriodSeconds"] > before + delay + longest_answers
+    assert pod["terminationGracePeriodSeconds"] == before + delay + 45
 
 
 def test_selectors_find_the_pods_of_the_gate_and_no_others(objects: list[Object]) -> None:
@@ -128,6 +151,125 @@ def test_a_release_of_any_name_calls_its_own_service(chart: helm_python.Chart) -
         for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
             (webhook,) = the(objects, kind)["webhooks"]
             assert webhook["clientConfig"]["service"]["name"] == name
+
+
+@pytest.mark.parametrize(
+    ("release", "namespace", "values"),
+    [
+        ("r" * 53, "n" * 63, {"certificates": {"mode": "cert-manager"}, "dashboards": {"enabled": True}}),
+        ("gate", "gatekeeping", {"nameOverride": "n" * 48}),
+        ("gate", "gatekeeping", {"fullnameOverride": "f" * 48, "networkPolicy": {"enabled": True}}),
+    ],
+    ids=["long", "nameOverride", "fullnameOverride"],
+)
+def test_under_any_name_and_in_any_namespace_all_parts_find_each_other(
+    chart: helm_python.Chart, release: str, namespace: str, values: Object
+) -> None:
+    objects = rendered(chart, values, release=release, namespace=namespace)
+    for obj in objects:
+        metadata = obj["metadata"]
+        assert len(metadata["name"]) <= 63 or obj["kind"] == "CustomResourceDefinition"
+        assert all(
+            re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?", v) for v in metadata["labels"].values()
+        )
+        assert metadata.get("namespace", namespace) in (namespace, f"{metadata['name']}")
+    assert SYSTEM_NAMESPACE not in json.dumps([obj for obj in objects if obj["kind"] != "CustomResourceDefinition"])
+    name = the(objects, "Deployment")["metadata"]["name"]
+    pod = containers(the(objects, "Deployment"))
+    for reference in ("webhook-configuration", "owner", "service"):
+        assert f"--{reference}={name}" in pod["certgen"]["args"]
+    for container in pod.values():
+        assert f"--system-namespace={namespace}" in container["args"]
+    assert f"--service-account=system:serviceaccount:{namespace}:{name}" in pod["gatekeeper"]["args"]
+    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ClusterRole", "Service"):
+        assert the(objects, kind)["metadata"]["name"] == name
+    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+        (webhook,) = the(objects, kind)["webhooks"]
+        assert webhook["clientConfig"]["service"]["namespace"] == namespace
+        (left_alone,) = webhook["namespaceSelector"]["matchExpressions"]
+        assert left_alone["values"] == ["kube-system", namespace]
+    for kind in ("ClusterRoleBinding", "RoleBinding"):
+        binding = the(objects, kind)
+        assert binding["roleRef"]["name"] == name
+        assert binding["subjects"] == [{"kind": "ServiceAccount", "name": name, "namespace": namespace}]
+    (secret,) = [argument.partition("=")[2] for argument in pod["certgen"]["args"] if argument.startswith("--secret=")]
+    named = [rule.get("resourceNames") for kind in ("ClusterRole", "Role") for rule in the(objects, kind)["rules"]]
+    assert [names for names in named if names] == [[name], [name], [secret]]
+
+
+def test_every_rendering_is_the_same(chart: helm_python.Chart, values: Object) -> None:
+    """Else a GitOps tool would see a difference, and roll pods, for ever."""
+    assert rendered(chart, values) == rendered(chart, values)
+
+
+@pytest.mark.parametrize(
+    ("values", "rolls"),
+    [
+        ({"logLevel": "debug"}, True),
+        ({"image": {"tag": "2.0.0"}}, True),
+        ({"gatekeeper": {"shutdownDelaySeconds": 20}}, True),
+        ({"reconciler": {"startTimeoutSeconds": 300}}, True),
+        ({"certificates": {"leafLifetimeSeconds": 3600}}, True),
+        ({"podAnnotations": {"example.com/a": "b"}}, True),
+        ({"replicas": 5}, False),
+        ({"webhooks": {"validating": {"failurePolicy": "Ignore", "timeoutSeconds": 1}}}, False),
+        ({"podDisruptionBudget": {"maxUnavailable": 2}, "networkPolicy": {"enabled": True}}, False),
+        ({"serviceMonitor": {"enabled": True}, "dashboards": {"enabled": True}, "commonLabels": {"a": "b"}}, False),
+    ],
+    ids=lambda part: "-".join(part) if isinstance(part, dict) else "",
+)
+def test_pods_are_rolled_by_what_concerns_them_and_nothing_else(
+    chart: helm_python.Chart, values: Object, rolls: bool
+) -> None:
+    before, after = (the(rendered(chart, given), "Deployment")["spec"]["template"] for given in ({}, values))
+    assert (before != after) is rolls
+
+
+def test_labels_and_annotations_of_users_are_added_and_take_none_of_ours_away(chart: helm_python.Chart) -> None:
+    mine = {"app.kubernetes.io/name": "mine", "app.kubernetes.io/part-of": "mine", "team": "platform"}
+    values = {
+        "commonLabels": mine,
+        "podLabels": mine,
+        "podAnnotations": {"kubectl.kubernetes.io/default-container": "reconciler"},
+        "serviceMonitor": {"enabled": True, "labels": mine},
+        "prometheusRule": {"enabled": True, "labels": mine},
+        "dashboards": {"enabled": True, "labels": mine},
+        "webhooks": {"annotations": {"argocd.argoproj.io/sync-wave": "5"}},
+    }
+    objects = rendered(chart, values)
+    template = the(objects, "Deployment")["spec"]["template"]
+    for metadata in (*(obj["metadata"] for obj in objects), template["metadata"]):
+        assert metadata["labels"]["app.kubernetes.io/name"] == "altershield"
+        assert metadata["labels"]["app.kubernetes.io/part-of"] == "altershield"
+        assert metadata["labels"]["team"] == "platform"
+    assert template["metadata"]["annotations"] == values["podAnnotations"], "an annotation is the user's to change"
+    annotations = the(objects, "ValidatingWebhookConfiguration")["metadata"]["annotations"]
+    assert annotations == values["webhooks"]["annotations"] | {"admissions.enforcer/disabled": "true"}
+
+
+def test_every_replica_fits_into_the_quota_while_they_are_exchanged(chart: helm_python.Chart) -> None:
+    for replicas in (1, 100):
+        quota = the(rendered(chart, {"replicas": replicas}), "ResourceQuota")
+        assert int(quota["spec"]["hard"]["pods"]) > replicas
+
+
+def test_memory_limits_hold_the_scale_that_was_measured(chart: helm_python.Chart) -> None:
+    figures = (CHART.parents[1] / "docs" / "figures.md").read_text()
+    measured = re.search(
+        r"With 100,000 governed pods.*?gatekeeper .*?at\s+most ([\d,]+).*?at most ([\d,]+)", figures, re.S
+    )
+    assert measured
+    most = dict(zip(("gatekeeper", "reconciler"), measured.groups(), strict=True))
+    units = {"Mi": 1, "Gi": 1024}
+    for name, container in containers(the(rendered(chart), "Deployment")).items():
+        limit = container["resources"]["limits"]["memory"]
+        assert int(limit[:-2]) * units[limit[-2:]] > 1.5 * int(most.get(name, "0").replace(",", ""))
+        assert "cpu" not in container["resources"]["limits"], "throttling would be time-outs"
+
+
+def test_an_older_kubernetes_is_refused() -> None:
+    metadata = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert metadata["kubeVersion"] == ">=1.30.0-0", "sleep in preStop, matchConditions"
 
 
 def test_the_check_is_a_hook_and_leaves_nothing(objects: list[Object]) -> None:

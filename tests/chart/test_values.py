@@ -8,7 +8,7 @@ import helm_python
 import pytest
 import yaml
 
-from tests.chart.rendering import CHART, Object
+from tests.chart.rendering import CHART, Object, rendered
 
 SCHEMA: Object = json.loads((CHART / "values.schema.json").read_text())
 DEFAULTS: Object = yaml.safe_load((CHART / "values.yaml").read_text())
@@ -54,6 +54,86 @@ def test_every_value_is_described() -> None:
     assert undescribed == []
 
 
+def closed(schema: Object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Where only known keys are allowed."""
+    if "$ref" in schema:
+        schema = SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]]
+    if schema.get("additionalProperties") is False:
+        yield path
+    for name, sub in schema.get("properties", {}).items():
+        yield from closed(sub, (*path, name))
+
+
+def leaves(schema: Object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    if "$ref" in schema:
+        schema = SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]]
+    for name, sub in schema.get("properties", {}).items():
+        yield from leaves(sub, (*path, name))
+    if path and not schema.get("properties"):
+        yield path
+
+
+def nested(path: tuple[str, ...], value: object) -> Object:
+    for name in reversed(path):
+        value = {name: value}
+    assert isinstance(value, dict)
+    return value
+
+
+@pytest.mark.parametrize("path", list(closed(SCHEMA)), ids=".".join)
+def test_a_typo_is_refused_at_every_level(chart: helm_python.Chart, path: tuple[str, ...]) -> None:
+    with pytest.raises(helm_python.HelmValuesError) as caught:
+        chart.validate_schema(nested((*path, "typo"), "1"))
+    assert "'typo' not allowed" in str(caught.value)
+    assert "/".join(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("path", [path for path in leaves(SCHEMA) if path != ("global",)], ids=".".join)
+def test_a_value_of_another_type_is_refused_everywhere(chart: helm_python.Chart, path: tuple[str, ...]) -> None:
+    with pytest.raises(helm_python.HelmValuesError) as caught:
+        chart.validate_schema(nested(path, 1.5))
+    assert "/".join(path) in str(caught.value)
+
+
+def test_every_group_of_values_is_closed() -> None:
+    """A new one must not let typos pass: only what is handed on to Kubernetes as it is may have any key."""
+    free = {".".join(path) for path in leaves(SCHEMA)} - {".".join(path) for path in closed(SCHEMA)}
+    objects = {path for path in free if isinstance(default(path), dict)}
+    assert objects == {
+        "global", "commonLabels", "webhooks.annotations", "nodeSelector", "affinity", "podAnnotations", "podLabels",
+        "podSecurityContext", "serviceMonitor.labels", "prometheusRule.labels", "dashboards.labels",
+        "dashboards.annotations", "gatekeeper.resources.requests", "gatekeeper.resources.limits",
+        "reconciler.resources.requests", "reconciler.resources.limits", "certificates.resources.requests",
+        "certificates.resources.limits",
+    }  # fmt: skip
+
+
+def default(path: str) -> object:
+    value: object = {"global": {}, **DEFAULTS}
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"leafLifetimeSeconds": 31536000}, "caLifetimeSeconds (31536000) must be at least three times"),
+        (
+            {"settleSeconds": 3600, "leafLifetimeSeconds": 7200},
+            "leafLifetimeSeconds (7200) must be at least three times",
+        ),
+    ],
+)
+def test_lifetimes_that_do_not_fit_are_refused_before_a_pod_fails_by_them(
+    chart: helm_python.Chart, values: Object, sentence: str
+) -> None:
+    with pytest.raises(helm_python.HelmError) as caught:
+        rendered(chart, {"certificates": values})
+    assert sentence in str(caught.value)
+    rendered(chart, {"certificates": {**values, "mode": "secret"}})
+
+
 def test_nobody_else_is_closed_out(chart: helm_python.Chart) -> None:
     chart.validate_schema({"global": {"imageRegistry": "registry.example.com"}})
 
@@ -67,6 +147,11 @@ def test_nobody_else_is_closed_out(chart: helm_python.Chart) -> None:
         ({"webhooks": {"mutating": {"timeoutSeconds": 30}}}, "timeoutSeconds", "want 10"),
         ({"certificates": {"mode": "certmanager"}}, "/certificates/mode", "'certgen', 'cert-manager', 'secret'"),
         ({"replicas": 0}, "/replicas", "want 1"),
+        (
+            {"webhooks": {"clientAuthentication": {"configMap": "", "commonName": "a"}}},
+            "/webhooks/clientAuthentication/commonName",
+            "must be ''",
+        ),
         ({"replicas": "3"}, "/replicas", "got string, want integer"),
         ({"image": {"digest": "sha256:abc"}}, "/image/digest", "does not match pattern"),
         ({"podLabels": {"a": True}}, "/podLabels/a", "got boolean, want string"),
@@ -74,6 +159,7 @@ def test_nobody_else_is_closed_out(chart: helm_python.Chart) -> None:
         ({"gatekeeper": {"resources": {"limit": {}}}}, "/gatekeeper/resources", "'limit' not allowed"),
         ({"topologySpread": {"nodes": "Never"}}, "/topologySpread/nodes", "'ScheduleAnyway', 'DoNotSchedule'"),
         ({"crds": {"enabled": True}}, "/crds", "'enabled' not allowed"),
+        ({"certificates": {"issuerRef": {"kind": "ClusterIssuer"}}}, "/certificates/issuerRef", "'name'"),
     ],
     ids=lambda part: json.dumps(part) if isinstance(part, dict) else "",
 )

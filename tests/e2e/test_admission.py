@@ -141,20 +141,6 @@ def test_undo_of_a_suspended_release_needs_the_repair_label(kubectl: Kubectl) ->
     eventually(lambda: SUSPEND not in kubectl.labels("deployment", "sleep"), "the suspension to be lifted")
 
 
-def test_server_side_apply_twice_changes_nothing(kubectl: Kubectl) -> None:
-    kubectl("apply", "--server-side", "-f", "-", stdin=SLEEP)
-    version = kubectl.labels("deployment", "sleep")[VERSION]
-    succeed(kubectl, version)
-    kubectl("rollout", "status", "deployment", "sleep", "--timeout=60s")
-    before = kubectl.json("deployment", "sleep")
-    kubectl("apply", "--server-side", "-f", "-", stdin=SLEEP)
-    after = kubectl.json("deployment", "sleep")
-    assert after["metadata"]["generation"] == before["metadata"]["generation"]
-    assert after["metadata"]["labels"] == before["metadata"]["labels"]
-    diff = kubectl.run("diff", "--server-side", "-f", "-", stdin=SLEEP)
-    assert diff.returncode == 0, diff.stdout
-
-
 def test_an_exported_object_can_be_applied_under_another_name(kubectl: Kubectl) -> None:
     release(kubectl)
     exported = kubectl.json("deployment", "sleep")

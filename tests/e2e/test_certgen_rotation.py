@@ -89,12 +89,12 @@ def pod(kubeconfig: Path, directory: Path, namespace: str, ports: list[int]) -> 
         [
             *(*common, "--system-namespace", namespace, "--webhook-configuration", namespace, "--san", "127.0.0.1"),
             *("--leaf-lifetime", str(LEAF_LIFETIME), "--ca-lifetime", str(CA_LIFETIME), "--settle", str(SETTLE)),
-            *("--directory", str(tls), "--metrics-port", "0"),
+            *("--directory", str(tls), "--metrics-port", "0", "--log-level", "debug"),
         ],
         [
             *(*common, "--host", "127.0.0.1", "--port", str(ports[0]), "--metrics-port", str(ports[1])),
             *("--tls-cert-file", str(tls / "tls.crt"), "--tls-private-key-file", str(tls / "tls.key")),
-            *("--shutdown-delay", "0"),
+            *("--shutdown-delay", "0", "--log-level", "debug"),
         ],
     )
 
@@ -210,6 +210,14 @@ async def test_no_admission_fails_while_certificates_and_authorities_rotate(
         assert load.failures == []
         assert load.admissions > LEAF_LIFETIME * RATE / 2
         assert load.handshakes > LEAF_LIFETIME * HANDSHAKES / 2
+        assert not _names_a_key(tmp_path), "keys are never logged"
+
+
+def _names_a_key(logs: Path) -> list[str]:
+    encoded = base64.b64encode(b"-----BEGIN PRIVATE").decode()
+    texts = [log.read_text() for log in logs.glob("*/*.log")]
+    assert texts, "there are logs to look into"
+    return [text for text in texts if "PRIVATE KEY" in text or encoded in text]
 
 
 async def _first_admission(load: Load) -> None:

@@ -130,6 +130,21 @@ def test_a_rollback_can_be_asked_for(kubectl: Kubectl) -> None:
     assert state(kubectl, newer) == "Failed"
 
 
+def test_a_release_whose_pods_cannot_even_be_created_is_rolled_back(kubectl: Kubectl) -> None:
+    good = release(kubectl)
+    succeed(kubectl, good)
+    kubectl("patch", "deployment", "sleep", "-p", '{"spec":{"template":{"spec":{"serviceAccountName":"nobody"}}}}')
+    bad = kubectl.labels("deployment", "sleep")[VERSION]
+    eventually(lambda: kubectl.labels("deployment", "sleep")[VERSION] == good, "the old template", START_TIMEOUT + 60)
+    eventually(lambda: state(kubectl, bad) == "Failed", "the record to be closed")
+    (condition,) = (
+        condition
+        for condition in kubectl.json("changeworkload", f"sleep--x--{bad}")["status"]["conditions"]
+        if condition["type"] == "RolledBack"
+    )
+    assert 'serviceaccount "nobody" not found' in condition["message"]
+
+
 def test_events_on_the_deployment_tell_the_story(kubectl: Kubectl) -> None:
     release(kubectl)
     kubectl("set", "image", "deployment", "sleep", "sleep=busybo")

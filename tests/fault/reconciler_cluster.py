@@ -5,6 +5,7 @@ No gatekeeper runs: the tests stamp the version themselves, as it would.
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,6 +14,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from altershield.api import labels, names
+from altershield.api.meta import unix
 from altershield.api.resources import (
     CHANGE_PODS,
     CHANGE_WORKLOADS,
@@ -151,6 +153,25 @@ class Cluster:
             self.namespace,
             type_=PatchType.STRATEGIC,
         )
+
+    async def set_image(self, image: str) -> None:
+        """What `kubectl set image` does while no gate is there."""
+        template = {"spec": {"containers": [{"name": "sleep", "image": image}]}}
+        await self.admin.patch(
+            DEPLOYMENTS, {"spec": {"template": template}}, "sleep", self.namespace, type_=PatchType.STRATEGIC
+        )
+
+    async def until_gated(self) -> None:
+        """Until what is released in this namespace is certainly from after it was governed and AlterShield there:
+        the API's times are whole seconds."""
+
+        async def met() -> bool:
+            setting = await self.get(OPS_CONFIG_INFOS, "blocking", names.SYSTEM_NAMESPACE)
+            namespace = await self.get(NAMESPACES, self.namespace)
+            created = [unix(obj["metadata"]["creationTimestamp"]) for obj in (setting, namespace) if obj]
+            return len(created) == 2 and time.time() > max(created) + 1.1
+
+        await self.until(met, "the next second")
 
     async def judge(self, change_pod: Object, verdict: str) -> None:
         """What a person does with `kubectl patch changepod --subresource=status`."""

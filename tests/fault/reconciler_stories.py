@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Coroutine
 
-from altershield.api import labels
-from altershield.api.resources import CHANGE_PODS
+from altershield.api import labels, names
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, EVENTS, PODS, REPLICA_SETS
 from tests.fault.reconciler_cluster import Cluster, version
+
+REVISION = "deployment.kubernetes.io/revision"
 
 Chapter = Callable[[Cluster], Coroutine[None, None, None]]
 
@@ -46,8 +48,50 @@ async def rolled_back(cluster: Cluster) -> None:
     assert deployment["spec"]["template"]["spec"]["containers"][0]["image"] == "busybox"
 
 
+async def reused_version(cluster: Cluster) -> None:
+    """After a good release."""
+    first = {pod["metadata"]["uid"] for pod in await cluster.all(PODS)}
+    await cluster.set_image("busybox:2")
+    await followed_up(cluster, "VersionReused")
+    assert not first & {pod["metadata"]["uid"] for pod in await cluster.all(PODS)}
+
+
+async def without_version(cluster: Cluster) -> None:
+    await cluster.until_gated()
+    await cluster.release("")
+    await followed_up(cluster, "NoVersion")
+
+
+async def followed_up(cluster: Cluster, reason: str) -> None:
+    """What slipped past the gate is recorded once and verified, and nothing was restarted for that."""
+
+    async def succeeded() -> bool:
+        states = await cluster.states()
+        return list(states.values()) == ["Success"] and version("v1") not in states
+
+    await cluster.until(succeeded, "its success")
+    (record,) = await cluster.all(CHANGE_WORKLOADS)
+    own = names.version_of(record["metadata"]["name"])
+    (slipped,) = [each for each in record["status"]["conditions"] if each["type"] == "Slipped"]
+    assert (slipped["status"], slipped["reason"]) == ("True", reason)
+    deployment = await cluster.deployment()
+    assert deployment["metadata"]["labels"][labels.VERSION] == own
+    assert deployment["metadata"]["labels"][labels.DEFENSE_STATUS] == labels.PROCESSED
+    revisions = {each["metadata"]["annotations"][REVISION] for each in await cluster.all(REPLICA_SETS)}
+    assert deployment["metadata"]["annotations"][REVISION] == max(revisions) == str(len(revisions))
+    assert deployment["metadata"]["generation"] == len(revisions), "nothing but the release changed the spec"
+    events = [each for each in await cluster.all(EVENTS) if each["reason"] == "ReleaseSlipped"]
+    assert [each.get("count", 1) for each in events] in ([], [1]), "at most one; a reconciler that is killed loses it"
+
+
 async def labelled(cluster: Cluster, expected: bool) -> bool:
     return (labels.SUSPEND in (await cluster.deployment())["metadata"]["labels"]) == expected
 
 
-STORIES = ((good_release,), (good_release, suspended_and_repaired), (good_release, rolled_back))
+STORIES = (
+    (good_release,),
+    (good_release, suspended_and_repaired),
+    (good_release, rolled_back),
+    (good_release, reused_version),
+    (without_version,),
+)

@@ -10,7 +10,6 @@ from aiohttp import web
 
 from altershield.api import names
 from altershield.api.resources import LEASES
-from reconciler.manager import LEASE
 from tests.fault.reconciler_cluster import IDENTITY, LEASE_SECONDS, Cluster, GoOn, Object, is_write, running_cluster
 from tests.fault.reconciler_stories import STORIES, Chapter, good_release
 from tests.stub_api import status
@@ -83,5 +82,5 @@ async def test_another_reconciler_goes_on_within_the_lease_time(tmp_path: Path) 
 async def is_held_by(cluster: Cluster, identity: str) -> bool:
     leases: list[Object] = (await cluster.admin.list(LEASES, names.SYSTEM_NAMESPACE, as_=dict)).items
     return any(
-        lease["metadata"]["name"] == LEASE and lease["spec"].get("holderIdentity") == identity for lease in leases
+        lease["metadata"]["name"] == names.LEASE and lease["spec"].get("holderIdentity") == identity for lease in leases
     )

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientSession, web
 from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from altershield.pki import Authority, KeyPair
 
@@ -48,6 +50,15 @@ def test_the_certificate_names_its_hosts_and_groups(authority: Authority) -> Non
     assert names.get_values_for_type(x509.DNSName) == ["a.svc"]
     assert [str(ip) for ip in names.get_values_for_type(x509.IPAddress)] == ["10.0.0.1"]
     assert certificate.subject.rfc4514_string() == "CN=me,O=system:masters"
+
+
+def test_keys_are_ecdsa_p_256(authority: Authority) -> None:
+    leaf = authority.issue("me", lifetime=HOUR)
+    for certificate in (authority.certificate, x509.load_pem_x509_certificate(leaf.certificate)):
+        key = certificate.public_key()
+        assert isinstance(key, ec.EllipticCurvePublicKey)
+        assert key.curve.name == "secp256r1"
+        assert isinstance(certificate.signature_hash_algorithm, hashes.SHA256)
 
 
 def test_a_long_name_is_cut_where_x509_cuts_it(authority: Authority) -> None:

@@ -29,7 +29,7 @@ from altershield.sandbox.apiserver.responses import Form
 from altershield.sandbox.apiserver.selection import select, selected_name
 from altershield.sandbox.apiserver.store import Item, not_found
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _ONLY_READ = ("api", "apis", "version")
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -54,7 +54,7 @@ async def handle(api: Api, request: web.Request) -> web.StreamResponse:
     except (orjson.JSONEncodeError, RecursionError) as error:
         return _failure(request, StatusError(400, f"the object cannot be encoded: {error}"), warnings, pretty=pretty)
     except Exception as error:
-        _log.exception("the handler of %s %s failed", request.method, request.path)
+        logger.exception("the handler of %s %s failed", request.method, request.path)
         return _failure(request, internal_error(f"{type(error).__name__}: {error}"), warnings, pretty=pretty)
 
 

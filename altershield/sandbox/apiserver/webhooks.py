@@ -22,7 +22,7 @@ from altershield.sandbox.apiserver.webhook_metrics import AdmissionMetrics
 from altershield.sandbox.apiserver.webhook_review import Answer, CallError, Invocation, versioned
 from altershield.sandbox.apiserver.webhook_services import from_endpoints
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 Normalize = Callable[[Attributes, Object], Object]
 """What a decoder does to an object that a patch may have changed: unknown fields dropped, defaults set. Raises
@@ -126,7 +126,7 @@ class Webhooks:
             why = f"failed calling webhook {quoted(hook.name)}: {error}"
             count.failed_call(error.code, ignored=ignore)
             if ignore:
-                _log.warning("%s; going on, as its failurePolicy is Ignore", why)
+                logger.warning("%s; going on, as its failurePolicy is Ignore", why)
                 return None
             raise internal_error(why) from error
         except StatusError as error:

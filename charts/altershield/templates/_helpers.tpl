@@ -20,7 +20,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: gate
 {{- end -}}
 
-{{- /* Labels of an object. Argument: a dict with `root` and `component`. */ -}}
+{{- /* Labels of an object. Argument: a dict with `root`, `component` and, if there are any, `more`. */ -}}
 {{- define "altershield.labels" -}}
 {{- $own := dict
   "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-")
@@ -31,7 +31,14 @@ app.kubernetes.io/component: gate
   "app.kubernetes.io/version" .root.Chart.AppVersion
   "app.kubernetes.io/managed-by" .root.Release.Service
 -}}
-{{- toYaml (merge $own .root.Values.commonLabels) -}}
+{{- toYaml (merge $own (default dict .more) .root.Values.commonLabels) -}}
+{{- end -}}
+
+{{- /* Labels of the gate's pods. */ -}}
+{{- define "altershield.podLabels" -}}
+{{- $own := include "altershield.selectorLabels" . | fromYaml -}}
+{{- $_ := set $own "app.kubernetes.io/part-of" "altershield" -}}
+{{- toYaml (merge $own .Values.podLabels) -}}
 {{- end -}}
 
 {{- define "altershield.image" -}}
@@ -52,7 +59,15 @@ app.kubernetes.io/component: gate
 {{- define "altershield.container" -}}
 image: {{ include "altershield.image" .root }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
-resources: {{- toYaml .resources | nindent 2 }}
+{{- /* Numbers as the API server writes quantities, or who compares with Git would see a difference for ever. */}}
+{{- $resources := deepCopy .resources }}
+{{- range $kind := list "requests" "limits" }}
+{{- $quantities := default dict (get $resources $kind) }}
+{{- range $name, $quantity := $quantities }}
+{{- $_ := set $quantities $name (toString $quantity) }}
+{{- end }}
+{{- end }}
+resources: {{- toYaml $resources | nindent 2 }}
 securityContext:
   allowPrivilegeEscalation: false
   readOnlyRootFilesystem: true
@@ -72,12 +87,27 @@ readinessProbe:
 {{- end }}
 {{- end -}}
 
+{{- /* What certgen would refuse, before there are pods that cannot start. */ -}}
+{{- define "altershield.refuseLifetimes" -}}
+{{- with .Values.certificates -}}
+{{- if and (eq .mode "certgen") (gt (mul 3 (int .leafLifetimeSeconds)) (int .caLifetimeSeconds)) -}}
+{{- fail (printf "certificates.caLifetimeSeconds (%d) must be at least three times certificates.leafLifetimeSeconds (%d)" (int .caLifetimeSeconds) (int .leafLifetimeSeconds)) -}}
+{{- end -}}
+{{- if and (eq .mode "certgen") (gt (mul 3 (int .settleSeconds)) (int .leafLifetimeSeconds)) -}}
+{{- fail (printf "certificates.leafLifetimeSeconds (%d) must be at least three times certificates.settleSeconds (%d)" (int .leafLifetimeSeconds) (int .settleSeconds)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- /* Two gates in one cluster would undo each other's work. Only seen where the cluster can be asked. */ -}}
 {{- define "altershield.refuseSecond" -}}
 {{- $name := include "altershield.fullname" . -}}
 {{- range (lookup "admissionregistration.k8s.io/v1" "ValidatingWebhookConfiguration" "" "").items -}}
-{{- if and (eq (dig "labels" "app.kubernetes.io/part-of" "" .metadata) "altershield") (ne .metadata.name $name) -}}
-{{- fail (printf "AlterShield is in this cluster already (ValidatingWebhookConfiguration %s): uninstall it first, or upgrade that release" .metadata.name) -}}
+{{- $release := dig "annotations" "meta.helm.sh/release-name" "" .metadata -}}
+{{- $namespace := dig "annotations" "meta.helm.sh/release-namespace" "" .metadata -}}
+{{- $isOurs := and (eq $release $.Release.Name) (eq $namespace $.Release.Namespace) -}}
+{{- if and (eq (dig "labels" "app.kubernetes.io/part-of" "" .metadata) "altershield") (ne .metadata.name $name) (not $isOurs) -}}
+{{- fail (printf "AlterShield is in this cluster already (ValidatingWebhookConfiguration %s): upgrade that release, or take it out first, with `helm uninstall` or `altershield uninstall`" .metadata.name) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -257,6 +257,18 @@ async def test_a_secret_that_is_not_ours_is_taken_over_and_reported(
     assert record.__dict__["problems"] == ["certgen did not make it"]
 
 
+async def test_a_secret_that_somebody_provides_is_not_renewed_by_hand(client: Client) -> None:
+    await client.create(SECRETS, {"metadata": {"name": SECRET}, **FOREIGN}, NAMESPACE)
+    before = await client.get(SECRETS, SECRET, NAMESPACE)
+    keeper = Keeper(client, SETTINGS)
+    for renewal in (keeper.renew, keeper.succeed):
+        with pytest.raises(CertificateError, match="whoever provides it has to renew it"):
+            await renewal()
+    with pytest.raises(CertificateError, match="if it is provided, say so with --mode"):
+        keeper.check(await keeper.find())
+    assert await client.get(SECRETS, SECRET, NAMESPACE) == before
+
+
 class KilledError(Exception):
     """The process ended here."""
 
@@ -441,6 +453,22 @@ async def test_in_cert_manager_mode_nothing_is_published(client: Client) -> None
     assert await bundles(client) == {b""}
 
 
+async def test_when_the_namespace_goes_nobody_goes_on_asking_its_gatekeepers(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    await client.create(CLUSTER_ROLES, {"metadata": {"name": "release"}, "rules": []})
+    settings = Settings(NAMESPACE, SECRET, CONFIGURATION, (HOST,), LIFETIMES, owner="release")
+    async with running(Keeper(client, settings)), running(Keeper(client, settings)):
+        await eventually(lambda: in_order(client))
+        await client.delete(NAMESPACES, NAMESPACE)
+
+        async def gone() -> bool:
+            return not [each for resource in KINDS for each in (await client.list(resource)).items]
+
+        await eventually(gone)
+    assert "deleted what would ask gatekeepers" in caplog.text
+
+
 async def test_keys_are_in_no_log_no_error_and_no_metric(client: Client, caplog: pytest.LogCaptureFixture) -> None:
     metrics = Metrics()
     keeper = Keeper(client, SETTINGS, metrics)
@@ -465,11 +493,23 @@ async def test_keys_are_in_no_log_no_error_and_no_metric(client: Client, caplog:
         assert base64.b64decode(key).decode()[60:90] not in everything
 
 
+async def test_metrics_say_when_what_is_stored_expires(client: Client) -> None:
+    metrics = Metrics()
+    outcome = await Keeper(client, SETTINGS, metrics).ensure()
+    assert outcome.leaf
+    assert outcome.contents.issuer
+    expected = {"serving": outcome.leaf.expires, "authority": outcome.contents.issuer.not_valid_after_utc}
+    for certificate, expires in expected.items():
+        value = metrics.registry.get_sample_value(
+            "altershield_stored_certificate_expiry_timestamp_seconds", {"certificate": certificate}
+        )
+        assert value == expires.timestamp()
+
+
 async def test_every_series_is_there_before_anything_happened() -> None:
     text = generate_latest(Metrics().registry).decode()
     assert 'altershield_certificate_writes_total{reason="leaf_due"} 0.0' in text
     assert 'altershield_stored_certificate_expiry_timestamp_seconds{certificate="serving"} 0.0' in text
-    assert 'altershield_build_info{component="certgen"' in text
 
 
 async def give(client: Client) -> bytes:

@@ -25,7 +25,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("command", ["demo", "sandbox", "dev", "status", "check"])
+@pytest.mark.parametrize("command", ["demo", "sandbox", "dev", "status", "check", "uninstall"])
 def test_every_command_explains_itself(command: str) -> None:
     done = run(command, "--help")
     assert done.returncode == 0
@@ -69,6 +69,15 @@ def test_what_a_verdict_says_cannot_steer_the_terminal() -> None:
     said = Condition(ConditionType.VERIFIED, "False", "PodsFailed", "pod a: \x1b[31mred\nline")
     row = _row(workload(ChangeWorkloadStatus(conditions=(said,))), Deployment(ObjectMeta(name="w")))
     assert row.why == "pod a:  [31mred line"
+
+
+def test_status_says_which_release_slipped_past_the_gate() -> None:
+    conditions = (
+        Condition(ConditionType.SLIPPED, "True", "VersionReused", "ReplicaSet sleep-1 slipped past the gate: ..."),
+        Condition(ConditionType.VERIFIED, "True", "PodsPassed", "5 of 5 pods passed"),
+    )
+    row = _row(workload(ChangeWorkloadStatus(conditions=conditions)), Deployment(ObjectMeta(name="w")))
+    assert row.why == "slipped past the gate (VersionReused); 5 of 5 pods passed"
 
 
 def test_exit_codes_tell_suspended_from_rolled_back_from_fine() -> None:

@@ -76,15 +76,17 @@ class Served:
 
 
 @contextlib.asynccontextmanager
-async def serving(directory: Path, view: StaticView | None = None) -> AsyncIterator[Served]:
+async def serving(
+    directory: Path, view: StaticView | None = None, *, client_ca_file: Path | None = None, client: str = ""
+) -> AsyncIterator[Served]:
     files = Files.at(directory)
     files.issue()
-    certificate = Certificate(files.certificate, files.key)
+    certificate = Certificate(files.certificate, files.key, client_ca_file)
     certificate.reload()
-    metrics = Metrics(certificate_expiry=lambda: certificate.expires, cache_ages={"changeworkloads": lambda: 1.5})
+    metrics = Metrics(certificate)
     journal = Journal(metrics)
     unready: list[str] = []
-    gatekeeper = Gatekeeper(view or StaticView(), metrics, journal, lambda: unready)
+    gatekeeper = Gatekeeper(view or StaticView(), metrics, journal, lambda: unready, client=client)
     tls = Listener(gatekeeper.admit, "127.0.0.1", 0, certificate.context)
     plain = Listener(gatekeeper.observe, "127.0.0.1", 0)
     await tls.start()

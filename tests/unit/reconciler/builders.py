@@ -21,6 +21,7 @@ from altershield.api.views import (
     _ContainerStatus,
     _DeploymentSpec,
     _PodStatus,
+    _ReplicaSetCondition,
     _ReplicaSetSpec,
     _ReplicaSetStatus,
     _Strategy,
@@ -128,8 +129,22 @@ def change_pod(number: int, *pods: str, version: str = V1, status: ChangePodStat
 
 
 def replica_set(
-    version: str, *, replicas: int = 3, ready: int = 3, revision: int = 1, name: str = "", observed: int = 1
+    version: str,
+    *,
+    replicas: int = 3,
+    ready: int = 3,
+    revision: int = 1,
+    name: str = "",
+    observed: int = 1,
+    pods: int | None = None,
+    refused: tuple[int, str] | None = None,
 ) -> ReplicaSet:
+    """`pods`: how many there are; `refused`: since when more of them cannot be created, and why."""
+    conditions = (
+        (_ReplicaSetCondition("ReplicaFailure", "True", "FailedCreate", refused[1], rfc3339(refused[0])),)
+        if refused
+        else ()
+    )
     return ReplicaSet(
         metadata=ObjectMeta(
             name=name or f"sleep-{version[:6] or 'old'}",
@@ -140,5 +155,10 @@ def replica_set(
             annotations={"deployment.kubernetes.io/revision": str(revision)},
         ),
         spec=_ReplicaSetSpec(replicas=replicas),
-        status=_ReplicaSetStatus(ready_replicas=ready, observed_generation=observed),
+        status=_ReplicaSetStatus(
+            replicas=ready if pods is None else pods,
+            ready_replicas=ready,
+            observed_generation=observed,
+            conditions=conditions,
+        ),
     )

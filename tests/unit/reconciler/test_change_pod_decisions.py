@@ -128,7 +128,7 @@ def test_a_verdict_after_the_end_only_changes_the_condition() -> None:
     assert (status.status, status.message, status.pod_results) == ("ExecuteDone", "PostFinish", judged.pod_results)
     condition = find_condition(status.conditions, "Verified")
     assert condition is not None
-    assert (condition.status, condition.reason) == ("False", "PodsFailed")
+    assert (condition.status, condition.reason) == ("False", "FailedByPerson")
     assert condition.message == (
         "1 of 2 pods failed: a (find error); results for pods that are not in this batch are ignored: typo"
     )

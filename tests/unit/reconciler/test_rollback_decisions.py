@@ -7,7 +7,7 @@ import pytest
 
 from altershield.api.kinds import ChangeWorkload, ChangeWorkloadStatus
 from altershield.api.meta import Condition, find_condition
-from altershield.api.views import Deployment, Pod
+from altershield.api.views import Deployment, Pod, ReplicaSet
 from reconciler.decisions.effects import Announce, Effect, ReleaseAgain, Requeue
 from reconciler.decisions.rollback import Observed, Target, decide
 from tests.unit.reconciler.builders import NOW, V1, V2, V3, change_workload, deployment, pod, replica_set
@@ -22,11 +22,13 @@ def observe(
     target: Deployment | None = None,
     pods: Sequence[Pod] | None = None,
     targets: Sequence[Target] = (OLD,),
+    replica_sets: Sequence[ReplicaSet] = (),
 ) -> Observed:
     return Observed(
         change_workload=record or change_workload(V2),
         deployment=target or deployment(V2),
         pods=[pod("a", version=V2, phase="Pending", waiting=PULL)] if pods is None else pods,
+        replica_sets=replica_sets,
         targets=targets,
         start_timeout=120,
     )
@@ -65,6 +67,23 @@ def test_before_the_deadline_it_only_waits_until_then() -> None:
     observed = observe()
 
     assert run(observed, NOW + 100) == (observed.change_workload.status, (Requeue(20),))
+
+
+def test_pods_that_cannot_even_be_created_are_as_late_as_those_that_do_not_come_up() -> None:
+    barren = replica_set(V2, ready=0, refused=(NOW, "exceeded quota: pods"))
+    observed = observe(pods=[], replica_sets=[barren])
+
+    assert run(observed, NOW + 100) == (observed.change_workload.status, (Requeue(20),))
+    status, _ = run(observed)
+    assert (status.status, status.rollback_to) == ("Rollback", V1)
+    assert rolled_back(status).message.startswith("its pods cannot be created for 120 s now: exceeded quota: pods; ")
+
+
+def test_a_full_quota_that_lets_pods_in_one_after_the_other_is_no_reason() -> None:
+    slow = replica_set(V2, pods=4, ready=4, refused=(NOW, "exceeded quota: pods"))
+    observed = observe(pods=[pod("a", version=V2, ready=True)], replica_sets=[slow])
+
+    assert run(observed) == (observed.change_workload.status, ())
 
 
 @pytest.mark.parametrize("state", ["", "Init", "Running", "TimeOutPreThreshold", "Suspend"])

@@ -1,0 +1,200 @@
+"""Panels in Grafana's JSON. Where a panel goes, and its id, `board` adds."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+Object = dict[str, Any]
+
+DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
+
+GREEN, ORANGE, RED, BLUE = "green", "orange", "red", "blue"
+
+Steps = Sequence[tuple[float | None, str]]
+"""From which value on which colour holds; the first has none, and is for all that is less."""
+
+PLAIN: Steps = ((None, GREEN),)
+NEVER: Steps = ((None, GREEN), (0.5, RED))
+"""For what should never happen, not even once: increase() may make a little less than one of it."""
+SELDOM: Steps = ((None, GREEN), (0.5, ORANGE))
+
+
+class Query(NamedTuple):
+    """PromQL, and how its series are called."""
+
+    expr: str
+    legend: str = ""
+
+
+def stat(title: str, description: str, expr: str, *, unit: str = "none", steps: Steps = PLAIN) -> Object:
+    """One number, as it is now. Without a unit it counts something, and is shown as a whole one."""
+    panel = _panel("stat", title, description, [Query(expr)], unit, steps, instant=True)
+    defaults = panel["fieldConfig"]["defaults"]
+    nothing = {"match": "nan", "result": {"text": "–", "index": 0}}  # a quantile of no values
+    defaults["mappings"] = [{"type": "special", "options": nothing}]
+    if unit == "none":
+        defaults["decimals"] = 0  # increase() extrapolates
+    panel["options"] = {
+        "colorMode": "value",
+        "graphMode": "none",
+        "justifyMode": "auto",
+        "orientation": "auto",
+        "reduceOptions": {"calcs": ["lastNotNull"], "fields": "", "values": False},
+        "textMode": "value",
+    }
+    return panel
+
+
+def graph(
+    title: str, description: str, *queries: Query, unit: str = "none", steps: Steps = PLAIN, stacked: bool = False
+) -> Object:
+    """Lines over time; thresholds as dashed lines. `stacked`: areas on top of each other."""
+    panel = _panel("timeseries", title, description, queries, unit, steps)
+    defaults = panel["fieldConfig"]["defaults"]
+    defaults["min"] = 0
+    defaults["color"] = {"mode": "palette-classic"}
+    defaults["custom"] = {
+        "drawStyle": "line",
+        "fillOpacity": 30 if stacked else 8,
+        "lineInterpolation": "linear",
+        "lineWidth": 1,
+        "showPoints": "auto",
+        "spanNulls": False,
+        "stacking": {"group": "A", "mode": "normal" if stacked else "none"},
+        "thresholdsStyle": {"mode": "dashed" if len(steps) > 1 else "off"},
+    }
+    panel["options"] = {
+        "legend": {"calcs": ["lastNotNull", "max"], "displayMode": "table", "placement": "bottom", "showLegend": True},
+        "tooltip": {"mode": "multi", "sort": "desc"},
+    }
+    return panel
+
+
+def heatmap(title: str, description: str, query: Query, *, unit: str) -> Object:
+    """How often a histogram's values fell where, over time. The query gives buckets, by `le`."""
+    panel = _panel("heatmap", title, description, [query], unit, PLAIN)
+    panel["targets"][0]["format"] = "heatmap"
+    panel["options"] = {
+        "calculate": False,
+        "cellGap": 1,
+        "cellValues": {"unit": "none"},
+        "color": {"mode": "scheme", "scheme": "Oranges", "steps": 64, "exponent": 0.5, "fill": "dark-orange"},
+        "legend": {"show": True},
+        "rowsFrame": {"layout": "auto"},
+        "tooltip": {"show": True, "mode": "single", "yHistogram": False},  # `show` until 10.2, then `mode`
+        "yAxis": {"axisPlacement": "left", "unit": unit, "reverse": False},
+    }
+    return panel
+
+
+def timeline(title: str, description: str, query: Query, *, values: Mapping[str, tuple[str, str]]) -> Object:
+    """What each series was when. `values` maps a value to its text and colour."""
+    panel = _panel("state-timeline", title, description, [query], "none", PLAIN)
+    panel["fieldConfig"]["defaults"]["mappings"] = [
+        {
+            "type": "value",
+            "options": {
+                value: {"text": text, "color": color, "index": index}
+                for index, (value, (text, color)) in enumerate(values.items())
+            },
+        }
+    ]
+    panel["fieldConfig"]["defaults"]["custom"] = {"fillOpacity": 70, "lineWidth": 0}
+    panel["options"] = {
+        "alignValue": "left",
+        "legend": {"displayMode": "list", "placement": "bottom", "showLegend": False},
+        "mergeValues": True,
+        "rowHeight": 0.9,
+        "showValue": "auto",
+        "tooltip": {"mode": "single", "sort": "none"},
+    }
+    return panel
+
+
+class Column(NamedTuple):
+    """A column of a table: what of the series it shows, and how. `source` is a label, or `Value #A` for the value of
+    the first query, `Value #B` of the second."""
+
+    source: str
+    title: str
+    unit: str = "none"
+    steps: Steps = ()
+
+
+def table(title: str, description: str, queries: Sequence[Query], columns: Sequence[Column]) -> Object:
+    """One row for each set of labels, sorted by the last column, the largest first."""
+    panel = _panel("table", title, description, queries, "none", PLAIN, instant=True)
+    for target in panel["targets"]:
+        target["format"] = "table"
+    for column in columns:
+        properties: list[Object] = [{"id": "unit", "value": column.unit}] if column.unit != "none" else []
+        if column.unit == "short":
+            properties.append({"id": "decimals", "value": 0})
+        if column.steps:
+            properties.append({"id": "thresholds", "value": _thresholds(column.steps)})
+            properties.append({"id": "custom.cellOptions", "value": {"type": "color-text"}})
+        if properties:
+            matcher = {"id": "byName", "options": column.title}
+            panel["fieldConfig"]["overrides"].append({"matcher": matcher, "properties": properties})
+    panel["options"] = {
+        "cellHeight": "sm",
+        "footer": {"show": False, "reducer": ["sum"], "countRows": False},
+        "showHeader": True,
+        "sortBy": [{"displayName": columns[-1].title, "desc": True}],
+    }
+    panel["transformations"] = [
+        {"id": "merge", "options": {}},
+        {
+            "id": "organize",
+            "options": {
+                "excludeByName": {"Time": True},
+                "indexByName": {column.source: index for index, column in enumerate(columns)},
+                "renameByName": {column.source: column.title for column in columns},
+            },
+        },
+    ]
+    return panel
+
+
+def _panel(
+    type_: str,
+    title: str,
+    description: str,
+    queries: Sequence[Query],
+    unit: str,
+    steps: Steps,
+    *,
+    instant: bool = False,
+) -> Object:
+    return {
+        "type": type_,
+        "title": title,
+        "description": description,
+        "datasource": DATASOURCE,
+        "pluginVersion": "10.0.0",
+        "targets": [
+            {
+                "datasource": DATASOURCE,
+                "editorMode": "code",
+                "expr": query.expr,
+                "instant": instant,
+                "range": not instant,
+                "legendFormat": query.legend or "__auto",
+                "refId": chr(ord("A") + index),
+            }
+            for index, query in enumerate(queries)
+        ],
+        "fieldConfig": {
+            "defaults": {
+                "color": {"mode": "thresholds"},
+                "mappings": [],
+                "thresholds": _thresholds(steps),
+                "unit": unit,
+            },
+            "overrides": [],
+        },
+        "options": {},
+    }
+
+
+def _thresholds(steps: Steps) -> Object:
+    return {"mode": "absolute", "steps": [{"color": color, "value": value} for value, color in steps]}

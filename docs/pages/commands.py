@@ -1,0 +1,85 @@
+"""The commands, from their command lines."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any, get_args, get_type_hints
+
+import gatekeeper.__main__
+import reconciler.__main__
+from altershield.commands.app import app
+from altershield.commands.status import EXIT_ROLLED_BACK, EXIT_SUSPENDED
+from altershield.errors import AlterShieldError, UsageError
+from certgen.command import app as certgen
+from certgen.errors import CertificateError
+from docs.pages.markdown import GENERATED, table
+
+_HEAD = f"""\
+# Commands
+
+{GENERATED}
+
+`altershield` is for people; the other three are the containers of the [chart](../operate.md#what-runs). Most options
+can also be given as the environment variable that stands beside them; the option wins. `--help` says the same.
+
+Besides, `KUBECONFIG` counts as for `kubectl`, and `KUBEBUILDER_ASSETS` names a folder with `etcd` and `kube-apiserver`
+for `demo` and `sandbox`.
+
+## Exit codes
+
+"""
+
+_EXIT_CODES = (
+    (0, "all", "done; `demo`: every step came true; `dev`, `sandbox` and the containers: ended by Ctrl-C or SIGTERM"),
+    (AlterShieldError.exit_code, "all", "it failed; the sentence on stderr says why"),
+    (UsageError.exit_code, "all", "a wrong option, variable or file"),
+    (EXIT_SUSPENDED, "`altershield status`", "a release that is shown is suspended"),
+    (CertificateError.exit_code, "`certgen`", "a certificate, a key or their Secret cannot be used"),
+    (EXIT_ROLLED_BACK, "`altershield status`", "a release that is shown was rolled back, none is suspended"),
+    (130, "`altershield` but for `dev`, `sandbox`", "ended by Ctrl-C; what must not stay behind was taken away"),
+    (143, "`altershield` but for `dev`, `sandbox`", "the same by SIGTERM"),
+)
+
+_EXAMPLE = """
+So a pipeline can wait for its pods, and then ask what became of the release:
+
+```sh
+kubectl -n shop rollout status deployment web --timeout=300s
+altershield status web -n shop
+```
+"""
+
+
+def page() -> str:
+    codes = table(("code", "of", "means"), [(str(code), of, means) for code, of, means in _EXIT_CODES])
+    return "\n".join([_HEAD.rstrip("\n") + "\n", codes + _EXAMPLE, *_sections()])
+
+
+def _sections() -> Iterator[str]:
+    for group, name in ((app, "altershield"), (certgen, "python -m certgen")):
+        for command in group.registered_commands:
+            if command.callback is not None:
+                yield _section(f"{name} {command.callback.__name__}", command.callback)
+    yield _section("python -m gatekeeper", gatekeeper.__main__.main)
+    yield _section("python -m reconciler", reconciler.__main__.main)
+
+
+def _section(name: str, function: Callable[..., Any]) -> str:
+    hints = get_type_hints(function, include_extras=True)
+    rows = [_option(parameter, hints[parameter.name]) for parameter in inspect.signature(function).parameters.values()]
+    return f"## `{name}`\n\n{inspect.getdoc(function)}\n\n" + table(("option", "default", "variable", "meaning"), rows)
+
+
+def _option(parameter: inspect.Parameter, hint: Any) -> tuple[str, str, str, str]:
+    _, *metadata = get_args(hint)
+    info = metadata[-1]
+    # what is given first is, to typer, the default, until it looks closer
+    names = sorted([info.default, *(info.param_decls or ())] if info.default is not ... else [parameter.name.upper()])
+    if parameter.default is inspect.Parameter.empty:
+        shown = "required"
+    else:
+        default = getattr(parameter.default, "value", parameter.default)  # of an enumeration
+        shown = "" if default is None or default is False or default in ("", []) else f"`{default}`"
+    bounds = (
+        "" if info.min is None else f" From {info.min}." if info.max is None else f" From {info.min} to {info.max}."
+    )
+    return f"`{'`, `'.join(names)}`", shown, f"`{info.envvar}`" if info.envvar else "", f"{info.help}{bounds}"

@@ -1,0 +1,34 @@
+"""What the reference pages are made of."""
+
+import ast
+import inspect
+import itertools
+import textwrap
+from collections.abc import Iterable, Sequence
+from types import ModuleType
+
+GENERATED = "<!-- Written by `make reference` from the code; changes belong there. -->"
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(_cell(cell) for cell in line)} |" for line in lines) + "\n"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def documented(of: ModuleType | type) -> dict[str, str]:
+    """The constants of a module or class that are documented: their names, and the text below each."""
+    tree: ast.AST = ast.parse(textwrap.dedent(inspect.getsource(of)))
+    if isinstance(of, type):
+        tree = next(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    body = getattr(tree, "body", [])
+    found = {}
+    for statement, below in itertools.pairwise(body):
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            match below:
+                case ast.Expr(value=ast.Constant(value=str(text))):
+                    found[statement.targets[0].id] = inspect.cleandoc(text)
+    return found

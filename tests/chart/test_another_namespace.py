@@ -1,0 +1,134 @@
+"""A release of another name, in another namespace, in each mode: the chart's arguments and permissions fit there."""
+
+import base64
+import contextlib
+import datetime
+import functools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import helm_python
+import pytest
+
+from altershield.pki import Authority
+from tests.chart.recorder import Recorder, recording
+from tests.chart.rendering import CHART, containers
+from tests.chart.test_gate import account, free_port, here, is_ready, owners, process
+from tests.chart.test_lifecycle import listed
+from tests.chart.test_uninstall import uninstall
+from tests.e2e.conftest import Kubectl, eventually
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("e2e")]
+
+NAMESPACE, RELEASE = "gatekeeping", "the-gate"
+NAME = "the-gate-altershield"
+SECRET = f"secret/{NAME}-tls"
+WEBHOOKS = tuple(f"{kind}webhookconfiguration/{NAME}" for kind in ("mutating", "validating"))
+
+
+@pytest.fixture
+def kubectl(cluster: Path, has_kubectl: None) -> Iterator[Kubectl]:
+    """In the release's namespace. There are kinds of cert-manager's, and nobody who does what it does."""
+    assert uninstall(cluster, "--yes", "--crds").returncode == 0
+    kubectl = Kubectl(cluster, NAMESPACE)
+    kubectl("create", "namespace", NAMESPACE)
+    kinds = listed([kind_of_cert_manager("Certificate"), kind_of_cert_manager("Issuer")])
+    kubectl("apply", "-f", "-", stdin=kinds)
+    kubectl("wait", "-f", "-", "--for=condition=Established", "--timeout=60s", stdin=kinds)
+    yield kubectl
+    kubectl("delete", "-f", "-", stdin=kinds)
+    kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found")
+
+
+def kind_of_cert_manager(kind: str) -> dict[str, object]:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"kind": kind, "plural": f"{kind.lower()}s", "singular": kind.lower(), "listKind": f"{kind}List"}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{names['plural']}.cert-manager.io"},
+        "spec": {"group": "cert-manager.io", "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+
+
+def provide(kubectl: Kubectl) -> bytes:
+    """Somebody's certificate, for the names under which the processes are reached here; its CA."""
+    authority = Authority.create("theirs", lifetime=datetime.timedelta(days=1))
+    hosts = ("127.0.0.1", f"{NAME}.{NAMESPACE}.svc")
+    pair = authority.issue("gate", hosts=hosts, lifetime=datetime.timedelta(days=1))
+    content = {"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": authority.pair.certificate}
+    data = {key: base64.b64encode(value).decode() for key, value in content.items()}
+    secret = {"metadata": {"name": f"{NAME}-tls"}, "type": "kubernetes.io/tls", "data": data}
+    kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "Secret", **secret}))
+    return authority.pair.certificate
+
+
+def bundles(kubectl: Kubectl) -> set[bytes]:
+    found = [kubectl.json(webhook)["webhooks"][0]["clientConfig"].get("caBundle", "") for webhook in WEBHOOKS]
+    return {base64.b64decode(bundle) for bundle in found}
+
+
+@contextlib.contextmanager
+def pod(kubectl: Kubectl, cluster: Path, directory: Path, mode: str) -> Iterator[tuple[Recorder, dict[str, int]]]:
+    """The release is installed and the processes of its pod run here; what they ask for, and their ports."""
+    helm_python.Config(kubeconfig_path=cluster, namespace=NAMESPACE).install(
+        str(CHART), RELEASE, {"certificates": {"mode": mode}}
+    )
+    deployment = kubectl.json("deployment", NAME)
+    kubectl("delete", "deployment", NAME)
+    with recording(str(cluster)) as recorder, contextlib.ExitStack() as running:
+        kubeconfig = account(kubectl, NAME, recorder.url, directory)
+        ports = {name: free_port() for name in ("webhook", *containers(deployment))}
+        for name, container in containers(deployment).items():
+            running.enter_context(process(here(container, ports, directory), kubeconfig, directory / f"{name}.log"))
+        yield recorder, ports
+
+
+def wait_until_ready(ports: dict[str, int]) -> None:
+    for name in ("gatekeeper", "reconciler", "certgen"):
+        eventually(functools.partial(is_ready, ports[name]), f"the {name} to be ready")
+
+
+def wait_until_owned(kubectl: Kubectl, *objects: str) -> None:
+    for what in objects:
+        eventually(functools.partial(owners, kubectl, what), f"{what} to be owned")
+
+
+@pytest.mark.parametrize("mode", ["certgen", "cert-manager", "secret"])
+def test_everything_is_in_the_releases_namespace_and_the_certificate_is_whose_it_is(
+    kubectl: Kubectl, cluster: Path, tmp_path: Path, mode: str
+) -> None:
+    with pod(kubectl, cluster, tmp_path, mode) as (recorder, ports):
+        if mode == "certgen":
+            wait_until_ready(ports)
+            wait_until_owned(kubectl, SECRET, *WEBHOOKS)
+            eventually(lambda: b"" not in bundles(kubectl), "the CA to be published")
+        else:
+            eventually(lambda: "does not exist" in (tmp_path / "certgen.log").read_text(), "the Secret to be missed")
+            assert not is_ready(ports["gatekeeper"])
+            assert not is_ready(ports["certgen"])
+            authority = provide(kubectl)
+            before = kubectl.json(SECRET)["metadata"]
+            wait_until_ready(ports)
+            wait_until_owned(kubectl, *WEBHOOKS)
+            published = {b""} if mode == "cert-manager" else {authority}  # the former injects it
+            eventually(lambda: bundles(kubectl) == published, "their CA to be published")
+            assert kubectl.json(SECRET)["metadata"] == before, "it is theirs"
+        kubectl("wait", "opsconfiginfo/blocking", "lease/altershield-reconciler", "--for=create", "--timeout=60s")
+        assert recorder.forbidden == []
+    done = uninstall(cluster, "--yes", "--crds")
+    assert done.returncode == 0, done.stderr
+    assert f"deleted Lease {NAMESPACE}/altershield-reconciler" in done.stdout
+    assert (kubectl.run("get", SECRET).returncode == 0) is (mode != "certgen")
+
+
+def test_who_deletes_the_namespace_blocks_nothing(kubectl: Kubectl, cluster: Path, tmp_path: Path) -> None:
+    """Nobody's hook runs, and no tool takes the webhook configurations away, which are in no namespace."""
+    with pod(kubectl, cluster, tmp_path, "certgen") as (_, ports):
+        wait_until_ready(ports)
+        kubectl("delete", "namespace", NAMESPACE, "--wait=false")
+        for webhook in WEBHOOKS:
+            kubectl("wait", webhook, "--for=delete", "--timeout=60s")
+    assert uninstall(cluster, "--yes", "--crds").returncode == 0, "the rest, which blocks nothing"

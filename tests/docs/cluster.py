@@ -1,0 +1,184 @@
+"""A sandbox on which the chart's gate is real: what its pods would run, runs on this machine.
+
+One process stands for each container of the Deployment's pods, whatever their number; where there are no pods, there
+is none. The Service leads to the gatekeeper's. So is `helm test`'s pod really run.
+"""
+
+import asyncio
+import contextlib
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from altershield.api.meta import ObjectMeta
+from altershield.api.names import SYSTEM_NAMESPACE
+from altershield.api.resources import DEPLOYMENTS, PODS, SERVICE_ACCOUNTS
+from altershield.kube.client import Client
+from altershield.kube.informer import Informer
+from altershield.processes import Process, free_ports
+from altershield.sandbox.apiserver.server import ApiServer
+from altershield.sandbox.apiserver.webhook_services import from_endpoints
+from altershield.sandbox.cluster.settings import SimulationSettings
+from altershield.sandbox.cluster.simulation import Simulation
+from altershield.serving import until_ready
+
+START_TIMEOUT = 8
+"""Seconds until a rollback, whatever the values say: nobody waits two minutes here."""
+
+_NAME = "altershield"
+_COMPONENT = "app.kubernetes.io/component"
+
+Container = tuple[str, tuple[str, ...]]
+"""Name and command line."""
+
+
+class _Owner(msgspec.Struct):
+    """A Deployment or a Pod, with the parts that are read here."""
+
+    metadata: ObjectMeta
+    spec: dict[str, Any] = {}
+    status: dict[str, Any] = {}
+
+
+@contextlib.contextmanager
+def cluster(directory: Path) -> Iterator[Path]:
+    """The admin's kubeconfig of a cluster that runs while the block does. If it breaks down, the end says so."""
+    up, stop, loop = threading.Event(), asyncio.Event(), asyncio.new_event_loop()
+    kubeconfig = directory / "kubeconfig"
+
+    async def run() -> None:
+        async with _served(directory) as content:
+            await asyncio.to_thread(kubeconfig.write_text, content)
+            up.set()
+            await stop.wait()
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(loop.run_until_complete, run())
+        assert up.wait(60), "the cluster did not start"
+        try:
+            yield kubeconfig
+        finally:
+            loop.call_soon_threadsafe(stop.set)
+            running.result(60)
+
+
+@contextlib.asynccontextmanager
+async def _served(directory: Path) -> AsyncIterator[str]:
+    """The content of the admin's kubeconfig."""
+
+    def locate(namespace: str, name: str, port: int) -> tuple[str, int]:
+        from_endpoints(api.store)(namespace, name, port)  # raises as an API server would where there is none
+        return "127.0.0.1", gate.port
+
+    api = ApiServer(services=locate)
+    async with api:
+        admin = directory / "admin.kubeconfig"
+        await asyncio.to_thread(admin.write_text, api.kubeconfig())
+        async with await Client.connect(str(admin)) as client:
+            gate = _Gate(client, api, directory)
+            tasks = [asyncio.create_task(work) for work in (Simulation(client, SimulationSettings()).run(), gate.run())]
+            try:
+                yield api.kubeconfig()
+            finally:
+                for task in tasks:
+                    task.cancel()
+                ended = await asyncio.gather(*tasks, return_exceptions=True)
+            broken = [error for error in ended if not isinstance(error, asyncio.CancelledError)]
+            assert not broken, f"the cluster broke down: {broken}"
+
+
+class _Gate:
+    """Follows the Deployment and the check's pod, as a node would."""
+
+    def __init__(self, client: Client, api: ApiServer, directory: Path) -> None:
+        self.port = 0
+        """Where the gatekeeper listens."""
+        self._client = client
+        self._api = api
+        self._directory = directory
+        self._changed = asyncio.Event()
+        self._deployments = Informer(client, DEPLOYMENTS, _Owner, namespace=SYSTEM_NAMESPACE)
+        self._pods = Informer(client, PODS, _Owner, namespace=SYSTEM_NAMESPACE, label_selector=f"{_COMPONENT}=check")
+        for informer in (self._deployments, self._pods):
+            informer.add_handler(lambda _old, _new: self._changed.set())
+        self._started = 0
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._deployments.run())
+            group.create_task(self._pods.run())
+            checked = ""
+            running, at_work = contextlib.AsyncExitStack(), self._wanted()
+            try:
+                while True:
+                    await self._changed.wait()
+                    self._changed.clear()
+                    if (wanted := self._wanted()) != at_work:
+                        at_work, old = wanted, running
+                        running = await self._start(wanted)  # a pod goes when its successor serves
+                        await old.aclose()
+                    for pod in list(self._pods.all()):
+                        if pod.status.get("phase") == "Running" and pod.metadata.uid != checked:
+                            checked = pod.metadata.uid
+                            group.create_task(self._check(pod))
+            finally:
+                await running.aclose()
+
+    def _wanted(self) -> tuple[Container, ...]:
+        found = self._deployments.get(SYSTEM_NAMESPACE, _NAME)
+        if found is None or not found.spec["replicas"] or found.metadata.deletion_timestamp:
+            return ()
+        return _containers(found.spec["template"]["spec"])
+
+    async def _start(self, containers: Sequence[Container]) -> contextlib.AsyncExitStack:
+        stack = contextlib.AsyncExitStack()
+        if not containers:
+            return stack
+        self._started += 1
+        directory = self._directory / f"gate-{self._started}"
+        directory.mkdir()
+        kubeconfig = await self._account(_NAME, directory)
+        port, *health = free_ports(1 + len(containers))
+        for (name, command), health_port in zip(containers, health, strict=True):
+            arguments = [part.replace("/certificates", str(directory)) for part in command[1:]]
+            arguments += [f"--metrics-port={health_port}", f"--kubeconfig={kubeconfig}"]
+            if name == "gatekeeper":
+                arguments += [f"--port={port}", "--host=127.0.0.1", "--shutdown-delay=0"]
+            if name == "reconciler":
+                arguments += [f"--start-timeout={START_TIMEOUT}", "--batch-wait=2"]
+            await stack.enter_async_context(Process([sys.executable, *arguments], directory / f"{name}.log"))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(30):
+                await until_ready(health)
+        self.port = port
+        return stack
+
+    async def _check(self, pod: _Owner) -> None:
+        ((_, command),) = _containers(pod.spec)
+        kubeconfig = await self._account(pod.spec["serviceAccountName"], self._directory)
+        log = self._directory / "check.log"
+        async with Process([sys.executable, *command[1:], f"--kubeconfig={kubeconfig}"], log) as process:
+            phase = "Succeeded" if await process.wait() == 0 else "Failed"
+        metadata = pod.metadata
+        await self._client.patch(
+            PODS, {"status": {"phase": phase}}, metadata.name, metadata.namespace, subresource="status"
+        )
+
+    async def _account(self, name: str, directory: Path) -> Path:
+        """A kubeconfig for a service account of the system namespace."""
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        answer: dict[str, Any] = await self._client.create(
+            SERVICE_ACCOUNTS, request, SYSTEM_NAMESPACE, name=name, subresource="token"
+        )
+        kubeconfig = directory / f"{name}.kubeconfig"
+        kubeconfig.write_text(self._api.kubeconfig(answer["status"]["token"]))
+        return kubeconfig
+
+
+def _containers(pod: dict[str, Any]) -> tuple[Container, ...]:
+    return tuple((each["name"], (*each["command"], *each["args"])) for each in pod["containers"])

@@ -1,0 +1,105 @@
+"""Where the pages' commands are tried: a folder that looks like a checkout, a cluster, and `helm` on PATH."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.cluster import START_TIMEOUT, cluster
+from tests.docs.pages import ROOT
+from tests.docs.shell import Shell, terminal
+from tests.e2e.conftest import has_kubectl as has_kubectl
+
+HAS_HELM = importlib.util.find_spec("helm_python") is not None
+collect_ignore_glob = [] if HAS_HELM else ["test_blocks.py"]
+
+
+def pytest_report_header() -> str:
+    return "" if HAS_HELM else "tests/docs/test_blocks.py is left out: helm-python-sdk has no wheel for this machine"
+
+
+GIVEN = """
+helm install altershield charts/altershield -n altershieldoperator-system --create-namespace
+kubectl create namespace given
+kubectl label namespace given admission-webhook-altershield=enabled
+until kubectl -n given create deployment given --image=given --dry-run=server; do sleep 0.2; done
+kubectl delete namespace given
+"""
+"""What has been done before most pages are read: the gate is installed and up."""
+
+SHOP = """
+kubectl create namespace shop
+kubectl label namespace shop admission-webhook-altershield=enabled
+kubectl -n shop create deployment web --image=nginx:1.27 --replicas=3
+until kubectl -n shop get changeworkloads -o name | grep web; do sleep 0.2; done
+kubectl -n shop wait changeworkload --all --for=jsonpath='{.status.status}'=Success --timeout=60s
+"""
+"""The reader's own: Deployment `web` in the governed namespace `shop`, released once and verified."""
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for PATH."""
+    directory = tmp_path_factory.mktemp("bin")
+    helm = directory / "helm"
+    helm.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m tests.docs.helm "$@"\n')
+    helm.chmod(0o755)
+    return directory
+
+
+def environment(programs: Path, home: Path, kubeconfig: Path | None = None) -> dict[str, str]:
+    path = os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]])
+    variables = os.environ | {"PATH": path, "HOME": str(home), "ALTERSHIELD_START_TIMEOUT": str(START_TIMEOUT)}
+    variables.pop("KUBECONFIG", None)
+    return variables | ({"KUBECONFIG": str(kubeconfig)} if kubeconfig else {})
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """What commands find in the working directory."""
+    (tmp_path / ".venv").symlink_to(sys.prefix)
+    for name in ("docs", "charts", "altershield", "certgen"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    return tmp_path
+
+
+@pytest.fixture
+def bare(checkout: Path, programs: Path, has_kubectl: None) -> Iterator[Shell]:
+    """No cluster: the page brings its own."""
+    with terminal(checkout, environment(programs, checkout)) as shell:
+        yield shell
+
+
+@pytest.fixture
+def fresh(checkout: Path, programs: Path, has_kubectl: None) -> Iterator[Shell]:
+    """A cluster with nothing installed."""
+    with cluster(checkout) as kubeconfig, terminal(checkout, environment(programs, checkout, kubeconfig)) as shell:
+        yield shell
+
+
+@pytest.fixture(scope="session")
+def gate(tmp_path_factory: pytest.TempPathFactory, programs: Path, has_kubectl: None) -> Iterator[Path]:
+    """The kubeconfig of a cluster on which the gate is up."""
+    directory = tmp_path_factory.mktemp("gate")
+    with cluster(directory) as kubeconfig:
+        done = subprocess.run(
+            ["bash", "-ec", GIVEN], env=environment(programs, directory, kubeconfig), cwd=ROOT, timeout=120, check=False
+        )
+        assert done.returncode == 0
+        yield kubeconfig
+
+
+@pytest.fixture
+def shop(gate: Path, checkout: Path, programs: Path) -> Iterator[Shell]:
+    """The gate is up, and `web` in `shop` is released."""
+    variables = environment(programs, checkout, gate)
+    try:
+        with terminal(checkout, variables) as shell:
+            shell.run(SHOP)
+            yield shell
+    finally:  # by another shell: one in which a command failed has ended
+        subprocess.run(["kubectl", "delete", "namespace", "shop"], env=variables, timeout=120, check=True)

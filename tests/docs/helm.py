@@ -1,0 +1,111 @@
+"""`helm`, as far as the documents use it: its command line, in front of the real Helm engine.
+
+An option that this does not know is an error, so that no page tells of one that nobody tried.
+"""
+
+import argparse
+import sys
+from typing import Any
+
+import helm_python
+
+_SECONDS = 120
+
+
+def main(arguments: list[str]) -> None:
+    given = _parser().parse_args(arguments, argparse.Namespace(namespace="default"))
+    helm = helm_python.Config(namespace=given.namespace)
+    match given.command:
+        case "install" | "upgrade":
+            values = _values(given)
+            wait = "watcher" if given.wait else None
+            releases = {each["name"] for each in helm.list(all_states=True)}
+            if given.command == "install" or (given.install and given.name not in releases):
+                helm.install(
+                    given.chart,
+                    given.name,
+                    values,
+                    create_namespace=given.create_namespace,
+                    timeout=_SECONDS,
+                    wait=wait,
+                )
+            else:
+                helm.upgrade(
+                    given.chart, given.name, values, reuse_values=given.reuse_values, timeout=_SECONDS, wait=wait
+                )
+        case "rollback":
+            helm.rollback(given.name, version=given.revision, timeout=_SECONDS)
+        case "uninstall":
+            helm.uninstall(given.name, timeout=_SECONDS)
+        case "history":
+            for each in helm.history(given.name):
+                print(each["revision"], each["status"])
+        case "test":
+            print("Phase:", helm.test(given.name, timeout=_SECONDS)["release"]["status"])
+        case "lint":
+            report = helm_python.lint(given.chart, strict=given.strict)
+            sys.exit("\n".join(report["errors"]))
+        case "template":
+            with helm_python.Chart.load(given.chart) as chart:
+                manifests = chart.render(_values(given), name=given.name, namespace=given.namespace)
+            print("\n---\n".join(text for path, text in manifests.items() if _is_shown(path, given.skip_tests)))
+
+
+def _is_shown(path: str, skip_tests: bool) -> bool:
+    return path.endswith(".yaml") and not (skip_tests and "/templates/tests/" in path)
+
+
+def _values(given: argparse.Namespace) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for path in given.values:
+        with open(path) as file:
+            _merge(values, helm_python.values_from_yaml(file.read()))
+    for expression in given.set:
+        _merge(values, helm_python.parse_set_string(expression))
+    return values
+
+
+def _merge(values: dict[str, Any], more: dict[str, Any]) -> None:
+    for key, value in more.items():
+        if isinstance(value, dict) and isinstance(values.get(key), dict):
+            _merge(values[key], value)
+        else:
+            values[key] = value
+
+
+def _parser() -> argparse.ArgumentParser:
+    namespace = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    namespace.add_argument("-n", "--namespace")
+    values = argparse.ArgumentParser(add_help=False)
+    values.add_argument("-f", "--values", action="append", default=[])
+    values.add_argument("--set", action="append", default=[])
+    parser = argparse.ArgumentParser(prog="helm", parents=[namespace], allow_abbrev=False)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name in ("install", "upgrade", "template"):
+        command = commands.add_parser(name, parents=[namespace, values], allow_abbrev=False)
+        command.add_argument("name")
+        command.add_argument("chart")
+        if name == "template":
+            command.add_argument("--skip-tests", action="store_true")
+            continue
+        command.add_argument("--create-namespace", action="store_true")
+        command.add_argument("--wait", action="store_true")
+        if name == "upgrade":
+            command.add_argument("--install", action="store_true")
+            command.add_argument("--reuse-values", action="store_true")
+    for name in ("rollback", "uninstall", "history", "test"):
+        command = commands.add_parser(name, parents=[namespace], allow_abbrev=False)
+        command.add_argument("name")
+        if name == "rollback":
+            command.add_argument("revision", type=int, nargs="?")
+    lint = commands.add_parser("lint", allow_abbrev=False)
+    lint.add_argument("chart")
+    lint.add_argument("--strict", action="store_true")
+    return parser
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except helm_python.HelmError as error:
+        sys.exit(f"Error: {error}")

@@ -1,0 +1,78 @@
+"""Every command in README.md and the pages of docs/ is run, in its order, with the real kubectl and Helm engine."""
+
+import time
+
+import pytest
+
+from tests.docs.pages import NOT_RUN, PAGES, ROOT, Shown, blocks, matches, shown
+from tests.docs.shell import Shell
+
+pytestmark = pytest.mark.timeout(300)
+
+WHERE = {
+    "README.md": "bare",
+    "charts/altershield/README.md": "fresh",
+    "docs/install.md": "fresh",
+    "docs/operate.md": "fresh",
+    "docs/gitops.md": "fresh",
+}
+"""The fixture in which a page's blocks are run; elsewhere `shop`."""
+
+READS = (
+    "kubectl get ",
+    "kubectl -n shop get ",
+    "kubectl -n shop describe ",
+    "altershield status",
+    ".venv/bin/altershield status",
+)
+"""Commands that may be repeated until they show what the page shows."""
+
+TRIED = [
+    path.relative_to(ROOT).as_posix()
+    for path in PAGES
+    if any(block.language in ("sh", "console") and not block.not_run for block in blocks(path.read_text()))
+]
+
+
+@pytest.mark.parametrize("page", TRIED)
+def test_the_commands_of_a_page_do_what_it_says(page: str, request: pytest.FixtureRequest) -> None:
+    shell: Shell = request.getfixturevalue(WHERE.get(page, "shop"))
+    for block in blocks((ROOT / page).read_text()):
+        if block.not_run or block.language not in ("sh", "console"):
+            continue
+        where = f"{page}:{block.line}"
+        if block.stays_up:
+            shell.leave_up(block.text, block.stays_up)
+        elif block.language == "sh":
+            print(where, shell.run(block.text), sep="\n")
+        else:
+            for command in shown(block.text):
+                compare(shell, command, where)
+
+
+def compare(shell: Shell, command: Shown, where: str, seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while True:
+        seen = shell.run(f"{{ {command.command}\n}} 2>&1 || true")
+        if matches(command.output, seen):
+            return
+        if not command.command.startswith(READS) or time.monotonic() > deadline:
+            raise AssertionError(f"{where}: {command.command}\nthe page shows:\n{command.output}\nit says:\n{seen}")
+        time.sleep(0.2)
+
+
+@pytest.mark.parametrize("page", [path.relative_to(ROOT).as_posix() for path in PAGES])
+def test_what_is_not_run_says_why(page: str) -> None:
+    for block in blocks((ROOT / page).read_text()):
+        assert block.language, f"{page}:{block.line}: say what it is: sh, console, yaml, …"
+        assert block.language not in ("bash", "shell"), f"{page}:{block.line}: sh, for all pages alike"
+        assert not block.not_run or block.not_run in NOT_RUN, f"{page}:{block.line}: an unknown reason"
+
+
+def test_a_page_is_compared_with_what_is_printed() -> None:
+    assert matches("NAME   STATUS\nsleep--x--…   Success", "NAME STATUS\nsleep--x--0af  Success\n")
+    assert matches("a\n…\nz", "a\nb\nc\nz")
+    assert matches("a\n…\nz", "a\nz")
+    assert not matches("a\nz", "a\nb\nz")
+    assert not matches("a", "ab")
+    assert shown("$ one \\\n  two\nout\n$ three") == [Shown("one \\\n  two", "out"), Shown("three", "")]

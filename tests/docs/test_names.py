@@ -1,0 +1,50 @@
+"""What the documents name is there."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.docs.pages import PAGES, ROOT, blocks
+
+VALUES: dict[str, Any] = yaml.safe_load((ROOT / "charts" / "altershield" / "values.yaml").read_text())
+_PATH = re.compile(r"`([a-zA-Z]+(?:\.[a-zA-Z]+)+)(?:: [^`]*)?`")
+_MODULE = re.compile(r"`((?:altershield|gatekeeper|reconciler|certgen|charts|docs|tests)/[\w./-]*|[\w/]+\.py)`")
+
+page_of = pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+
+
+@page_of
+def test_values_of_the_chart_exist(page: Any) -> None:
+    named = {path for path in _PATH.findall(page.read_text()) if path.partition(".")[0] in VALUES}
+    assert {path for path in named if not _is_value(path)} == set()
+
+
+def _is_value(path: str) -> bool:
+    found: Any = VALUES
+    for key in path.split("."):
+        if not isinstance(found, dict) or key not in found:
+            return False
+        found = found[key]
+    return True
+
+
+@page_of
+def test_yaml_can_be_read(page: Any) -> None:
+    for block in blocks(page.read_text()):
+        if block.language == "yaml":
+            assert all(isinstance(part, dict) for part in yaml.safe_load_all(block.text)), f"line {block.line}"
+
+
+def test_the_architecture_names_files_that_exist() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    examples = {"gatekeeper/gates/frozen.py", "reconciler/paused.py", "tests/unit/gatekeeper/test_frozen_gate.py"}
+    assert [name for name in _MODULE.findall(page) if name not in examples and not any(_places(name))] == []
+
+
+def _places(name: str) -> Iterator[bool]:
+    for directory in (ROOT, ROOT / "gatekeeper", ROOT / "gatekeeper" / "gates", ROOT / "reconciler", ROOT / "certgen"):
+        yield (directory / name).exists()
+    yield (ROOT / "tests" / "unit" / "gatekeeper" / name).exists()

@@ -1,0 +1,138 @@
+"""What Argo CD and Flux see of our labels: no difference that stays, no rollout, no surprise.
+
+Argo CD compares three ways (what it applied last, what is in Git, what is live) with the merge that `kubectl apply`
+uses: "unchanged" is its empty patch. Flux, and Argo CD with server-side diff, apply as a dry run and compare the answer
+with what is live.
+"""
+
+import json
+
+import pytest
+
+from altershield.api import labels
+from tests.e2e.conftest import SLEEP, Json, Kubectl, eventually
+from tests.e2e.test_walkthrough import release, succeed, suspend
+
+THREE_WAY = ()
+SERVER_SIDE = ("--server-side", "--force-conflicts", "--field-manager=kustomize-controller")
+EACH_WAY = pytest.mark.parametrize("way", [THREE_WAY, SERVER_SIDE], ids=["three-way", "server-side"])
+NEWER = SLEEP.replace('["/bin/sleep","infinity"]', '["/bin/sleep","3600"]')
+
+
+def apply(kubectl: Kubectl, way: tuple[str, ...], manifest: str) -> str:
+    return kubectl("apply", *way, "-f", "-", stdin=manifest)
+
+
+def live(kubectl: Kubectl) -> Json:
+    """The Deployment without what every write or its controllers change."""
+    found = kubectl.json("deployment", "sleep")
+    found.pop("status")
+    for key in ("resourceVersion", "managedFields"):
+        found["metadata"].pop(key, None)
+    return found
+
+
+def difference(kubectl: Kubectl, way: tuple[str, ...], manifest: str) -> list[object]:
+    """What the tool would call out of sync."""
+    done = kubectl.run("apply", *way, "--dry-run=server", "-o", "json", "-f", "-", stdin=manifest)
+    assert done.returncode == 0, done.stderr
+    assert "Warning" not in done.stderr
+    wanted = json.loads(done.stdout)
+    wanted.pop("status", None)
+    for key in ("resourceVersion", "managedFields"):
+        wanted["metadata"].pop(key, None)
+    differences: list[object] = [] if wanted == (there := live(kubectl)) else [wanted, there]
+    if not way and "unchanged" not in kubectl("apply", "--dry-run=server", "-f", "-", stdin=manifest):
+        differences.append("the three-way patch is not empty")
+    return differences
+
+
+def running(kubectl: Kubectl) -> tuple[object, ...]:
+    """What a rollout would change."""
+    generation = kubectl.json("deployment", "sleep")["metadata"]["generation"]
+    sets = sorted(each["metadata"]["name"] for each in kubectl.json("replicasets")["items"])
+    pods = sorted(each["metadata"]["uid"] for each in kubectl.json("pods")["items"])
+    return generation, sets, pods
+
+
+def is_settled(kubectl: Kubectl) -> bool:
+    found = kubectl.json("deployment", "sleep")
+    seen = found["status"].get("observedGeneration") == found["metadata"]["generation"]
+    done = len(kubectl.json("pods")["items"]) == found["status"].get("updatedReplicas") == 5
+    return bool(seen and done)
+
+
+def assert_in_sync(kubectl: Kubectl, way: tuple[str, ...], manifest: str) -> None:
+    """No difference before nor after it is applied again, and nothing that was restarted."""
+    eventually(lambda: is_settled(kubectl), "the rollout to be over")
+    before, there = running(kubectl), live(kubectl)
+    assert difference(kubectl, way, manifest) == []
+    for _ in range(2):
+        apply(kubectl, way, manifest)
+    assert difference(kubectl, way, manifest) == []
+    assert live(kubectl) == there
+    assert running(kubectl) == before
+
+
+@EACH_WAY
+def test_a_release_from_git_is_in_sync_and_so_is_the_next(kubectl: Kubectl, way: tuple[str, ...]) -> None:
+    for manifest in (SLEEP, NEWER):
+        apply(kubectl, way, manifest)
+        succeed(kubectl, kubectl.labels("deployment", "sleep")[labels.VERSION])
+        assert_in_sync(kubectl, way, manifest)
+
+
+@EACH_WAY
+def test_a_suspended_release_is_in_sync_until_git_changes(kubectl: Kubectl, way: tuple[str, ...]) -> None:
+    apply(kubectl, way, SLEEP)
+    version = kubectl.labels("deployment", "sleep")[labels.VERSION]
+    succeed(kubectl, version)
+    suspend(kubectl, version)
+    assert_in_sync(kubectl, way, SLEEP)
+    denied = kubectl.run("apply", *way, "-f", "-", stdin=NEWER)
+    assert "deployment sleep is suspended" in denied.stderr, "what the tool shows as the reason of its failed sync"
+    assert_in_sync(kubectl, way, SLEEP)
+
+
+@EACH_WAY
+def test_a_manifest_that_was_exported_with_our_labels_is_in_sync(kubectl: Kubectl, way: tuple[str, ...]) -> None:
+    release(kubectl)
+    exported = live(kubectl)
+    for key in ("uid", "creationTimestamp", "generation", "annotations"):
+        exported["metadata"].pop(key)
+    manifest = json.dumps(exported)
+    apply(kubectl, way, manifest)
+    assert_in_sync(kubectl, way, manifest)
+
+
+@EACH_WAY
+def test_governance_that_is_switched_on_puts_nothing_out_of_sync(kubectl: Kubectl, way: tuple[str, ...]) -> None:
+    kubectl("label", "namespace", kubectl.namespace, f"{labels.GOVERNED}-")
+    eventually(lambda: not is_stamped(kubectl), "the gate to leave the namespace alone")
+    apply(kubectl, way, SLEEP)
+    eventually(lambda: is_settled(kubectl), "the rollout to be over")
+    before = running(kubectl)
+    kubectl("label", "namespace", kubectl.namespace, f"{labels.GOVERNED}={labels.GOVERNED_VALUE}")
+    eventually(lambda: is_stamped(kubectl), "the gate to see the namespace")
+    assert_in_sync(kubectl, way, SLEEP)
+    assert running(kubectl) == before
+    apply(kubectl, way, NEWER)
+    succeed(kubectl, kubectl.labels("deployment", "sleep")[labels.VERSION])
+    assert_in_sync(kubectl, way, NEWER)
+
+
+def is_stamped(kubectl: Kubectl) -> bool:
+    another = SLEEP.replace("name: sleep\n  labels", "name: another\n  labels")
+    return labels.VERSION in kubectl("apply", "--dry-run=server", "-o", "json", "-f", "-", stdin=another)
+
+
+@EACH_WAY
+def test_moving_between_the_tools_ways_restarts_nothing(kubectl: Kubectl, way: tuple[str, ...]) -> None:
+    other = SERVER_SIDE if way == THREE_WAY else THREE_WAY
+    apply(kubectl, other, SLEEP)
+    succeed(kubectl, kubectl.labels("deployment", "sleep")[labels.VERSION])
+    eventually(lambda: is_settled(kubectl), "the rollout to be over")
+    _, *before = running(kubectl)  # the annotation of what was applied last makes a generation, but no rollout
+    apply(kubectl, way, SLEEP)
+    assert running(kubectl)[1:] == tuple(before)
+    assert_in_sync(kubectl, way, SLEEP)

@@ -1,0 +1,247 @@
+"""A gate that Prometheus watches: on a Kubernetes of its own, through a release story and an outage.
+
+The processes are those of two pods, without the second gatekeeper and certgen: the API server is told one address.
+"""
+
+import asyncio
+import base64
+import contextlib
+import functools
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from altershield.api.kinds import UNPASS, WorkloadState
+from altershield.api.names import SYSTEM_NAMESPACE
+from altershield.api.resources import CHANGE_PODS, DEPLOYMENTS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from altershield.commands.account import Account
+from altershield.commands.gate import install
+from altershield.commands.story import NAMESPACE, STEPS, Story, manifest
+from altershield.install import webhooks
+from altershield.kube.client import Client, PatchType
+from altershield.kube.errors import ApiError
+from altershield.processes import free_ports
+from tests.e2e.conftest import command, eventually, wait_for_line
+from tests.monitoring.prometheus import Prometheus
+
+START_TIMEOUT = 8
+CONFIGURATION = "altershield"
+
+
+class Watched:
+    """The gate's processes. `ports` are those of `/metrics`, by container and pod."""
+
+    def __init__(self, directory: Path) -> None:
+        self.kubeconfig = directory / "admin.kubeconfig"
+        self._directory = directory
+        names = [("gatekeeper", 0), ("reconciler", 0), ("reconciler", 1), ("certgen", 0)]
+        webhook, *health = free_ports(1 + len(names))
+        self.webhook = webhook
+        self.ports = dict(zip(names, health, strict=True))
+
+    @contextlib.contextmanager
+    def running(self, container: str, pod: int = 0) -> Iterator[None]:
+        with _process(
+            [sys.executable, "-m", *self._command(container, pod)], self._directory / f"{container}-{pod}.log"
+        ):
+            yield
+
+    def _command(self, container: str, pod: int) -> list[str]:
+        health = f"--metrics-port={self.ports[container, pod]}"
+        account = f"--kubeconfig={self._directory / 'kubeconfig'}"
+        files = [f"--tls-cert-file={self._directory}/tls.crt", f"--tls-private-key-file={self._directory}/tls.key"]
+        match container:
+            case "gatekeeper":
+                port = f"--port={self.webhook}"
+                return [container, account, health, port, "--host=127.0.0.1", "--shutdown-delay=0", *files]
+            case "reconciler":
+                times = [f"--start-timeout={START_TIMEOUT}", "--batch-wait=2", "--lease-duration=4"]
+                return [container, account, health, *times]
+            case _:  # with permissions that `altershield dev` does not give
+                admin = f"--kubeconfig={self.kubeconfig}"
+                return [container, "run", admin, health, f"--directory={self._directory}", "--san=127.0.0.1"]
+
+    def scrapes(self) -> list[dict[str, Any]]:
+        """What Prometheus has to know, with the labels that its operator would give."""
+        return [
+            {
+                "targets": [f"127.0.0.1:{port}"],
+                "labels": {"namespace": SYSTEM_NAMESPACE, "pod": f"altershield-{pod}", "container": container},
+            }
+            for (container, pod), port in self.ports.items()
+        ]
+
+
+@contextlib.contextmanager
+def _process(arguments: Sequence[str], log: Path) -> Iterator[None]:
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("ALTERSHIELD_")}
+    with log.open("ab") as out:
+        started = subprocess.Popen(arguments, stdout=out, stderr=out, env=environment)
+    try:
+        yield
+        assert started.poll() is None, f"{arguments[2:4]} ended:\n{log.read_text()[-4000:]}"
+    finally:
+        started.send_signal(signal.SIGTERM)
+        started.wait(30)
+
+
+@contextlib.contextmanager
+def watched(directory: Path, prometheus: str, rules: Path) -> Iterator[tuple[Watched, Prometheus]]:
+    """Until the block ends; `prometheus` is the program. The story is told when the block begins."""
+    gate = Watched(directory)
+    with contextlib.ExitStack() as stack:
+        log = directory / "sandbox.log"
+        sandbox = stack.enter_context(command("sandbox", "--output", str(gate.kubeconfig), log=log))
+        wait_for_line(sandbox, log, "Serving ")
+        asyncio.run(_prepare(gate, directory))
+        for container, pod in (("certgen", 0), ("reconciler", 0), ("reconciler", 1)):
+            stack.enter_context(gate.running(container, pod))
+        serving = stack.enter_context(contextlib.ExitStack())
+        serving.enter_context(gate.running("gatekeeper"))
+        (port,) = free_ports(1)
+        arguments = _configure(directory, port, rules, gate, _api_server(gate.kubeconfig, directory))
+        stack.enter_context(_process([prometheus, *arguments], directory / "prometheus.log"))
+        seen = Prometheus(f"http://127.0.0.1:{port}")
+        reached = f"count(up == 1) == {len(gate.ports) + 1}"
+        eventually(lambda: seen.value(reached), "Prometheus to reach everybody")
+        eventually(lambda: seen.value("sum(altershield_leader)") == 1, "a reconciler to lead")
+        eventually(lambda: seen.value("min(altershield_certificate_lifetime_seconds) > 0"), "a certificate")
+        asyncio.run(_story(gate))
+        serving.close()
+        asyncio.run(_outage(gate, seen))
+        serving.enter_context(gate.running("gatekeeper"))
+        eventually(lambda: seen.value(reached), "the gatekeeper to be back")
+        eventually(
+            lambda: seen.value("sum(altershield_slipped_releases_total) > 0"), "the slipped release to be noticed"
+        )
+        yield gate, seen
+
+
+async def _prepare(gate: Watched, directory: Path) -> None:
+    """Install all but the processes."""
+    async with await Client.connect(str(gate.kubeconfig)) as admin:
+        await install(admin)
+        await Account.create(admin, directory)
+        url = f"https://127.0.0.1:{gate.webhook}"
+        configurations = webhooks.configurations(CONFIGURATION, url, b"", system_namespace=SYSTEM_NAMESPACE)
+        for kind, configuration in zip((MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS), configurations, strict=True):
+            await admin.create(kind, configuration)
+
+
+def _api_server(kubeconfig: Path, directory: Path) -> dict[str, Any]:
+    """How Prometheus gets at the metrics of the API server, with the administrator's credentials."""
+    content = yaml.safe_load(kubeconfig.read_text())
+    cluster, user = content["clusters"][0]["cluster"], content["users"][0]["user"]
+
+    def file(name: str, encoded: str) -> str:
+        path = directory / name
+        path.touch(mode=0o600)
+        path.write_bytes(base64.b64decode(encoded))
+        return str(path)
+
+    tls = {"ca_file": file("ca.crt", cluster["certificate-authority-data"])}
+    scrape: dict[str, Any] = {
+        "scheme": "https",
+        "tls_config": tls,
+        "static_configs": [{"targets": [cluster["server"].removeprefix("https://")]}],
+    }
+    if "token" in user:
+        scrape["authorization"] = {"credentials": user["token"]}
+    else:
+        tls["cert_file"] = file("admin.crt", user["client-certificate-data"])
+        tls["key_file"] = file("admin.key", user["client-key-data"])
+    return scrape
+
+
+def _configure(directory: Path, port: int, rules: Path, gate: Watched, api_server: dict[str, Any]) -> list[str]:
+    """Prometheus' configuration, and its arguments."""
+    configuration = {
+        "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
+        "rule_files": [str(rules)],
+        "scrape_configs": [
+            # as the chart's ServiceMonitor says
+            {"job_name": "altershield", "honor_labels": True, "static_configs": gate.scrapes()},
+            {"job_name": "apiserver", **api_server},
+        ],
+    }
+    file = directory / "prometheus.yaml"
+    file.touch(mode=0o600)
+    file.write_text(yaml.safe_dump(configuration))
+    return [
+        f"--config.file={file}",
+        f"--storage.tsdb.path={directory / 'prometheus'}",
+        f"--web.listen-address=127.0.0.1:{port}",
+        "--log.level=warn",
+    ]
+
+
+async def rename(gate: Watched, old: str, new: str) -> None:
+    """Take the gate's validating configuration away, and put the same under another name."""
+    async with await Client.connect(str(gate.kubeconfig)) as admin:
+        found: dict[str, Any] = await admin.get(VALIDATING_WEBHOOKS, old)
+        await admin.delete(VALIDATING_WEBHOOKS, old)
+        await admin.create(VALIDATING_WEBHOOKS, {**found, "metadata": {"name": new}})
+
+
+async def _story(gate: Watched) -> None:
+    """All that can become of a release; at the end one is suspended, one is stuck, one was rolled back."""
+    async with await Client.connect(str(gate.kubeconfig)) as client:
+        story = Story(client, START_TIMEOUT)
+        async with story.watching():
+            for step in STEPS[:-1]:  # what is left is not cleaned up
+                await step.run(story)
+            stuck = {**manifest(labels_={}, template_labels={}, image="busybo"), "metadata": {"name": "stuck"}}
+            await client.create(DEPLOYMENTS, stuck, NAMESPACE)
+            await _suspend(story)
+
+
+async def _suspend(story: Story) -> None:
+    """Fail a pod of the version that is out now."""
+    version = story.deployment.version
+
+    def verified() -> list[tuple[str, str]]:
+        up = {pod.metadata.name for pod in story.up(version)}
+        records = ((each.metadata.name, info.pod) for each in story.change_pods.all() for info in each.spec.pod_infos)
+        return [(record, pod) for record, pod in records if pod in up]
+
+    await story.until(lambda: "verified" * bool(verified()), "pods to be verified")
+    record, pod = verified()[0]
+    patch = {"status": {"podResults": [{"pod": pod, "verdict": UNPASS, "message": "find error"}]}}
+    await story.client.patch(CHANGE_PODS, patch, record, NAMESPACE, subresource="status")
+    await story.until(lambda: "suspended" * (story.state(version) == WorkloadState.SUSPEND), "the suspension")
+
+
+async def _outage(gate: Watched, seen: Prometheus) -> None:
+    """No gatekeeper is up: changes are refused, and with another failurePolicy one slips past."""
+    async with await Client.connect(str(gate.kubeconfig)) as client:
+        release = {**manifest(labels_={}, template_labels={}), "metadata": {"name": "slipped"}}
+        count = "sum(apiserver_admission_webhook_rejection_count{error_type='calling_webhook_error'}) or vector(0)"
+        before = seen.value(count) or 0
+        for refused in (1, 2):
+            assert not await _passes(client, release), "nobody judged it, and it was let through"
+            wanted = f"({count}) >= {before + refused}"
+            await asyncio.to_thread(eventually, functools.partial(seen.value, wanted), "it to be counted")
+        await _validate(client, "Ignore")
+        async with asyncio.timeout(30):
+            while not await _passes(client, release):  # noqa: ASYNC110  (the API server takes the policy in a moment)
+                await asyncio.sleep(0.2)
+        await _validate(client, "Fail")
+
+
+async def _passes(client: Client, release: dict[str, Any]) -> bool:
+    try:
+        await client.create(DEPLOYMENTS, release, NAMESPACE)
+    except ApiError:
+        return False
+    return True
+
+
+async def _validate(client: Client, failure_policy: str) -> None:
+    patch = [{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": failure_policy}]
+    await client.patch(VALIDATING_WEBHOOKS, patch, CONFIGURATION, type_=PatchType.JSON)

@@ -1,0 +1,62 @@
+"""A Prometheus that runs, and what it is asked."""
+
+import json
+import math
+import re
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import Any
+
+from altershield.api.kinds import WorkloadState
+
+_SELECTOR = re.compile(r"\b((?:altershield|apiserver)_\w+|ALERTS|up)\b(\{[^}]*\})?")
+_STATE = re.compile(r'\bstate!?=~?"([^"]*)",? ?')
+
+
+class Prometheus:
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def get(self, path: str, **parameters: str) -> Any:
+        """The `data` of an answer; an assertion where Prometheus complains."""
+        url = f"{self._url}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
+        try:
+            with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310  (ours)
+                return json.load(answer)["data"]
+        except urllib.error.HTTPError as error:
+            if error.code == 503:  # it is starting
+                raise
+            raise AssertionError(f"{parameters}: {error.read().decode()}") from error
+
+    def value(self, query: str) -> float | None:
+        """What an instant query gives, if it is one number; None: nothing, or Prometheus is not up yet."""
+        try:
+            result = self.get("query", query=query)["result"]
+        except urllib.error.URLError:
+            return None
+        return float(result[0]["value"][1]) if result else None
+
+    def numbers(self, query: str, seconds: int, *, instant: bool) -> list[float]:
+        """All that a panel would show, of now or of the last `seconds`."""
+        if instant:
+            result = self.get("query", query=query)["result"]
+            samples = [series["value"] for series in result]
+        else:
+            now = time.time()
+            result = self.get("query_range", query=query, start=str(now - seconds), end=str(now), step="2")["result"]
+            samples = [sample for series in result for sample in series["values"]]
+        return [number for _, value in samples if not math.isnan(number := float(value))]
+
+    def matches(self, selector: str) -> bool:
+        """Whether there was ever such a series. States of releases are known to be passed through, if only for less
+        time than there is between two looks."""
+        state = _STATE.search(selector)
+        assert state is None or set(state[1].split("|")) <= set(WorkloadState.ALL)
+        return bool(self.get("series", **{"match[]": _STATE.sub("", selector)}))
+
+
+def selectors(expression: str) -> set[str]:
+    """The selectors of series in a PromQL expression."""
+    return {match[0] for match in _SELECTOR.finditer(expression)}

@@ -1,0 +1,104 @@
+"""The dashboards: as the code makes them, laid out on Grafana's grid, explained, and tied to no installation."""
+
+import json
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dashboards.__main__ import DIRECTORY, files
+
+Object = dict[str, Any]
+
+NAMES = ("admission", "releases", "health")
+
+
+def loaded() -> dict[str, Object]:
+    """The dashboards by their file's name."""
+    return {path.name: json.loads(path.read_text()) for path in sorted(DIRECTORY.glob("*.json"))}
+
+
+@pytest.fixture(params=NAMES)
+def dashboard(request: pytest.FixtureRequest) -> Object:
+    return loaded()[f"altershield-{request.param}.json"]
+
+
+def panels(dashboard: Object) -> list[Object]:
+    """Those that show something."""
+    return [panel for panel in dashboard["panels"] if panel["type"] != "row"]
+
+
+def test_the_json_is_what_the_code_makes() -> None:
+    here = {path.name: path.read_text() for path in DIRECTORY.iterdir()}
+    assert here == files(), "the dashboards' code changed: run `make dashboards`"
+
+
+def test_the_json_is_found_in_dashboards_too() -> None:
+    folder = Path(__file__).parents[2] / "dashboards"
+    assert {path.name: path.read_text() for path in folder.glob("*.json")} == files()
+
+
+def test_a_dashboard_can_be_installed_anywhere(dashboard: Object) -> None:
+    assert dashboard["uid"] == dashboard["title"].lower().replace(" / ", "-")
+    assert "id" not in dashboard, "Grafana gives it"
+    assert dashboard["schemaVersion"] == 38, "Grafana 10.0's"
+    assert "__inputs" not in dashboard, "nobody is asked when a sidecar installs it"
+    source, *variables = dashboard["templating"]["list"]
+    assert (source["name"], source["type"], source["query"]) == ("datasource", "datasource", "prometheus")
+    assert source["current"] == {}
+    assert "namespace" in [variable["name"] for variable in variables]
+    for where in (*variables, *panels(dashboard), *(t for panel in panels(dashboard) for t in panel["targets"])):
+        assert where["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
+
+
+def test_a_dashboard_shows_a_sensible_time_and_leads_to_the_others(dashboard: Object) -> None:
+    assert dashboard["time"]["to"] == "now"
+    assert dashboard["refresh"] == "30s"
+    (link,) = dashboard["links"]
+    assert (link["type"], link["includeVars"], link["keepTime"]) == ("dashboards", True, True)
+    assert all(set(link["tags"]) <= set(other["tags"]) for other in loaded().values())
+
+
+def test_panels_are_explained_and_have_units_and_thresholds(dashboard: Object) -> None:
+    titles = [panel["title"] for panel in panels(dashboard)]
+    assert len(set(titles)) == len(titles)
+    for panel in panels(dashboard):
+        assert panel["description"].endswith("."), panel["title"]
+        defaults = panel["fieldConfig"]["defaults"]
+        assert defaults["unit"], panel["title"]
+        base, *steps = [step["value"] for step in defaults["thresholds"]["steps"]]
+        assert base is None
+        assert steps == sorted(steps)
+
+
+def test_panels_neither_overlap_nor_leave_the_grid(dashboard: Object) -> None:
+    cells: dict[tuple[int, int], str] = {}
+    for panel in dashboard["panels"]:
+        place = panel["gridPos"]
+        assert place["x"] >= 0
+        assert place["x"] + place["w"] <= 24
+        assert min(place["w"], place["h"]) >= 1
+        for x in range(place["x"], place["x"] + place["w"]):
+            for y in range(place["y"], place["y"] + place["h"]):
+                assert (x, y) not in cells, f"{panel['title']} lies over {cells[x, y]}"
+                cells[x, y] = panel["title"]
+    height = max(y for _, y in cells) + 1
+    assert len(cells) == 24 * height, "there are gaps"
+    ids = [panel["id"] for panel in dashboard["panels"]]
+    assert len(set(ids)) == len(ids)
+
+
+def test_every_variable_that_is_used_is_there_and_every_one_that_is_there_is_used(dashboard: Object) -> None:
+    variables = {variable["name"] for variable in dashboard["templating"]["list"]}
+    text = json.dumps(dashboard["panels"])
+    assert {name for name in variables if f"${name}" in text or f"${{{name}}}" in text} == variables
+    known = variables | {"__rate_interval", "__range"}
+    used = {part.partition('"')[0] for part in text.split("$")[1:]}
+    assert all(any(use.startswith((name, f"{{{name}}}")) for name in known) for use in used)
+
+
+def test_dashboards_are_distinct() -> None:
+    for one, other in combinations(loaded().values(), 2):
+        assert one["uid"] != other["uid"]
+        assert one["title"] != other["title"]

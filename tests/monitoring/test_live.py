@@ -1,0 +1,145 @@
+"""Prometheus scrapes a gate through a release story and an outage: whatever dashboards, alerts and runbooks ask for
+is there."""
+
+import asyncio
+import json
+import re
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from altershield.api.names import SYSTEM_NAMESPACE
+from altershield.commands.story import NAMESPACE
+from tests.e2e.conftest import eventually
+from tests.monitoring.conftest import Promtool, program
+from tests.monitoring.live import CONFIGURATION, Watched, rename, watched
+from tests.monitoring.prometheus import Prometheus, selectors
+from tests.monitoring.test_dashboards import loaded, panels
+from tests.monitoring.test_rules import ALERTS, RULES, RUNBOOKS, rules
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("monitoring")]
+
+RANGE = 240
+"""Seconds that dashboards show here: the whole story."""
+
+VARIABLES = {
+    "$__rate_interval": "8s",
+    "$__range": f"{RANGE}s",
+    "$namespace": SYSTEM_NAMESPACE,
+    "$workload_namespace": NAMESPACE,
+}
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Watched, Prometheus]]:
+    with watched(tmp_path_factory.mktemp("live"), program("prometheus"), RULES) as running:
+        yield running
+
+
+@pytest.fixture
+def prometheus(live: tuple[Watched, Prometheus]) -> Prometheus:
+    return live[1]
+
+
+def substituted(expression: str) -> str:
+    """As Grafana does it."""
+    for variable, value in VARIABLES.items():
+        expression = expression.replace(variable, value)
+    assert "$" not in expression
+    return expression
+
+
+def shown() -> dict[str, dict[str, Any]]:
+    """All panels, by dashboard and title."""
+    return {
+        f"{dashboard['title']}: {panel['title']}": panel
+        for dashboard in loaded().values()
+        for panel in panels(dashboard)
+    }
+
+
+@pytest.mark.parametrize("title", shown())
+def test_every_panel_shows_data(title: str, prometheus: Prometheus) -> None:
+    for target in shown()[title]["targets"]:
+        query = substituted(target["expr"])
+        eventually(lambda q=query, i=target["instant"]: prometheus.numbers(q, RANGE, instant=i), query, 15)  # type: ignore[misc]
+        for selector in selectors(query):  # alerts may be about to fire
+            eventually(lambda s=selector: prometheus.matches(s), selector, 15)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("dashboard", loaded())
+def test_every_variable_has_values(dashboard: str, prometheus: Prometheus) -> None:
+    for variable in loaded()[dashboard]["templating"]["list"]:
+        if variable["type"] == "query":
+            metric, label = re.fullmatch(r"label_values\((\w+), (\w+)\)", variable["definition"]).groups()  # type: ignore[union-attr]
+            values = prometheus.get(f"label/{label}/values", **{"match[]": metric})
+            assert {SYSTEM_NAMESPACE, NAMESPACE} & set(values), variable["name"]
+
+
+def test_what_alerts_look_at_is_there(prometheus: Prometheus) -> None:
+    for rule in rules():
+        found = selectors(rule["expr"])
+        assert found, rule["alert"]
+        for selector in found:
+            assert prometheus.matches(selector), f"{rule['alert']}: {selector}"
+    evaluated = [rule for group in prometheus.get("rules")["groups"] for rule in group["rules"]]
+    assert {rule["name"] for rule in evaluated} == ALERTS
+    assert {rule["health"] for rule in evaluated} == {"ok"}, [rule.get("lastError") for rule in evaluated]
+
+
+def test_what_happened_is_told_with_names(prometheus: Prometheus) -> None:
+    def firing() -> dict[str, str]:
+        alerts = prometheus.get("alerts")["alerts"]
+        return {
+            alert["labels"]["alertname"]: alert["annotations"]["description"]
+            for alert in alerts
+            if alert["state"] == "firing"
+        }
+
+    expected = {"AlterShieldRolledBack", "AlterShieldGateDown", "AlterShieldFailOpen", "AlterShieldReleaseSlipped"}
+    eventually(lambda: expected <= firing().keys(), "the alerts to fire")
+    told = firing()
+    assert told.keys() == expected, "nothing else is wrong"
+    assert f"{NAMESPACE}/sleep;" in told["AlterShieldRolledBack"]
+
+
+@pytest.mark.parametrize("alert", sorted(ALERTS))
+def test_what_a_runbook_asks_prometheus_is_answered(alert: str, prometheus: Prometheus) -> None:
+    text = (RUNBOOKS / f"{alert}.md").read_text()
+    for query in re.findall(r"^```promql\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        prometheus.get("query", query=query)
+        for selector in selectors(query):
+            assert prometheus.matches(selector), selector
+
+
+@pytest.mark.parametrize("container", ["gatekeeper", "reconciler", "certgen"])
+def test_promtool_finds_nothing_wrong_with_the_metrics(
+    container: str, live: tuple[Watched, Prometheus], promtool: Promtool
+) -> None:
+    with urllib.request.urlopen(f"http://127.0.0.1:{live[0].ports[container, 0]}/metrics") as answer:
+        text = answer.read().decode()
+    assert f'altershield_build_info{{component="{container}"' in text
+    assert promtool("check", "metrics", stdin=text) == ""
+
+
+def test_a_workloads_namespace_is_what_releases_are_told_with(prometheus: Prometheus) -> None:
+    found = prometheus.get("query", query="altershield_release_entered_timestamp_seconds")["result"]
+    told = {(each["metric"]["namespace"], each["metric"]["deployment"], each["metric"]["state"]) for each in found}
+    assert told >= {(NAMESPACE, "sleep", "Suspend"), (NAMESPACE, "sleep", "Failed"), (NAMESPACE, "stuck", "Running")}
+    assert json.dumps(found).count('"exported_namespace"') == 0
+
+
+def test_a_webhook_configuration_is_missed_though_there_are_others(live: tuple[Watched, Prometheus]) -> None:
+    gate, prometheus = live
+    (rule,) = [rule for rule in rules() if rule["alert"] == "AlterShieldNotAsked"]
+
+    def missed() -> bool:
+        return prometheus.value(rule["expr"]) is not None
+
+    assert not missed()
+    asyncio.run(rename(gate, CONFIGURATION, "somebody-elses"))
+    eventually(missed, "certgen to miss it")
+    asyncio.run(rename(gate, "somebody-elses", CONFIGURATION))
+    eventually(lambda: not missed(), "certgen to see it again")

@@ -1,0 +1,16 @@
+"""What the components expose, judged by promtool."""
+
+import pytest
+from prometheus_client import generate_latest
+
+from docs.pages.metrics import registries
+
+from .conftest import Promtool
+
+
+@pytest.mark.parametrize("component", ["gatekeeper", "reconciler", "certgen"])
+async def test_promtool_finds_nothing_to_complain_about(promtool: Promtool, component: str) -> None:
+    async with registries() as found:
+        exposition = generate_latest(found[component]).decode()
+
+    assert promtool("check", "metrics", stdin=exposition) == ""

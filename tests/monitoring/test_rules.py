@@ -1,0 +1,79 @@
+"""The alerts: accepted by Prometheus, tried on made-up series, each with its page for who is called."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.chart.rendering import CHART
+from tests.monitoring.conftest import Promtool
+
+RULES = CHART / "files" / "rules" / "altershield.yaml"
+UNIT_TESTS = Path(__file__).parent / "rules.yaml"
+RUNBOOKS = Path(__file__).parents[2] / "docs" / "runbooks"
+
+ALERTS = {
+    "AlterShieldGateDown",
+    "AlterShieldNotAsked",
+    "AlterShieldFailOpen",
+    "AlterShieldReleaseSlipped",
+    "AlterShieldSuspendedLong",
+    "AlterShieldReleaseStuck",
+    "AlterShieldRolledBack",
+    "AlterShieldCertificateExpiring",
+    "AlterShieldCertificateUnusable",
+    "AlterShieldNoLeader",
+    "AlterShieldWatchStale",
+    "AlterShieldDenialStorm",
+}
+
+
+def rules() -> list[dict[str, Any]]:
+    return [rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
+
+
+def test_prometheus_accepts_the_rules(promtool: Promtool) -> None:
+    promtool("check", "rules", RULES)
+
+
+def test_each_alert_fires_when_it_should_and_only_then(promtool: Promtool) -> None:
+    promtool("test", "rules", UNIT_TESTS)
+    tests = [test for group in yaml.safe_load(UNIT_TESTS.read_text())["tests"] for test in group["alert_rule_test"]]
+    tried = {test["alertname"] for test in tests}
+    assert tried == ALERTS == {test["alertname"] for test in tests if not test.get("exp_alerts")}
+    fired = {
+        (test["alertname"], alert["exp_labels"]["severity"]) for test in tests for alert in test.get("exp_alerts", ())
+    }
+    assert fired == {(rule["alert"], rule["labels"]["severity"]) for rule in rules()}
+
+
+def test_the_configuration_that_the_documents_show_is_one(promtool: Promtool, tmp_path: Path) -> None:
+    page = (RUNBOOKS.parent / "watch.md").read_text()
+    (shown,) = [
+        block for block in re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL) if "job" in block
+    ]
+    (tmp_path / "prometheus.yaml").write_text(shown)
+    (tmp_path / RULES.name).write_text(RULES.read_text())
+    promtool("check", "config", tmp_path / "prometheus.yaml")
+
+
+def test_there_is_an_alert_for_everything_that_was_asked_for() -> None:
+    assert {rule["alert"] for rule in rules()} == ALERTS
+
+
+def test_an_alert_says_how_bad_it_is_what_it_is_and_where_help_is() -> None:
+    home = yaml.safe_load((CHART / "Chart.yaml").read_text())["home"]
+    for rule in rules():
+        assert rule["labels"]["severity"] in {"critical", "warning"}
+        assert rule["annotations"].keys() == {"summary", "description", "runbook_url"}
+        assert rule["annotations"]["runbook_url"] == f"{home}/blob/main/docs/runbooks/{rule['alert']}.md"
+
+
+def test_every_alert_has_a_runbook_and_every_runbook_an_alert() -> None:
+    assert {path.stem for path in RUNBOOKS.glob("*.md")} - {"README"} == ALERTS
+    for alert in ALERTS:
+        text = (RUNBOOKS / f"{alert}.md").read_text()
+        assert text.startswith(f"# {alert}\n")
+        headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
+        assert headings == ["Meaning", "Impact", "Look", "Fix", "When it is false"], alert

@@ -1,0 +1,50 @@
+"""When a namespace was governed and a Deployment released, from `metadata.managedFields`."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from altershield.api import labels
+from altershield.api.managed_fields import ManagedMeta
+from altershield.api.meta import unix
+
+Fields = dict[str, Any]
+
+EARLY, LATE = "2026-08-21T07:29:49Z", "2026-08-21T07:30:00Z"
+GOVERNED: Fields = {"f:metadata": {"f:labels": {".": {}, f"f:{labels.GOVERNED}": {}}}}
+RELEASED: Fields = {
+    "f:spec": {"f:replicas": {}, "f:template": {"f:spec": {"f:containers": {'k:{"name":"a"}': {".": {}}}}}}
+}
+
+
+def read(*entries: Any) -> ManagedMeta:
+    return msgspec.convert({"name": "shop", "managedFields": list(entries)}, ManagedMeta)
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        ([], None),
+        ([{"time": EARLY, "fieldsV1": {"f:metadata": {"f:labels": {"f:team": {}}}}}], None),
+        ([{"time": LATE, "fieldsV1": RELEASED}], None),
+        ([{"fieldsV1": GOVERNED}], None),
+        ([{"time": LATE}, {}], None),
+        ([{"time": EARLY, "fieldsV1": GOVERNED}, {"time": LATE, "fieldsV1": {}}], EARLY),
+        ([{"time": LATE, "fieldsV1": GOVERNED}, {"time": EARLY, "fieldsV1": GOVERNED}], LATE),
+    ],
+)
+def test_the_last_change_by_who_owns_the_label_counts(entries: list[Any], expected: str | None) -> None:
+    assert read(*entries).governed_at == (None if expected is None else unix(expected))
+
+
+def test_the_last_change_by_who_owns_the_template_counts() -> None:
+    scaled = {"time": LATE, "subresource": "scale", "fieldsV1": {"f:spec": {"f:replicas": {}}}}
+    assert read({"time": EARLY, "fieldsV1": RELEASED}, scaled).released_at == unix(EARLY)
+    assert read(scaled).released_at is None
+
+
+def test_nothing_of_the_fields_themselves_is_kept() -> None:
+    fields: Fields = {f"f:label-{number}": {} for number in range(1000)}
+    entry = {"time": EARLY, "fieldsV1": {"f:metadata": {"f:labels": {**fields, f"f:{labels.GOVERNED}": {}}}}}
+    assert len(msgspec.json.encode(read(entry))) < 200

@@ -1,0 +1,76 @@
+"""The token of `altershield dev`, over days of simulated time."""
+
+import asyncio
+import itertools
+import json
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+from aiohttp import web
+
+from altershield.commands.account import Account
+from altershield.kube import credentials
+from altershield.kube.client import Client
+from tests.stub_api import StubApi, answer, serving
+
+pytestmark = pytest.mark.looptime
+
+HOUR = 3600.0
+
+
+def issuing(api: StubApi, failing: Sequence[int] = ()) -> list[str]:
+    """Let the API issue tokens, but fail these requests (numbered from 0); the tokens it has issued."""
+    issued: list[str] = []
+    requests = itertools.count()
+
+    async def issue(request: web.Request) -> web.StreamResponse:
+        if next(requests) in failing:
+            return await answer(503)(request)
+        issued.append(f"token-{len(issued)}")
+        return web.Response(text=json.dumps({"status": {"token": issued[-1]}}), content_type="application/json")
+
+    api.fault(asked, issue, times=1000)
+    return issued
+
+
+def asked(request: web.Request) -> bool:
+    return request.path.endswith("/serviceaccounts/altershield/token")
+
+
+async def test_the_token_is_renewed_long_before_it_ends_and_read_again(tmp_path: Path) -> None:
+    async with serving() as (api, admin):
+        issued = issuing(api)
+        account = await Account.create(admin, tmp_path)
+        async with account.renewed(), await Client.connect(str(account.kubeconfig)) as client:
+            for _ in range(48):
+                await asyncio.sleep(HOUR)
+                header = await client.configuration.get_api_key_with_prefix("BearerToken")
+                age = len(issued) - 1 - issued.index(header.removeprefix("Bearer "))
+                assert age <= 1, "read again once it was renewed"
+        assert len(issued) >= 48
+
+
+async def test_a_failed_renewal_is_tried_again_soon(tmp_path: Path) -> None:
+    async with serving() as (api, admin):
+        issued = issuing(api, failing=(1, 2, 3))
+        account = await Account.create(admin, tmp_path)
+        async with account.renewed():
+            await asyncio.sleep(HOUR * 0.9)
+        assert len(issued) == 2
+
+
+async def test_nobody_else_may_read_the_credentials(tmp_path: Path) -> None:
+    async with serving() as (api, admin):
+        issued = issuing(api)
+        account = await Account.create(admin, tmp_path)
+        async with account.renewed():
+            await asyncio.sleep(HOUR)
+    assert len(issued) > 1
+    files = await asyncio.to_thread(lambda: list(tmp_path.iterdir()))
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+    (user,) = yaml.safe_load(account.kubeconfig.read_text())["users"]
+    assert "token" not in user["user"], "a token in here would not be renewed"
+    assert (await credentials.load(str(account.kubeconfig), None)).host == admin.server

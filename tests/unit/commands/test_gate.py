@@ -1,0 +1,32 @@
+"""What `altershield dev` makes of webhook configurations that it finds."""
+
+import base64
+import datetime
+from typing import Any
+
+import pytest
+
+from altershield.api.resources import VALIDATING_WEBHOOKS
+from altershield.commands.gate import CONFIGURATION, _refuse_running
+from altershield.pki import Authority
+from tests.stub_api import serving
+
+CA = base64.b64encode(Authority.create("test", lifetime=datetime.timedelta(days=1)).pair.certificate).decode()
+SERVICE = {"name": "altershield", "namespace": "default"}
+
+
+@pytest.mark.parametrize(
+    "webhooks",
+    [
+        None,
+        [],
+        [{"name": "a.b.c", "clientConfig": {"service": SERVICE}}],
+        [{"name": "a.b.c", "clientConfig": {"service": SERVICE, "caBundle": CA}}],
+        [{"name": "a.b.c", "clientConfig": {"url": "https://127.0.0.1:1/x", "caBundle": "bm9uZQ=="}}],
+        [{"name": "a.b.c", "clientConfig": {"url": "https://127.0.0.1:1/x", "caBundle": CA}}],
+    ],
+)
+async def test_what_no_running_gate_answers_for_is_no_running_gate(webhooks: list[dict[str, Any]] | None) -> None:
+    async with serving() as (_, admin):
+        await admin.create(VALIDATING_WEBHOOKS, {"metadata": {"name": CONFIGURATION}, "webhooks": webhooks})
+        await _refuse_running(admin)

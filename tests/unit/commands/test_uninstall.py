@@ -1,0 +1,166 @@
+"""`altershield uninstall` against an API server that refuses, dawdles and dies. Time is simulated."""
+
+import asyncio
+import io
+
+import pytest
+import typer
+from aiohttp import web
+
+from altershield.api.resources import (
+    CLUSTER_ROLE_BINDINGS,
+    DEPLOYMENTS,
+    MUTATING_WEBHOOKS,
+    SERVICE_ACCOUNTS,
+    VALIDATING_WEBHOOKS,
+    Resource,
+)
+from altershield.commands.uninstall import LeftOverError, take_out
+from altershield.kube.errors import UnreachableError
+from tests.stub_api import Object, StubApi, answer, serving, status
+
+pytestmark = pytest.mark.looptime
+
+GATE = (DEPLOYMENTS, CLUSTER_ROLE_BINDINGS, SERVICE_ACCOUNTS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
+SAFE_ORDER = (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS, DEPLOYMENTS, CLUSTER_ROLE_BINDINGS, SERVICE_ACCOUNTS)
+
+
+def obj(resource: Resource, uid: str = "") -> Object:
+    where = {"namespace": "system"} if resource.namespaced else {}
+    return {"metadata": {"name": "altershield", "uid": uid or resource.plural, **where}}
+
+
+async def install(api: StubApi) -> None:
+    for resource in GATE:
+        await api.put(resource, obj(resource))
+
+
+def left(api: StubApi) -> set[str]:
+    return {place.plural for place in api.objects}
+
+
+def deletes(request: web.Request) -> bool:
+    return request.method == "DELETE"
+
+
+async def test_what_could_block_goes_first_and_what_could_make_it_anew_next(capsys: pytest.CaptureFixture[str]) -> None:
+    async with serving() as (api, client):
+        await install(api)
+        await take_out(client, yes=True)
+        assert [request.path.split("/")[-2] for request in api.requests if deletes(request)] == [
+            resource.plural for resource in SAFE_ORDER
+        ]
+        assert left(api) == set()
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in printed if line.startswith("deleted")] == [
+        ["deleted", resource.kind] for resource in SAFE_ORDER
+    ]
+
+
+async def test_a_dry_run_deletes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    async with serving() as (api, client):
+        await install(api)
+        await take_out(client, dry_run=True)
+        assert left(api) == {resource.plural for resource in GATE}
+    assert "would delete Deployment system/altershield" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("said", "goes"), [("n\n", False), ("\n", False), ("y\n", True)])
+async def test_it_asks_first(said: str, goes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(said))
+    async with serving() as (api, client):
+        await install(api)
+        if goes:
+            await take_out(client)
+        else:
+            with pytest.raises(typer.Abort):
+                await take_out(client)
+        assert (left(api) == set()) is goes
+
+
+async def test_an_overloaded_api_server_is_given_time() -> None:
+    async with serving() as (api, client):
+        await install(api)
+        api.fault(lambda request: True, answer(429, "TooManyRequests", **{"Retry-After": "5"}), times=20)
+        api.fault(deletes, answer(503), times=3)
+        await take_out(client, yes=True)
+        assert left(api) == set()
+
+
+async def test_what_is_refused_is_said_and_the_rest_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+    def concerns(request: web.Request) -> bool:
+        return deletes(request) and "validatingwebhook" in request.path
+
+    async with serving() as (api, client):
+        await install(api)
+        api.fault(concerns, answer(403, "Forbidden"))
+        with pytest.raises(LeftOverError):
+            await take_out(client, yes=True)
+        assert left(api) == {VALIDATING_WEBHOOKS.plural}
+        refusal = "cannot delete ValidatingWebhookConfiguration altershield: 403 Forbidden"
+        assert refusal in capsys.readouterr().err
+        await take_out(client, yes=True)
+        assert left(api) == set()
+
+
+async def test_what_may_not_be_looked_for_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    async with serving() as (api, client):
+        await install(api)
+        api.fault(lambda request: request.path.endswith("/serviceaccounts"), answer(403, "Forbidden"), times=99)
+        with pytest.raises(LeftOverError, match="may be left"):
+            await take_out(client, yes=True)
+        assert left(api) == {SERVICE_ACCOUNTS.plural}
+    assert "cannot look for serviceaccounts: 403 Forbidden" in capsys.readouterr().err
+
+
+async def test_what_finalizers_hold_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    async with serving() as (api, client):
+        await install(api)
+        api.fault(lambda request: deletes(request) and "mutating" in request.path, answer(200))
+        with pytest.raises(LeftOverError):
+            await take_out(client, yes=True)
+    assert "MutatingWebhookConfiguration altershield is not gone after 60 s" in capsys.readouterr().err
+
+
+async def test_what_comes_back_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    async with serving() as (api, client):
+        await install(api)
+        tracked = obj(DEPLOYMENTS)
+        tracked["metadata"]["annotations"] = {
+            "argocd.argoproj.io/tracking-id": "gate:apps/Deployment:system/altershield"
+        }
+        await api.put(DEPLOYMENTS, tracked)
+
+        async def put_back(request: web.Request) -> web.StreamResponse:
+            done = await api.answer(request)
+            await api.put(DEPLOYMENTS, obj(DEPLOYMENTS, uid="another"))
+            return done
+
+        api.fault(lambda request: deletes(request) and "/deployments/" in request.path, put_back)
+        with pytest.raises(LeftOverError):
+            await take_out(client, yes=True)
+    said = capsys.readouterr().err
+    assert "Argo CD keeps Deployment system/altershield" in said
+    assert "Deployment system/altershield came back" in said
+
+
+async def test_what_another_took_away_in_the_meantime_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    async with serving() as (api, client):
+        await install(api)
+
+        async def gone(request: web.Request) -> web.StreamResponse:
+            await api.remove(SERVICE_ACCOUNTS, "altershield", "system")
+            return status(404, "NotFound")(request)
+
+        api.fault(lambda request: deletes(request) and "serviceaccounts" in request.path, gone)
+        await take_out(client, yes=True)
+    assert "gone already ServiceAccount system/altershield" in capsys.readouterr().out
+
+
+async def test_an_api_server_that_is_gone_ends_it_with_one_sentence() -> None:
+    async with serving() as (api, client):
+        await install(api)
+        await api.stop()
+        with pytest.raises(UnreachableError):
+            async with asyncio.timeout(60):
+                await take_out(client, yes=True)
