@@ -1,0 +1,7 @@
+"""What users notice when parts of AlterShield are rolled, killed or cut off, measured with its real processes.
+
+    python -m bench.availability
+
+`admissions` keeps three gatekeepers under constant load, `releases` kills leading reconcilers, `outage` takes the API
+server away. The tests in tests/availability measure the same, for shorter.
+"""

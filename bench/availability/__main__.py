@@ -1,0 +1,115 @@
+"""The command: everything at full length, as a table, and as JSON in bench/results."""
+
+import datetime
+import json
+import os
+import platform
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import uvloop
+from rich.console import Console
+from rich.table import Table
+
+from altershield.kube.client import Client
+from altershield.sandbox.backends import ASSETS
+from bench.availability import admissions, outage, releases
+from bench.availability.gate import process
+from bench.availability.waiting import until
+
+RESULTS = Path(__file__).parent.parent / "results" / "availability.json"
+_START_SECONDS = 150.0
+
+
+def main(
+    kubeconfig: Annotated[Path | None, typer.Option(help="A cluster that reaches this machine's loopback.")] = None,
+    phase: Annotated[float, typer.Option(min=1, help="Seconds of each phase of the admissions, at least.")] = 30,
+    rate: Annotated[float, typer.Option(min=1, help="Releases per second.")] = 25,
+    kills: Annotated[int, typer.Option(min=1, help="Leading reconcilers to kill.")] = 10,
+    gone: Annotated[float, typer.Option(min=1, help="Seconds without the API server.")] = 60,
+    output: Annotated[Path, typer.Option(help="Where the figures go as JSON.")] = RESULTS,
+) -> None:
+    """Roll, kill and cut off; ends with 1 where anything went wrong. Default: on a sandbox of its own."""
+    if not uvloop.run(_start(kubeconfig, admissions.Plan(phase=phase, rate=rate), kills, gone, output)):
+        raise typer.Exit(1)
+
+
+async def _start(kubeconfig: Path | None, plan: admissions.Plan, kills: int, gone: float, output: Path) -> bool:
+    if kubeconfig is not None:
+        return await _run("a cluster's", kubeconfig, plan, kills, gone, output)
+    kind = "kube-apiserver" if os.environ.get(ASSETS) else "sandbox as"
+    with tempfile.TemporaryDirectory() as name:
+        made = Path(name, "kubeconfig")
+        async with process(Path(name), "altershield", "sandbox", "--output", str(made)):
+            await until(lambda: made.exists() and made.stat().st_size > 0, "the sandbox", _START_SECONDS)
+            return await _run(kind, made, plan, kills, gone, output)
+
+
+async def _run(kind: str, kubeconfig: Path, plan: admissions.Plan, kills: int, gone: float, output: Path) -> bool:
+    """Measure all, print and write it; whether all was right."""
+    console = Console(soft_wrap=True)
+
+    def told(what: str) -> None:
+        console.print(what, style="dim")
+
+    with tempfile.TemporaryDirectory() as name:
+        directories = [Path(name, part) for part in ("admissions", "releases", "outage")]
+        for directory in directories:
+            directory.mkdir()
+        phases = await admissions.measure(kubeconfig, directories[0], plan, told)
+        console.print(_phases(phases, plan))
+        released = await releases.measure(kubeconfig, directories[1], kills, told)
+        console.print(_fields("Releases while the leading reconciler is killed", asdict(released)))
+        cut_off = await outage.measure(kubeconfig, directories[2], gone, told)
+        console.print(_fields("The API server is gone", asdict(cut_off)))
+    figures = {
+        "taken": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
+        "api": f"{kind} {await _version(kubeconfig)}",
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        "plan": asdict(plan),
+        "admissions": [asdict(each) for each in phases],
+        "releases": asdict(released),
+        "outage": asdict(cut_off),
+    }
+    _write(output, figures)
+    console.print(f"figures in {output}")
+    unexpected = [failure for each in phases for failure in each.unexpected]
+    for line in (*unexpected, *released.wrong, *cut_off.wrong):
+        console.print(line, style="red", markup=False)
+    return not (unexpected or released.wrong or cut_off.wrong)
+
+
+def _write(output: Path, figures: Mapping[str, object]) -> None:
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(json.dumps(figures, indent=2) + "\n")
+
+
+async def _version(kubeconfig: Path) -> str:
+    async with await Client.connect(str(kubeconfig)) as client:
+        return str(json.loads(await client.request("GET", "/version"))["gitVersion"])
+
+
+def _phases(phases: Sequence[admissions.Phase], plan: admissions.Plan) -> Table:
+    table = Table(title=f"{plan.rate:g} releases per second through three gatekeepers")
+    for column in ("phase", "s", "releases", "failed", "under way", "cut", "unnoticed", "p50 ms", "p99 ms", "worst ms"):
+        table.add_column(column, justify="left" if column == "phase" else "right")
+    for each in phases:
+        counts = (each.requests, len(each.failures), each.under_way, each.cut, each.unnoticed)
+        latencies = (each.p50, each.p99, each.worst)
+        table.add_row(each.name, f"{each.seconds:g}", *map(str, counts), *(f"{value:.1f}" for value in latencies))
+    return table
+
+
+def _fields(title: str, fields: dict[str, object]) -> Table:
+    table = Table("", "", title=title, show_header=False)
+    for name, value in fields.items():
+        table.add_row(name.replace("_", " "), str(value))
+    return table
+
+
+if __name__ == "__main__":
+    typer.run(main)

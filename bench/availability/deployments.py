@@ -1,0 +1,41 @@
+"""Deployments, made and released anew as users do."""
+
+from typing import Any
+
+from altershield.api import labels
+from altershield.api.resources import DEPLOYMENTS
+from altershield.kube.client import Client, PatchType
+
+
+async def create(admin: Client, namespace: str, name: str, replicas: int) -> str:
+    """A Deployment; the version that it got."""
+    return version(await admin.create(DEPLOYMENTS, deployment(name, replicas=replicas), namespace))
+
+
+async def release(admin: Client, namespace: str, name: str, value: str, image: str = "busybox") -> str:
+    """A new template, `value` being what is new; the version that it got."""
+    container = {"name": "app", "image": image, "env": [{"name": "RELEASE", "value": value}]}
+    patch = {"spec": {"template": {"spec": {"containers": [container]}}}}
+    return version(await admin.patch(DEPLOYMENTS, patch, name, namespace, type_=PatchType.STRATEGIC))
+
+
+def version(stored: dict[str, Any]) -> str:
+    return str(stored["metadata"]["labels"][labels.VERSION])
+
+
+def deployment(name: str, **spec: Any) -> dict[str, Any]:
+    """A Deployment of one container, `spec` being more of its own."""
+    pod_labels = {"app": name}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "labels": pod_labels},
+        "spec": {
+            "selector": {"matchLabels": pod_labels},
+            "template": {
+                "metadata": {"labels": pod_labels},
+                "spec": {"containers": [{"name": "app", "image": "busybox"}]},
+            },
+            **spec,
+        },
+    }

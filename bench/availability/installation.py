@@ -1,0 +1,117 @@
+"""AlterShield on a cluster for the time of a measurement, its processes being this machine's."""
+
+import contextlib
+import uuid
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from altershield.api import labels, names
+from altershield.api.resources import CRDS, DEPLOYMENTS, MUTATING_WEBHOOKS, NAMESPACES, VALIDATING_WEBHOOKS, Resource
+from altershield.commands.account import Account
+from altershield.commands.gate import install
+from altershield.install import crds, rbac
+from altershield.install.webhooks import configurations
+from altershield.kube.client import Client
+from altershield.kube.errors import KubernetesError, NotFoundError
+from bench.availability.deployments import deployment
+from bench.availability.waiting import until
+
+WEBHOOK_SECONDS = 20
+"""How long the API server waits for an answer: whether it comes is measured, and how fast is told beside it."""
+
+
+@dataclass(frozen=True)
+class Installation:
+    """`name` is the namespace of the measurement, governed, and that of its webhook configurations."""
+
+    name: str
+    admin: Client
+    admin_kubeconfig: Path
+    kubeconfig: Path
+    """With the service account that gatekeepers and reconcilers have in production."""
+    url_for: Callable[[str], str] | None = None
+    """Where each of them reaches the API server, by its name; None: where the kubeconfig says."""
+
+    def kubeconfig_for(self, name: str) -> Path:
+        if self.url_for is None:
+            return self.kubeconfig
+        content = yaml.safe_load(self.kubeconfig.read_text())
+        content["clusters"][0]["cluster"] = {"server": self.url_for(name)}
+        file = self.kubeconfig.with_name(f"{name}.kubeconfig")
+        file.write_text(yaml.safe_dump(content))
+        return file
+
+
+@contextlib.asynccontextmanager
+async def installed(kubeconfig: Path, directory: Path) -> AsyncIterator[Installation]:
+    """What was not there before is taken away at the end."""
+    async with await Client.connect(str(kubeconfig)) as admin, contextlib.AsyncExitStack() as stack:
+        for resource, obj in _objects():
+            await _remove_at_the_end(stack, admin, resource, obj)
+        await install(admin)
+        name = f"availability-{uuid.uuid4().hex[:8]}"
+        governed = {labels.GOVERNED: labels.GOVERNED_VALUE, "availability": name}
+        await admin.create(NAMESPACES, {"metadata": {"name": name, "labels": governed}})
+        stack.push_async_callback(admin.delete, NAMESPACES, name)
+        account = await Account.create(admin, directory)
+        async with account.renewed():
+            yield Installation(name, admin, kubeconfig, account.kubeconfig)
+
+
+@contextlib.asynccontextmanager
+async def webhooks(installation: Installation, port: int) -> AsyncIterator[None]:
+    """The gate at `port` is asked about Deployments of the namespace, and without its answer nothing goes on."""
+    name = installation.name
+    made = configurations(name, f"https://127.0.0.1:{port}", b"", system_namespace=names.SYSTEM_NAMESPACE)
+    async with contextlib.AsyncExitStack() as stack:
+        for resource, obj in zip((MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS), made, strict=True):
+            (webhook,) = obj["webhooks"]
+            webhook["name"] = f"{resource.plural}.availability.test"
+            webhook["namespaceSelector"] = {"matchLabels": {"availability": name}}
+            webhook["failurePolicy"] = "Fail"  # so that a failure is seen
+            webhook["timeoutSeconds"] = WEBHOOK_SECONDS
+            await installation.admin.create(resource, obj)
+            stack.push_async_callback(installation.admin.delete, resource, name)
+        yield
+
+
+async def until_asked(installation: Installation) -> None:
+    """Return once the API server asks the gate, and has its answers."""
+    path = DEPLOYMENTS.path(installation.name)
+
+    async def stamped() -> bool:
+        with contextlib.suppress(KubernetesError):
+            trial = await installation.admin.request("POST", path, query={"dryRun": "All"}, body=deployment("trial"))
+            return labels.VERSION.encode() in trial
+        return False
+
+    await until(stamped, "the API server to ask the gate")
+
+
+def _objects() -> list[tuple[Resource, dict[str, Any]]]:
+    permissions = [(rbac.RESOURCES[obj["kind"]], obj) for obj in rbac.objects(names.SYSTEM_NAMESPACE)]
+    return [*((CRDS, crd) for crd in crds.crds()), *permissions]
+
+
+async def _remove_at_the_end(
+    stack: contextlib.AsyncExitStack, admin: Client, resource: Resource, obj: dict[str, Any]
+) -> None:
+    name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace", "")
+
+    async def is_gone() -> bool:
+        try:
+            await admin.get(resource, name, namespace)
+        except NotFoundError:
+            return True
+        return False
+
+    async def remove() -> None:
+        await admin.delete(resource, name, namespace)
+        await until(is_gone, f"{resource.kind} {name} to be gone")
+
+    if await is_gone():
+        stack.push_async_callback(remove)

@@ -1,0 +1,280 @@
+"""The API server gone for AlterShield's processes: what they do meanwhile, and what they ask for when it is back."""
+
+import asyncio
+import collections
+import contextlib
+import dataclasses
+import json
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+from prometheus_client.parser import text_string_to_metric_families
+
+from altershield.api import labels
+from altershield.api.kinds import UNPASS
+from altershield.api.resources import CHANGE_PODS, DEPLOYMENTS, EVENTS
+from altershield.install.webhooks import MUTATING_PATH, VALIDATING_PATH
+from altershield.kube.client import Client
+from altershield.serving import is_ready
+from bench.availability.deployments import create, deployment, release
+from bench.availability.gate import Gate, Pod
+from bench.availability.history import History, wrong_with
+from bench.availability.installation import installed
+from bench.availability.proxy import ApiProxy, Asked, Followed
+from bench.availability.reconcilers import Reconcilers
+from bench.availability.waiting import until
+from reconciler.manager import COMPONENT
+
+_WHY = "find error"
+_MEANWHILE = 5  # Deployments that are released anew during the outage, and so many new ones
+_REPLICAS = 2
+_PAUSE_SECONDS = 0.2  # between two rounds of questions to all gatekeepers
+_AGE = "altershield_watch_age_seconds"
+
+
+@dataclass(frozen=True)
+class Result:
+    """Seconds, and numbers of requests."""
+
+    outage: float
+    admissions: int
+    """Asked of the gatekeepers during the outage."""
+    wrong: tuple[str, ...]
+    """Answers that were none, or not what their caches must lead to; gatekeepers that were not ready; and whatever
+    befell the releases of the meantime but their success."""
+    ages: tuple[float, float]
+    """How old the gatekeepers said their caches were, at the end of the outage: the least and the most."""
+    newcomer: tuple[str, ...]
+    """Why a gatekeeper that started during the outage was not ready."""
+    caught_up: float
+    """From the return until the releases of the meantime were verified."""
+    watching: float
+    """From the return until everything was watched again."""
+    followed: int
+    """Resources that the six processes follow, all together."""
+    watches: int
+    """Begun anew after the return."""
+    relists: dict[str, int]
+    """Of those resources, after the return."""
+    reads: dict[str, int]
+    """Other lists after the return: of what single releases are decided by."""
+    listed: int
+    """Resources, of now seven processes, that had to be listed after an outage past which no watch could go on."""
+    relists_expired: dict[str, int]
+    """The lists that it took."""
+    worst_second: int
+    """The most of those lists within one second."""
+
+
+async def measure(
+    kubeconfig: Path, directory: Path, seconds: float, told: Callable[[str], None] = lambda _: None
+) -> Result:
+    """Three gatekeepers and three reconcilers lose the API server for so many seconds; others, whose releases the
+    gatekeepers go on judging, do not."""
+    proxy = ApiProxy(str(kubeconfig))
+    async with installed(kubeconfig, directory) as direct, proxy.running():
+        installation = dataclasses.replace(direct, url_for=proxy.url)
+        admin, namespace = installation.admin, installation.name
+        gate, history = Gate(installation, directory, 0), History(admin, namespace)
+        newcomer = Pod(installation, directory, "newcomer", 0)
+        async with (
+            gate.running(),
+            history.watching(),
+            Reconcilers(installation, directory).running(),
+            aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=False)) as session,
+            contextlib.AsyncExitStack() as running,
+        ):
+            questions = Questions(session, await _suspended(admin, namespace, history))
+            known, new = ([f"{what}-{number}" for number in range(_MEANWHILE)] for what in ("known", "new"))
+            released = {name: [await create(admin, namespace, name, _REPLICAS)] for name in known}
+            await history.until_successful(released)
+            await until(lambda: _all_right(questions, gate.pods), "the gatekeepers to know of the suspension")
+            before = _watched(proxy.asked)
+            loop = asyncio.get_running_loop()
+
+            told(f"the API server is gone for {seconds:.0f} s …")
+            await proxy.go()
+            gone = loop.time()
+            await running.enter_async_context(newcomer.running())
+            async with questions.asked_all_the_time(gate.pods):
+                for name, versions in released.items():
+                    versions.append(await release(admin, namespace, name, "meanwhile"))
+                for name in new:
+                    released[name] = [await create(admin, namespace, name, _REPLICAS)]
+                await asyncio.sleep(gone + seconds - loop.time())
+                ages = [age for pod in gate.pods for age in await _ages(session, pod)]
+                missing = await _missing(session, newcomer)
+            outage, mark = loop.time() - gone, len(proxy.asked)
+            await proxy.come()
+            back = loop.time()
+            caught_up = asyncio.create_task(history.until_successful(released))
+            await until(lambda: before <= _watched(proxy.asked[mark:]), "all watches to go on")
+            watching = loop.time() - back
+            await caught_up
+            verified = loop.time() - back
+            wrong = await _wrong_with(history, admin, namespace, released)
+            await newcomer.until_ready()
+            asked = [each for each in proxy.asked[mark:] if each.what.client != "newcomer"]
+            lists = [each for each in asked if each.verb == "list"]
+
+            told("and once more, for all that it told to be forgotten …")
+            await proxy.go()
+            proxy.forget()
+            forgotten = set(proxy.forgotten)
+            await asyncio.sleep(seconds / 2)
+            mark = len(proxy.asked)
+            await proxy.come()
+            await until(lambda: not proxy.forgotten, "everything to be listed")
+            expired = [each for each in proxy.asked[mark:] if each.verb == "list" and each.what in forgotten]
+    return Result(
+        outage=round(outage, 1),
+        admissions=questions.answered,
+        wrong=(*questions.wrong, *wrong),
+        ages=(round(min(ages), 1), round(max(ages), 1)),
+        newcomer=missing,
+        caught_up=round(verified, 1),
+        watching=round(watching, 1),
+        followed=len(before),
+        watches=sum(each.verb == "watch" for each in asked),
+        relists=_by_resource(each for each in lists if each.what in before),
+        reads=_by_resource(each for each in lists if each.what not in before),
+        listed=len(forgotten),
+        relists_expired=_by_resource(expired),
+        worst_second=max(sum(each.at <= other.at < each.at + 1 for other in expired) for each in expired),
+    )
+
+
+async def _wrong_with(
+    history: History, admin: Client, namespace: str, released: Mapping[str, Sequence[str]]
+) -> list[str]:
+    """What went wrong with releases that are good: as `wrong_with`, and all that was told of them is too much."""
+    deployments: list[dict[str, Any]] = (await admin.list(DEPLOYMENTS, namespace)).items
+    ours = [each for each in deployments if each["metadata"]["name"] in released]
+    events: list[dict[str, Any]] = (await admin.list(EVENTS, namespace)).items
+    told = [
+        f"Event on {event['involvedObject']['name']}: {event['reason']}: {event['message']}"
+        for event in events
+        if event.get("reportingComponent") == COMPONENT and event["involvedObject"]["name"] in released
+    ]
+    return wrong_with(history, ours, released, rolled_back=(), replicas=_REPLICAS) + told
+
+
+class Questions:
+    """Reviews sent straight to the gatekeepers, whose right answers are known."""
+
+    def __init__(self, session: aiohttp.ClientSession, suspended: dict[str, Any]) -> None:
+        self.answered = 0
+        self.wrong: list[str] = []
+        self._session = session
+        changed = json.loads(json.dumps(suspended))
+        changed["spec"]["template"]["metadata"]["annotations"] = {"release": "next"}
+        self._denied = _review("UPDATE", changed, suspended)
+        new = deployment("new", replicas=1)
+        new["metadata"]["namespace"] = suspended["metadata"]["namespace"]
+        self._stamped = _review("CREATE", new, None)
+
+    @contextlib.asynccontextmanager
+    async def asked_all_the_time(self, pods: Sequence[Pod]) -> AsyncIterator[None]:
+        asking = asyncio.create_task(self._ask_on(pods))
+        try:
+            yield
+        finally:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+
+    async def _ask_on(self, pods: Sequence[Pod]) -> None:
+        while True:
+            for pod in pods:
+                self.wrong += await self.wrong_with(pod)
+                self.answered += 2
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def wrong_with(self, pod: Pod) -> list[str]:
+        """What a gatekeeper gets wrong just now: it is ready, denies from its cache, and stamps."""
+        wrong = [] if await is_ready(self._session, pod.endpoint.health_port) else ["not ready"]
+        try:
+            denied = await self._ask(pod, VALIDATING_PATH, self._denied)
+            stamped = await self._ask(pod, MUTATING_PATH, self._stamped)
+        except (aiohttp.ClientError, TimeoutError) as error:
+            return [*wrong, f"no answer: {error!r}"]
+        if denied["allowed"] or not any(_WHY in warning for warning in denied.get("warnings", ())):
+            wrong.append(f"not denied for what its cache holds: {denied}")
+        if not stamped["allowed"] or "patch" not in stamped:
+            wrong.append(f"not stamped: {stamped}")
+        return wrong
+
+    async def _ask(self, pod: Pod, path: str, review: dict[str, Any]) -> dict[str, Any]:
+        url = f"https://127.0.0.1:{pod.endpoint.port}{path}"
+        async with self._session.post(url, json=review, timeout=aiohttp.ClientTimeout(10)) as answer:
+            response: dict[str, Any] = (await answer.json())["response"]
+            return response
+
+
+async def _all_right(questions: Questions, pods: Sequence[Pod]) -> bool:
+    return not any([await questions.wrong_with(pod) for pod in pods])
+
+
+async def _suspended(admin: Client, namespace: str, history: History) -> dict[str, Any]:
+    """A Deployment that is suspended, as it is stored."""
+    name = "suspended"
+    version = await create(admin, namespace, name, 1)
+    await history.until_successful({name: [version]})
+    records: list[dict[str, Any]] = (await admin.list(CHANGE_PODS, namespace)).items
+    (record,) = records
+    failed = [{**pod, "verdict": UNPASS, "message": _WHY} for pod in record["spec"]["podInfos"]]
+    status = {"podResults": failed, "message": "PostFinish"}
+    await admin.patch(CHANGE_PODS, {"status": status}, record["metadata"]["name"], namespace, subresource="status")
+    stored: dict[str, Any] = {}
+
+    async def labelled() -> bool:
+        stored.update(await admin.get(DEPLOYMENTS, name, namespace))
+        return labels.SUSPEND in stored["metadata"]["labels"]
+
+    await until(labelled, "the Deployment to be suspended")
+    return stored
+
+
+def _review(operation: str, new: dict[str, Any], old: dict[str, Any] | None) -> dict[str, Any]:
+    metadata = new["metadata"]
+    kind = {"group": "apps", "version": "v1", "kind": "Deployment"}
+    resource = {"group": "apps", "version": "v1", "resource": "deployments"}
+    request = {
+        "uid": f"{operation}-{metadata['name']}",
+        **{"kind": kind, "requestKind": kind, "resource": resource, "requestResource": resource},
+        **{"name": metadata["name"], "namespace": metadata["namespace"], "operation": operation},
+        "userInfo": {"username": "somebody"},
+        **{"object": new, "oldObject": old, "dryRun": False},
+    }
+    return {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request}
+
+
+async def _ages(session: aiohttp.ClientSession, pod: Pod) -> list[float]:
+    async with session.get(f"http://127.0.0.1:{pod.endpoint.health_port}/metrics") as answer:
+        families = text_string_to_metric_families(await answer.text())
+        return [sample.value for family in families for sample in family.samples if sample.name == _AGE]
+
+
+async def _missing(session: aiohttp.ClientSession, pod: Pod) -> tuple[str, ...]:
+    """Why a pod that has just started is not ready; it may take its time to start."""
+    reasons: list[str] = []
+
+    async def answers() -> bool:
+        with contextlib.suppress(aiohttp.ClientConnectorError):
+            async with session.get(f"http://127.0.0.1:{pod.endpoint.health_port}/readyz") as answer:
+                reasons.extend((await answer.text()).splitlines() if answer.status == 503 else ())
+                return True
+        return False
+
+    await until(answers, "the newcomer to answer")
+    return tuple(reasons)
+
+
+def _watched(asked: Iterable[Asked]) -> set[Followed]:
+    return {each.what for each in asked if each.verb == "watch"}
+
+
+def _by_resource(asked: Iterable[Asked]) -> dict[str, int]:
+    return dict(collections.Counter(each.what.path.rpartition("/")[2] for each in asked))

@@ -1,0 +1,75 @@
+"""Three reconcilers, as in the chart's pods: one leads, two stand by."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from altershield.api import names
+from altershield.api.resources import LEASES
+from altershield.processes import Process
+from bench.availability.gate import REPLICAS, process
+from bench.availability.installation import Installation
+from bench.availability.waiting import until
+
+START_TIMEOUT = 8
+LEASE_SECONDS = 2
+
+
+class Reconcilers:
+    def __init__(self, installation: Installation, directory: Path) -> None:
+        self._installation = installation
+        self._directory = directory
+        self._running = contextlib.AsyncExitStack()
+        self._processes: dict[str, Process] = {}
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        async with self._running:
+            for _ in range(REPLICAS):
+                await self._start()
+            yield
+
+    async def _start(self) -> None:
+        identity = f"reconciler-{len(self._processes) + 1}"
+        started = process(
+            self._directory,
+            *("reconciler", "--kubeconfig", str(self._installation.kubeconfig_for(identity)), "--metrics-port", "0"),
+            *("--identity", identity, "--lease-duration", str(LEASE_SECONDS)),
+            *("--start-timeout", str(START_TIMEOUT), "--batch-wait", "1"),
+        )
+        self._processes[identity] = await self._running.enter_async_context(started)
+
+    async def leader(self) -> str:
+        """The identity of whoever holds the Lease, once somebody does."""
+        holder = ""
+
+        async def held() -> bool:
+            nonlocal holder
+            lease: dict[str, Any] = await self._installation.admin.get(LEASES, names.LEASE, names.SYSTEM_NAMESPACE)
+            holder = str(lease["spec"]["holderIdentity"])
+            return bool(holder)
+
+        await until(held, "a leader")
+        return holder
+
+    async def kill(self, leader: str) -> float:
+        """SIGKILL; and start it anew, as a node does. In how many seconds another one led."""
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            self._processes[leader].send(signal.SIGKILL)
+            await self._processes[leader].wait()
+            await self._start()
+            holder = await self.leader()
+            if holder == leader:
+                break
+            leader = holder  # on a busy machine the other one lost the Lease just before
+
+        async def replaced() -> bool:
+            return await self.leader() != leader
+
+        await until(replaced, "another leader")
+        return loop.time() - began

@@ -1,0 +1,102 @@
+"""Releases while the leading reconciler is killed, again and again, in their midst."""
+
+import collections
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from altershield.api.resources import DEPLOYMENTS, EVENTS
+from altershield.kube.client import Client
+from bench.availability.deployments import create, release
+from bench.availability.gate import Gate
+from bench.availability.history import History, Object, wrong_with
+from bench.availability.installation import installed
+from bench.availability.reconcilers import Reconcilers
+from reconciler.manager import COMPONENT
+
+_GOOD = 5  # Deployments that are released in every round
+_REPLICAS = 4
+_ROLLBACK_EVENTS = ("RollbackStarted", "RolledBack")
+
+
+@dataclass(frozen=True)
+class Result:
+    kills: int
+    in_mid_release: int
+    """Kills at a time when verifications or rollbacks were under way."""
+    releases: int
+    rollbacks: int
+    wrong: tuple[str, ...]
+    lost_events: int
+    """Of those that tell of the rollbacks: at most the killed leader's last."""
+    takeover: float
+    """Seconds from a kill until another reconciler led, the longest."""
+
+
+async def measure(
+    kubeconfig: Path, directory: Path, kills: int, told: Callable[[str], None] = lambda _: None
+) -> Result:
+    """In each round all of the good Deployments are released anew, and another one with an image that does not exist;
+    then the leader is killed, a little later in the release from round to round, every third time in a rollback."""
+    async with installed(kubeconfig, directory) as installation:
+        admin, namespace = installation.admin, installation.name
+        history = History(admin, namespace)
+        reconcilers = Reconcilers(installation, directory)
+        gate = Gate(installation, directory, shutdown_delay=0)
+        async with gate.running(replicas=1), history.watching(), reconcilers.running():
+            good = [f"good-{number}" for number in range(_GOOD)]
+            bad = [f"bad-{number}" for number in range(kills)]
+            released = {name: [await create(admin, namespace, name, _REPLICAS)] for name in (*good, *bad)}
+            await history.until_successful(released)
+            these = {name: released[name] for name in good}
+            in_mid_release, takeovers = 0, []
+            for number in range(kills):
+                told(f"killing leader {number + 1} of {kills} …")
+                leader = await reconcilers.leader()
+                moment = _moment(history, number)
+                for name in good:
+                    released[name].append(await release(admin, namespace, name, str(number)))
+                released[bad[number]].append(await release(admin, namespace, bad[number], str(number), "nosuch"))
+                await history.until(moment)
+                in_mid_release += history.rolling_back or not history.successful(these)
+                takeovers.append(await reconcilers.kill(leader))
+                await history.until_successful(these)
+            told("waiting for the rollbacks …")
+            await history.until(lambda: all(history.is_rolled_back(name, released[name][-1]) for name in bad))
+            await history.until(lambda: all(history.successes(name, released[name][0]) == 2 for name in bad))
+            deployments: list[Object] = (await admin.list(DEPLOYMENTS, namespace)).items
+            wrong = wrong_with(history, deployments, released, rolled_back=bad, replicas=_REPLICAS)
+            missing, surplus = await _events(admin, namespace, bad)
+    return Result(
+        kills=kills,
+        in_mid_release=in_mid_release,
+        releases=sum(map(len, released.values())),
+        rollbacks=len(bad),
+        wrong=(*wrong, *surplus),
+        lost_events=missing,
+        takeover=round(max(takeovers), 1),
+    )
+
+
+def _moment(history: History, number: int) -> Callable[[], bool]:
+    """Whether it is time to kill, asked after every write."""
+    if number % 3 == 2:
+        before = history.rollbacks
+        return lambda: history.rollbacks > before
+    wanted = history.changes + 3 * number + 1
+    return lambda: history.changes >= wanted
+
+
+async def _events(admin: Client, namespace: str, rolled_back: Sequence[str]) -> tuple[int, list[str]]:
+    """How many of the rollbacks' Events are missing, and what was told twice, or of what did not happen."""
+    expected = collections.Counter((name, reason) for name in rolled_back for reason in _ROLLBACK_EVENTS)
+    told: collections.Counter[tuple[str, str]] = collections.Counter()
+    surplus = []
+    listed: list[Object] = (await admin.list(EVENTS, namespace)).items
+    for event in listed:
+        if event.get("reportingComponent") == COMPONENT:
+            about = (event["involvedObject"]["name"], event["reason"])
+            told[about] += event.get("count") or 1
+            if told[about] > expected[about]:
+                surplus.append(f"Event too many on {about[0]}: {event['reason']}: {event['message']}")
+    return (expected - told).total(), surplus

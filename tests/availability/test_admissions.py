@@ -1,0 +1,35 @@
+"""Constant releases through three gatekeepers behind one address, whatever happens to these."""
+
+from pathlib import Path
+
+import pytest
+
+from bench.availability.admissions import KILLED, Plan, measure
+from bench.availability.installation import installed
+from bench.availability.load import SLIPPED, Load
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("e2e")]
+
+PLAN = Plan(phase=5, rate=20, shutdown_delay=4, min_ready=0.5)
+
+
+async def test_none_fails_while_gatekeepers_are_rolled_killed_and_given_new_certificates(
+    cluster: Path, tmp_path: Path
+) -> None:
+    phases = {phase.name: phase for phase in await measure(cluster, tmp_path, PLAN, print)}
+
+    for phase in phases.values():
+        print(phase)
+        assert phase.requests >= PLAN.phase * PLAN.rate - 1, "the rate is fixed, however long the answers take"
+        assert phase.unexpected == ()
+    assert phases["rolled"].happened == "3 pods replaced"
+    assert phases[KILLED].happened == "3 gatekeepers killed"
+
+
+async def test_a_release_without_its_version_counts_as_a_failure(cluster: Path, tmp_path: Path) -> None:
+    async with (
+        installed(cluster, tmp_path) as installation,
+        Load.connected(installation.admin, installation.name, PLAN.rate) as load,
+    ):
+        with pytest.raises(RuntimeError, match=SLIPPED):  # there is no gate
+            await load.prepare()

@@ -1,0 +1,26 @@
+"""The API server gone, and back."""
+
+from pathlib import Path
+
+import pytest
+
+from bench.availability.outage import measure
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("e2e")]
+
+SECONDS = 4.0
+
+
+async def test_gatekeepers_serve_on_from_their_caches_and_nobody_lists_without_need(
+    cluster: Path, tmp_path: Path
+) -> None:
+    result = await measure(cluster, tmp_path, SECONDS, print)
+
+    print(result)
+    assert result.wrong == ()
+    assert result.admissions > 0
+    assert min(result.ages) >= SECONDS - 1, "they say how old their caches are"
+    assert any("cache" in reason for reason in result.newcomer), "with empty caches a gatekeeper is not ready"
+    assert result.watches >= result.followed
+    assert result.relists == {}, "watches went on where they were"
+    assert sum(result.relists_expired.values()) == result.listed, "one list each"
