@@ -5,7 +5,13 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 
-from altershield.kube.errors import ConflictError, KubernetesError, NotFoundError, TooManyRequestsError
+from altershield.kube.errors import (
+    ConflictError,
+    KubernetesError,
+    NamespaceTerminatingError,
+    NotFoundError,
+    TooManyRequestsError,
+)
 from altershield.kube.queue import WorkQueue
 from reconciler.caches import Key
 from reconciler.metrics import Metrics
@@ -37,7 +43,7 @@ async def work(name: str, queue: WorkQueue[Key], reconcile: Reconcile, metrics: 
 async def _turn(name: str, queue: WorkQueue[Key], reconcile: Reconcile, key: Key) -> str:
     try:
         again = await reconcile(key)
-    except (ConflictError, NotFoundError) as error:
+    except (ConflictError, NotFoundError, NamespaceTerminatingError) as error:
         # somebody was faster, or our cache is behind: the watch brings the news
         queue.add_rate_limited(key)
         logger.debug("will decide again", extra=_about(name, key, error))

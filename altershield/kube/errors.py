@@ -53,6 +53,10 @@ class ForbiddenError(ApiError):
     """403: RBAC or an admission webhook refused."""
 
 
+class NamespaceTerminatingError(ForbiddenError):
+    """403, cause NamespaceTerminating: nothing new can be created in a namespace that is being deleted."""
+
+
 class NotFoundError(ApiError):
     """404: no such object, or no such resource."""
 
@@ -115,6 +119,8 @@ def from_status(code: int, status: dict[str, Any], retry_after: float | None = N
     details = status.get("details")
     if code == 409 and reason == "AlreadyExists":
         kind: type[ApiError] = AlreadyExistsError
+    elif code == 403 and _has_cause(details, "NamespaceTerminating"):
+        kind = NamespaceTerminatingError
     else:
         kind = _BY_CODE.get(code) or (ServerError if code >= 500 else ApiError)
     return kind(
@@ -123,4 +129,11 @@ def from_status(code: int, status: dict[str, Any], retry_after: float | None = N
         reason=reason,
         details=details if isinstance(details, dict) else None,
         retry_after=retry_after,
+    )
+
+
+def _has_cause(details: Any, reason: str) -> bool:
+    causes = details.get("causes") if isinstance(details, dict) else None
+    return isinstance(causes, list) and any(
+        isinstance(cause, dict) and cause.get("reason") == reason for cause in causes
     )

@@ -20,8 +20,8 @@ from altershield.kube.backoff import delay
 from altershield.kube.client import Client
 from altershield.kube.errors import (
     AlreadyExistsError,
-    ForbiddenError,
     KubernetesError,
+    NamespaceTerminatingError,
     NotFoundError,
     ServerError,
     TooManyRequestsError,
@@ -166,7 +166,8 @@ class EventRecorder:
         self.dropped += 1
         regarding = happening.regarding
         logger.log(
-            logging.DEBUG if _namespace_goes(error) else logging.WARNING,
+            # nobody misses the Events of a namespace that is gone or going
+            logging.DEBUG if isinstance(error, NotFoundError | NamespaceTerminatingError) else logging.WARNING,
             "could not write an Event",
             extra={
                 "regarding": f"{regarding.kind} {regarding.namespace}/{regarding.name}",
@@ -182,16 +183,6 @@ def _is_worth_a_retry(error: KubernetesError, failures: int) -> bool:
     if isinstance(error, TooManyRequestsError | ServerError | UnreadableError):
         return failures < _TRIES
     return isinstance(error, UnreachableError)
-
-
-def _namespace_goes(error: KubernetesError) -> bool:
-    """Whether the namespace is gone, or being deleted: nobody misses the Event."""
-    if isinstance(error, NotFoundError):
-        return True
-    causes = error.details.get("causes") if isinstance(error, ForbiddenError) else None
-    return isinstance(causes, list) and any(
-        isinstance(cause, dict) and cause.get("reason") == "NamespaceTerminating" for cause in causes
-    )
 
 
 def _event_name(regarding: str) -> str:

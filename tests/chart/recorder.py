@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import ssl
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -12,6 +13,7 @@ import aiohttp
 from aiohttp import web
 
 from altershield.kube import credentials
+from altershield.kube.errors import NamespaceTerminatingError, from_status
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _HOP = {"host", "content-length", "transfer-encoding", "connection", "content-encoding"}
@@ -102,7 +104,9 @@ async def _serving(kubeconfig: str, recorder: Recorder) -> AsyncIterator[None]:
             async with session.request(incoming.method, url, headers=headers, data=body or None) as answer:
                 if answer.status == 403:
                     refusal = await answer.read()
-                    recorder.forbidden.append(f"{asked}: {refusal[:300]!r}")
+                    error = from_status(403, json.loads(refusal))
+                    if not isinstance(error, NamespaceTerminatingError):  # which no permission prevents
+                        recorder.forbidden.append(f"{asked}: {error}")
                     return web.Response(status=403, body=refusal, content_type=answer.content_type)
                 kept = {key: value for key, value in answer.headers.items() if key.lower() not in _HOP}
                 response = web.StreamResponse(status=answer.status, headers=kept)

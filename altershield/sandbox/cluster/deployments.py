@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from altershield.api.resources import DEPLOYMENTS, REPLICA_SETS
 from altershield.kube.client import PatchType
-from altershield.kube.errors import AlreadyExistsError, ApiError, NotFoundError
+from altershield.kube.errors import AlreadyExistsError, ApiError, NamespaceTerminatingError, NotFoundError
 from altershield.kube.events import EventRecorder, ObjectRef
 from altershield.kube.queue import WorkQueue
 from altershield.sandbox.cluster import ownership, progress, revisions, rollout, selectors, templates
@@ -20,7 +20,7 @@ from altershield.sandbox.cluster.caches import OWNER, Caches, status_patch
 from altershield.sandbox.cluster.progress import NEW_RS_CREATED, NEW_RS_FOUND, PROGRESSING, RS_CREATE_ERROR
 from altershield.sandbox.cluster.revisions import REVISION
 from altershield.sandbox.cluster.views import Deployment, DeploymentStatus, Object, Pod, ReplicaSet, find
-from altershield.sandbox.cluster.work import Key, is_terminating, work
+from altershield.sandbox.cluster.work import Key, work
 
 
 class _Family(NamedTuple):
@@ -209,12 +209,13 @@ class Deployments:
             rs = await self._client.create(REPLICA_SETS, body, metadata.namespace, as_=ReplicaSet)
         except AlreadyExistsError:
             return await self._find_or_collide(deployment, name, status), status
+        except NamespaceTerminatingError:
+            raise
         except ApiError as error:
-            if not is_terminating(error):
-                message = f'Failed to create new replica set "{name}": {error}'
-                self._tell(deployment, "Warning", RS_CREATE_ERROR, message)
-                failed = progress.with_progress(deployment, status, "False", RS_CREATE_ERROR, message, self._clock())
-                await self._write_status(deployment, failed, None)
+            message = f'Failed to create new replica set "{name}": {error}'
+            self._tell(deployment, "Warning", RS_CREATE_ERROR, message)
+            failed = progress.with_progress(deployment, status, "False", RS_CREATE_ERROR, message, self._clock())
+            await self._write_status(deployment, failed, None)
             raise
         self._replica_sets.observe(rs)
         if size > 0:

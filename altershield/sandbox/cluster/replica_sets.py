@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 
 from altershield.api.resources import PODS, REPLICA_SETS
 from altershield.kube.client import PatchType
-from altershield.kube.errors import ConflictError, KubernetesError, NotFoundError
+from altershield.kube.errors import ConflictError, KubernetesError, NamespaceTerminatingError, NotFoundError
 from altershield.kube.events import EventRecorder, ObjectRef
 from altershield.kube.queue import WorkQueue
 from altershield.sandbox.cluster import ownership, replicas, selectors
 from altershield.sandbox.cluster.caches import OWNER, Caches, status_patch
 from altershield.sandbox.cluster.views import Object, Pod, ReplicaSet
-from altershield.sandbox.cluster.work import Key, is_terminating, work
+from altershield.sandbox.cluster.work import Key, work
 
 _BURST = 500  # pods created or deleted in one go
 _MAX_PREFIX = 253
@@ -116,9 +116,9 @@ class ReplicaSets:
         }
         try:
             pod = await self._client.create(PODS, body, rs.metadata.namespace, as_=Pod)
+        except NamespaceTerminatingError:
+            return
         except KubernetesError as error:
-            if is_terminating(error):
-                return
             self._tell(rs, "Warning", "FailedCreate", f"Error creating: {error}")
             raise
         self._pods.observe(pod)

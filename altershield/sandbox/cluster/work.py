@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Hashable
 from typing import NamedTuple, TypeVar
 
-from altershield.kube.errors import ApiError, KubernetesError, ServerError, UnreachableError
+from altershield.kube.errors import KubernetesError, NamespaceTerminatingError, ServerError, UnreachableError
 from altershield.kube.queue import WorkQueue
 
 logger = logging.getLogger(__name__)
@@ -34,14 +34,13 @@ async def _worker(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[None]]
         key = await queue.get()
         try:
             await reconcile(key)
+        except NamespaceTerminatingError:  # whatever is refused for this reason goes away with its namespace
+            queue.forget(key)
         except KubernetesError as error:
-            if is_terminating(error):  # whatever is refused for this reason goes away with its namespace
-                queue.forget(key)
-            else:
-                # What the API refuses is told where it belongs: in Events and conditions.
-                level = logging.WARNING if isinstance(error, UnreachableError | ServerError) else logging.DEBUG
-                logger.log(level, "trying again later", extra={"key": str(key), "error": str(error)})
-                queue.add_rate_limited(key)
+            # What the API refuses is told where it belongs: in Events and conditions.
+            level = logging.WARNING if isinstance(error, UnreachableError | ServerError) else logging.DEBUG
+            logger.log(level, "trying again later", extra={"key": str(key), "error": str(error)})
+            queue.add_rate_limited(key)
         except NotYet as pending:
             logger.debug("not finished yet", extra={"key": str(key), "cause": str(pending)})
             queue.add_rate_limited(key)
@@ -52,9 +51,3 @@ async def _worker(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[None]]
             queue.forget(key)
         finally:
             queue.done(key)
-
-
-def is_terminating(error: KubernetesError) -> bool:
-    """Whether an object was refused because its namespace is being deleted."""
-    causes = error.details.get("causes") if isinstance(error, ApiError) else None
-    return any(cause.get("reason") == "NamespaceTerminating" for cause in causes or ())
