@@ -9,6 +9,7 @@ AlterShieldError                    (altershield.errors)
 │       ├── BadRequestError         400
 │       ├── UnauthorizedError       401
 │       ├── ForbiddenError          403
+│       │   └── NamespaceTerminatingError  403, by its cause
 │       ├── NotFoundError           404
 │       ├── ConflictError           409
 │       │   └── AlreadyExistsError  409, by its reason
