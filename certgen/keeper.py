@@ -37,10 +37,15 @@ _PAUSE = 1.0  # seconds after a write: who fights over the bundles with us is he
 _PATIENCE = datetime.timedelta(seconds=60)  # beyond the settling time, for commands that wait
 
 
-class _Trigger(msgspec.Struct):
+class _Webhook(msgspec.Struct):
+    """Only counted."""
+
+
+class _Followed(msgspec.Struct):
     """All that a cache keeps of what only has to be noticed: no key stays in memory."""
 
     metadata: ObjectMeta
+    webhooks: list[_Webhook] | None = None
 
 
 @dataclass(frozen=True)
@@ -323,11 +328,16 @@ class Keeper:
                 "the time; find out who writes them"
             ) from None
 
-    def _followed(self, resource: Resource, name: str, namespace: str) -> Informer[_Trigger]:
+    def _followed(self, resource: Resource, name: str, namespace: str) -> Informer[_Followed]:
+        def changed(_old: _Followed | None, new: _Followed | None) -> None:
+            self._changed.set()
+            if resource in publications.KINDS:
+                self._metrics.webhooks(resource, len(new.webhooks or ()) if new else 0)
+
         informer = Informer(
-            self._client, resource, _Trigger, namespace=namespace, field_selector=f"metadata.name={name}", resync=0
+            self._client, resource, _Followed, namespace=namespace, field_selector=f"metadata.name={name}", resync=0
         )
-        informer.add_handler(lambda _old, _new: self._changed.set())
+        informer.add_handler(changed)
         return informer
 
     async def _wait(self, until: datetime.datetime) -> None:

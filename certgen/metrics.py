@@ -6,6 +6,7 @@ from typing import Any
 from cryptography import x509
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
+from altershield.api.resources import Resource
 from altershield.kube.client import Client
 from altershield.kube.informer import Informer
 from altershield.metrics import Shared
@@ -47,12 +48,19 @@ class Metrics:
             "1 while the Secret's certificate cannot be used or the CAs cannot be published; the log says why.",
             registry=self.registry,
         )
+        self._webhooks = Gauge(
+            "altershield_webhooks",
+            "Webhooks in the release's configuration, as last seen; 0: it is missing, empty, or has not been read yet.",
+            ["resource"],
+            registry=self.registry,
+        )
         for certificate in (_SERVING, _AUTHORITY):
             self._show(certificate, None)
         for reason in Reason:
             self._writes.labels(reason.name.lower())
         for resource in KINDS:
             self._published.labels(resource.kind)
+            self.webhooks(resource, 0)
 
     def observe(self, client: Client, informers: Iterable[Informer[Any]]) -> None:
         """Show what these know, too. Once."""
@@ -71,6 +79,10 @@ class Metrics:
 
     def usable(self, usable: bool) -> None:
         self._unusable.set(not usable)
+
+    def webhooks(self, resource: Resource, count: int) -> None:
+        """How many there are in the configuration of that kind."""
+        self._webhooks.labels(resource.plural).set(count)
 
     def _show(self, name: str, certificate: x509.Certificate | None) -> None:
         begin = certificate.not_valid_before_utc.timestamp() if certificate else 0.0

@@ -53,6 +53,7 @@ CONTRACT = {
         "altershield_certificate_writes": (COUNTER, "reason"),
         "altershield_ca_bundle_writes": (COUNTER, "kind"),
         "altershield_certificate_unusable": (GAUGE, ""),
+        "altershield_webhooks": (GAUGE, "resource"),
     },
 }
 COMPONENTS = pytest.mark.parametrize("component", CONTRACT)

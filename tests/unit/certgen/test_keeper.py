@@ -506,6 +506,29 @@ async def test_metrics_say_when_what_is_stored_expires(client: Client) -> None:
         assert value == expires.timestamp()
 
 
+async def test_metrics_count_the_webhooks_that_are_left(client: Client) -> None:
+    metrics = Metrics()
+
+    async def counted(mutating: int, validating: int) -> bool:
+        counts = [
+            metrics.registry.get_sample_value("altershield_webhooks", {"resource": resource.plural})
+            for resource in KINDS
+        ]
+        return counts == [mutating, validating]
+
+    assert await counted(0, 0), "nothing has been seen"
+    async with running(Keeper(client, SETTINGS, metrics)):
+        await eventually(lambda: counted(1, 1))
+        path = MUTATING_WEBHOOKS.path("", CONFIGURATION)
+        emptied = [{"op": "remove", "path": "/webhooks"}]
+        await client.request("PATCH", path, body=emptied, content_type="application/json-patch+json")
+        await eventually(lambda: counted(0, 1))
+        await client.delete(VALIDATING_WEBHOOKS, CONFIGURATION)
+        await eventually(lambda: counted(0, 0))
+        await client.create(VALIDATING_WEBHOOKS, installed()[1])
+        await eventually(lambda: counted(0, 1))
+
+
 async def test_every_series_is_there_before_anything_happened() -> None:
     text = generate_latest(Metrics().registry).decode()
     assert 'altershield_certificate_writes_total{reason="leaf_due"} 0.0' in text
