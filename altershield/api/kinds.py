@@ -20,6 +20,7 @@ MAX_PODS = 10_000
 Name = Annotated[str, msgspec.Meta(max_length=253)]
 Text = Annotated[str, msgspec.Meta(max_length=1024)]
 Seconds = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+Generation = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 Conditions = Annotated[
     tuple[Condition, ...], msgspec.Meta(max_length=16, description="The state in the form of Kubernetes.")
 ]
@@ -137,7 +138,7 @@ class ChangeWorkloadStatus(msgspec.Struct, frozen=True, omit_defaults=True, rena
     update_time_unix: Annotated[Seconds, _says("The same in Unix seconds.")] = 0
     rollback_to: Annotated[Text, _says("The version that is (or was) released again in place of this one.")] = ""
     conditions: Conditions = ()
-    observed_generation: Annotated[Seconds, _says("The generation of the spec that this status is about.")] = 0
+    observed_generation: Annotated[Generation, _says("The generation of the spec that this status is about.")] = 0
 
 
 class ChangeWorkload(msgspec.Struct, frozen=True, rename="camel"):
@@ -185,7 +186,7 @@ class ChangePodStatus(
     update_time: Annotated[Text, _says("When this status was written, UTC.")] = ""
     update_time_unix: Annotated[Seconds, _says("The same in Unix seconds.")] = 0
     conditions: Conditions = ()
-    observed_generation: Annotated[Seconds, _says("The generation of the spec that this status is about.")] = 0
+    observed_generation: Annotated[Generation, _says("The generation of the spec that this status is about.")] = 0
 
 
 class ChangePod(msgspec.Struct, frozen=True, rename="camel"):
@@ -215,7 +216,7 @@ class OpsConfigInfoStatus(msgspec.Struct, frozen=True, omit_defaults=True, renam
     enable: Annotated[bool | None, _says("Whether it is on.")] = None
     content: Annotated[Text, _says("The content in effect.")] = ""
     conditions: Conditions = ()
-    observed_generation: Annotated[Seconds, _says("The generation of the spec that this status is about.")] = 0
+    observed_generation: Annotated[Generation, _says("The generation of the spec that this status is about.")] = 0
 
 
 class OpsConfigInfo(msgspec.Struct, frozen=True, rename="camel"):

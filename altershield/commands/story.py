@@ -243,13 +243,13 @@ async def release(story: Story) -> str:
     states = story.states[f"{NAME}--x--{version}"]
     if WorkloadState.RUNNING not in states:
         raise StepFailedError(f"the ChangeWorkload went {states}, without Running")
-    verified = list(story.change_pods.all())
-    if len(verified) != REPLICAS:
-        raise StepFailedError(f"{len(verified)} ChangePods instead of {REPLICAS}")
-    messages = {f"{c.status.status}/{c.status.message}" for c in verified}
-    if messages != {f"{PodState.EXECUTE_DONE}/{PodState.PRE_FAILED}"}:
-        raise StepFailedError(f"the ChangePods ended {sorted(messages)}")
-    return f"{seen}; {REPLICAS} ChangePods ExecuteDone/PreFailed"
+    ended = f"{PodState.EXECUTE_DONE}/{PodState.PRE_FAILED}"
+
+    def met() -> str:  # their watch may be behind the ChangeWorkload's
+        states = [f"{each.status.status}/{each.status.message}" for each in story.change_pods.all()]
+        return f"{seen}; {REPLICAS} ChangePods {ended}" if states == [ended] * REPLICAS else ""
+
+    return await story.until(met, f"{REPLICAS} ChangePods in the state {ended}")
 
 
 async def fail_a_pod(story: Story) -> str:

@@ -52,6 +52,7 @@ def test_a_release_is_installed_upgraded_rolled_back_and_uninstalled(
         system.wait(f"deployment/{RELEASE}", "condition=Available")
         pods = system.json("pods", "-l", "app.kubernetes.io/component=gate")["items"]
         assert len({pod["spec"]["nodeName"] for pod in pods}) == 3
+    system.wait("crd/changeworkloads.app.ops.cloud.alipay.com", "condition=Established")
     system("create", "-f", "-", stdin=json.dumps(RECORD))
     publish(system, "Q0E=")
 
@@ -63,8 +64,12 @@ def test_a_release_is_installed_upgraded_rolled_back_and_uninstalled(
     assert webhook["failurePolicy"] == "Ignore"
     assert webhook["clientConfig"]["caBundle"] == "Q0E=", "an upgrade leaves alone what certgen published"
     assert system.json("changeworkload", "kept")["spec"] == RECORD["spec"]
-    system("patch", "changeworkload", "kept", "--type=merge", "-p", '{"spec":{"ticket":"CHG-1"}}')
-    eventually(lambda: "ticket" in system.json("changeworkload", "kept")["spec"], "the new schema to be served")
+
+    def takes_ticket() -> bool:
+        system("patch", "changeworkload", "kept", "--type=merge", "-p", '{"spec":{"ticket":"CHG-1"}}')
+        return "ticket" in system.json("changeworkload", "kept")["spec"]
+
+    eventually(takes_ticket, "the new schema to be served")
 
     release.rollback(1)
     assert system.json("deployment", RELEASE)["spec"]["replicas"] == 3

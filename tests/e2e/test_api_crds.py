@@ -171,7 +171,7 @@ def test_server_side_apply_owns_fields(widgets: Kubectl) -> None:
 
 
 def test_explain_shows_the_schema(widgets: Kubectl) -> None:
-    out = widgets("explain", "widget.spec")
+    out = eventually(lambda: widgets.run("explain", "widget.spec").stdout, "the schema to be published")
     assert "FIELD: spec" in out
     for line in ("color\t<string>", "size\t<integer> -required-"):
         assert line in out

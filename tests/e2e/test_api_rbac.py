@@ -1,5 +1,6 @@
 """Who may do what: tokens of service accounts, roles, bindings, impersonation."""
 
+import functools
 import json
 from pathlib import Path
 
@@ -19,7 +20,7 @@ def robot(space: Kubectl, directory: Path) -> Kubectl:
         space("create", "rolebinding", role, f"--role={role}", f"--serviceaccount={space.namespace}:robot")
     space("create", "secret", "generic", "mine")
     token = space("create", "token", "robot", "--duration=1h").strip()
-    config = yaml.safe_load(space.kubeconfig.read_text())
+    config = yaml.safe_load(space("config", "view", "--raw", "--minify", "--flatten"))
     cluster = config["clusters"][0]["name"]
     config["users"] = [{"name": "robot", "user": {"token": token}}]
     config["contexts"] = [{"name": "robot", "context": {"cluster": cluster, "user": "robot"}}]
@@ -28,8 +29,13 @@ def robot(space: Kubectl, directory: Path) -> Kubectl:
     path.touch(mode=0o600)
     path.write_text(yaml.safe_dump(config))
     robot = Kubectl(path, space.namespace)
-    eventually(lambda: robot.run("get", "configmaps").returncode == 0, "the role to count")
+    for allowed in ("configmaps", "secret/mine"):
+        eventually(functools.partial(may_get, robot, allowed), f"the role to count for {allowed}")
     return robot
+
+
+def may_get(robot: Kubectl, what: str) -> bool:
+    return robot.run("get", what).returncode == 0
 
 
 def test_a_token_says_who_it_is(robot: Kubectl) -> None:

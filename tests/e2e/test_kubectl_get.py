@@ -160,15 +160,14 @@ def test_describe_a_pod_and_its_story(web: Kubectl) -> None:
 
     def described() -> str:
         out = web("describe", pod)
-        return out if re.search(r"Normal +Started", out) else ""
+        reasons = ("Scheduled", "Created", "Started")  # the scheduler and the kubelet each tell their own
+        return out if all(re.search(rf"Normal +{reason}", out) for reason in reasons) else ""
 
     out = eventually(described, "the Events")
     assert re.search(r"Controlled By: +ReplicaSet/web-", out)
     assert re.search(r"State: +Running", out)
     assert re.search(r"Ready +True", out)
     assert re.search(r"Status: +Running", out)
-    for reason in ("Scheduled", "Created"):
-        assert re.search(rf"Normal +{reason}", out)
 
 
 def test_describe_a_namespace_a_node_and_a_service(web: Kubectl) -> None:

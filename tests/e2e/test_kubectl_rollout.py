@@ -115,9 +115,11 @@ def test_max_unavailable_keeps_the_old_pods_of_a_bad_release(space: Kubectl) -> 
     def sizes() -> list[int]:
         return sorted(rs["spec"]["replicas"] for rs in space.json("replicasets", "-l", "app=careful")["items"])
 
-    eventually(lambda: sizes() == [2, 3], "the rollout to halt")
-    state = space.json("deployment", "careful")["status"]
-    assert (state["readyReplicas"], state["unavailableReplicas"], state["updatedReplicas"]) == (3, 2, 2)
+    def counts() -> list[int]:
+        state = space.json("deployment", "careful")["status"]
+        return [state.get(f"{each}Replicas", 0) for each in ("ready", "unavailable", "updated")]
+
+    eventually(lambda: (sizes(), counts()) == ([2, 3], [3, 2, 2]), "the rollout to halt")
     space("rollout", "undo", "deployment/careful")
     status(space, "careful")
     eventually(lambda: sizes() == [0, 4], "the old pods to be back")

@@ -116,7 +116,7 @@ def test_a_release_with_the_version_of_the_last_one(kubectl: Kubectl) -> None:
         second = own_version(kubectl, "VersionReused")
     assert second != first
     assert (carried(kubectl), pods(kubectl)) == (first, came_up), "nothing was restarted"
-    (event,) = events(kubectl)
+    (event,) = eventually(lambda: events(kubectl), "the Event")
     assert (event["type"], event["involvedObject"]["kind"], event.get("count")) == ("Warning", "Deployment", 1)
     assert first in event["message"]
     assert second in event["message"]

@@ -78,7 +78,10 @@ def test_release_block_repair_release(kubectl: Kubectl) -> None:
     ]  # fmt: skip
     assert kubectl.labels("deployment", "sleep")[SUSPEND].isdigit()
 
-    denied = kubectl.run("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH, "--type", "merge")
+    release_anew = ("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH, "--type", "merge")
+    tried = (*release_anew, "--dry-run=server")
+    eventually(lambda: failed["pod"] in kubectl.run(*tried).stderr, "the gatekeeper to hear of the pod")
+    denied = kubectl.run(*release_anew)
     assert denied.returncode != 0
     *warnings, error = denied.stderr.strip().splitlines()
     assert error == (
@@ -125,4 +128,7 @@ def test_self_healing_and_the_bad_version_coming_back(kubectl: Kubectl) -> None:
     newer = kubectl.labels("deployment", "sleep")[VERSION]
     succeed(kubectl, newer)
     eventually(lambda: kubectl.run("get", f"changeworkload/sleep--x--{bad}").returncode != 0, "the bad record to go")
-    assert kubectl.run("set", "image", "deployment", "sleep", "sleep=busybo").returncode == 0
+    eventually(
+        lambda: kubectl.run("set", "image", "deployment", "sleep", "sleep=busybo").returncode == 0,
+        "the gatekeeper to hear of it",
+    )

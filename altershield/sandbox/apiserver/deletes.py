@@ -179,15 +179,7 @@ def _terminate_namespace(
             metadata["finalizers"] = finalizers
         item = Item(obj, current.revision) if dry_run else api.store.update(resource.storage, current, obj)
         return item, False
-    if (obj.get("spec") or {}).get("finalizers"):
-        raise StatusError(
-            409,
-            f'Operation cannot be fulfilled on namespaces "{metadata["name"]}": The system is ensuring all content is'
-            " removed from this namespace.  Upon completion, this namespace will automatically be purged by the"
-            " system.",
-            details=details(resource.storage, metadata["name"]),
-        )
-    if metadata.get("finalizers"):
+    if (obj.get("spec") or {}).get("finalizers") or metadata.get("finalizers"):
         return current, False
     return (current if dry_run else api.store.delete(resource.storage, current)), True
 

@@ -9,6 +9,8 @@ from altershield.sandbox.cluster.views import Bare, Object
 from altershield.sandbox.cluster.work import NotYet, work
 
 _FINALIZER = "kubernetes"
+_HEAD_START = 0.5
+"""Seconds in which others can act on a namespace's end while its service accounts still count; 5 in Kubernetes."""
 
 
 class Namespaces:
@@ -23,7 +25,7 @@ class Namespaces:
 
     def _changed(self, old: Bare | None, new: Bare | None) -> None:
         if new is not None and new.metadata.deletion_timestamp is not None:
-            self._queue.add(new.metadata.name)
+            self._queue.add_after(new.metadata.name, _HEAD_START)
 
     async def _empty(self, name: str) -> None:
         if self._namespaces.get("", name) is None:

@@ -51,6 +51,8 @@ async def test_nothing_is_created_in_a_namespace_that_goes() -> None:
         await http("POST", "/api/v1/namespaces", {"metadata": {"name": "old"}})
         gone = await http("DELETE", "/api/v1/namespaces/old")
         assert gone.json["status"]["phase"] == "Terminating"
+        again = await http("DELETE", "/api/v1/namespaces/old")
+        assert (again.status, again.json) == (200, gone.json)
         late = await http("POST", "/api/v1/namespaces/old/configmaps", config_map("a"))
         assert (late.status, late.message) == (
             403,
