@@ -1,7 +1,7 @@
 # One image for gatekeeper, reconciler, certgen and the altershield command.
 #   docker build -t altershield/altershield:0.1.0 .
 
-FROM python:3.13-slim AS build
+FROM python:3.11-slim-bookworm AS build
 WORKDIR /src
 RUN python -m venv /opt/altershield
 # Dependencies first: this layer stays while only our own code changes.
@@ -17,7 +17,7 @@ COPY certgen/ certgen/
 RUN /opt/altershield/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps . \
  && /opt/altershield/bin/pip uninstall --yes --disable-pip-version-check pip
 
-FROM python:3.13-slim
+FROM python:3.11-slim-bookworm
 LABEL org.opencontainers.image.title="AlterShield" \
       org.opencontainers.image.description="A release gate for Kubernetes" \
       org.opencontainers.image.licenses="Apache-2.0"

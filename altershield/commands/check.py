@@ -1,9 +1,11 @@
 """`altershield check`: whether a cluster's gate does its work, tried on a Deployment of its own. It is `helm test`."""
 
 import asyncio
+import base64
 import contextlib
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -12,9 +14,9 @@ import typer
 from altershield import options
 from altershield.api import labels, names
 from altershield.api.kinds import UNPASS, ChangePod, ChangeWorkload, WorkloadState
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEPLOYMENTS
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEPLOYMENTS, SECRETS
 from altershield.api.views import Deployment
-from altershield.errors import AlterShieldError
+from altershield.errors import AlterShieldError, UsageError
 from altershield.kube.client import Client
 from altershield.kube.errors import ForbiddenError, NotFoundError, ServerError
 
@@ -37,17 +39,42 @@ def check(
     image: Annotated[
         str, typer.Option("--image", envvar="ALTERSHIELD_IMAGE", help="An image with `sleep`, for one pod.")
     ] = "busybox",
+    pod_spec: Annotated[
+        str,
+        typer.Option(
+            "--pod-spec",
+            envvar="ALTERSHIELD_POD_SPEC",
+            help="Fields of the pod's spec, as JSON, instead of its own: as whom it runs, and where.",
+        ),
+    ] = "{}",
+    pull_secrets: Annotated[
+        Path | None,
+        typer.Option(
+            "--pull-secrets",
+            envvar="ALTERSHIELD_PULL_SECRETS",
+            help="A directory with a .dockerconfigjson for each registry, by any name: Secrets for the pod meanwhile.",
+        ),
+    ] = None,
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
     """Release a Deployment, fail its verification, see the next release denied, and clean up."""
-    asyncio.run(_run(kubeconfig, namespace, image))
+    try:
+        fields = msgspec.json.decode(pod_spec, type=dict[str, Any])
+        # beside the files, kubelet keeps directories of its own there
+        files = sorted(file for file in pull_secrets.iterdir() if file.is_file()) if pull_secrets else []
+        secrets = [_pull_secret(file) for file in files]
+    except (OSError, msgspec.DecodeError) as error:
+        raise UsageError(f"--pod-spec or --pull-secrets cannot be read: {error}") from error
+    asyncio.run(_run(kubeconfig, namespace, _deployment(image, fields, secrets), secrets))
 
 
-async def _run(kubeconfig: str | None, namespace: str, image: str) -> None:
+async def _run(
+    kubeconfig: str | None, namespace: str, deployment: dict[str, Any], secrets: Sequence[dict[str, Any]]
+) -> None:
     if (this := asyncio.current_task()) is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, this.cancel)  # and clean up
     async with await Client.connect(kubeconfig) as client:
-        check = _Check(client, namespace, image)
+        check = _Check(client, namespace, deployment, secrets)
         async with check.cleaning_up():
             version = await check.admitted()
             print(f"admitted: Deployment {namespace}/{NAME} got the version {version}", flush=True)
@@ -63,15 +90,20 @@ async def _run(kubeconfig: str | None, namespace: str, image: str) -> None:
 class _Check:
     """The steps, in their order."""
 
-    def __init__(self, client: Client, namespace: str, image: str) -> None:
+    def __init__(
+        self, client: Client, namespace: str, deployment: dict[str, Any], secrets: Sequence[dict[str, Any]]
+    ) -> None:
         self._client = client
         self._namespace = namespace
-        self._image = image
+        self._deployment = deployment
+        self._secrets = secrets
 
     @contextlib.asynccontextmanager
     async def cleaning_up(self) -> AsyncIterator[None]:
         await self._delete()  # an earlier check's that was cut off
         try:
+            for secret in self._secrets:
+                await self._client.create(SECRETS, secret, self._namespace)
             yield
         finally:
             await self._delete()
@@ -82,7 +114,7 @@ class _Check:
 
         async def stamped() -> str:
             try:
-                answer = await self._client.request("POST", path, query={"dryRun": "All"}, body=_manifest(self._image))
+                answer = await self._client.request("POST", path, query={"dryRun": "All"}, body=self._deployment)
             except ServerError:
                 return ""  # no gatekeeper answers yet
             return msgspec.json.decode(answer, type=Deployment).version
@@ -93,7 +125,7 @@ class _Check:
             f"does the namespace carry {labels.GOVERNED}={labels.GOVERNED_VALUE}?",
         )
         await self.collected(version)  # an earlier check's
-        created = await self._client.create(DEPLOYMENTS, _manifest(self._image), self._namespace, as_=Deployment)
+        created = await self._client.create(DEPLOYMENTS, self._deployment, self._namespace, as_=Deployment)
         if not version == created.version == created.spec.template.metadata.labels.get(labels.VERSION):
             raise CheckFailedError(f"Deployment {self._namespace}/{NAME} and its template got no version in common")
         return version
@@ -109,7 +141,7 @@ class _Check:
 
         return await self._until(
             succeeded,
-            "the release to succeed: does a reconciler lead, and can the pod be scheduled and pull its image?",
+            "the release to succeed: does a reconciler lead, and can the pod be made, be scheduled and pull its image?",
         )
 
     async def suspended(self, version: str) -> str:
@@ -155,7 +187,7 @@ class _Check:
             return None
 
     async def _delete(self) -> None:
-        """Delete the Deployment, and wait until it and its pod are gone."""
+        """Delete the Deployment and wait until it and its pod are gone, and what was needed for its image."""
 
         async def gone() -> bool:
             try:
@@ -167,6 +199,9 @@ class _Check:
         with contextlib.suppress(NotFoundError):
             await self._client.delete(DEPLOYMENTS, NAME, self._namespace, propagation="Foreground")
             await self._until(gone, f"Deployment {self._namespace}/{NAME} to be deleted")
+        for secret in self._secrets:
+            with contextlib.suppress(NotFoundError):
+                await self._client.delete(SECRETS, secret["metadata"]["name"], self._namespace)
 
     async def _until(self, met: Callable[[], Awaitable[T]], waiting_for: str) -> T:
         """What `met` answers once that is true."""
@@ -180,7 +215,18 @@ class _Check:
             raise CheckFailedError(f"waited {_WAIT:.0f} s for {waiting_for}") from None
 
 
-def _manifest(image: str) -> dict[str, Any]:
+def _pull_secret(file: Path) -> dict[str, Any]:
+    """Under a name of our own: it is deleted at the end."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": f"{NAME}-{file.name}"},
+        "type": "kubernetes.io/dockerconfigjson",
+        "data": {".dockerconfigjson": base64.b64encode(file.read_bytes()).decode()},
+    }
+
+
+def _deployment(image: str, pod_spec: dict[str, Any], pull_secrets: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """One pod that does nothing, as the restricted Pod Security Standard wants it."""
     return {
         "apiVersion": "apps/v1",
@@ -194,15 +240,18 @@ def _manifest(image: str) -> dict[str, Any]:
                 "spec": {
                     "terminationGracePeriodSeconds": 1,
                     "automountServiceAccountToken": False,
+                    "imagePullSecrets": [{"name": secret["metadata"]["name"]} for secret in pull_secrets],
                     "securityContext": {
                         "runAsNonRoot": True,
-                        "runAsUser": 65532,
+                        "runAsUser": 65532,  # busybox would run as root
                         "seccompProfile": {"type": "RuntimeDefault"},
                     },
+                    **pod_spec,
                     "containers": [
                         {
                             "name": NAME,
                             "image": image,
+                            "imagePullPolicy": "IfNotPresent",
                             "command": ["sleep", "3600"],
                             "resources": {"requests": {"cpu": "1m", "memory": "16Mi"}, "limits": {"memory": "64Mi"}},
                             "securityContext": {

@@ -2,7 +2,6 @@
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import helm_python
 import yaml
@@ -40,12 +39,6 @@ class Release:
     def names(self) -> list[str]:
         """As `helm list --all` shows them."""
         return [release["name"] for release in self._helm.list(all_states=True)]
-
-    def hooks(self) -> list[Object]:
-        """The hooks' objects, in the order in which they are created."""
-        hooks: list[dict[str, Any]] = self._helm.get_all(RELEASE)["hooks"]
-        ordered = sorted(hooks, key=lambda hook: hook.get("weight", 0))
-        return [yaml.safe_load(hook["manifest"]) for hook in ordered]
 
 
 def changed_chart(directory: Path) -> Path:

@@ -1,23 +1,34 @@
-"""The image's build steps, carried out in an empty directory instead of a container: no engine is needed for that."""
+"""The image's build steps, carried out in an empty directory instead of a container: no engine is needed for that.
 
+What they give runs the gate, and tries it, as the chart would have it.
+"""
+
+import base64
+import contextlib
 import fnmatch
+import functools
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import helm_python
 import pytest
 
+from tests.chart.recorder import recording
+from tests.chart.release import Release
+from tests.chart.rendering import RELEASE, Object, containers, is_hook, rendered
+from tests.chart.test_gate import account, flat, free_port, here, is_ready, point_webhooks_here, process
+from tests.e2e.conftest import Kubectl, eventually
+
+pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("e2e")]
+
 ROOT = Path(__file__).parents[2]
-COMMANDS = (
-    ["python", "-m", "gatekeeper", "--help"],
-    ["python", "-m", "reconciler", "--help"],
-    ["python", "-m", "certgen", "run", "--help"],
-    ["python", "-m", "altershield", "check", "--help"],
-    ["altershield", "--help"],
-)
+CHECK = "altershield-check"
 
 
 def instructions() -> list[tuple[str, str]]:
@@ -41,9 +52,11 @@ def is_sent(path: str) -> bool:
     return sent
 
 
-@pytest.mark.timeout(300)
-def test_the_build_steps_give_working_commands(tmp_path: Path) -> None:
-    source, target = tmp_path / "src", tmp_path / "altershield"
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The environment's commands, with nothing of this checkout."""
+    directory = tmp_path_factory.mktemp("image")
+    source, target = directory / "src", directory / "altershield"
     source.mkdir()
     for name, rest in instructions():
         if name == "COPY" and not rest.startswith("--from"):
@@ -63,17 +76,96 @@ def test_the_build_steps_give_working_commands(tmp_path: Path) -> None:
             )
             assert done.returncode == 0, done.stderr
     shutil.rmtree(source)
-    for command in COMMANDS:
-        done = subprocess.run(
-            [str(target / "bin" / command[0]), *command[1:]],
-            cwd=tmp_path,
-            env={"PATH": f"{target}/bin", "PYTHONDONTWRITEBYTECODE": "1"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        assert "Usage" in done.stdout
+    return target / "bin"
+
+
+def test_the_image_has_the_python_that_the_tests_run_on() -> None:
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    wanted = f"python:{version}-slim-bookworm"
+    stages = {rest.split()[0] for name, rest in instructions() if name == "FROM"}
+    if stages != {wanted} and "CI" not in os.environ:
+        pytest.skip(f"these tests run on Python {version}, the image does not")
+    assert stages == {wanted}
+
+
+def test_the_image_tells_its_commands(built: Path, tmp_path: Path) -> None:
+    (command,) = [json.loads(rest) for name, rest in instructions() if name == "CMD"]
+    done = subprocess.run(command, cwd=tmp_path, env={"PATH": str(built)}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "check" in done.stdout
+
+
+@pytest.fixture
+def gate(built: Path, release: Release, system: Kubectl, cluster: Path, tmp_path: Path) -> Iterator[None]:
+    """The release's gate is up: its pod's processes, as the image would run them."""
+    release.install()
+    deployment = system.json("deployment", RELEASE)
+    system("delete", "deployment", RELEASE)  # what simulated nodes would only pretend to run
+    with recording(str(cluster)) as api, contextlib.ExitStack() as running:
+        kubeconfig = account(system, RELEASE, api.url, tmp_path)
+        ports = {name: free_port() for name in ("webhook", *containers(deployment))}
+        for name, container in containers(deployment).items():
+            arguments, log = here(container, ports, tmp_path), tmp_path / f"{name}.log"
+            running.enter_context(process(arguments, kubeconfig, log, str(built / "python")))
+        point_webhooks_here(system, ports["webhook"])
+        for name in containers(deployment):
+            eventually(functools.partial(is_ready, ports[name]), f"the {name} to be ready")
+        yield
+
+
+@pytest.mark.e2e
+def test_the_image_runs_the_gate_and_its_helm_test(
+    gate: None, built: Path, system: Kubectl, cluster: Path, chart: helm_python.Chart, tmp_path: Path
+) -> None:
+    """As on OpenShift, where the namespace says who a pod runs as, and with a registry that wants credentials."""
+    values = {
+        "podSecurityContext": {"runAsUser": None, "runAsGroup": None},
+        "imagePullSecrets": [{"name": "registry"}],
+    }
+    *hooks, pod = sorted((obj for obj in rendered(chart, values) if is_hook(obj)), key=weight)
+    credentials = json.dumps({"auths": {"registry.example.com": {"auth": "dXNlcjprZXk="}}})
+    (tmp_path / "pull-secrets").mkdir()
+    (tmp_path / "pull-secrets" / "registry").write_text(credentials)  # as kubelet mounts it
+    inside = Kubectl(cluster, CHECK)
+    try:
+        for hook in hooks:
+            system("create", "-n", hook["metadata"].get("namespace", ""), "-f", "-", stdin=json.dumps(hook))
+        with recording(str(cluster)) as checking:
+            kubeconfig = account(system, CHECK, checking.url, tmp_path)
+            (container,) = pod["spec"]["containers"]
+            arguments = [
+                argument.replace("=/pull-secrets", f"={tmp_path}/pull-secrets") for argument in container["args"]
+            ]
+            with subprocess.Popen(
+                [built / "python", *container["command"][1:], *arguments, "--kubeconfig", kubeconfig],
+                cwd=tmp_path,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            ) as running:
+                eventually(lambda: inside.run("get", "deployment", CHECK).returncode == 0, "the check's Deployment")
+                released = inside.json("deployment", CHECK)["spec"]["template"]["spec"]
+                secret = inside.json("secret", *(each["name"] for each in released["imagePullSecrets"]))
+                stdout, stderr = running.communicate(timeout=240)
+        assert running.returncode == 0, stderr
+        steps = [line.partition(":")[0] for line in stdout.splitlines()]
+        assert steps == ["admitted", "verified", "suspended", "denied", "cleaned up"]
+        for field in ("securityContext", "nodeSelector"):
+            assert released[field] == pod["spec"][field]
+        assert secret["type"] == "kubernetes.io/dockerconfigjson"
+        assert base64.b64decode(secret["data"][".dockerconfigjson"]).decode() == credentials
+        assert inside("get", "deployments,changeworkloads,changepods,secrets", "-o", "name") == ""
+        (role,) = [hook for hook in hooks if hook["kind"] == "Role"]
+        asked = {(each.verb, each.group, each.resource) for each in checking.asked}
+        assert asked == {verb for rule in role["rules"] for verb in flat(rule)}
+    finally:
+        for hook in reversed(hooks):
+            where = hook["metadata"].get("namespace", "")
+            system.run("delete", "-n", where, "--ignore-not-found", "-f", "-", stdin=json.dumps(hook))
+
+
+def weight(hook: Object) -> int:
+    return int(hook["metadata"]["annotations"].get("helm.sh/hook-weight", "0"))
 
 
 def copy(origin: Path, where: Path) -> None:

@@ -55,6 +55,14 @@ def test_a_server_that_is_not_there_is_one_sentence_and_code_1(tmp_path: Path) -
     assert "127.0.0.1:1" in line
 
 
+@pytest.mark.parametrize("wrong", ["--pod-spec=[]", "--pod-spec={", "--pull-secrets=/dev/null/none"])
+def test_what_the_check_cannot_read_is_one_sentence_and_code_2(wrong: str) -> None:
+    done = run("check", "--namespace=any", wrong)
+    assert done.returncode == 2
+    (line,) = done.stderr.strip().splitlines()
+    assert line.startswith("altershield: --pod-spec or --pull-secrets cannot be read: ")
+
+
 def test_a_threshold_out_of_bounds_is_a_usage_error() -> None:
     done = run("demo", "--start-timeout", "0")
     assert done.returncode == 2
