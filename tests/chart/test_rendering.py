@@ -7,11 +7,13 @@ from pathlib import Path
 
 import helm_python
 import kubernetes_validate  # type: ignore[import-untyped]
+import msgspec
 import pytest
 import yaml
 
 from altershield.api.names import SYSTEM_NAMESPACE
 from gatekeeper import app, server
+from tests.chart import operators
 from tests.chart.rendering import CHART, HOOK, OPERATORS, Object, containers, is_hook, notes, of_kind, rendered, the
 
 
@@ -24,8 +26,30 @@ def test_lint_finds_nothing(values: Object) -> None:
 @pytest.mark.parametrize("version", ["1.30", "1.36"])
 def test_objects_fit_the_schemas_of_the_oldest_and_the_newest_kubernetes(objects: list[Object], version: str) -> None:
     for obj in objects:
-        if obj["apiVersion"] not in OPERATORS:
+        if obj["apiVersion"] in OPERATORS:
+            operators.validate(obj)
+        else:
             kubernetes_validate.validate(obj, version, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "misspelt"),
+    [
+        ("ServiceMonitor", ("honorLabels", "honourLabels")),
+        ("PrometheusRule", ("annotations", "anotations")),
+        ("Certificate", ("secretTemplate", "secretTemplates")),
+        ("Issuer", ("secretName", "secret")),
+    ],
+)
+def test_a_misspelt_field_of_an_operators_kind_is_noticed(
+    chart: helm_python.Chart, kind: str, misspelt: tuple[str, str]
+) -> None:
+    values = {name: {"enabled": True} for name in ("serviceMonitor", "prometheusRule")}
+    objects = of_kind(rendered(chart, {**values, "certificates": {"mode": "cert-manager"}}), kind)
+    assert objects
+    wrong = json.loads(json.dumps(objects[-1]).replace(*(f'"{name}"' for name in misspelt)))
+    with pytest.raises(msgspec.ValidationError, match=r"unknown field|missing required field"):
+        operators.validate(wrong)
 
 
 def test_objects_have_names_namespaces_and_the_recommended_labels(objects: list[Object]) -> None:
@@ -56,7 +80,7 @@ def test_pods_keep_to_the_restricted_pod_security_standard(objects: list[Object]
         assert pod["securityContext"].get("runAsUser") != 0
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         assert not pod.keys() & {"hostNetwork", "hostPID", "hostIPC"}
-        assert all(volume.keys() <= {"name", "emptyDir", "configMap"} for volume in pod.get("volumes", ()))
+        assert all(volume.keys() <= {"name", "emptyDir", "configMap", "projected"} for volume in pod.get("volumes", ()))
         for container in pod["containers"]:
             assert container["securityContext"] == {
                 "allowPrivilegeEscalation": False,
@@ -281,6 +305,27 @@ def test_the_check_is_a_hook_and_leaves_nothing(objects: list[Object]) -> None:
         assert annotations[HOOK] == "test"
         inside = hook["metadata"].get("namespace") == namespace
         assert inside or "hook-succeeded" in annotations["helm.sh/hook-delete-policy"]
+
+
+def test_the_check_runs_and_is_released_as_and_where_the_gate_may_run(objects: list[Object]) -> None:
+    gate = the(objects, "Deployment")["spec"]["template"]["spec"]
+    (pod,) = [obj["spec"] for obj in objects if obj["kind"] == "Pod"]
+    (given,) = [arg.partition("=")[2] for arg in pod["containers"][0]["args"] if arg.startswith("--pod-spec=")]
+    fields = ("securityContext", "nodeSelector", "tolerations", "affinity")
+    wanted = {field: gate[field] for field in fields if field in gate}
+    assert {field: pod[field] for field in fields if field in pod} == wanted
+    assert json.loads(given) == wanted
+
+
+def test_the_check_gets_the_registrys_credentials_without_reading_secrets(objects: list[Object]) -> None:
+    secrets = the(objects, "Deployment")["spec"]["template"]["spec"].get("imagePullSecrets", [])
+    (pod,) = [obj["spec"] for obj in objects if obj["kind"] == "Pod"]
+    mounted = [source["secret"] for each in pod.get("volumes", ()) for source in each["projected"]["sources"]]
+    assert [{"name": secret["name"]} for secret in mounted] == secrets == pod.get("imagePullSecrets", [])
+    assert all(secret["items"][0]["path"] == secret["name"] for secret in mounted)
+    verbs = [rule["verbs"] for hook in objects if is_hook(hook) for rule in hook.get("rules", ())
+             if "secrets" in rule["resources"]]  # fmt: skip
+    assert verbs == ([["create", "delete"]] if secrets else [])
 
 
 def test_rules_and_dashboards_among_the_files_are_installed_as_they_are(tmp_path: Path) -> None:

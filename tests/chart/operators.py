@@ -1,0 +1,139 @@
+"""The kinds that operators bring, as far as the chart uses them, after their API references; all else is an error."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+PrometheusDuration = Annotated[str, Meta(pattern=r"^(\d+(y|w|d|h|m|s|ms))+$")]
+GoDuration = Annotated[str, Meta(pattern=r"^(\d+(h|m|s))+$")]
+Name = Annotated[str, Meta(min_length=1)]
+
+
+class _Strict(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    pass
+
+
+class _Metadata(_Strict):
+    name: Name
+    namespace: Name
+    labels: dict[str, str]
+
+
+class _Selector(_Strict):
+    match_labels: dict[str, str]
+
+
+class _Endpoint(_Strict):
+    port: Name
+    honor_labels: bool
+    interval: PrometheusDuration | UnsetType = UNSET
+
+
+class _Monitored(_Strict):
+    selector: _Selector
+    endpoints: Annotated[list[_Endpoint], Meta(min_length=1)]
+
+
+class ServiceMonitor(_Strict):
+    api_version: Literal["monitoring.coreos.com/v1"]
+    kind: Literal["ServiceMonitor"]
+    metadata: _Metadata
+    spec: _Monitored
+
+
+class _Rule(_Strict):
+    alert: Name
+    expr: Name
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    for_: PrometheusDuration | UnsetType = msgspec.field(name="for", default=UNSET)
+    keep_firing_for: PrometheusDuration | UnsetType = msgspec.field(name="keep_firing_for", default=UNSET)
+
+
+class _Group(_Strict):
+    name: Name
+    rules: list[_Rule]
+    interval: PrometheusDuration | UnsetType = UNSET
+
+
+class _Groups(_Strict):
+    groups: Annotated[list[_Group], Meta(min_length=1)]
+
+
+class PrometheusRule(_Strict):
+    api_version: Literal["monitoring.coreos.com/v1"]
+    kind: Literal["PrometheusRule"]
+    metadata: _Metadata
+    spec: _Groups
+
+
+class _SecretTemplate(_Strict):
+    labels: dict[str, str]
+
+
+class _PrivateKey(_Strict):
+    algorithm: Literal["ECDSA"]
+    size: Literal[256, 384, 521]
+    rotation_policy: Literal["Never", "Always"]
+
+
+class _IssuerRef(_Strict):
+    name: Name
+    kind: Name | UnsetType = UNSET
+    group: Name | UnsetType = UNSET
+
+
+class _Certificate(_Strict):
+    secret_name: Name
+    secret_template: _SecretTemplate
+    issuer_ref: _IssuerRef
+    duration: GoDuration
+    private_key: _PrivateKey
+    common_name: Annotated[str, Meta(max_length=64)] | UnsetType = UNSET
+    is_ca: bool = msgspec.field(name="isCA", default=False)
+    dns_names: list[Name] | UnsetType = UNSET
+    usages: list[Literal["server auth", "digital signature"]] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if self.common_name is UNSET and self.dns_names is UNSET:
+            raise ValueError("a certificate is for somebody: commonName or dnsNames")
+
+
+class Certificate(_Strict):
+    api_version: Literal["cert-manager.io/v1"]
+    kind: Literal["Certificate"]
+    metadata: _Metadata
+    spec: _Certificate
+
+
+class _SelfSigned(_Strict):
+    pass
+
+
+class _Authority(_Strict):
+    secret_name: Name
+
+
+class _Issuer(_Strict):
+    self_signed: _SelfSigned | UnsetType = UNSET
+    ca: _Authority | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if (self.self_signed is UNSET) is (self.ca is UNSET):
+            raise ValueError("an issuer is of exactly one type")
+
+
+class Issuer(_Strict):
+    api_version: Literal["cert-manager.io/v1"]
+    kind: Literal["Issuer"]
+    metadata: _Metadata
+    spec: _Issuer
+
+
+KINDS = {kind.__name__: kind for kind in (ServiceMonitor, PrometheusRule, Certificate, Issuer)}
+
+
+def validate(obj: dict[str, Any]) -> None:
+    """msgspec.ValidationError where an operator would refuse, or silently ignore, something of it."""
+    msgspec.convert(obj, KINDS[obj["kind"]])
