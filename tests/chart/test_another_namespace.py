@@ -53,15 +53,14 @@ def kind_of_cert_manager(kind: str) -> dict[str, object]:
     }
 
 
-def provide(kubectl: Kubectl) -> bytes:
+def provide(kubectl: Kubectl, secret: str = f"{NAME}-tls", service: str = f"{NAME}.{NAMESPACE}.svc") -> bytes:
     """Somebody's certificate, for the names under which the processes are reached here; its CA."""
     authority = Authority.create("theirs", lifetime=datetime.timedelta(days=1))
-    hosts = ("127.0.0.1", f"{NAME}.{NAMESPACE}.svc")
-    pair = authority.issue("gate", hosts=hosts, lifetime=datetime.timedelta(days=1))
+    pair = authority.issue("gate", hosts=("127.0.0.1", service), lifetime=datetime.timedelta(days=1))
     content = {"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": authority.pair.certificate}
     data = {key: base64.b64encode(value).decode() for key, value in content.items()}
-    secret = {"metadata": {"name": f"{NAME}-tls"}, "type": "kubernetes.io/tls", "data": data}
-    kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "Secret", **secret}))
+    made = {"metadata": {"name": secret}, "type": "kubernetes.io/tls", "data": data}
+    kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "Secret", **made}))
     return authority.pair.certificate
 
 
