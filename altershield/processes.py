@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import ctypes
 import os
+import secrets
 import signal
 import socket
 import sys
@@ -86,12 +87,16 @@ class Process:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback interface that nobody listens on just now."""
+    """Ports of the loopback interface that nobody listens on just now. They are below those that Linux gives to
+    sockets which ask for none (32768 and up), or one of these might have it before it is used."""
+    ports: list[int] = []
     with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+        while len(ports) < count:
+            port = 20000 + secrets.randbelow(12768)
+            with contextlib.suppress(OSError):
+                stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
+                ports.append(port)
+    return ports
 
 
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None

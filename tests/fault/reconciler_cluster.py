@@ -91,8 +91,6 @@ class Cluster:
         self,
         *,
         start_timeout: float = 3.0,
-        batch_wait: int = 1,
-        lease_duration: float = LEASE_SECONDS,
         identity: str = "one",
     ) -> AsyncIterator[Manager]:
         """A reconciler under production's service account and permissions, until the block ends."""
@@ -253,6 +251,16 @@ class Cluster:
             return await self.states() == wanted
 
         await self.until(met, f"{expected}")
+
+    async def until_rolled_back(self) -> None:
+        """Until v2 gave way to v1, and v1 was verified again (its record says Success of the first time, too)."""
+
+        async def met() -> bool:
+            own = (await self.deployment())["metadata"]["labels"]
+            return own[labels.VERSION] == version("v1") and labels.DEFENSE_STATUS in own
+
+        await self.until(met, "v1 to be released again")
+        await self.until_states(v1="Success", v2="Failed")
 
     async def described(self) -> str:
         pods = {pod["metadata"]["name"]: pod["status"].get("phase") for pod in await self.all(PODS)}

@@ -12,7 +12,7 @@ from altershield.api.resources import PODS
 from tests.fault.reconciler_cluster import Cluster, GoOn, Object, running_cluster, version
 from tests.fault.reconciler_stories import good_release
 
-START_TIMEOUT = 3.0
+START_TIMEOUT = 5.0  # the image `slow` takes two seconds, and creation times are whole ones
 
 
 class Blindness:

@@ -84,7 +84,7 @@ def test_what_is_wrong_is_said_in_words_and_the_rest_is_used(damage: dict[str, b
         assert contents.trusted == GOOD.trusted
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.dictionaries(st.sampled_from(["tls.crt", "tls.key", "ca.crt", "ca.key", "other"]), st.text(max_size=200)))
 def test_nothing_that_a_secret_may_hold_is_an_exception(data: dict[str, str]) -> None:
     contents, problems = decode(data)
@@ -93,7 +93,7 @@ def test_nothing_that_a_secret_may_hold_is_an_exception(data: dict[str, str]) ->
 
 
 @pytest.mark.filterwarnings("ignore::cryptography.utils.CryptographyDeprecationWarning")  # that a serial is negative
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.sampled_from(["tls.crt", "tls.key", "ca.crt", "ca.key"]), st.data())
 def test_any_byte_may_flip_and_is_healed(key: str, data: st.DataObject) -> None:
     good = base64.b64decode(encode(GOOD)[key])

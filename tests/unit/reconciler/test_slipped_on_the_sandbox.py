@@ -45,8 +45,8 @@ async def slipped(cluster: Cluster) -> list[str]:
 async def test_a_slip_is_counted_once(bare: Cluster, manager: Manager) -> None:
     assert counted(manager) == {"no-version": 0, "version-reused": 0}
     await without_version(bare)
-    await bare.set_image("busybox:2")
     states = await bare.states()
+    await bare.set_image("busybox:2")
 
     async def other() -> bool:
         return (await bare.states()).keys().isdisjoint(states)
@@ -113,13 +113,13 @@ async def test_only_releases_of_deployments_that_pass_the_gate_are_looked_at(bar
         await bare.admin.create(REPLICA_SETS, obj, bare.namespace)
     await bare.release("")
 
+    async def versioned() -> list[str]:
+        """The names of the ReplicaSets, without their hash, that have a version."""
+        found = [each["metadata"] for each in await bare.all(REPLICA_SETS)]
+        return [each["name"].rpartition("-")[0] for each in found if labels.VERSION in each.get("labels", {})]
+
+    assert await bare.until(versioned, "a version") == ["sleep"]
     assert await bare.until(lambda: slipped(bare), "the Event") == ["sleep"]
-    versioned = {
-        each["metadata"]["name"].rpartition("-")[0]: labels.VERSION in each["metadata"]["labels"]
-        for each in await bare.all(REPLICA_SETS)
-        if "labels" in each["metadata"]
-    }
-    assert versioned == {"sleep": True}
 
 
 async def test_where_the_gate_never_is_nothing_can_slip_past_it(bare: Cluster, manager: Manager) -> None:

@@ -388,7 +388,7 @@ def _past(history: list[tuple[str, Object, str]]) -> Server:
     return server
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(_HISTORY, _configs(), _MANAGERS)
 def test_after_any_history_an_apply_repeated_changes_nothing(
     history: list[tuple[str, Object, str]], applied: Object, manager: str
@@ -400,7 +400,7 @@ def test_after_any_history_an_apply_repeated_changes_nothing(
     assert server.do("apply", applied, manager) == settled
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(_HISTORY, _configs())
 def test_an_applied_value_is_the_objects_value_and_its_appliers_own(
     history: list[tuple[str, Object, str]], applied: Object
@@ -413,7 +413,7 @@ def test_an_applied_value_is_the_objects_value_and_its_appliers_own(
     assert {f"f:{name}" for name in labels} == set(mine) - {"."}
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(_HISTORY)
 def test_an_update_to_the_same_changes_nothing(history: list[tuple[str, Object, str]]) -> None:
     server = _past(history)
