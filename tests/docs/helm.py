@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 import helm_python
+from helm_python import config
 
 _SECONDS = 120
 
@@ -30,9 +31,14 @@ def main(arguments: list[str]) -> None:
                     wait=wait,
                 )
             else:
-                helm.upgrade(
-                    given.chart, given.name, values, reuse_values=given.reuse_values, timeout=_SECONDS, wait=wait
-                )
+                # the engine takes these two, but its binding for Python does not hand them on
+                more = {
+                    "force_conflicts": given.force_conflicts,
+                    "reset_then_reuse_values": given.reset_then_reuse_values,
+                }
+                known = config._opts
+                config._opts = lambda **options: known(**options, **more)
+                helm.upgrade(given.chart, given.name, values, timeout=_SECONDS, wait=wait)
         case "rollback":
             helm.rollback(given.name, version=given.revision, timeout=_SECONDS)
         case "uninstall":
@@ -91,8 +97,8 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--create-namespace", action="store_true")
         command.add_argument("--wait", action="store_true")
         if name == "upgrade":
-            command.add_argument("--install", action="store_true")
-            command.add_argument("--reuse-values", action="store_true")
+            for option in ("--install", "--force-conflicts", "--reset-then-reuse-values"):
+                command.add_argument(option, action="store_true")
     for name in ("rollback", "uninstall", "history", "test"):
         command = commands.add_parser(name, parents=[namespace], allow_abbrev=False)
         command.add_argument("name")

@@ -25,6 +25,7 @@ NOT_RUN = {
     "needs Argo CD": "its command line talks to its own server",
     "needs Flux": "its command line talks to its own controllers",
     "needs wrk": "a bench, for a quiet machine",
+    "it asks": "a person, who is not there; tests/chart/test_uninstall.py answers on a terminal",
     "takes minutes": "there is a test of its own for it, with shorter times",
     "for you to fill in": "it holds names that only the reader knows",
 }
