@@ -24,6 +24,8 @@ READS = (
     "kubectl -n shop describe ",
     "altershield status",
     ".venv/bin/altershield status",
+    ".venv/bin/altershield uninstall --dry-run",
+    ".venv/bin/python -m certgen show",
 )
 """Commands that may be repeated until they show what the page shows."""
 
