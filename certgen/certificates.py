@@ -2,7 +2,6 @@
 
 import datetime
 import ipaddress
-import itertools
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -114,12 +113,38 @@ def common_name(certificate: x509.Certificate) -> str:
         return ""
 
 
+def path(
+    chain: Sequence[x509.Certificate], trusted: Iterable[x509.Certificate], now: datetime.datetime | None = None
+) -> tuple[x509.Certificate, ...]:
+    """From a chain's first certificate, which is not judged itself, up to the one of the `trusted` that vouches for
+    it, as clients find their way: the other certificates sent along may stand in any order. Empty: there is no way;
+    with `now`, none of CAs that are valid then. Of several CAs that do, the one that lives longest."""
+    certificate, *between = chain
+    known = sorted(trusted, key=lambda each: each.not_valid_after_utc, reverse=True)
+    if now:
+        between, known = _valid(between, now), _valid(known, now)
+    ways: list[tuple[x509.Certificate, ...]] = [(certificate,)]
+    for way in ways:  # it grows meanwhile, by one certificate farther each time
+        if authority := next((each for each in known if _signed(way[-1], each)), None):
+            return (*way, authority)
+        above = [each for each in between if _signed(way[-1], each)]
+        between = [each for each in between if each not in above]
+        ways += [(*way, each) for each in above]
+    return ()
+
+
 def issuer(chain: Sequence[x509.Certificate], trusted: Iterable[x509.Certificate]) -> x509.Certificate | None:
-    """Which of the `trusted` vouches for a chain, leaf first; None: no one, or the chain is broken."""
-    for certificate, above in itertools.pairwise(chain):
-        if not _signed(certificate, above):
-            return None
-    return next((authority for authority in trusted if _signed(chain[-1], authority)), None)
+    """Which of the `trusted` vouches for a chain; None: no one."""
+    return next(reversed(path(chain, trusted)), None)
+
+
+def is_valid(certificate: x509.Certificate, now: datetime.datetime) -> bool:
+    """Whether it is within its dates."""
+    return certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc
+
+
+def _valid(found: Iterable[x509.Certificate], now: datetime.datetime) -> list[x509.Certificate]:
+    return [certificate for certificate in found if is_valid(certificate, now)]
 
 
 def _signed(certificate: x509.Certificate, authority: x509.Certificate) -> bool:

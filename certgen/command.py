@@ -119,6 +119,7 @@ def rotate(
     webhook_configuration: Configuration = CONFIGURATION,
     service: Service = SERVICE,
     san: Sans = [],  # noqa: B006
+    mode: ModeOption = Mode.CERTGEN,
     ca_lifetime: AuthorityLifetime = CA_LIFETIME,
     leaf_lifetime: LeafLifetime = LEAF_LIFETIME,
     settle: Settle = SETTLE,
@@ -132,7 +133,7 @@ def rotate(
     if distrust and not ca:
         raise typer.BadParameter("--distrust goes with --ca only")
     settings = _settings(
-        system_namespace, secret, webhook_configuration, service, san, Mode.CERTGEN, ca_lifetime, leaf_lifetime, settle
+        system_namespace, secret, webhook_configuration, service, san, mode, ca_lifetime, leaf_lifetime, settle
     )
     logs.configure(log_level)
 

@@ -19,10 +19,11 @@ from altershield.kube.backoff import delay
 from altershield.kube.client import Client
 from altershield.kube.errors import ConflictError, KubernetesError
 from altershield.kube.informer import Informer
-from certgen import files, given, publications, secret
+from certgen import files, publications, secret
 from certgen.certificates import Leaf
 from certgen.contents import Contents, decode, encode
 from certgen.errors import CertificateError
+from certgen.given import Given, check
 from certgen.metrics import Metrics
 from certgen.ownership import Place, adopt, end_with
 from certgen.plan import Reason, new_authority, new_leaf, plan, without_retired
@@ -33,6 +34,7 @@ from certgen.settings import Mode, Settings
 logger = logging.getLogger(__name__)
 
 _LONGEST_WAIT = datetime.timedelta(hours=1)  # clocks are set, machines sleep; looking costs next to nothing
+_RETRY = datetime.timedelta(minutes=1)  # of what is refused: that a certificate begins to be valid is told by no event
 _PAUSE = 1.0  # seconds after a write: who fights over the bundles with us is held to one round per second
 _PATIENCE = datetime.timedelta(seconds=60)  # beyond the settling time, for commands that wait
 
@@ -72,6 +74,8 @@ class Outcome:
     contents: Contents
     again: datetime.datetime
     wrote: bool
+    distrust: str = ""
+    """Why API servers will refuse `leaf`, because of what others publish; empty: they will not."""
 
 
 class Keeper:
@@ -90,6 +94,7 @@ class Keeper:
         self._clock = clock
         self._reported = ""
         self._serving: Leaf | None = None
+        self._trusted = False
         self._changed = asyncio.Event()
         self.informers = (
             self._followed(SECRETS, settings.secret, settings.namespace),
@@ -99,9 +104,17 @@ class Keeper:
 
     @property
     def missing(self) -> str:
-        """Why there is nothing to serve; empty: there is."""
+        """Why this pod is not to get requests; empty: it is.
+
+        A pod whose certificate was never trusted must not replace one that is. Trust that is lost later, or cannot be
+        looked at, takes no pod out: all would go at once, and none come back before the cause is mended. Webhook
+        configurations that do not exist are not waited for: GitOps tools create them once the pods are ready, and
+        somebody may have deleted them in an emergency, in which pods must still be able to start.
+        """
         if self._serving is None:
             return f"there is no usable certificate yet: {self._reported or 'starting'}"
+        if not self._trusted:
+            return f"API servers do not trust the certificate yet: {self._reported or 'it is being published'}"
         return "the serving certificate has expired" if self._serving.expires <= self._clock() else ""
 
     async def run(self) -> None:
@@ -125,7 +138,7 @@ class Keeper:
                     await asyncio.sleep(delay(1, error))
                 except CertificateError as error:
                     self._report(str(error))
-                    await self._wait(self._clock() + _LONGEST_WAIT)
+                    await self._wait(self._clock() + _RETRY)
                 except KubernetesError as error:
                     failures += 1
                     self._report(str(error))
@@ -181,6 +194,8 @@ class Keeper:
         outcome = await (self._make(found) if self._settings.mode is Mode.CERTGEN else self._use(found))
         if self._settings.owner:
             await adopt(self._client, self._owned, self._settings.owner)
+        if outcome.distrust:
+            raise CertificateError(outcome.distrust)
         self._report("")
         return outcome
 
@@ -206,13 +221,15 @@ class Keeper:
         if reasons:
             await self._store(found, planned.contents, reasons)
         self._hand_over(planned.contents.serving, planned.contents.issuer)
-        published = await self._publish(found.publications, planned.contents.bundle)
+        published = await self._publish(found.publications, planned.contents.bundle, planned.contents.serving)
         return Outcome(planned.contents.serving, planned.contents, planned.again, bool(reasons) or published)
 
     def check(self, found: Found) -> None:
         """CertificateError where the Secret cannot be used as it was found."""
         if self._settings.mode is not Mode.CERTGEN:
-            self._given(found)
+            given = self._given(found)
+            if not self._publishes(given) and (distrust := given.distrust(found.publications, self._clock())):
+                raise CertificateError(distrust)
         elif found.is_foreign:
             raise CertificateError(
                 f"certgen did not make the Secret {self._settings.secret}: if it is provided, say so with --mode; if "
@@ -223,25 +240,34 @@ class Keeper:
                 f"the Secret {self._settings.secret} cannot be used, {found.problems[0]}; `ensure` puts it right"
             )
 
-    def _given(self, found: Found) -> tuple[Leaf, bytes | None]:
-        """What others provided: serving certificate and bundle. CertificateError where it cannot be used."""
+    def _given(self, found: Found) -> Given:
+        """What others provided. CertificateError where it cannot be used."""
         if found.secret is None:
             raise CertificateError(
                 f"the Secret {self._settings.secret} does not exist in {self._settings.namespace}; create it, or "
                 f"have its provider ({self._settings.mode}) do so"
             )
-        return given.check(
+        return check(
             found.secret.data or {}, secret=self._settings.secret, hosts=self._settings.hosts, now=self._clock()
         )
 
     async def _use(self, found: Found) -> Outcome:
         """What others provide: checked, handed over, published where nobody else does."""
-        leaf, bundle = self._given(found)
-        self._hand_over(leaf, None)
-        published = False
-        if self._settings.mode is Mode.SECRET and bundle is not None:
-            published = await self._publish(found.publications, bundle)
-        return Outcome(leaf, Contents(), leaf.expires, published)
+        given = self._given(found)
+        authority = given.ends_first(found.publications, self._clock())
+        self._hand_over(given.leaf, authority)
+        published, distrust = False, ""
+        if self._publishes(given):
+            published = await self._publish(found.publications, given.bundle, given.leaf)
+        else:
+            distrust = given.distrust(found.publications, self._clock())
+            self._trusted = self._trusted or not distrust
+        again = min(given.leaf.expires, authority.not_valid_after_utc) if authority else given.leaf.expires
+        return Outcome(given.leaf, Contents(), again, published, distrust)
+
+    def _publishes(self, given: Given) -> bool:
+        """Whether it is certgen that publishes the CA of what is given."""
+        return self._settings.mode is Mode.SECRET and bool(given.bundle)
 
     async def _store(self, found: Found, contents: Contents, reasons: Sequence[Reason]) -> None:
         await secret.write(
@@ -270,8 +296,9 @@ class Keeper:
             logger.info("handed over a serving certificate", extra={"expires": leaf.expires.isoformat()})
         self._serving = leaf
 
-    async def _publish(self, found: Sequence[Publication], bundle: bytes) -> bool:
-        """Bring the configurations up to date, each as far as it goes; whether any was changed."""
+    async def _publish(self, found: Sequence[Publication], bundle: bytes, leaf: Leaf | None) -> bool:
+        """Bring the configurations up to date, each as far as it goes; whether any was changed. From then on `leaf`
+        is trusted, if it was not before."""
         failed: KubernetesError | None = None
         outdated = [publication for publication in found if not publication.is_of(bundle)]
         for publication in outdated:
@@ -283,6 +310,9 @@ class Keeper:
             kind = publication.resource.kind
             self._metrics.published(kind)
             logger.info("published the CAs", extra={"kind": kind, "configuration": publication.name})
+        if leaf and not self._trusted:
+            now = self._clock()
+            self._trusted = not failed or all(publication.path(leaf.chain, now) for publication in found)
         if failed:
             raise failed
         return bool(outdated)
@@ -293,7 +323,13 @@ class Keeper:
             raise CertificateError(
                 f"the Secret {self._settings.secret} belongs to its provider ({self._settings.mode}); renew it there"
             )
-        if (await self.find()).is_foreign:
+        found = await self.find()
+        if found.secret is None:
+            raise CertificateError(
+                f"the Secret {self._settings.secret} does not exist in {self._settings.namespace}; say with --secret "
+                "how the release calls it, or make it with `ensure`"
+            )
+        if found.is_foreign:
             raise CertificateError(
                 f"certgen did not make the Secret {self._settings.secret}: whoever provides it has to renew it; if "
                 "nobody does, `ensure` replaces it"

@@ -64,6 +64,10 @@ class Publication:
         held = [_readable(bundle) for bundle in self.bundles.values()]
         return frozenset.intersection(*held) if held else frozenset()
 
+    def path(self, chain: Sequence[x509.Certificate], now: datetime.datetime) -> tuple[x509.Certificate, ...]:
+        """From a serving certificate to a CA that API servers trust here; empty: they will refuse it."""
+        return certificates.path(chain, self.trusted, now)
+
     def is_of(self, bundle: bytes) -> bool:
         """Whether every webhook holds exactly `bundle`, and by our doing."""
         return self.since is not None and all(held == bundle for held in self.bundles.values())

@@ -45,6 +45,12 @@ def test_ensure_rotate_and_show(certgen: Certgen, admin: Kubectl, namespace: str
         "Error: the Secret altershield-tls cannot be used, it does not exist; `ensure` puts it right\n"
     )
 
+    refused = certgen("rotate")
+    assert refused.returncode == 3
+    assert refused.stderr == (
+        f"Error: the Secret altershield-tls does not exist in {namespace}; say with --secret how the release calls it, "
+        "or make it with `ensure`\n"
+    )
     assert certgen("ensure").returncode == 0
     shown = certgen("show")
     assert shown.returncode == 0
@@ -79,6 +85,23 @@ def test_a_secret_of_somebody_else_is_refused_and_left_alone(certgen: Certgen, a
     refused = certgen("ensure", "--mode", "secret")
     assert refused.returncode == 3
     assert refused.stderr.startswith("Error: the Secret altershield-tls cannot be used, there is no PEM certificate")
+    assert admin.json("-n", namespace, "secret", "altershield-tls") == before
+
+
+@pytest.mark.parametrize("mode", ["secret", "cert-manager"])
+def test_what_somebody_else_renews_is_not_rotated(
+    certgen: Certgen, admin: Kubectl, namespace: str, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mode comes from the environment, as in the pod."""
+    certgen("ensure")
+    before = admin.json("-n", namespace, "secret", "altershield-tls")
+    monkeypatch.setenv("ALTERSHIELD_MODE", mode)
+    for options in ([], ["--ca"]):
+        refused = certgen("rotate", *options)
+        assert refused.returncode == 3
+        assert refused.stderr == (
+            f"Error: the Secret altershield-tls belongs to its provider ({mode}); renew it there\n"
+        )
     assert admin.json("-n", namespace, "secret", "altershield-tls") == before
 
 

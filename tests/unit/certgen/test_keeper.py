@@ -7,7 +7,7 @@ import datetime
 import json
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from altershield.kube.client import Client
 from altershield.kube.errors import ForbiddenError, KubernetesError, NotFoundError
 from altershield.pki import Authority
 from altershield.sandbox.apiserver.server import ApiServer
+from certgen import certificates
 from certgen.contents import Contents, decode, encode
 from certgen.errors import CertificateError
 from certgen.keeper import Keeper
@@ -63,6 +64,8 @@ CLUSTER_RULES = [
         "verbs": ["get", "list", "watch", "patch"],
     },
 ]
+
+EXPIRY = "altershield_stored_certificate_expiry_timestamp_seconds"
 
 Json = dict[str, Any]
 
@@ -362,7 +365,8 @@ async def test_a_configuration_that_may_not_be_written_does_not_keep_the_other_f
 ) -> None:
     async with await api.connect(as_=Forbidden) as restricted:
         metrics = Metrics()
-        async with running(Keeper(restricted, SETTINGS, metrics)):
+        keeper = Keeper(restricted, SETTINGS, metrics)
+        async with running(keeper):
 
             async def published() -> bool:
                 webhooks = (await client.get(VALIDATING_WEBHOOKS, CONFIGURATION))["webhooks"]
@@ -371,16 +375,82 @@ async def test_a_configuration_that_may_not_be_written_does_not_keep_the_other_f
 
             await eventually(published)
             await eventually(lambda: unusable(metrics))
+            assert "API servers do not trust the certificate yet: not allowed" in keeper.missing
     assert len([record for record in caplog.records if "cannot be kept" in record.message]) == 1
 
 
 class Forbidden(Client):
     """May not write the first configuration."""
 
+    allowed = False
+
     async def request(self, method: str, path: str, **options: Any) -> bytes:
-        if method == "PATCH" and MUTATING_WEBHOOKS.plural in path:
+        if method == "PATCH" and MUTATING_WEBHOOKS.plural in path and not self.allowed:
             raise ForbiddenError("not allowed", code=403)
         return await super().request(method, path, **options)
+
+
+async def test_it_is_ready_once_it_was_trusted_everywhere_and_then_for_good(api: Api, client: Client) -> None:
+    async with await api.connect(as_=Forbidden) as restricted:
+        assert isinstance(restricted, Forbidden)
+        metrics = Metrics()
+        keeper = Keeper(restricted, SETTINGS, metrics)
+        async with running(keeper):
+            await eventually(lambda: unusable(metrics))
+            assert keeper.missing
+            restricted.allowed = True
+            await eventually(lambda: ready(keeper))
+            restricted.allowed = False
+            await publish(client, b"")
+            await eventually(lambda: unusable(metrics))
+            assert not keeper.missing
+
+
+async def test_it_is_ready_where_it_is_trusted_already_whoever_published(api: Api, client: Client) -> None:
+    """What may not be written is said, and needs no repair by a restart."""
+    await Keeper(client, SETTINGS).ensure()
+    await publish(client, (await stored(client)).bundle + Authority.create("other", lifetime=DAY).pair.certificate)
+    async with await api.connect(as_=Forbidden) as restricted:
+        metrics = Metrics()
+        keeper = Keeper(restricted, SETTINGS, metrics)
+        async with running(keeper):
+            await eventually(lambda: unusable(metrics))
+            assert not keeper.missing
+
+
+@pytest.mark.parametrize("mode", [Mode.CERTGEN, Mode.SECRET, Mode.CERT_MANAGER])
+async def test_it_is_ready_where_no_configuration_asks_it(client: Client, mode: Mode) -> None:
+    """They may come later than the pods, and somebody may have deleted them in an emergency."""
+    if mode is not Mode.CERTGEN:
+        await give(client)
+    for resource in KINDS:
+        await client.delete(resource, CONFIGURATION)
+    keeper = Keeper(client, replace(SETTINGS, mode=mode))
+    async with running(keeper):
+        await eventually(lambda: ready(keeper))
+
+
+@pytest.mark.parametrize("mode", [Mode.SECRET, Mode.CERT_MANAGER])
+async def test_pods_of_another_mode_that_are_still_there_do_not_keep_it_from_being_ready(
+    client: Client, mode: Mode
+) -> None:
+    theirs = replace(SETTINGS, mode=mode, secret="theirs")
+    authority = await give(client, "theirs")
+    old, new = Keeper(client, SETTINGS), Keeper(client, theirs)
+
+    async def inject() -> None:
+        while True:
+            if await bundles(client) != {authority}:
+                await publish(client, authority)
+            await asyncio.sleep(0.01)
+
+    async with running(old):
+        await eventually(lambda: ready(old))
+        injector = asyncio.create_task(inject()) if mode is Mode.CERT_MANAGER else None
+        async with running(new):
+            await eventually(lambda: ready(new))
+        if injector:
+            injector.cancel()
 
 
 async def test_the_gatekeeper_gets_its_files_and_keeps_them_while_the_secret_is_gone(
@@ -446,11 +516,90 @@ async def test_in_secret_mode_the_given_authority_is_published_and_followed(clie
         assert await bundles(client) == {second}
 
 
-async def test_in_cert_manager_mode_nothing_is_published(client: Client) -> None:
-    await give(client)
-    settings = Settings(NAMESPACE, SECRET, CONFIGURATION, (HOST,), LIFETIMES, Mode.CERT_MANAGER)
-    assert (await Keeper(client, settings).ensure()).leaf is not None
+async def test_in_cert_manager_mode_nothing_is_published_but_missed(
+    client: Client, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    authority = await give(client)
+    settings = Settings(NAMESPACE, SECRET, CONFIGURATION, (HOST,), LIFETIMES, Mode.CERT_MANAGER, tmp_path)
+    with pytest.raises(CertificateError, match="the CA injector has not put"):
+        await Keeper(client, settings).ensure()
+    metrics = Metrics()
+    keeper = Keeper(client, settings, metrics)
+    async with running(keeper):
+        await eventually(lambda: unusable(metrics))
+        assert "the CA injector has not put" in keeper.missing
+        assert "the CA injector has not put" in str([record.__dict__ for record in caplog.records])
+        with pytest.raises(CertificateError, match="the CA injector has not put"):
+            keeper.check(await keeper.find())
+        assert await bundles(client) == {b""}
+        await publish(client, authority)
+        await eventually(lambda: usable(metrics))
+        assert not keeper.missing
+        keeper.check(await keeper.find())
+        await publish(client, b"")
+        await eventually(lambda: unusable(metrics))
+        assert not keeper.missing, "it was trusted, and another one would be no better"
+    assert (tmp_path / "tls.crt").exists()
+
+
+@pytest.mark.parametrize("mode", [Mode.SECRET, Mode.CERT_MANAGER])
+async def test_a_certificate_of_a_public_authority_needs_no_caBundle(client: Client, mode: Mode) -> None:  # noqa: N802  (a field's name)
+    await give(client, without="ca.crt")
+    keeper = Keeper(client, replace(SETTINGS, mode=mode))
+    async with running(keeper):
+        await eventually(lambda: ready(keeper))
     assert await bundles(client) == {b""}
+
+
+@pytest.mark.parametrize("mode", [Mode.SECRET, Mode.CERT_MANAGER])
+async def test_metrics_say_when_an_authority_that_is_given_expires(client: Client, mode: Mode) -> None:
+    authority = await give(client)
+    await publish(client, authority)
+    metrics = Metrics()
+    await Keeper(client, replace(SETTINGS, mode=mode), metrics).ensure()
+    ends = certificates.certificates(authority)[0].not_valid_after_utc.timestamp()
+    assert metrics.registry.get_sample_value(EXPIRY, {"certificate": "authority"}) == ends
+
+
+async def test_an_authority_that_has_expired_is_not_published(client: Client) -> None:
+    await give(client, authority_life=-datetime.timedelta(minutes=1))
+    metrics = Metrics()
+    keeper = Keeper(client, replace(SETTINGS, mode=Mode.SECRET), metrics)
+    async with running(keeper):
+        await eventually(lambda: unusable(metrics))
+        assert "its CA theirs is valid only" in keeper.missing
+    assert await bundles(client) == {b""}
+
+
+async def test_a_certificate_that_begins_later_is_taken_up_then(client: Client) -> None:
+    """Clocks differ a little, and no event tells that it is time."""
+    await give(client)
+    clock = [datetime.datetime.now(datetime.UTC) - datetime.timedelta(minutes=10)]
+    keeper = Keeper(client, replace(SETTINGS, mode=Mode.SECRET), clock=lambda: clock[0])
+    with pytest.raises(CertificateError, match="is not valid before"):
+        await keeper.keep()
+    assert keeper.missing
+    clock[0] += datetime.timedelta(minutes=10)
+    await keeper.keep()
+    assert not keeper.missing
+
+
+async def test_what_is_not_trusted_ends_with_its_release_all_the_same(client: Client) -> None:
+    await client.create(CLUSTER_ROLES, {"metadata": {"name": "release"}, "rules": []})
+    await give(client)
+    with pytest.raises(CertificateError, match="the CA injector"):
+        await Keeper(client, replace(SETTINGS, mode=Mode.CERT_MANAGER, owner="release")).keep()
+    for resource in KINDS:
+        assert (await client.get(resource, CONFIGURATION))["metadata"]["ownerReferences"]
+
+
+async def test_who_renews_what_is_not_there_is_asked_for_its_name(client: Client) -> None:
+    keeper = Keeper(client, SETTINGS)
+    for renewal in (keeper.renew, keeper.succeed):
+        with pytest.raises(CertificateError, match="the Secret altershield-tls does not exist in system"):
+            await renewal()
+    with pytest.raises(NotFoundError):
+        await client.get(SECRETS, SECRET, NAMESPACE)
 
 
 async def test_when_the_namespace_goes_nobody_goes_on_asking_its_gatekeepers(
@@ -500,10 +649,7 @@ async def test_metrics_say_when_what_is_stored_expires(client: Client) -> None:
     assert outcome.contents.issuer
     expected = {"serving": outcome.leaf.expires, "authority": outcome.contents.issuer.not_valid_after_utc}
     for certificate, expires in expected.items():
-        value = metrics.registry.get_sample_value(
-            "altershield_stored_certificate_expiry_timestamp_seconds", {"certificate": certificate}
-        )
-        assert value == expires.timestamp()
+        assert metrics.registry.get_sample_value(EXPIRY, {"certificate": certificate}) == expires.timestamp()
 
 
 async def test_metrics_count_the_webhooks_that_are_left(client: Client) -> None:
@@ -535,22 +681,41 @@ async def test_every_series_is_there_before_anything_happened() -> None:
     assert 'altershield_stored_certificate_expiry_timestamp_seconds{certificate="serving"} 0.0' in text
 
 
-async def give(client: Client) -> bytes:
+async def give(
+    client: Client, secret: str = SECRET, *, authority_life: datetime.timedelta = DAY, without: str = ""
+) -> bytes:
     """Put somebody's certificate into the Secret; their CA."""
-    authority = Authority.create("theirs", lifetime=DAY)
+    authority = Authority.create("theirs", lifetime=authority_life)
     pair = authority.issue("gate", hosts=[HOST], lifetime=DAY)
     values = {"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": authority.pair.certificate}
-    data = {key: base64.b64encode(value).decode() for key, value in values.items()}
+    data = {key: base64.b64encode(value).decode() for key, value in values.items() if key != without}
     try:
-        await client.patch(SECRETS, {"data": data}, SECRET, NAMESPACE)
+        await client.patch(SECRETS, {"data": data}, secret, NAMESPACE)
     except KubernetesError:
-        secret = {"metadata": {"name": SECRET}, "type": "kubernetes.io/tls", "data": data}
-        await client.create(SECRETS, secret, NAMESPACE)
+        made = {"metadata": {"name": secret}, "type": "kubernetes.io/tls", "data": data}
+        await client.create(SECRETS, made, NAMESPACE)
     return authority.pair.certificate
+
+
+async def publish(client: Client, bundle: bytes) -> None:
+    """What somebody else does, cert-manager's injector for one."""
+    encoded = base64.b64encode(bundle).decode()
+    patch = [{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": encoded}]
+    for resource in KINDS:
+        path = resource.path("", CONFIGURATION)
+        await client.request("PATCH", path, body=patch, content_type="application/json-patch+json")
+
+
+async def ready(keeper: Keeper) -> bool:
+    return not keeper.missing
 
 
 async def are(found: Awaitable[set[bytes]], expected: set[bytes]) -> bool:
     return await found == expected
+
+
+async def usable(metrics: Metrics) -> bool:
+    return not await unusable(metrics)
 
 
 async def unusable(metrics: Metrics) -> bool:
