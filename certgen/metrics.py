@@ -21,7 +21,8 @@ class Metrics:
         self.registry = CollectorRegistry()
         self._expiry = Gauge(
             "altershield_stored_certificate_expiry_timestamp_seconds",
-            "When the certificate in the Secret, and the CA that signed it, end to be valid; 0: there is none.",
+            "When the certificate in the Secret, and the CA that vouches for it (of several, the one that ends first), "
+            "end to be valid; 0: there is none, or none that certgen knows.",
             ["certificate"],
             registry=self.registry,
         )
@@ -67,7 +68,7 @@ class Metrics:
         self.registry.register(Shared("certgen", client, informers))
 
     def stored(self, serving: x509.Certificate | None, authority: x509.Certificate | None) -> None:
-        """The serving certificate that is in the Secret, and the CA that signed it."""
+        """The serving certificate that is in the Secret, and the CA that vouches for it."""
         self._show(_SERVING, serving)
         self._show(_AUTHORITY, authority)
 

@@ -56,3 +56,8 @@ def the(objects: Sequence[Object], kind: str) -> Object:
 
 def containers(deployment: Object) -> dict[str, Object]:
     return {container["name"]: container for container in deployment["spec"]["template"]["spec"]["containers"]}
+
+
+def variables(container: Object) -> dict[str, str]:
+    """The environment that a container is given."""
+    return {variable["name"]: variable["value"] for variable in container.get("env", ())}

@@ -2,11 +2,12 @@
 
 import tomllib
 from pathlib import Path
+from typing import cast
 
 import helm_python
 import pytest
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperGroup, TyperOption
 
 import certgen.command
 import gatekeeper.__main__
@@ -16,7 +17,7 @@ from altershield.commands import app
 from altershield.install import crds, rbac, webhooks
 from altershield.install.__main__ import files
 from certgen.settings import service_hosts
-from tests.chart.rendering import CHART, Object, containers, of_kind, rendered, the
+from tests.chart.rendering import CHART, Object, containers, of_kind, rendered, the, variables
 
 
 def test_crd_files_are_those_that_the_types_give() -> None:
@@ -79,12 +80,28 @@ def test_processes_take_the_arguments_that_they_are_given(objects: list[Object])
     parsed(app.app, ["check", *check["args"]])
 
 
-def parsed(process: typer.Typer, arguments: list[str]) -> None:
+def test_who_executes_certgens_commands_in_its_container_need_not_repeat_its_settings(
+    objects: list[Object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    container = containers(the(objects, "Deployment"))["certgen"]
+    for name, value in variables(container).items():
+        monkeypatch.setenv(name, value)
+    run = parsed(certgen.command.app, ["run", *container["args"]])
+    known = {str(option.envvar) for option in run.command.params if isinstance(option, TyperOption)}
+    assert variables(container).keys() <= known
+    for command in ("show", "rotate"):
+        told = parsed(certgen.command.app, [command]).params
+        assert {name: told[name] for name in told.keys() & run.params} == {
+            name: run.params[name] for name in told.keys() & run.params
+        }
+
+
+def parsed(process: typer.Typer, arguments: list[str]) -> typer.Context:
     """Parse, and run nothing; an exception where an argument is not taken."""
     command = typer.main.get_command(process)
     if isinstance(command, TyperGroup):
         command = command.commands[arguments.pop(0)]
-    command.make_context("process", arguments)
+    return cast(typer.Context, command.make_context("process", arguments))
 
 
 def test_the_reconciler_is_known_to_the_gatekeeper(chart: helm_python.Chart) -> None:
@@ -101,7 +118,8 @@ def test_the_certificate_is_for_the_names_of_the_service(chart: helm_python.Char
         (leaf,) = [obj for obj in of_kind(objects, "Certificate") if not obj["spec"].get("isCA")]
         service = the(objects, "Service")["metadata"]["name"]
         assert tuple(leaf["spec"]["dnsNames"]) == service_hosts(service, SYSTEM_NAMESPACE)
-        assert f"--secret={leaf['spec']['secretName']}" in containers(the(objects, "Deployment"))["certgen"]["args"]
+        told = variables(containers(the(objects, "Deployment"))["certgen"])
+        assert told["ALTERSHIELD_SECRET"] == leaf["spec"]["secretName"]
         for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
             injected = the(objects, kind)["metadata"]["annotations"]["cert-manager.io/inject-ca-from"]
             assert injected == f"{SYSTEM_NAMESPACE}/{leaf['metadata']['name']}"

@@ -5,13 +5,19 @@ import contextlib
 import datetime
 import functools
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import helm_python
 import pytest
 
 from altershield.pki import Authority
+from certgen.publications import FIELD_MANAGER
+from certgen.secret import MANAGED_BY
 from tests.chart.recorder import Recorder, recording
 from tests.chart.rendering import CHART, containers
 from tests.chart.test_gate import account, free_port, here, is_ready, owners, process
@@ -23,7 +29,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group
 
 NAMESPACE, RELEASE = "gatekeeping", "the-gate"
 NAME = "the-gate-altershield"
-SECRET = f"secret/{NAME}-tls"
+SECRET_NAME = "serving"
+SECRET = f"secret/{SECRET_NAME}"
 WEBHOOKS = tuple(f"{kind}webhookconfiguration/{NAME}" for kind in ("mutating", "validating"))
 
 
@@ -53,7 +60,7 @@ def kind_of_cert_manager(kind: str) -> dict[str, object]:
     }
 
 
-def provide(kubectl: Kubectl, secret: str = f"{NAME}-tls", service: str = f"{NAME}.{NAMESPACE}.svc") -> bytes:
+def provide(kubectl: Kubectl, secret: str = SECRET_NAME, service: str = f"{NAME}.{NAMESPACE}.svc") -> bytes:
     """Somebody's certificate, for the names under which the processes are reached here; its CA."""
     authority = Authority.create("theirs", lifetime=datetime.timedelta(days=1))
     pair = authority.issue("gate", hosts=("127.0.0.1", service), lifetime=datetime.timedelta(days=1))
@@ -77,11 +84,32 @@ def bundles(kubectl: Kubectl) -> set[bytes]:
     return {base64.b64decode(bundle) for bundle in found}
 
 
+@dataclass(frozen=True)
+class Pod:
+    recorder: Recorder
+    """What the pod asks for."""
+    ports: dict[str, int]
+    variables: dict[str, str]
+    """certgen's environment."""
+
+    def certgen(self, command: str) -> subprocess.CompletedProcess[str]:
+        """As `kubectl exec -c certgen -- python -m certgen COMMAND`."""
+        return subprocess.run(
+            [sys.executable, "-m", "certgen", command],
+            cwd="/",
+            env={**os.environ, **self.variables},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+
 @contextlib.contextmanager
-def pod(kubectl: Kubectl, cluster: Path, directory: Path, mode: str) -> Iterator[tuple[Recorder, dict[str, int]]]:
-    """The release is installed and the processes of its pod run here; what they ask for, and their ports."""
+def pod(kubectl: Kubectl, cluster: Path, directory: Path, mode: str) -> Iterator[Pod]:
+    """The release is installed and the processes of its pod run here."""
     helm_python.Config(kubeconfig_path=cluster, namespace=NAMESPACE).install(
-        str(CHART), RELEASE, {"certificates": {"mode": mode}}
+        str(CHART), RELEASE, {"certificates": {"mode": mode, "secretName": SECRET_NAME}}
     )
     deployment = kubectl.json("deployment", NAME)
     kubectl("delete", "deployment", NAME)
@@ -89,8 +117,9 @@ def pod(kubectl: Kubectl, cluster: Path, directory: Path, mode: str) -> Iterator
         kubeconfig = account(kubectl, NAME, recorder.url, directory)
         ports = {name: free_port() for name in ("webhook", *containers(deployment))}
         for name, container in containers(deployment).items():
-            running.enter_context(process(here(container, ports, directory), kubeconfig, directory / f"{name}.log"))
-        yield recorder, ports
+            command = here(container, ports, directory)
+            running.enter_context(process(command, kubeconfig, directory / f"{name}.log"))
+        yield Pod(recorder, ports, {**command.variables, "ALTERSHIELD_KUBECONFIG": str(kubeconfig)})
 
 
 def wait_until_ready(ports: dict[str, int]) -> None:
@@ -107,11 +136,12 @@ def wait_until_owned(kubectl: Kubectl, *objects: str) -> None:
 def test_everything_is_in_the_releases_namespace_and_the_certificate_is_whose_it_is(
     kubectl: Kubectl, cluster: Path, tmp_path: Path, mode: str
 ) -> None:
-    with pod(kubectl, cluster, tmp_path, mode) as (recorder, ports):
+    with pod(kubectl, cluster, tmp_path, mode) as running:
+        ports = running.ports
         if mode == "certgen":
             wait_until_ready(ports)
+            assert b"" not in bundles(kubectl), "who is ready is trusted"
             wait_until_owned(kubectl, SECRET, *WEBHOOKS)
-            eventually(lambda: b"" not in bundles(kubectl), "the CA to be published")
         else:
             eventually(lambda: "does not exist" in (tmp_path / "certgen.log").read_text(), "the Secret to be missed")
             assert not is_ready(ports["gatekeeper"])
@@ -129,17 +159,35 @@ def test_everything_is_in_the_releases_namespace_and_the_certificate_is_whose_it
             eventually(lambda: bundles(kubectl) == {authority}, "their CA to be published")
             assert kubectl.json(SECRET)["metadata"] == before, "it is theirs"
         kubectl("wait", "opsconfiginfo/blocking", "lease/altershield-reconciler", "--for=create", "--timeout=60s")
-        assert recorder.forbidden == []
+        execute_certgen(kubectl, running, mode)
+        assert running.recorder.forbidden == []
     done = uninstall(cluster, "--yes", "--crds")
     assert done.returncode == 0, done.stderr
     assert f"deleted Lease {NAMESPACE}/altershield-reconciler" in done.stdout
     assert (kubectl.run("get", SECRET).returncode == 0) is (mode != "certgen")
 
 
+def execute_certgen(kubectl: Kubectl, running: Pod, mode: str) -> None:
+    """In the pod, its commands need no options to be about this release."""
+    assert running.certgen("show").returncode == 0
+    before = kubectl.json(SECRET)["data"]["tls.crt"]
+    rotated = running.certgen("rotate")
+    after = kubectl.json(SECRET)["data"]["tls.crt"]
+    if mode == "certgen":
+        assert rotated.returncode == 0, rotated.stderr
+        assert after != before
+    else:
+        assert rotated.returncode == 3
+        assert f"belongs to its provider ({mode})" in rotated.stderr
+        assert after == before
+    made_by_certgen = kubectl("get", "secrets", "-l", f"{MANAGED_BY}={FIELD_MANAGER}", "-o", "name").split()
+    assert made_by_certgen == ([SECRET] if mode == "certgen" else [])
+
+
 def test_who_deletes_the_namespace_blocks_nothing(kubectl: Kubectl, cluster: Path, tmp_path: Path) -> None:
     """Nobody's hook runs, and no tool takes the webhook configurations away, which are in no namespace."""
-    with pod(kubectl, cluster, tmp_path, "certgen") as (_, ports):
-        wait_until_ready(ports)
+    with pod(kubectl, cluster, tmp_path, "certgen") as running:
+        wait_until_ready(running.ports)
         kubectl("delete", "namespace", NAMESPACE, "--wait=false")
         for webhook in WEBHOOKS:
             kubectl("wait", webhook, "--for=delete", "--timeout=60s")

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import yaml
@@ -23,7 +24,7 @@ from altershield.kube.client import Client
 from reconciler.decisions.change_workloads import KEPT_RECORDS
 from tests.chart.recorder import Recorder, Request, recording, request
 from tests.chart.release import Release
-from tests.chart.rendering import RELEASE, Object, containers
+from tests.chart.rendering import RELEASE, Object, containers, variables
 from tests.e2e.conftest import SLEEP, Kubectl, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("e2e")]
@@ -68,8 +69,8 @@ def recorder(release: Release, system: Kubectl, tmp_path_factory: pytest.TempPat
         kubeconfig = account(system, RELEASE, recorder.url, directory)
         ports = {name: free_port() for name in ("webhook", *containers(deployment))}
         for name, container in containers(deployment).items():
-            arguments = here(container, ports, directory)
-            running.enter_context(process(arguments, kubeconfig, directory / f"{name}.log"))
+            command = here(container, ports, directory)
+            running.enter_context(process(command, kubeconfig, directory / f"{name}.log"))
         point_webhooks_here(system, ports["webhook"])
         try:
             eventually(lambda: is_ready(ports["gatekeeper"]) and is_ready(ports["reconciler"]), "the gate to be ready")
@@ -79,8 +80,15 @@ def recorder(release: Release, system: Kubectl, tmp_path_factory: pytest.TempPat
                 print(f"--- {log.name}\n{log.read_text()[-4000:]}")
 
 
-def here(container: Object, ports: dict[str, int], directory: Path) -> list[str]:
-    """The container's command line, on this machine's ports and directories."""
+class Command(NamedTuple):
+    """What a container runs, without the interpreter, and what of its environment is its own."""
+
+    arguments: list[str]
+    variables: dict[str, str]
+
+
+def here(container: Object, ports: dict[str, int], directory: Path) -> Command:
+    """The container's command, on this machine's ports and directories."""
     own = {
         "--port=9443": f"--port={ports['webhook']}",
         "--directory=/certificates": f"--directory={directory}",
@@ -93,21 +101,24 @@ def here(container: Object, ports: dict[str, int], directory: Path) -> list[str]
         for argument in arguments
         if not argument.startswith("--shutdown-delay=")
     ]
+    environment = variables(container)
     if container["name"] == "certgen":
-        arguments += ["--san=127.0.0.1", f"--san={RELEASE}.{SYSTEM_NAMESPACE}.svc"]
+        environment["ALTERSHIELD_SAN"] = f"127.0.0.1 {RELEASE}.{SYSTEM_NAMESPACE}.svc"
     if container["name"] == "gatekeeper":
         arguments += ["--host=127.0.0.1", "--shutdown-delay=0"]
-    return [*container["command"][1:], *arguments]
+    return Command([*container["command"][1:], *arguments], environment)
 
 
 @contextlib.contextmanager
-def process(arguments: list[str], kubeconfig: Path, log: Path, python: str = sys.executable) -> Iterator[None]:
-    environment = {**os.environ, "ALTERSHIELD_KUBECONFIG": str(kubeconfig)}
+def process(command: Command, kubeconfig: Path, log: Path, python: str = sys.executable) -> Iterator[None]:
+    environment = {**os.environ, **command.variables, "ALTERSHIELD_KUBECONFIG": str(kubeconfig)}
     with log.open("wb") as out:
-        started = subprocess.Popen([python, *arguments], stdout=out, stderr=out, env=environment, cwd=log.parent)
+        started = subprocess.Popen(
+            [python, *command.arguments], stdout=out, stderr=out, env=environment, cwd=log.parent
+        )
     try:
         yield
-        assert started.poll() is None, f"{arguments[:2]} ended:\n{log.read_text()}"
+        assert started.poll() is None, f"{command.arguments[:2]} ended:\n{log.read_text()}"
     finally:
         started.send_signal(signal.SIGTERM)
         started.wait(60)

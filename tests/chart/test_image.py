@@ -105,8 +105,8 @@ def gate(built: Path, release: Release, system: Kubectl, cluster: Path, tmp_path
         kubeconfig = account(system, RELEASE, api.url, tmp_path)
         ports = {name: free_port() for name in ("webhook", *containers(deployment))}
         for name, container in containers(deployment).items():
-            arguments, log = here(container, ports, tmp_path), tmp_path / f"{name}.log"
-            running.enter_context(process(arguments, kubeconfig, log, str(built / "python")))
+            command, log = here(container, ports, tmp_path), tmp_path / f"{name}.log"
+            running.enter_context(process(command, kubeconfig, log, str(built / "python")))
         point_webhooks_here(system, ports["webhook"])
         for name in containers(deployment):
             eventually(functools.partial(is_ready, ports[name]), f"the {name} to be ready")

@@ -14,7 +14,19 @@ import yaml
 from altershield.api.names import SYSTEM_NAMESPACE
 from gatekeeper import app, server
 from tests.chart import operators
-from tests.chart.rendering import CHART, HOOK, OPERATORS, Object, containers, is_hook, notes, of_kind, rendered, the
+from tests.chart.rendering import (
+    CHART,
+    HOOK,
+    OPERATORS,
+    Object,
+    containers,
+    is_hook,
+    notes,
+    of_kind,
+    rendered,
+    the,
+    variables,
+)
 
 
 def test_lint_finds_nothing(values: Object) -> None:
@@ -200,9 +212,11 @@ def test_under_any_name_and_in_any_namespace_all_parts_find_each_other(
     assert SYSTEM_NAMESPACE not in json.dumps([obj for obj in objects if obj["kind"] != "CustomResourceDefinition"])
     name = the(objects, "Deployment")["metadata"]["name"]
     pod = containers(the(objects, "Deployment"))
-    for reference in ("webhook-configuration", "owner", "service"):
-        assert f"--{reference}={name}" in pod["certgen"]["args"]
-    for container in pod.values():
+    told = variables(pod["certgen"])
+    assert f"--owner={name}" in pod["certgen"]["args"]
+    assert told["ALTERSHIELD_WEBHOOK_CONFIGURATION"] == told["ALTERSHIELD_SERVICE"] == name
+    assert told["ALTERSHIELD_SYSTEM_NAMESPACE"] == namespace
+    for container in (pod["gatekeeper"], pod["reconciler"]):
         assert f"--system-namespace={namespace}" in container["args"]
     assert f"--service-account=system:serviceaccount:{namespace}:{name}" in pod["gatekeeper"]["args"]
     for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ClusterRole", "Service"):
@@ -216,9 +230,8 @@ def test_under_any_name_and_in_any_namespace_all_parts_find_each_other(
         binding = the(objects, kind)
         assert binding["roleRef"]["name"] == name
         assert binding["subjects"] == [{"kind": "ServiceAccount", "name": name, "namespace": namespace}]
-    (secret,) = [argument.partition("=")[2] for argument in pod["certgen"]["args"] if argument.startswith("--secret=")]
     named = [rule.get("resourceNames") for kind in ("ClusterRole", "Role") for rule in the(objects, kind)["rules"]]
-    assert [names for names in named if names] == [[name], [name], [secret]]
+    assert [names for names in named if names] == [[name], [name], [told["ALTERSHIELD_SECRET"]]]
 
 
 def test_every_rendering_is_the_same(chart: helm_python.Chart, values: Object) -> None:

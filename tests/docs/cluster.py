@@ -6,6 +6,7 @@ is none. The Service leads to the gatekeeper's. So is `helm test`'s pod really r
 
 import asyncio
 import contextlib
+import os
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -33,8 +34,8 @@ START_TIMEOUT = 8
 _NAME = "altershield"
 _COMPONENT = "app.kubernetes.io/component"
 
-Container = tuple[str, tuple[str, ...]]
-"""Name and command line."""
+Container = tuple[str, tuple[str, ...], tuple[tuple[str, str], ...]]
+"""Name, command line, and what of its environment is its own."""
 
 
 class _Owner(msgspec.Struct):
@@ -144,14 +145,17 @@ class _Gate:
         directory.mkdir()
         kubeconfig = await self._account(_NAME, directory)
         port, *health = free_ports(1 + len(containers))
-        for (name, command), health_port in zip(containers, health, strict=True):
+        for (name, command, variables), health_port in zip(containers, health, strict=True):
             arguments = [part.replace("/certificates", str(directory)) for part in command[1:]]
             arguments += [f"--metrics-port={health_port}", f"--kubeconfig={kubeconfig}"]
             if name == "gatekeeper":
                 arguments += [f"--port={port}", "--host=127.0.0.1", "--shutdown-delay=0"]
             if name == "reconciler":
                 arguments += [f"--start-timeout={START_TIMEOUT}", "--batch-wait=2"]
-            await stack.enter_async_context(Process([sys.executable, *arguments], directory / f"{name}.log"))
+            environment = os.environ | dict(variables)
+            await stack.enter_async_context(
+                Process([sys.executable, *arguments], directory / f"{name}.log", environment)
+            )
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(30):
                 await until_ready(health)
@@ -159,7 +163,7 @@ class _Gate:
         return stack
 
     async def _check(self, pod: _Owner) -> None:
-        ((_, command),) = _containers(pod.spec)
+        ((_, command, _),) = _containers(pod.spec)
         kubeconfig = await self._account(pod.spec["serviceAccountName"], self._directory)
         log = self._directory / "check.log"
         async with Process([sys.executable, *command[1:], f"--kubeconfig={kubeconfig}"], log) as process:
@@ -181,4 +185,11 @@ class _Gate:
 
 
 def _containers(pod: dict[str, Any]) -> tuple[Container, ...]:
-    return tuple((each["name"], (*each["command"], *each["args"])) for each in pod["containers"])
+    return tuple(
+        (
+            each["name"],
+            (*each["command"], *each["args"]),
+            tuple((variable["name"], variable["value"]) for variable in each.get("env", ())),
+        )
+        for each in pod["containers"]
+    )
