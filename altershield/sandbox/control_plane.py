@@ -66,10 +66,7 @@ class ControlPlane:
         etcd_url = f"http://127.0.0.1:{client}"
         etcd = await self._run("etcd", *_etcd_flags(self._directory, etcd_url, f"http://127.0.0.1:{peer}"))
         await self._ready(etcd, f"{etcd_url}/health")
-        flags = _api_flags(files, etcd_url, secure)
-        if not self.has_controller_manager:
-            flags.append("--disable-admission-plugins=ServiceAccount")  # nobody would make the account pods need
-        api = await self._run(_API, *flags)
+        api = await self._run(_API, *_api_flags(files, etcd_url, secure))
         context = files.client_context()
         await self._ready(api, f"{files.url}/readyz", context)
         if self.has_controller_manager:
