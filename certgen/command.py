@@ -6,6 +6,7 @@ holds cannot be used.
 
 import asyncio
 import datetime
+import functools
 import signal
 import sys
 from collections.abc import Awaitable, Callable
@@ -23,6 +24,7 @@ from certgen.contents import Contents, decode
 from certgen.keeper import Keeper, Outcome
 from certgen.lifetimes import Lifetimes
 from certgen.metrics import Metrics
+from certgen.rotation import renew, succeed
 from certgen.settings import Mode, Settings, service_hosts
 from certgen.table import table
 
@@ -136,11 +138,8 @@ def rotate(
         system_namespace, secret, webhook_configuration, service, san, mode, ca_lifetime, leaf_lifetime, settle
     )
     logs.configure(log_level)
-
-    async def renew(keeper: Keeper) -> Outcome:
-        return await (keeper.succeed(distrust=distrust) if ca else keeper.renew())
-
-    asyncio.run(_with_keeper(kubeconfig, settings, renew))
+    work = functools.partial(succeed, distrust=distrust) if ca else renew
+    asyncio.run(_with_keeper(kubeconfig, settings, work))
 
 
 @app.command()

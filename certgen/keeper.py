@@ -26,7 +26,7 @@ from certgen.errors import CertificateError
 from certgen.given import Given, check
 from certgen.metrics import Metrics
 from certgen.ownership import Place, adopt, end_with
-from certgen.plan import Reason, new_authority, new_leaf, plan, without_retired
+from certgen.plan import Reason, plan
 from certgen.publications import Publication
 from certgen.secret import Secret
 from certgen.settings import Mode, Settings
@@ -89,9 +89,9 @@ class Keeper:
         clock: Callable[[], datetime.datetime] = lambda: datetime.datetime.now(datetime.UTC),
     ) -> None:
         self._client = client
-        self._settings = settings
+        self.settings = settings
         self._metrics = metrics or Metrics()
-        self._clock = clock
+        self.now = clock
         self._reported = ""
         self._serving: Leaf | None = None
         self._trusted = False
@@ -115,16 +115,16 @@ class Keeper:
             return f"there is no usable certificate yet: {self._reported or 'starting'}"
         if not self._trusted:
             return f"API servers do not trust the certificate yet: {self._reported or 'it is being published'}"
-        return "the serving certificate has expired" if self._serving.expires <= self._clock() else ""
+        return "the serving certificate has expired" if self._serving.expires <= self.now() else ""
 
     async def run(self) -> None:
         """Keep everything right, whatever happens to it, until cancelled."""
         async with asyncio.TaskGroup() as group:
             for informer in self.informers:
                 group.create_task(informer.run())
-            if self._settings.owner:
+            if self.settings.owner:
                 configurations = [place for place in self._owned if place[0] in publications.KINDS]
-                group.create_task(end_with(self._client, self._settings.namespace, configurations))
+                group.create_task(end_with(self._client, self.settings.namespace, configurations))
             failures = 0
             while True:
                 self._changed.clear()
@@ -138,7 +138,7 @@ class Keeper:
                     await asyncio.sleep(delay(1, error))
                 except CertificateError as error:
                     self._report(str(error))
-                    await self._wait(self._clock() + _RETRY)
+                    await self._wait(self.now() + _RETRY)
                 except KubernetesError as error:
                     failures += 1
                     self._report(str(error))
@@ -147,41 +147,12 @@ class Keeper:
     async def ensure(self) -> Outcome:
         """Make everything right once, waiting for what needs waiting. CertificateError where that takes too long,
         or where the Secret is not ours to heal."""
-        return await self._until(lambda outcome: outcome.leaf is not None)
-
-    async def renew(self) -> Outcome:
-        """Put a new serving certificate in place of the present one."""
-        await self._change(
-            Reason.LEAF_ASKED,
-            lambda found, now: new_leaf(
-                found.contents,
-                found.publications,
-                hosts=self._settings.hosts,
-                lifetimes=self._settings.lifetimes,
-                now=now,
-            ),
-        )
-        return await self.ensure()
-
-    async def succeed(self, *, distrust: bool = False) -> Outcome:
-        """Let a new CA take over, without a gap. `distrust`: then take the old ones out of the bundles, though they
-        have not expired, once every replica has had the settling time to serve the new certificate."""
-        changed = await self._change(
-            Reason.AUTHORITY_ASKED,
-            lambda found, now: new_authority(found.contents, self._settings.lifetimes, now),
-        )
-        successor = changed.authorities[0].certificate
-        outcome = await self._until(lambda outcome: _signed_by(outcome.contents, successor))
-        if distrust:
-            await asyncio.sleep(self._settings.lifetimes.settle.total_seconds())
-            await self._change(Reason.AUTHORITY_DISTRUSTED, lambda found, _: without_retired(found.contents))
-            outcome = await self.ensure()
-        return outcome
+        return await self.until(lambda outcome: outcome.leaf is not None)
 
     async def find(self) -> Found:
         """Read the cluster."""
-        published = await publications.read(self._client, self._settings.configuration)
-        stored = await secret.read(self._client, self._settings.secret, self._settings.namespace)
+        published = await publications.read(self._client, self.settings.configuration)
+        stored = await secret.read(self._client, self.settings.secret, self.settings.namespace)
         if stored is None:
             return Found(published, None, Contents(), ["it does not exist"])
         if not stored.is_ours:
@@ -191,9 +162,9 @@ class Keeper:
     async def keep(self) -> Outcome:
         """One pass: plan, store, hand over, publish. ConflictError where another replica was faster."""
         found = await self.find()
-        outcome = await (self._make(found) if self._settings.mode is Mode.CERTGEN else self._use(found))
-        if self._settings.owner:
-            await adopt(self._client, self._owned, self._settings.owner)
+        outcome = await (self._make(found) if self.settings.mode is Mode.CERTGEN else self._use(found))
+        if self.settings.owner:
+            await adopt(self._client, self._owned, self.settings.owner)
         if outcome.distrust:
             raise CertificateError(outcome.distrust)
         self._report("")
@@ -201,86 +172,82 @@ class Keeper:
 
     @property
     def _owned(self) -> list[Place]:
-        owned: list[Place] = [(resource, "", self._settings.configuration) for resource in publications.KINDS]
-        if self._settings.mode is Mode.CERTGEN:
-            owned.append((SECRETS, self._settings.namespace, self._settings.secret))
+        owned: list[Place] = [(resource, "", self.settings.configuration) for resource in publications.KINDS]
+        if self.settings.mode is Mode.CERTGEN:
+            owned.append((SECRETS, self.settings.namespace, self.settings.secret))
         return owned
 
     async def _make(self, found: Found) -> Outcome:
         """Our own: planned, stored, handed over, published."""
-        now = self._clock()
+        now = self.now()
         planned = plan(
             found.contents,
             found.publications,
-            hosts=self._settings.hosts,
-            lifetimes=self._settings.lifetimes,
+            hosts=self.settings.hosts,
+            lifetimes=self.settings.lifetimes,
             now=now,
         )
         damaged = found.secret is not None and not encode(planned.contents).items() <= (found.secret.data or {}).items()
         reasons = planned.reasons or ((Reason.DAMAGED,) if damaged else ())
         if reasons:
-            await self._store(found, planned.contents, reasons)
+            await self.store(found, planned.contents, reasons)
         self._hand_over(planned.contents.serving, planned.contents.issuer)
         published = await self._publish(found.publications, planned.contents.bundle, planned.contents.serving)
         return Outcome(planned.contents.serving, planned.contents, planned.again, bool(reasons) or published)
 
     def check(self, found: Found) -> None:
         """CertificateError where the Secret cannot be used as it was found."""
-        if self._settings.mode is not Mode.CERTGEN:
+        if self.settings.mode is not Mode.CERTGEN:
             given = self._given(found)
-            if not self._publishes(given) and (distrust := given.distrust(found.publications, self._clock())):
+            if not self._publishes(given) and (distrust := given.distrust(found.publications, self.now())):
                 raise CertificateError(distrust)
         elif found.is_foreign:
             raise CertificateError(
-                f"certgen did not make the Secret {self._settings.secret}: if it is provided, say so with --mode; if "
+                f"certgen did not make the Secret {self.settings.secret}: if it is provided, say so with --mode; if "
                 "not, `ensure` replaces it"
             )
         elif found.problems:
             raise CertificateError(
-                f"the Secret {self._settings.secret} cannot be used, {found.problems[0]}; `ensure` puts it right"
+                f"the Secret {self.settings.secret} cannot be used, {found.problems[0]}; `ensure` puts it right"
             )
 
     def _given(self, found: Found) -> Given:
         """What others provided. CertificateError where it cannot be used."""
         if found.secret is None:
             raise CertificateError(
-                f"the Secret {self._settings.secret} does not exist in {self._settings.namespace}; create it, or "
-                f"have its provider ({self._settings.mode}) do so"
+                f"the Secret {self.settings.secret} does not exist in {self.settings.namespace}; create it, or "
+                f"have its provider ({self.settings.mode}) do so"
             )
-        return check(
-            found.secret.data or {}, secret=self._settings.secret, hosts=self._settings.hosts, now=self._clock()
-        )
+        return check(found.secret.data or {}, secret=self.settings.secret, hosts=self.settings.hosts, now=self.now())
 
     async def _use(self, found: Found) -> Outcome:
         """What others provide: checked, handed over, published where nobody else does."""
         given = self._given(found)
-        authority = given.ends_first(found.publications, self._clock())
+        authority = given.ends_first(found.publications, self.now())
         self._hand_over(given.leaf, authority)
         published, distrust = False, ""
         if self._publishes(given):
             published = await self._publish(found.publications, given.bundle, given.leaf)
         else:
-            distrust = given.distrust(found.publications, self._clock())
+            distrust = given.distrust(found.publications, self.now())
             self._trusted = self._trusted or not distrust
         again = min(given.leaf.expires, authority.not_valid_after_utc) if authority else given.leaf.expires
         return Outcome(given.leaf, Contents(), again, published, distrust)
 
     def _publishes(self, given: Given) -> bool:
         """Whether it is certgen that publishes the CA of what is given."""
-        return self._settings.mode is Mode.SECRET and bool(given.bundle)
+        return self.settings.mode is Mode.SECRET and bool(given.bundle)
 
-    async def _store(self, found: Found, contents: Contents, reasons: Sequence[Reason]) -> None:
-        await secret.write(
-            self._client, self._settings.secret, self._settings.namespace, found.secret, encode(contents)
-        )
+    async def store(self, found: Found, contents: Contents, reasons: Sequence[Reason]) -> None:
+        await secret.write(self._client, self.settings.secret, self.settings.namespace, found.secret, encode(contents))
         for reason in reasons:
             self._metrics.wrote(reason)
         logger.log(
             logging.WARNING if found.problems and found.secret else logging.INFO,
             "wrote the certificates",
             extra={
-                "namespace": self._settings.namespace,
-                "secret": self._settings.secret,
+                "namespace": self.settings.namespace,
+                "secret": self.settings.secret,
                 "why": list(reasons),
                 "problems": found.problems,
                 "expires": contents.leaf.expires.isoformat() if contents.leaf else "",
@@ -292,7 +259,7 @@ class Keeper:
         self._metrics.stored(leaf.certificate if leaf else None, issuer)
         if leaf is None:
             return  # the gatekeeper goes on with the one it has
-        if self._settings.directory and files.write(self._settings.directory, leaf.pair):
+        if self.settings.directory and files.write(self.settings.directory, leaf.pair):
             logger.info("handed over a serving certificate", extra={"expires": leaf.expires.isoformat()})
         self._serving = leaf
 
@@ -311,43 +278,15 @@ class Keeper:
             self._metrics.published(kind)
             logger.info("published the CAs", extra={"kind": kind, "configuration": publication.name})
         if leaf and not self._trusted:
-            now = self._clock()
+            now = self.now()
             self._trusted = not failed or all(publication.path(leaf.chain, now) for publication in found)
         if failed:
             raise failed
         return bool(outdated)
 
-    async def _change(self, reason: Reason, change: Callable[[Found, datetime.datetime], Contents]) -> Contents:
-        """Write what `change` makes of a Secret that is in order."""
-        if self._settings.mode is not Mode.CERTGEN:
-            raise CertificateError(
-                f"the Secret {self._settings.secret} belongs to its provider ({self._settings.mode}); renew it there"
-            )
-        found = await self.find()
-        if found.secret is None:
-            raise CertificateError(
-                f"the Secret {self._settings.secret} does not exist in {self._settings.namespace}; say with --secret "
-                "how the release calls it, or make it with `ensure`"
-            )
-        if found.is_foreign:
-            raise CertificateError(
-                f"certgen did not make the Secret {self._settings.secret}: whoever provides it has to renew it; if "
-                "nobody does, `ensure` replaces it"
-            )
-        await self.ensure()
-        while True:
-            found = await self.find()
-            contents = change(found, self._clock())
-            try:
-                await self._store(found, contents, (reason,))
-            except ConflictError as error:  # another replica was faster
-                await asyncio.sleep(delay(1, error))
-            else:
-                return contents
-
-    async def _until(self, done: Callable[[Outcome], bool]) -> Outcome:
+    async def until(self, done: Callable[[Outcome], bool]) -> Outcome:
         try:
-            async with asyncio.timeout((self._settings.lifetimes.settle + _PATIENCE).total_seconds()):
+            async with asyncio.timeout((self.settings.lifetimes.settle + _PATIENCE).total_seconds()):
                 while True:
                     try:
                         outcome = await self.keep()
@@ -356,11 +295,11 @@ class Keeper:
                         continue
                     if done(outcome):
                         return outcome
-                    wait = min(outcome.again - self._clock(), self._settings.lifetimes.settle)
+                    wait = min(outcome.again - self.now(), self.settings.lifetimes.settle)
                     await asyncio.sleep(max(_PAUSE, wait.total_seconds()))
         except TimeoutError:
             raise CertificateError(
-                f"the Secret {self._settings.secret} or its webhook configurations are changed by somebody else all "
+                f"the Secret {self.settings.secret} or its webhook configurations are changed by somebody else all "
                 "the time; find out who writes them"
             ) from None
 
@@ -377,7 +316,7 @@ class Keeper:
         return informer
 
     async def _wait(self, until: datetime.datetime) -> None:
-        seconds = (min(until - self._clock(), _LONGEST_WAIT)).total_seconds()
+        seconds = (min(until - self.now(), _LONGEST_WAIT)).total_seconds()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(max(0.1, seconds)):
                 await self._changed.wait()
@@ -386,15 +325,7 @@ class Keeper:
         """Say it once, and once that it is over."""
         self._metrics.usable(not problem)
         if problem and problem != self._reported:
-            logger.error("the certificate cannot be kept", extra={"secret": self._settings.secret, "cause": problem})
+            logger.error("the certificate cannot be kept", extra={"secret": self.settings.secret, "cause": problem})
         elif self._reported and not problem:
-            logger.info("the certificate is in order again", extra={"secret": self._settings.secret})
+            logger.info("the certificate is in order again", extra={"secret": self.settings.secret})
         self._reported = problem
-
-
-def _signed_by(contents: Contents, successor: x509.Certificate) -> bool:
-    """Whether `successor`, or one that came after it, signed the serving certificate."""
-    issuer = contents.issuer
-    if issuer is None or successor not in contents.trusted:
-        return False
-    return contents.trusted.index(issuer) <= contents.trusted.index(successor)

@@ -38,6 +38,7 @@ from certgen.lifetimes import Lifetimes
 from certgen.metrics import Metrics
 from certgen.plan import new_authority
 from certgen.publications import KINDS
+from certgen.rotation import renew, succeed
 from certgen.settings import Mode, Settings
 
 NAMESPACE, SECRET, CONFIGURATION = "system", "altershield-tls", "altershield"
@@ -188,7 +189,7 @@ async def test_a_certificate_is_renewed_on_demand_under_the_same_authority(clien
     keeper = Keeper(client, SETTINGS)
     await keeper.ensure()
     before = await stored(client)
-    await keeper.renew()
+    await renew(keeper)
     after = await stored(client)
     assert after.trusted == before.trusted
     assert after.leaf != before.leaf
@@ -199,12 +200,12 @@ async def test_an_authority_is_succeeded_on_demand(client: Client) -> None:
     keeper = Keeper(client, SETTINGS)
     await keeper.ensure()
     [old] = (await stored(client)).trusted
-    await asyncio.gather(keeper.succeed(), Keeper(client, SETTINGS).ensure())
+    await asyncio.gather(succeed(keeper), Keeper(client, SETTINGS).ensure())
     after = await stored(client)
     assert after.issuer == after.trusted[0] != old
     assert after.trusted[1:] == (old,)
     assert await in_order(client)
-    await keeper.succeed(distrust=True)
+    await succeed(keeper, distrust=True)
     last = await stored(client)
     assert len(last.trusted) == 1
     assert last.trusted[0] not in after.trusted
@@ -264,9 +265,9 @@ async def test_a_secret_that_somebody_provides_is_not_renewed_by_hand(client: Cl
     await client.create(SECRETS, {"metadata": {"name": SECRET}, **FOREIGN}, NAMESPACE)
     before = await client.get(SECRETS, SECRET, NAMESPACE)
     keeper = Keeper(client, SETTINGS)
-    for renewal in (keeper.renew, keeper.succeed):
+    for renewal in (renew, succeed):
         with pytest.raises(CertificateError, match="whoever provides it has to renew it"):
-            await renewal()
+            await renewal(keeper)
     with pytest.raises(CertificateError, match="if it is provided, say so with --mode"):
         keeper.check(await keeper.find())
     assert await client.get(SECRETS, SECRET, NAMESPACE) == before
@@ -467,7 +468,7 @@ async def test_the_gatekeeper_gets_its_files_and_keeps_them_while_the_secret_is_
     await client.delete(SECRETS, SECRET, NAMESPACE)
     assert (await keeper.keep()).leaf is None
     assert (tmp_path / "tls.crt").read_bytes() == outcome.leaf.pair.certificate
-    await keeper.renew()
+    await renew(keeper)
     assert (tmp_path / "tls.crt").read_bytes() != outcome.leaf.pair.certificate
 
 
@@ -488,9 +489,9 @@ async def test_in_the_other_modes_a_broken_secret_is_refused_and_never_touched(
             SECRETS, {"metadata": {"name": SECRET}, "type": "kubernetes.io/tls", **content}, NAMESPACE
         )
     keeper = Keeper(client, Settings(NAMESPACE, SECRET, CONFIGURATION, (HOST,), LIFETIMES, mode))
-    for attempt in (keeper.ensure, keeper.renew, keeper.succeed):
+    for attempt in (Keeper.ensure, renew, succeed):
         with pytest.raises(CertificateError):
-            await attempt()
+            await attempt(keeper)
     with pytest.raises(CertificateError, match=sentence):
         await keeper.ensure()
     assert await bundles(client) == {b""}
@@ -543,7 +544,7 @@ async def test_in_cert_manager_mode_nothing_is_published_but_missed(
 
 
 @pytest.mark.parametrize("mode", [Mode.SECRET, Mode.CERT_MANAGER])
-async def test_a_certificate_of_a_public_authority_needs_no_caBundle(client: Client, mode: Mode) -> None:  # noqa: N802  (a field's name)
+async def test_a_certificate_of_a_public_authority_needs_no_bundle(client: Client, mode: Mode) -> None:
     await give(client, without="ca.crt")
     keeper = Keeper(client, replace(SETTINGS, mode=mode))
     async with running(keeper):
@@ -595,9 +596,9 @@ async def test_what_is_not_trusted_ends_with_its_release_all_the_same(client: Cl
 
 async def test_who_renews_what_is_not_there_is_asked_for_its_name(client: Client) -> None:
     keeper = Keeper(client, SETTINGS)
-    for renewal in (keeper.renew, keeper.succeed):
+    for renewal in (renew, succeed):
         with pytest.raises(CertificateError, match="the Secret altershield-tls does not exist in system"):
-            await renewal()
+            await renewal(keeper)
     with pytest.raises(NotFoundError):
         await client.get(SECRETS, SECRET, NAMESPACE)
 
@@ -630,7 +631,7 @@ async def test_keys_are_in_no_log_no_error_and_no_metric(client: Client, caplog:
             keeper.check(await keeper.find())
         except CertificateError as error:
             said.append(str(error))
-        await keeper.succeed()
+        await succeed(keeper)
         keys += [encode(await stored(client))[key] for key in ("tls.key", "ca.key")]
     said += [str(record.__dict__) for record in caplog.records]
     said.append(generate_latest(metrics.registry).decode())
