@@ -77,10 +77,10 @@ def _now() -> list[Object]:
 
 def _failed_calls(counter: str) -> str:
     """How much a counter of API servers grew in the time range. They show it from the first failure on only, at 1,
-    which increase() does not see: hence the series that was not there before, though its API server was."""
+    which increase() does not see: hence all of a series that was not there before, though its API server was."""
     return (
-        f"sum(increase({counter}[$__range]) > 0 or "
-        f"({counter} unless {counter} offset $__range) and on (job, instance) up offset $__range) or vector(0)"
+        f"sum(({counter} unless {counter} offset $__range and on (job, instance) up offset $__range == 1) "
+        f"or increase({counter}[$__range])) or vector(0)"
     )
 
 

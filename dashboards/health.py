@@ -14,6 +14,7 @@ from dashboards.panels import (
     stat,
     timeline,
 )
+from dashboards.queries import grown
 
 _OURS = 'namespace=~"$namespace"'
 
@@ -32,7 +33,7 @@ def dashboard() -> Object:
         [GATE],
         [
             Row("Now", 4, [_now()]),
-            Row("Who is there", 6, [[_components(), _leader()]]),
+            Row("Who is there", 6, [[_components(), _leader(), _webhooks()]]),
             Row("Queues", 8, [[_depth(), _oldest(), _wait()], [_durations(), _outcomes()]]),
             Row("Watches", 8, [[_ages(), _relists()], [_objects(), _skipped()]]),
             Row("Certificates", 8, [[_left(), _certificate_writes(), _unusable()]]),
@@ -57,7 +58,8 @@ def _now() -> list[Object]:
         ),
         stat(
             "Longest wait in a queue",
-            "How long the oldest key of any of the leader's queues has waited for a worker.",
+            "How long the oldest key of any of the leader's queues has waited for a worker; those that a new leader "
+            "begins with, since its process was started.",
             f"max(altershield_queue_oldest_seconds{{{_OURS}}} {_LEADS})",
             unit="s",
             steps=((None, GREEN), (10, ORANGE), (60, RED)),
@@ -109,6 +111,15 @@ def _leader() -> Object:
     )
 
 
+def _webhooks() -> Object:
+    return timeline(
+        "Are the gate's webhooks there",
+        "Whether the release's webhook configurations exist and hold webhooks. Without, API servers ask nobody.",
+        Query(f"min by (resource) (altershield_webhooks{{{_OURS}}}) > bool 0", "{{resource}}"),
+        values={"0": ("missing or empty", RED), "1": ("there", GREEN)},
+    )
+
+
 def _depth() -> Object:
     return graph(
         "Keys waiting",
@@ -122,7 +133,8 @@ def _depth() -> Object:
 def _oldest() -> Object:
     return graph(
         "Longest waiting key",
-        "How long the oldest key of each of the leader's queues has waited.",
+        "How long the oldest key of each of the leader's queues has waited; those that a new leader begins with, since "
+        "its process was started.",
         Query(f"max by (controller) (altershield_queue_oldest_seconds{{{_OURS}}} {_LEADS})", "{{controller}}"),
         unit="s",
         steps=((None, GREEN), (60, RED)),
@@ -135,7 +147,8 @@ def _wait() -> Object:
 
     return graph(
         "Mean wait",
-        "Mean time that keys waited before a worker took them. Gaps: nothing was to do.",
+        "Mean time that keys waited before a worker took them. Gaps: nothing was to do. Peaks: there is a new leader, "
+        "and what it begins with has waited since its process was started.",
         Query(f"{rate('sum')} / {rate('count')}", "{{controller}}"),
         unit="s",
         steps=((None, GREEN), (10, RED)),
@@ -212,9 +225,10 @@ def _objects() -> Object:
 def _skipped() -> Object:
     return graph(
         "Objects that could not be read",
-        "Objects left out of the caches in the hour before: to AlterShield they do not exist. The log names them.",
+        "Objects received in the hour before and left out of the caches, in the process that met most: to AlterShield "
+        "they do not exist. The log names them.",
         Query(
-            f"sum by (component, resource) (increase(altershield_watch_skipped_total{{{_OURS}}}[1h]))",
+            f"max by (component, resource) ({grown(f'altershield_watch_skipped_total{{{_OURS}}}', '1h')})",
             "{{component}} {{resource}}",
         ),
         unit="short",
@@ -304,7 +318,7 @@ def _events() -> Object:
         "Events dropped",
         "Events that were not written in the hour before: too many waited, or the API server refused them.",
         Query(
-            f"sum by (component) (increase(altershield_events_dropped_total{{{_OURS}}}[1h]))",
+            f"sum by (component) ({grown(f'altershield_events_dropped_total{{{_OURS}}}', '1h')})",
             "{{component}}",
         ),
         unit="short",

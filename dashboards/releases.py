@@ -16,9 +16,12 @@ from dashboards.panels import (
     stat,
     table,
 )
+from dashboards.queries import grown
 
 _OURS = 'namespace=~"$namespace"'
 _UNDER_WAY = 'state=~"Init|Running|TimeOutPreThreshold|Rollback"'
+_ROLLBACKS = f"altershield_rollbacks_total{{{_OURS}}}"
+_SLIPPED = f"altershield_slipped_releases_total{{{_OURS}}}"
 _DAY = 24 * 3600
 
 _WORKLOADS = namespaces(
@@ -86,13 +89,13 @@ def _now() -> list[Object]:
         stat(
             "Rollbacks",
             "Rollbacks that were begun in the time range.",
-            f"sum(increase(altershield_rollbacks_total{{{_OURS}}}[$__range]))",
+            f"sum({grown(_ROLLBACKS, '$__range')})",
             steps=SELDOM,
         ),
         stat(
             "Slipped past the gate",
             "Releases in the time range that no gatekeeper had seen.",
-            f"sum(increase(altershield_slipped_releases_total{{{_OURS}}}[$__range]))",
+            f"sum({grown(_SLIPPED, '$__range')})",
             steps=NEVER,
         ),
     ]
@@ -147,7 +150,8 @@ def _under_way() -> Object:
 def _rolled_back() -> Object:
     return _list(
         "Rolled-back versions",
-        "Versions that were undone and are denied until their template changes. The 100 oldest.",
+        "Versions that were undone. Each is denied until a newer one has succeeded; another template is another "
+        "version, and passes. The 100 oldest.",
         'state="Failed"',
         ((None, GREEN), (3600, ORANGE)),
     )
@@ -179,7 +183,7 @@ def _ends() -> Object:
         "Releases that ended",
         "Releases that ended in the hour before, by how they did. One that is suspended and repaired ends twice.",
         Query(
-            f"sum by (result) (increase(altershield_release_duration_seconds_count{{{_OURS}}}[1h]))",
+            f"sum by (result) ({grown(f'altershield_release_duration_seconds_count{{{_OURS}}}', '1h')})",
             "{{result}}",
         ),
         unit="short",
@@ -204,7 +208,7 @@ def _rollbacks() -> Object:
         "Rollbacks by reason",
         "Rollbacks begun in the hour before. PodNotUp: a pod did not come up in time. Requested: a person asked for "
         "it.",
-        Query(f"sum by (reason) (increase(altershield_rollbacks_total{{{_OURS}}}[1h]))", "{{reason}}"),
+        Query(f"sum by (reason) ({grown(_ROLLBACKS, '1h')})", "{{reason}}"),
         unit="short",
         steps=((None, GREEN), (1, ORANGE)),
     )
@@ -215,7 +219,7 @@ def _slipped() -> Object:
         "Releases that slipped past the gate, by reason",
         "Noticed in the hour before. no-version: the gate did not stamp the release. version-reused: another template "
         "under a version that was known.",
-        Query(f"sum by (reason) (increase(altershield_slipped_releases_total{{{_OURS}}}[1h]))", "{{reason}}"),
+        Query(f"sum by (reason) ({grown(_SLIPPED, '1h')})", "{{reason}}"),
         unit="short",
         steps=((None, GREEN), (1, RED)),
     )

@@ -46,11 +46,15 @@ _HEAD = f"""\
 {GENERATED}
 
 Each container serves them as `/metrics` on its plain port: gatekeeper 8080, reconciler 8081, certgen 8082. Every
-series exists from the start, so that `rate()` and `increase()` see the first event, too; no label takes a value from
-a request. Times are Unix seconds. The alerts that watch them have their [runbooks](../runbooks).
+series exists from the start, and no label takes a value from a request. Times are Unix seconds. The alerts that watch
+them have their [runbooks](../runbooks).
+
+What a container counts before Prometheus has scraped it once, `rate()` and `increase()` do not see. After an outage
+that is what matters most: a new leader's first look finds all that went by. So where single events count,
+[alerts](../../charts/altershield/files/rules/altershield.yaml) and dashboards add all that a new series shows.
 
 How often API servers went on without us, they count themselves: `apiserver_admission_webhook_fail_open_count`, with
-`name` `mdeployment.kb.io` or `vdeployment.kb.io`.
+`name` `mdeployment.kb.io` or `vdeployment.kb.io`. They show it from the first time on only.
 """
 
 

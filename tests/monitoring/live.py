@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,9 @@ CONFIGURATION = "altershield"
 
 
 class Watched:
-    """The gate's processes. `ports` are those of `/metrics`, by container and pod."""
+    """The gate's processes. `ports` are those of `/metrics`, by container and pod; `since` is when the story began."""
+
+    since: float
 
     def __init__(self, directory: Path) -> None:
         self.kubeconfig = directory / "admin.kubeconfig"
@@ -112,6 +115,7 @@ def watched(directory: Path, prometheus: str, rules: Path) -> Iterator[tuple[Wat
         eventually(lambda: seen.value(reached), "Prometheus to reach everybody")
         eventually(lambda: seen.value("sum(altershield_leader)") == 1, "a reconciler to lead")
         eventually(lambda: seen.value("min(altershield_certificate_lifetime_seconds) > 0"), "a certificate")
+        gate.since = time.time()
         asyncio.run(_story(gate))
         serving.close()
         asyncio.run(_outage(gate, seen))
@@ -221,9 +225,11 @@ async def _outage(gate: Watched, seen: Prometheus) -> None:
     """No gatekeeper is up: changes are refused, and with another failurePolicy one slips past."""
     async with await Client.connect(str(gate.kubeconfig)) as client:
         release = {**manifest(labels_={}, template_labels={}), "metadata": {"name": "slipped"}}
-        count = "sum(apiserver_admission_webhook_rejection_count{error_type='calling_webhook_error'}) or vector(0)"
+        # ours: the reconciler's changes are refused, too
+        ours = "error_type='calling_webhook_error', operation='CREATE'"
+        count = f"sum(apiserver_admission_webhook_rejection_count{{{ours}}}) or vector(0)"
         before = seen.value(count) or 0
-        for refused in (1, 2):
+        for refused in range(1, 8):  # each waits for a scrape: longer than the alerts' five minutes, as seconds
             assert not await _passes(client, release), "nobody judged it, and it was let through"
             wanted = f"({count}) >= {before + refused}"
             await asyncio.to_thread(eventually, functools.partial(seen.value, wanted), "it to be counted")

@@ -45,9 +45,13 @@ class Prometheus:
             samples = [series["value"] for series in result]
         else:
             now = time.time()
-            result = self.get("query_range", query=query, start=str(now - seconds), end=str(now), step="2")["result"]
-            samples = [sample for series in result for sample in series["values"]]
+            samples = self.between(query, now - seconds, now, step=2)
         return [number for _, value in samples if not math.isnan(number := float(value))]
+
+    def between(self, query: str, start: float, end: float, *, step: int) -> list[list[Any]]:
+        """What a query gave from `start` to `end`, looked at every `step` seconds: times and values of all series."""
+        data = self.get("query_range", query=query, start=str(start), end=str(end), step=str(step))
+        return [sample for series in data["result"] for sample in series["values"]]
 
     def matches(self, selector: str) -> bool:
         """Whether there was ever such a series. States of releases are known to be passed through, if only for less

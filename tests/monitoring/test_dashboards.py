@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from dashboards.__main__ import DIRECTORY, files
+from tests.monitoring.conftest import Promtool
 
 Object = dict[str, Any]
 
@@ -102,3 +104,61 @@ def test_dashboards_are_distinct() -> None:
     for one, other in combinations(loaded().values(), 2):
         assert one["uid"] != other["uid"]
         assert one["title"] != other["title"]
+
+
+COUNTED = [
+    # an hour-long outage: what was there before, and a new pod whose first scrape already shows three
+    ('altershield_slipped_releases_total{namespace="gate", pod="old", reason="no-version"}', "9x60 stale"),
+    ('altershield_slipped_releases_total{namespace="gate", pod="new", reason="no-version"}', "_x121 3x10 5x20 stale"),
+    ('altershield_slipped_releases_total{namespace="gate", pod="idle", reason="no-version"}', "_x121 0x200"),
+    # one object that each of three replicas could not read in its first list
+    *(
+        (
+            f'altershield_watch_skipped_total{{namespace="gate", pod="{pod}", component="c", resource="pods"}}',
+            "_x121 1x99",
+        )
+        for pod in ("a", "b", "c")
+    ),
+    # two of one API server's first failures, and seven of long ago that another shows, which was not reached once
+    ('apiserver_admission_webhook_fail_open_count{job="a", instance="1", name="mdeployment.kb.io"}', "_x121 2x200"),
+    (
+        'apiserver_admission_webhook_fail_open_count{job="a", instance="2", name="mdeployment.kb.io"}',
+        "7x99 stale 7x200",
+    ),
+    ('up{job="a", instance="1"}', "1x300"),
+    ('up{job="a", instance="2"}', "1x99 0 1x200"),
+]
+
+
+@pytest.mark.parametrize(
+    ("title", "at", "value"),
+    [
+        ("Slipped past the gate", "121m", 3),
+        ("Slipped past the gate", "179m", 5),
+        ("Slipped past the gate", "220m", 0),
+        ("Objects that could not be read", "121m", 1),
+        ("Passed unasked", "121m", 2),
+        ("Passed unasked", "160m", 2),
+        ("Passed unasked", "190m", 0),
+    ],
+)
+def test_what_was_counted_before_the_first_scrape_is_counted_once(
+    title: str, at: str, value: int, promtool: Promtool, tmp_path: Path
+) -> None:
+    (target,) = [
+        target
+        for dashboard in loaded().values()
+        for panel in panels(dashboard)
+        for target in panel["targets"]
+        if panel["title"] == title
+    ]
+    expression = target["expr"].replace("$__range", "1h").replace("$namespace", "gate")
+    test = {
+        "interval": "1m",
+        "input_series": [{"series": series, "values": values} for series, values in COUNTED],
+        "promql_expr_test": [
+            {"expr": f"sum({expression})", "eval_time": at, "exp_samples": [{"labels": "{}", "value": value}]}
+        ],
+    }
+    (tmp_path / "tests.yaml").write_text(yaml.safe_dump({"tests": [test]}))
+    promtool("test", "rules", tmp_path / "tests.yaml")

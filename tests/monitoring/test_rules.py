@@ -43,9 +43,11 @@ def test_each_alert_fires_when_it_should_and_only_then(promtool: Promtool) -> No
     tried = {test["alertname"] for test in tests}
     assert tried == ALERTS == {test["alertname"] for test in tests if not test.get("exp_alerts")}
     fired = {
-        (test["alertname"], alert["exp_labels"]["severity"]) for test in tests for alert in test.get("exp_alerts", ())
+        (test["alertname"], alert["exp_labels"]["severity"], alert["exp_labels"].get("seen_by"))
+        for test in tests
+        for alert in test.get("exp_alerts", ())
     }
-    assert fired == {(rule["alert"], rule["labels"]["severity"]) for rule in rules()}
+    assert fired == {(rule["alert"], rule["labels"]["severity"], rule["labels"].get("seen_by")) for rule in rules()}
 
 
 def test_the_configuration_that_the_documents_show_is_one(promtool: Promtool, tmp_path: Path) -> None:
