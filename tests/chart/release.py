@@ -8,6 +8,7 @@ import yaml
 
 from altershield.api.names import SYSTEM_NAMESPACE
 from tests.chart.rendering import CHART, RELEASE, Object
+from tests.e2e.conftest import Kubectl
 
 WAIT = 180
 """Seconds for Helm."""
@@ -52,3 +53,8 @@ def changed_chart(directory: Path) -> Path:
     schema["properties"]["spec"]["properties"]["ticket"] = {"type": "string", "maxLength": 63}
     crd_file.write_text(yaml.safe_dump(crd))
     return copy
+
+
+def owners(system: Kubectl, what: str) -> list[Object]:
+    found: list[Object] = system.json(what)["metadata"].get("ownerReferences", [])
+    return found

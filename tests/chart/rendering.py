@@ -1,6 +1,6 @@
 """What the tests share: where the chart is, and what it renders to."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,3 +61,11 @@ def containers(deployment: Object) -> dict[str, Object]:
 def variables(container: Object) -> dict[str, str]:
     """The environment that a container is given."""
     return {variable["name"]: variable["value"] for variable in container.get("env", ())}
+
+
+def flat(rule: Object) -> Iterator[tuple[str, str, str]]:
+    """Verb, group and resource of everything that an RBAC rule allows."""
+    for group in rule["apiGroups"]:
+        for resource in rule["resources"]:
+            for verb in rule["verbs"]:
+                yield verb, group, resource

@@ -18,9 +18,10 @@ import pytest
 from altershield.pki import Authority
 from certgen.publications import FIELD_MANAGER
 from certgen.secret import MANAGED_BY
+from tests.chart.pod import account, here, is_ready, ports_for, process
 from tests.chart.recorder import Recorder, recording
+from tests.chart.release import owners
 from tests.chart.rendering import CHART, containers
-from tests.chart.test_gate import account, free_port, here, is_ready, owners, process
 from tests.chart.test_lifecycle import listed
 from tests.chart.test_uninstall import uninstall
 from tests.e2e.conftest import Kubectl, eventually
@@ -115,7 +116,7 @@ def pod(kubectl: Kubectl, cluster: Path, directory: Path, mode: str) -> Iterator
     kubectl("delete", "deployment", NAME)
     with recording(str(cluster)) as recorder, contextlib.ExitStack() as running:
         kubeconfig = account(kubectl, NAME, recorder.url, directory)
-        ports = {name: free_port() for name in ("webhook", *containers(deployment))}
+        ports = ports_for(deployment)
         for name, container in containers(deployment).items():
             command = here(container, ports, directory)
             running.enter_context(process(command, kubeconfig, directory / f"{name}.log"))

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from altershield.api.names import SYSTEM_NAMESPACE
+from altershield.processes import free_ports
+from tests.chart.pod import account, here, is_ready, process
 from tests.chart.recorder import recording
-from tests.chart.release import Release
+from tests.chart.release import Release, owners
 from tests.chart.rendering import RELEASE, Object, containers
 from tests.chart.test_another_namespace import provide
-from tests.chart.test_gate import account, free_port, here, is_ready, owners, process
 from tests.e2e.conftest import Kubectl, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("e2e")]
@@ -27,7 +28,7 @@ def certgen(system: Kubectl, cluster: Path, directory: Path) -> Iterator[Path]:
     """A pod's certgen as the Deployment is now; its log, once it is ready."""
     directory.mkdir()
     container = containers(system.json("deployment", RELEASE))["certgen"]
-    ports, log = {"webhook": 0, "certgen": free_port()}, directory / "certgen.log"
+    ports, log = {"webhook": 0, "certgen": free_ports(1)[0]}, directory / "certgen.log"
     with recording(str(cluster)) as api:
         kubeconfig = account(system, RELEASE, api.url, directory)
         with process(here(container, ports, directory), kubeconfig, log):

@@ -1,30 +1,21 @@
-"""The gate as the chart would run it: its own arguments, account and permissions, on any API.
-
-Nothing runs containers here, so the processes of the pod run on this machine, and the webhooks are pointed at them.
-"""
+"""The gate as the chart would run it: its own arguments, account and permissions, on any API."""
 
 import contextlib
 import functools
 import json
-import os
-import signal
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
-import yaml
 
 from altershield.api.names import SYSTEM_NAMESPACE, change_pod_number
 from altershield.commands.story import STEPS, Story
 from altershield.kube.client import Client
 from reconciler.decisions.change_workloads import KEPT_RECORDS
+from tests.chart.pod import account, here, is_ready, point_webhooks_here, ports_for, process
 from tests.chart.recorder import Recorder, Request, recording, request
-from tests.chart.release import Release
-from tests.chart.rendering import RELEASE, Object, containers, variables
+from tests.chart.release import Release, owners
+from tests.chart.rendering import RELEASE, Object, containers, flat
 from tests.e2e.conftest import SLEEP, Kubectl, eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("e2e")]
@@ -67,7 +58,7 @@ def recorder(release: Release, system: Kubectl, tmp_path_factory: pytest.TempPat
     system("delete", "deployment", RELEASE)  # what simulated nodes would only pretend to run
     with recording(str(system.kubeconfig)) as recorder, contextlib.ExitStack() as running:
         kubeconfig = account(system, RELEASE, recorder.url, directory)
-        ports = {name: free_port() for name in ("webhook", *containers(deployment))}
+        ports = ports_for(deployment)
         for name, container in containers(deployment).items():
             command = here(container, ports, directory)
             running.enter_context(process(command, kubeconfig, directory / f"{name}.log"))
@@ -78,92 +69,6 @@ def recorder(release: Release, system: Kubectl, tmp_path_factory: pytest.TempPat
         finally:
             for log in directory.glob("*.log"):
                 print(f"--- {log.name}\n{log.read_text()[-4000:]}")
-
-
-class Command(NamedTuple):
-    """What a container runs, without the interpreter, and what of its environment is its own."""
-
-    arguments: list[str]
-    variables: dict[str, str]
-
-
-def here(container: Object, ports: dict[str, int], directory: Path) -> Command:
-    """The container's command, on this machine's ports and directories."""
-    own = {
-        "--port=9443": f"--port={ports['webhook']}",
-        "--directory=/certificates": f"--directory={directory}",
-        "--tls-cert-file=/certificates/tls.crt": f"--tls-cert-file={directory}/tls.crt",
-        "--tls-private-key-file=/certificates/tls.key": f"--tls-private-key-file={directory}/tls.key",
-    }
-    arguments = [own.get(argument, argument) for argument in container["args"]]
-    arguments = [
-        f"--metrics-port={ports[container['name']]}" if argument.startswith("--metrics-port=") else argument
-        for argument in arguments
-        if not argument.startswith("--shutdown-delay=")
-    ]
-    environment = variables(container)
-    if container["name"] == "certgen":
-        environment["ALTERSHIELD_SAN"] = f"127.0.0.1 {RELEASE}.{SYSTEM_NAMESPACE}.svc"
-    if container["name"] == "gatekeeper":
-        arguments += ["--host=127.0.0.1", "--shutdown-delay=0"]
-    return Command([*container["command"][1:], *arguments], environment)
-
-
-@contextlib.contextmanager
-def process(command: Command, kubeconfig: Path, log: Path, python: str = sys.executable) -> Iterator[None]:
-    environment = {**os.environ, **command.variables, "ALTERSHIELD_KUBECONFIG": str(kubeconfig)}
-    with log.open("wb") as out:
-        started = subprocess.Popen(
-            [python, *command.arguments], stdout=out, stderr=out, env=environment, cwd=log.parent
-        )
-    try:
-        yield
-        assert started.poll() is None, f"{command.arguments[:2]} ended:\n{log.read_text()}"
-    finally:
-        started.send_signal(signal.SIGTERM)
-        started.wait(60)
-
-
-def account(system: Kubectl, name: str, server: str, directory: Path) -> Path:
-    """A kubeconfig for a service account of the release."""
-    token = system("create", "token", name, "--duration=1h").strip()
-    kubeconfig = directory / f"{name}.kubeconfig"
-    content = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "it",
-        "clusters": [{"name": "it", "cluster": {"server": server}}],
-        "users": [{"name": "it", "user": {"token": token}}],
-        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
-    }
-    kubeconfig.touch(mode=0o600)
-    kubeconfig.write_text(yaml.safe_dump(content))
-    return kubeconfig
-
-
-def point_webhooks_here(system: Kubectl, port: int) -> None:
-    for kind in ("mutatingwebhookconfiguration", "validatingwebhookconfiguration"):
-        (webhook,) = system.json(kind, RELEASE)["webhooks"]
-        url = f"https://127.0.0.1:{port}{webhook['clientConfig']['service']['path']}"
-        place = "/webhooks/0/clientConfig"
-        patch = [
-            {"op": "add", "path": f"{place}/url", "value": url},
-            {"op": "remove", "path": f"{place}/service"},
-        ]
-        system("patch", kind, RELEASE, "--type=json", "-p", json.dumps(patch))
-
-
-def is_ready(port: int) -> bool:
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1) as connection:
-        connection.sendall(b"GET /readyz HTTP/1.0\r\n\r\n")
-        return b" 200 " in connection.recv(64)
-    return False
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 async def test_all_that_the_gate_does_needs_every_permission_and_no_other(
@@ -216,7 +121,8 @@ def replace_pods_until_records_go(kubectl: Kubectl) -> None:
     kubectl("create", "namespace", kubectl.namespace)
     kubectl("label", "namespace", kubectl.namespace, "admission-webhook-altershield=enabled")
     try:
-        eventually(lambda: kubectl.run("apply", "-f", "-", stdin=SLEEP).returncode == 0, "sleep to be applied")
+        wait_until_governed(kubectl)
+        kubectl("apply", "-f", "-", stdin=SLEEP)
         for records in range(5, KEPT_RECORDS + 6, 5):
             eventually(functools.partial(has_record, kubectl, records), f"record {records}")
             kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
@@ -231,10 +137,11 @@ def release_past_the_gate(kubectl: Kubectl) -> None:
     kubectl("create", "namespace", kubectl.namespace)
     kubectl(*governed)
     try:
-        eventually(lambda: kubectl.run("apply", "-f", "-", stdin=SLEEP).returncode == 0, "sleep to be applied")
+        wait_until_governed(kubectl)
+        kubectl("apply", "-f", "-", stdin=SLEEP)
         eventually(functools.partial(has_record, kubectl, 1), "its first record")
         kubectl("label", "namespace", kubectl.namespace, "admission-webhook-altershield-")
-        eventually(lambda: "antgroup" not in dry_run(kubectl), "the namespace not to be governed")
+        eventually(lambda: not is_stamped(kubectl), "the namespace not to be governed")
         kubectl("set", "image", "deployment/sleep", "sleep=busybox:2")
         kubectl(*governed)
         recorded = ("events", "--field-selector", "reason=ReleaseSlipped")
@@ -245,9 +152,14 @@ def release_past_the_gate(kubectl: Kubectl) -> None:
         kubectl.run("delete", "namespace", kubectl.namespace)
 
 
-def dry_run(kubectl: Kubectl) -> str:
+def wait_until_governed(kubectl: Kubectl) -> None:
+    eventually(lambda: is_stamped(kubectl), "the namespace to be governed")
+
+
+def is_stamped(kubectl: Kubectl) -> bool:
+    """Whether a Deployment would get a version here now."""
     probe = SLEEP.replace("name: sleep", "name: probe")
-    return kubectl("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=probe)
+    return "antgroup" in kubectl.run("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=probe).stdout
 
 
 def replica_sets(kubectl: Kubectl) -> list[Object]:
@@ -260,13 +172,6 @@ def has_record(kubectl: Kubectl, number: int) -> bool:
     return number in [change_pod_number(record["metadata"]["name"]) for record in records]
 
 
-def flat(rule: Object) -> Iterator[tuple[str, str, str]]:
-    for group in rule["apiGroups"]:
-        for resource in rule["resources"]:
-            for verb in rule["verbs"]:
-                yield verb, group, resource
-
-
 def test_webhooks_and_keys_end_with_the_release_however_it_is_taken_away(recorder: Recorder, system: Kubectl) -> None:
     """A GitOps tool deletes what it applied, in its own order, runs no hooks, and leaves alone what has an owner."""
     owned = ("mutatingwebhookconfiguration/altershield", "validatingwebhookconfiguration/altershield")
@@ -275,11 +180,6 @@ def test_webhooks_and_keys_end_with_the_release_however_it_is_taken_away(recorde
     system("delete", "clusterrole", RELEASE)
     for each in (*owned, f"secret/{RELEASE}-tls"):
         system("wait", each, "--for=delete", "--timeout=60s")
-
-
-def owners(system: Kubectl, what: str) -> list[Object]:
-    found: list[Object] = system.json(what)["metadata"].get("ownerReferences", [])
-    return found
 
 
 def test_the_recorder_understands_requests() -> None:

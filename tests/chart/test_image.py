@@ -19,10 +19,10 @@ from pathlib import Path
 import helm_python
 import pytest
 
+from tests.chart.pod import account, here, is_ready, point_webhooks_here, ports_for, process
 from tests.chart.recorder import recording
 from tests.chart.release import Release
-from tests.chart.rendering import RELEASE, Object, containers, is_hook, rendered
-from tests.chart.test_gate import account, flat, free_port, here, is_ready, point_webhooks_here, process
+from tests.chart.rendering import RELEASE, Object, containers, flat, is_hook, rendered
 from tests.e2e.conftest import Kubectl, eventually
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("e2e")]
@@ -103,7 +103,7 @@ def gate(built: Path, release: Release, system: Kubectl, cluster: Path, tmp_path
     system("delete", "deployment", RELEASE)  # what simulated nodes would only pretend to run
     with recording(str(cluster)) as api, contextlib.ExitStack() as running:
         kubeconfig = account(system, RELEASE, api.url, tmp_path)
-        ports = {name: free_port() for name in ("webhook", *containers(deployment))}
+        ports = ports_for(deployment)
         for name, container in containers(deployment).items():
             command, log = here(container, ports, tmp_path), tmp_path / f"{name}.log"
             running.enter_context(process(command, kubeconfig, log, str(built / "python")))

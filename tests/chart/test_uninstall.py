@@ -11,9 +11,9 @@ import helm_python
 import pytest
 
 from altershield.api.names import SYSTEM_NAMESPACE
+from tests.chart.pod import account
 from tests.chart.release import Release
 from tests.chart.rendering import CHART, RELEASE, Object, is_hook, rendered
-from tests.chart.test_gate import account
 from tests.chart.test_lifecycle import RECORD, listed
 from tests.e2e.conftest import Kubectl, command, wait_for_line
 

@@ -1,0 +1,106 @@
+"""The release's pod on this machine: nothing runs containers here, so their processes do, and webhooks lead to them."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+from altershield.api.names import SYSTEM_NAMESPACE
+from altershield.processes import free_ports
+from tests.chart.rendering import RELEASE, Object, containers, variables
+from tests.e2e.conftest import Kubectl
+
+
+class Command(NamedTuple):
+    """What a container runs, without the interpreter, and what of its environment is its own."""
+
+    arguments: list[str]
+    variables: dict[str, str]
+
+
+def here(container: Object, ports: dict[str, int], directory: Path) -> Command:
+    """The container's command, on this machine's ports and directories."""
+    own = {
+        "--port=9443": f"--port={ports['webhook']}",
+        "--directory=/certificates": f"--directory={directory}",
+        "--tls-cert-file=/certificates/tls.crt": f"--tls-cert-file={directory}/tls.crt",
+        "--tls-private-key-file=/certificates/tls.key": f"--tls-private-key-file={directory}/tls.key",
+    }
+    arguments = [own.get(argument, argument) for argument in container["args"]]
+    arguments = [
+        f"--metrics-port={ports[container['name']]}" if argument.startswith("--metrics-port=") else argument
+        for argument in arguments
+        if not argument.startswith("--shutdown-delay=")
+    ]
+    environment = variables(container)
+    if container["name"] == "certgen":
+        environment["ALTERSHIELD_SAN"] = f"127.0.0.1 {RELEASE}.{SYSTEM_NAMESPACE}.svc"
+    if container["name"] == "gatekeeper":
+        arguments += ["--host=127.0.0.1", "--shutdown-delay=0"]
+    return Command([*container["command"][1:], *arguments], environment)
+
+
+@contextlib.contextmanager
+def process(command: Command, kubeconfig: Path, log: Path, python: str = sys.executable) -> Iterator[None]:
+    environment = {**os.environ, **command.variables, "ALTERSHIELD_KUBECONFIG": str(kubeconfig)}
+    with log.open("wb") as out:
+        started = subprocess.Popen(
+            [python, *command.arguments], stdout=out, stderr=out, env=environment, cwd=log.parent
+        )
+    try:
+        yield
+        assert started.poll() is None, f"{command.arguments[:2]} ended:\n{log.read_text()}"
+    finally:
+        started.send_signal(signal.SIGTERM)
+        started.wait(60)
+
+
+def account(system: Kubectl, name: str, server: str, directory: Path) -> Path:
+    """A kubeconfig for a service account of the release."""
+    token = system("create", "token", name, "--duration=1h").strip()
+    kubeconfig = directory / f"{name}.kubeconfig"
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "it",
+        "clusters": [{"name": "it", "cluster": {"server": server}}],
+        "users": [{"name": "it", "user": {"token": token}}],
+        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+    }
+    kubeconfig.touch(mode=0o600)
+    kubeconfig.write_text(yaml.safe_dump(content))
+    return kubeconfig
+
+
+def point_webhooks_here(system: Kubectl, port: int) -> None:
+    for kind in ("mutatingwebhookconfiguration", "validatingwebhookconfiguration"):
+        (webhook,) = system.json(kind, RELEASE)["webhooks"]
+        url = f"https://127.0.0.1:{port}{webhook['clientConfig']['service']['path']}"
+        place = "/webhooks/0/clientConfig"
+        patch = [
+            {"op": "add", "path": f"{place}/url", "value": url},
+            {"op": "remove", "path": f"{place}/service"},
+            {"op": "replace", "path": "/webhooks/0/timeoutSeconds", "value": 30},  # this machine is busy with tests
+        ]
+        system("patch", kind, RELEASE, "--type=json", "-p", json.dumps(patch))
+
+
+def is_ready(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1) as connection:
+        connection.sendall(b"GET /readyz HTTP/1.0\r\n\r\n")
+        return b" 200 " in connection.recv(64)
+    return False
+
+
+def ports_for(deployment: Object) -> dict[str, int]:
+    """One for the webhook, and one for each container's metrics and probes."""
+    names = ("webhook", *containers(deployment))
+    return dict(zip(names, free_ports(len(names)), strict=True))
