@@ -67,7 +67,7 @@ PreTimeout = Annotated[
         envvar="ALTERSHIELD_PRE_TIMEOUT",
         min=1,
         max=86_400,
-        help="Seconds to wait for an AlterShield server's check before a batch.",
+        help="Seconds to wait for an AlterShield server's check before a batch; no server can be configured yet.",
     ),
 ]
 PostTimeout = Annotated[
@@ -77,7 +77,7 @@ PostTimeout = Annotated[
         envvar="ALTERSHIELD_POST_TIMEOUT",
         min=1,
         max=86_400,
-        help="Seconds to wait for an AlterShield server's check after a batch.",
+        help="Seconds to wait for an AlterShield server's check after a batch; no server can be configured yet.",
     ),
 ]
 LeaseDuration = Annotated[
