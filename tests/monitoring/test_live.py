@@ -97,6 +97,8 @@ EASED = {
     "> 3600": "> 1",
     "> 600": "> 1",
     "lifetime_seconds / ": "lifetime_seconds * ",  # nothing is about to expire
+    ", 2678400)": ", Inf)",
+    ", 432000)": ", Inf)",
     "unusable == 1": "unusable == 0",
     "> 180": "> 1",
 }

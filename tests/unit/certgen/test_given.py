@@ -23,8 +23,9 @@ PAIR = CA.issue("gate", hosts=["gate.svc"], lifetime=DAY)
 GOOD = {"tls.crt": PAIR.certificate, "tls.key": PAIR.key, "ca.crt": CA.pair.certificate}
 
 
-def check(data: dict[str, bytes], now: datetime.datetime = NOW) -> Given:
+def check(data: dict[str, bytes], now: datetime.datetime | None = None) -> Given:
     encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
+    now = now or datetime.datetime.now(datetime.UTC)
     found = given.check(encoded, secret="theirs", hosts=["gate.svc", "gate"], now=now)
     assert found.leaf.pair.certificate == data["tls.crt"]
     return found
