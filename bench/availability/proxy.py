@@ -2,18 +2,15 @@
 
 import asyncio
 import contextlib
-import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-import aiohttp
 from aiohttp import web
 
-from altershield.kube import credentials
 from altershield.processes import free_ports
+from bench.availability.upstream import Upstream, passed_back
 
 _CUT_SECONDS = 0.01  # to aiohttp, 0 is for ever
-_HOP_BY_HOP = {"host", "content-length", "transfer-encoding", "connection", "content-encoding"}
 
 
 @dataclass(frozen=True)
@@ -43,10 +40,9 @@ class ApiProxy:
         self.asked: list[Asked] = []
         self._kubeconfig = kubeconfig
         (self._port,) = free_ports(1)
-        self._api = ""
         self.forgotten: set[Followed] = set()
         """What has to be listed anew."""
-        self._session: aiohttp.ClientSession | None = None
+        self._upstream: Upstream | None = None
         self._runner: web.ServerRunner | None = None
 
     def url(self, client: str) -> str:
@@ -54,16 +50,7 @@ class ApiProxy:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        configuration = await credentials.load(self._kubeconfig, None)
-        self._api = str(configuration.host).rstrip("/")
-        # without the administrator's client certificate: the token counts
-        context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
-        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-        async with aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=context, limit=0),
-            timeout=aiohttp.ClientTimeout(total=None),
-            auto_decompress=False,
-        ) as self._session:
+        async with Upstream.connected(self._kubeconfig) as self._upstream:
             await self.come()
             try:
                 yield
@@ -96,18 +83,7 @@ class ApiProxy:
         if verb == "watch" and followed in self.forgotten:
             gone = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Expired", "code": 410}
             return web.json_response(gone, status=410)
-        return await self._pass_on(request, f"{self._api}/{path}")
-
-    async def _pass_on(self, request: web.BaseRequest, url: str) -> web.StreamResponse:
-        if self._session is None:
+        if self._upstream is None:
             raise web.HTTPServiceUnavailable
-        headers = {key: value for key, value in request.headers.items() if key.lower() not in _HOP_BY_HOP}
-        body = await request.read() or None
-        async with self._session.request(request.method, url, headers=headers, data=body) as answer:
-            kept = {key: value for key, value in answer.headers.items() if key.lower() not in _HOP_BY_HOP}
-            response = web.StreamResponse(status=answer.status, headers=kept)
-            await response.prepare(request)
-            async for chunk in answer.content.iter_any():
-                await response.write(chunk)
-            await response.write_eof()
-            return response
+        async with self._upstream.asked(request, f"/{path}") as answer:
+            return await passed_back(answer, request)

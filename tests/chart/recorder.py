@@ -1,22 +1,18 @@
 """A proxy in front of the API server that notes what a service account asks it for, and what it is refused."""
 
-import asyncio
 import contextlib
 import json
-import ssl
-import threading
 from collections.abc import AsyncIterator, Iterator
 from typing import NamedTuple
 from urllib.parse import parse_qs
 
-import aiohttp
 from aiohttp import web
 
-from altershield.kube import credentials
 from altershield.kube.errors import NamespaceTerminatingError, from_status
+from bench.availability.upstream import Upstream, passed_back
+from tests.threads import in_a_thread
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-_HOP = {"host", "content-length", "transfer-encoding", "connection", "content-encoding"}
 
 
 class Request(NamedTuple):
@@ -67,54 +63,27 @@ class Recorder:
 @contextlib.contextmanager
 def recording(kubeconfig: str) -> Iterator[Recorder]:
     """Serve plain HTTP on loopback in front of the API server of `kubeconfig`; callers bring their own tokens."""
-    recorder, ready, stop = Recorder(), threading.Event(), asyncio.Event()
-    loop = asyncio.new_event_loop()
-
-    async def serve() -> None:
-        async with _serving(kubeconfig, recorder):
-            ready.set()
-            await stop.wait()
-
-    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), daemon=True)
-    thread.start()
-    assert ready.wait(30), "the recorder did not start"
-    try:
+    with in_a_thread(_serving(kubeconfig)) as recorder:
         yield recorder
-    finally:
-        loop.call_soon_threadsafe(stop.set)
-        thread.join(30)
 
 
 @contextlib.asynccontextmanager
-async def _serving(kubeconfig: str, recorder: Recorder) -> AsyncIterator[None]:
-    configuration = await credentials.load(kubeconfig, None)
-    context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)  # no client certificate: the token counts
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    timeout = aiohttp.ClientTimeout(total=None)
-    connector = aiohttp.TCPConnector(ssl=context, limit=0)
-    async with aiohttp.ClientSession(connector=connector, timeout=timeout, auto_decompress=False) as session:
+async def _serving(kubeconfig: str) -> AsyncIterator[Recorder]:
+    recorder = Recorder()
+    async with Upstream.connected(kubeconfig) as upstream:
 
         async def handle(incoming: web.Request) -> web.StreamResponse:
-            headers = {key: value for key, value in incoming.headers.items() if key.lower() not in _HOP}
-            url = str(configuration.host).rstrip("/") + incoming.raw_path
             asked = request(incoming.method, incoming.path, incoming.query_string)
             if asked:
                 recorder.asked.add(asked)
-            body = await incoming.read()
-            async with session.request(incoming.method, url, headers=headers, data=body or None) as answer:
-                if answer.status == 403:
-                    refusal = await answer.read()
-                    error = from_status(403, json.loads(refusal))
-                    if not isinstance(error, NamespaceTerminatingError):  # which no permission prevents
-                        recorder.forbidden.append(f"{asked}: {error}")
-                    return web.Response(status=403, body=refusal, content_type=answer.content_type)
-                kept = {key: value for key, value in answer.headers.items() if key.lower() not in _HOP}
-                response = web.StreamResponse(status=answer.status, headers=kept)
-                await response.prepare(incoming)
-                async for chunk in answer.content.iter_any():
-                    await response.write(chunk)
-                await response.write_eof()
-                return response
+            async with upstream.asked(incoming, incoming.raw_path) as answer:
+                if answer.status != 403:
+                    return await passed_back(answer, incoming)
+                refusal = await answer.read()
+                error = from_status(403, json.loads(refusal))
+                if not isinstance(error, NamespaceTerminatingError):  # which no permission prevents
+                    recorder.forbidden.append(f"{asked}: {error}")
+                return web.Response(status=403, body=refusal, content_type=answer.content_type)
 
         application = web.Application(client_max_size=2**24)
         application.router.add_route("*", "/{path:.*}", handle)
@@ -124,6 +93,6 @@ async def _serving(kubeconfig: str, recorder: Recorder) -> AsyncIterator[None]:
         await site.start()
         recorder.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
         try:
-            yield
+            yield recorder
         finally:
             await runner.cleanup()

@@ -8,9 +8,7 @@ import asyncio
 import contextlib
 import os
 import sys
-import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +25,7 @@ from altershield.sandbox.apiserver.webhook_services import from_endpoints
 from altershield.sandbox.cluster.settings import SimulationSettings
 from altershield.sandbox.cluster.simulation import Simulation
 from altershield.serving import until_ready
+from tests.threads import in_a_thread
 
 START_TIMEOUT = 8
 """Seconds until a rollback, whatever the values say: nobody waits two minutes here."""
@@ -49,23 +48,10 @@ class _Owner(msgspec.Struct):
 @contextlib.contextmanager
 def cluster(directory: Path) -> Iterator[Path]:
     """The admin's kubeconfig of a cluster that runs while the block does. If it breaks down, the end says so."""
-    up, stop, loop = threading.Event(), asyncio.Event(), asyncio.new_event_loop()
     kubeconfig = directory / "kubeconfig"
-
-    async def run() -> None:
-        async with _served(directory) as content:
-            await asyncio.to_thread(kubeconfig.write_text, content)
-            up.set()
-            await stop.wait()
-
-    with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(loop.run_until_complete, run())
-        assert up.wait(60), "the cluster did not start"
-        try:
-            yield kubeconfig
-        finally:
-            loop.call_soon_threadsafe(stop.set)
-            running.result(60)
+    with in_a_thread(_served(directory)) as content:
+        kubeconfig.write_text(content)
+        yield kubeconfig
 
 
 @contextlib.asynccontextmanager

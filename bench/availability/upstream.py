@@ -1,0 +1,54 @@
+"""The API server behind a proxy: requests are passed on as they came, with the caller's own token."""
+
+import contextlib
+import ssl
+from collections.abc import AsyncIterator
+from typing import Self
+
+import aiohttp
+from aiohttp import web
+
+from altershield.kube import credentials
+
+_HOP_BY_HOP = {"host", "content-length", "transfer-encoding", "connection", "content-encoding"}
+
+
+class Upstream:
+    """The API server of a kubeconfig."""
+
+    def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
+        self._session = session
+        self._url = url
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def connected(cls, kubeconfig: str) -> AsyncIterator[Self]:
+        """Without the client certificate of the kubeconfig: the caller's token counts."""
+        configuration = await credentials.load(kubeconfig, None)
+        context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        async with aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=context, limit=0),
+            timeout=aiohttp.ClientTimeout(total=None),
+            auto_decompress=False,
+        ) as session:
+            yield cls(session, str(configuration.host).rstrip("/"))
+
+    @contextlib.asynccontextmanager
+    async def asked(self, request: web.BaseRequest, path: str) -> AsyncIterator[aiohttp.ClientResponse]:
+        """The answer to a request, sent to `path` (with its query)."""
+        headers = {key: value for key, value in request.headers.items() if key.lower() not in _HOP_BY_HOP}
+        body = await request.read() or None
+        async with self._session.request(request.method, self._url + path, headers=headers, data=body) as answer:
+            yield answer
+
+
+async def passed_back(answer: aiohttp.ClientResponse, request: web.BaseRequest) -> web.StreamResponse:
+    """The answer for who sent the request, as it comes: a watch has no end."""
+    headers = {key: value for key, value in answer.headers.items() if key.lower() not in _HOP_BY_HOP}
+    response = web.StreamResponse(status=answer.status, headers=headers)
+    await response.prepare(request)
+    async for chunk in answer.content.iter_any():
+        await response.write(chunk)
+    await response.write_eof()
+    return response

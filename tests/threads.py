@@ -1,0 +1,36 @@
+"""An event loop in a thread, for tests that are not asynchronous."""
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_SECONDS = 60  # to start, and to stop
+
+
+@contextlib.contextmanager
+def in_a_thread(served: contextlib.AbstractAsyncContextManager[T]) -> Iterator[T]:
+    """What `served` gives, running while the block does. If it breaks down, the end says so."""
+    up: Future[tuple[T, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+
+    async def run() -> None:
+        async with served as value:
+            stop = asyncio.Event()
+            up.set_result((value, asyncio.get_running_loop(), stop))
+            await stop.wait()
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(asyncio.run, run())
+        first: tuple[Future[Any], ...] = (up, running)
+        wait(first, _SECONDS, FIRST_COMPLETED)
+        if running.done():
+            running.result()
+        value, loop, stop = up.result(0)
+        try:
+            yield value
+        finally:
+            loop.call_soon_threadsafe(stop.set)
+            running.result(_SECONDS)
