@@ -2,6 +2,6 @@
 
     python -m bench.availability
 
-`admissions` keeps three gatekeepers under constant load, `releases` kills leading reconcilers, `outage` takes the API
-server away. The tests in tests/availability measure the same, for shorter.
+`admissions` and `hung` keep three gatekeepers under constant load, `releases` kills leading reconcilers, `outage` takes
+the API server away. The tests in tests/availability measure the same, for shorter.
 """

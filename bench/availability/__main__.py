@@ -17,12 +17,14 @@ from rich.table import Table
 
 from altershield.kube.client import Client
 from altershield.sandbox.backends import ASSETS
-from bench.availability import admissions, outage, releases
+from bench.availability import admissions, hung, outage, releases
 from bench.availability.gate import process
+from bench.availability.phases import Phase
 from bench.availability.waiting import until
 
 RESULTS = Path(__file__).parent.parent / "results" / "availability.json"
 _START_SECONDS = 150.0
+_CAUSES = ("under way", "unnoticed", "hung")
 
 
 def main(
@@ -57,30 +59,33 @@ async def _run(kind: str, kubeconfig: Path, plan: admissions.Plan, kills: int, g
         console.print(what, style="dim")
 
     with tempfile.TemporaryDirectory() as name:
-        directories = [Path(name, part) for part in ("admissions", "releases", "outage")]
+        directories = [Path(name, part) for part in ("admissions", "hung", "releases", "outage")]
         for directory in directories:
             directory.mkdir()
-        phases = await admissions.measure(kubeconfig, directories[0], plan, told)
-        console.print(_phases(phases, plan))
-        released = await releases.measure(kubeconfig, directories[1], kills, told)
+        admitted = await admissions.measure(kubeconfig, directories[0], plan, told)
+        console.print(_phases(f"{plan.rate:g} releases per second through three gatekeepers", admitted.phases))
+        stuck = await hung.measure(kubeconfig, directories[1], hung.Plan(after=plan.phase, rate=plan.rate), told)
+        console.print(_phases(f"{plan.rate:g} releases per second while one gatekeeper hangs", stuck.phases))
+        released = await releases.measure(kubeconfig, directories[2], kills, told)
         console.print(_fields("Releases while the leading reconciler is killed", asdict(released)))
-        cut_off = await outage.measure(kubeconfig, directories[2], gone, told)
+        cut_off = await outage.measure(kubeconfig, directories[3], gone, told)
         console.print(_fields("The API server is gone", asdict(cut_off)))
     figures = {
         "taken": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
         "api": f"{kind} {await _version(kubeconfig)}",
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
         "plan": asdict(plan),
-        "admissions": [asdict(each) for each in phases],
+        "admissions": asdict(admitted),
+        "hung": asdict(stuck),
         "releases": asdict(released),
         "outage": asdict(cut_off),
     }
     _write(output, figures)
     console.print(f"figures in {output}")
-    unexpected = [failure for each in phases for failure in each.unexpected]
-    for line in (*unexpected, *released.wrong, *cut_off.wrong):
+    wrong = [*admitted.wrong, *stuck.wrong, *released.wrong, *cut_off.wrong]
+    for line in wrong:
         console.print(line, style="red", markup=False)
-    return not (unexpected or released.wrong or cut_off.wrong)
+    return not wrong
 
 
 def _write(output: Path, figures: Mapping[str, object]) -> None:
@@ -93,14 +98,15 @@ async def _version(kubeconfig: Path) -> str:
         return str(json.loads(await client.request("GET", "/version"))["gitVersion"])
 
 
-def _phases(phases: Sequence[admissions.Phase], plan: admissions.Plan) -> Table:
-    table = Table(title=f"{plan.rate:g} releases per second through three gatekeepers")
-    for column in ("phase", "s", "releases", "failed", "under way", "cut", "unnoticed", "p50 ms", "p99 ms", "worst ms"):
+def _phases(title: str, phases: Sequence[Phase]) -> Table:
+    table = Table(title=title)
+    for column in ("phase", "s", "releases", "failed", *_CAUSES, "p50 ms", "p99 ms", "worst ms"):
         table.add_column(column, justify="left" if column == "phase" else "right")
     for each in phases:
-        counts = (each.requests, len(each.failures), each.under_way, each.cut, each.unnoticed)
+        counts = (each.requests, len(each.failures), each.under_way, each.unnoticed, each.hung)
         latencies = (each.p50, each.p99, each.worst)
         table.add_row(each.name, f"{each.seconds:g}", *map(str, counts), *(f"{value:.1f}" for value in latencies))
+    table.caption = "; ".join(f"{each.name}: {each.happened}" for each in phases if each.happened)
     return table
 
 

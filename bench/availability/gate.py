@@ -8,12 +8,10 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import aiohttp
-
 from altershield.processes import Process, free_ports
-from altershield.serving import is_ready
-from bench.availability.installation import Installation, until_asked, webhooks
-from bench.availability.service import Endpoint, Service
+from bench.availability.installation import WEBHOOK_SECONDS, Installation, until_asked, webhooks
+from bench.availability.kubelet import NOTICED_SECONDS, READINESS, Probe, is_ready, probed
+from bench.availability.service import NEVER, Endpoint, Service
 from bench.availability.waiting import until
 
 REPLICAS = 3
@@ -22,11 +20,19 @@ LEAF_LIFETIME = 60
 
 
 class Pod:
-    """A gatekeeper and its certgen. They are killed when the block around them ends."""
+    """A gatekeeper and its certgen, with the node under them. All are killed when the block around them ends."""
 
-    def __init__(self, installation: Installation, directory: Path, name: str, shutdown_delay: float) -> None:
+    def __init__(
+        self,
+        installation: Installation,
+        directory: Path,
+        name: str,
+        shutdown_delay: float,
+        readiness: Probe = READINESS,
+    ) -> None:
         port, health_port = free_ports(2)
         self.endpoint = Endpoint(port, health_port)
+        self._readiness = readiness
         self._directory = directory / name
         self._directory.mkdir()
         tls = self._directory / "tls"
@@ -39,71 +45,95 @@ class Pod:
         self._command = (
             *("gatekeeper", "--kubeconfig", str(installation.kubeconfig_for(name)), "--host", "127.0.0.1"),
             *("--port", str(port), "--metrics-port", str(health_port), "--shutdown-delay", str(shutdown_delay)),
-            *(
-                "--tls-cert-file",
-                str(self.certificate),
-                "--tls-private-key-file",
-                str(tls / "tls.key"),
-            ),
+            *("--tls-cert-file", str(self.certificate), "--tls-private-key-file", str(tls / "tls.key")),
         )
-        self._gatekeeper = process(self._directory, *self._command)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         async with self._certgen:
-            await self._gatekeeper.__aenter__()
+            await self._start()
             try:
                 yield
             finally:
-                await self._end(signal.SIGKILL)
-                self._certgen.send(signal.SIGKILL)
+                self._probing.cancel()
+                for each in (self._gatekeeper, self._certgen):
+                    each.send(signal.SIGKILL)
+                await self._gatekeeper.wait()
+
+    async def _start(self) -> None:
+        self._gatekeeper = process(self._directory, *self._command)
+        await self._gatekeeper.__aenter__()
+        self._probing = asyncio.create_task(self._probe())
+
+    async def _probe(self) -> None:
+        async for ready in probed(self._readiness, lambda: is_ready(self.endpoint.health_port)):
+            self.endpoint.ready = ready
 
     async def _end(self, how: signal.Signals) -> None:
+        """Nobody is routed to it any more when this returns, as it has ended."""
+        self._probing.cancel()
         self._gatekeeper.send(how)
+        await asyncio.sleep(NOTICED_SECONDS)
+        self.endpoint.ready = False
         await self._gatekeeper.wait()
 
     async def delete(self) -> None:
         """As a node does when the pod is deleted: SIGTERM, and wait for the end."""
         await self._end(signal.SIGTERM)
 
+    def hang(self) -> None:
+        """SIGSTOP: connections are still accepted, by the kernel, and nothing is answered."""
+        self.endpoint.hung_at = asyncio.get_running_loop().time()
+        self._gatekeeper.send(signal.SIGSTOP)
+
     async def kill(self) -> None:
-        """SIGKILL, and start the gatekeeper again, as a node does with a container."""
+        """SIGKILL, and start the gatekeeper again, as a node does with a container; until it is known to be ready."""
+        self.endpoint.killed_at = asyncio.get_running_loop().time()
         await self._end(signal.SIGKILL)
-        self._gatekeeper = process(self._directory, *self._command)
-        await self._gatekeeper.__aenter__()
+        await self._start()
+        await self.until_ready()
+        self.endpoint.killed_at = self.endpoint.hung_at = NEVER
 
     async def until_ready(self) -> None:
-        async with aiohttp.ClientSession() as session:
-            await until(lambda: is_ready(session, self.endpoint.health_port), "a gatekeeper to be ready")
+        """Wait until its node knows that it is."""
+        await until(lambda: self.endpoint.ready, "a gatekeeper to be ready")
 
 
 class Gate:
     """The gatekeepers' Service, and its pods."""
 
-    def __init__(self, installation: Installation, directory: Path, shutdown_delay: float) -> None:
+    def __init__(
+        self, installation: Installation, directory: Path, shutdown_delay: float, readiness: Probe = READINESS
+    ) -> None:
         self.installation = installation
         self.service = Service()
         self.pods: list[Pod] = []
-        self.killed_at: list[float] = []
-        """By the loop's time."""
         self._directory = directory
         self._shutdown_delay = shutdown_delay
+        self._readiness = readiness
         self._made = 0
         self._running = contextlib.AsyncExitStack()
 
     @contextlib.asynccontextmanager
-    async def running(self, replicas: int = REPLICAS) -> AsyncIterator[None]:
-        """Until the block ends there are so many gatekeepers, and the API server asks them."""
-        async with self.service.running(), webhooks(self.installation, self.service.port), self._running:
+    async def running(
+        self, replicas: int = REPLICAS, webhook_seconds: int | None = WEBHOOK_SECONDS
+    ) -> AsyncIterator[None]:
+        """Until the block ends there are so many gatekeepers, and the API server asks them, and waits for an answer
+        for so long (None: as the chart has it)."""
+        async with (
+            self.service.running(),
+            webhooks(self.installation, self.service.port, webhook_seconds),
+            self._running,
+        ):
             await asyncio.gather(*[self.add() for _ in range(replicas)])
-            await until(lambda: all(endpoint.ready for endpoint in self.service.endpoints), "the Service's probes")
             await until_asked(self.installation)
             yield
 
     async def add(self) -> Pod:
-        """One more pod, once it is ready; the Service sees it with its next probe."""
+        """One more pod, once it is ready."""
         self._made += 1
-        pod = Pod(self.installation, self._directory, f"pod-{self._made}", self._shutdown_delay)
+        name = f"pod-{self._made}"
+        pod = Pod(self.installation, self._directory, name, self._shutdown_delay, self._readiness)
         await self._running.enter_async_context(pod.running())
         await pod.until_ready()
         self.pods.append(pod)
@@ -122,13 +152,6 @@ class Gate:
         self.pods.remove(pod)
         await pod.delete()
         self.service.endpoints.remove(pod.endpoint)
-
-    async def kill(self, pod: Pod) -> None:
-        """SIGKILL, and wait until its successor at the same address is known to be ready."""
-        self.killed_at.append(asyncio.get_running_loop().time())
-        await pod.kill()
-        await pod.until_ready()
-        await until(lambda: pod.endpoint.ready, "the Service's probe")
 
     async def rotate(self, *options: str) -> None:
         """`certgen rotate`, as an administrator does."""

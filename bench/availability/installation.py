@@ -63,8 +63,9 @@ async def installed(kubeconfig: Path, directory: Path) -> AsyncIterator[Installa
 
 
 @contextlib.asynccontextmanager
-async def webhooks(installation: Installation, port: int) -> AsyncIterator[None]:
-    """The gate at `port` is asked about Deployments of the namespace, and without its answer nothing goes on."""
+async def webhooks(installation: Installation, port: int, seconds: int | None) -> AsyncIterator[None]:
+    """The gate at `port` is asked about Deployments of the namespace, and without its answer nothing goes on. It has
+    so many seconds for it; None: as many as the chart gives it."""
     name = installation.name
     made = configurations(name, f"https://127.0.0.1:{port}", b"", system_namespace=names.SYSTEM_NAMESPACE)
     async with contextlib.AsyncExitStack() as stack:
@@ -73,7 +74,8 @@ async def webhooks(installation: Installation, port: int) -> AsyncIterator[None]
             webhook["name"] = f"{resource.plural}.availability.test"
             webhook["namespaceSelector"] = {"matchLabels": {"availability": name}}
             webhook["failurePolicy"] = "Fail"  # so that a failure is seen
-            webhook["timeoutSeconds"] = WEBHOOK_SECONDS
+            if seconds is not None:
+                webhook["timeoutSeconds"] = seconds
             await installation.admin.create(resource, obj)
             stack.push_async_callback(installation.admin.delete, resource, name)
         yield

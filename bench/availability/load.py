@@ -21,6 +21,7 @@ from altershield.api.resources import DEPLOYMENTS
 from altershield.kube import credentials
 from altershield.kube.client import Client, PatchType
 from bench.availability.deployments import deployment
+from bench.availability.losses import Sent
 from bench.availability.waiting import until
 
 SLIPPED = "slipped"
@@ -28,15 +29,6 @@ SLIPPED = "slipped"
 
 _ANSWER_SECONDS = 60.0
 _UPDATED = 50  # Deployments that are updated in turn: no two updates meet on one of them, however slow
-
-
-@dataclass(frozen=True)
-class Sent:
-    """A request's end: when it was due (the loop's time), its latency in seconds, why it failed (empty: it did not)."""
-
-    due: float
-    latency: float
-    failure: str
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,20 @@
-"""The Service of the measurements hides no failure: what is lost is seen by the client, and counted."""
+"""The Service of the measurements hides no failure: what is lost is seen by the client, and excused only where a
+gatekeeper was killed or hung."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
 from altershield.processes import free_ports
-from bench.availability.service import Endpoint, Service
+from bench.availability.losses import Cause
+from bench.availability.service import NEVER, Endpoint, Service
 from bench.availability.waiting import until
+from tests.unit.gatekeeper.serving import Files, trust
 
 QUESTION = b"?" * 100
 
@@ -20,38 +25,29 @@ class Pod:
 
     name: bytes
     endpoint: Endpoint
-    ready: bool = True
     answers: bool = True
     open: list[asyncio.StreamWriter] = field(default_factory=list)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.open.append(writer)
-        while await reader.read(1000):
-            if self.answers:
-                writer.write(self.name)
-
-    async def health(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        code = b"200" if self.ready else b"503"
-        writer.write(b"HTTP/1.1 " + code + b" X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-        writer.close()
+        with contextlib.suppress(ConnectionError):
+            while await reader.read(1000):
+                if self.answers:
+                    writer.write(self.name)
+        self.open.remove(writer)
 
     def die(self) -> None:
         for writer in self.open:
             writer.transport.abort()
 
 
-@contextlib.asynccontextmanager
-async def running(name: bytes, service: Service) -> AsyncIterator[Pod]:
-    pod = Pod(name, Endpoint(*free_ports(2)))
-    async with (
-        await asyncio.start_server(pod.serve, "127.0.0.1", pod.endpoint.port),
-        await asyncio.start_server(pod.health, "127.0.0.1", pod.endpoint.health_port),
-    ):
-        service.endpoints.append(pod.endpoint)
-        await until(lambda: pod.endpoint.ready, "the probe")
-        yield pod
-        pod.die()
+def endpoint() -> Endpoint:
+    port, health_port = free_ports(2)
+    return Endpoint(port, health_port, ready=True)
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 class Client:
@@ -61,7 +57,7 @@ class Client:
 
     @classmethod
     async def connect(cls, service: Service) -> "Client":
-        return cls(*await asyncio.open_connection("127.0.0.1", service.port))
+        return cls(*await asyncio.open_connection("127.0.0.1", service.port, ssl=trust()))
 
     async def ask(self) -> bytes:
         """The answer; empty where the connection ended instead."""
@@ -78,40 +74,123 @@ async def service() -> AsyncIterator[Service]:
         yield service
 
 
-async def test_only_ready_endpoints_get_new_connections_and_established_ones_stay(service: Service) -> None:
-    async with running(b"a", service) as a, running(b"b", service):
-        first, second = await Client.connect(service), await Client.connect(service)
-        assert {await first.ask(), await second.ask()} == {b"a", b"b"}
-        a.ready = False
-        await until(lambda: not a.endpoint.ready, "the probe")
-        assert [await (await Client.connect(service)).ask() for _ in range(3)] == [b"b"] * 3
-        assert {await first.ask(), await second.ask()} == {b"a", b"b"}
-    assert (service.cut, service.refused) == (0, 0)
+Start = Callable[[bytes], Awaitable[Pod]]
 
 
-async def test_a_request_that_an_endpoint_leaves_unanswered_fails_and_is_counted(service: Service) -> None:
-    async with running(b"a", service) as a, running(b"b", service) as b:
-        idle, waiting = await Client.connect(service), await Client.connect(service)
-        await asyncio.gather(idle.ask(), waiting.ask())
-        a.answers = b.answers = False
-        asking = asyncio.create_task(waiting.ask())
-        await asyncio.wait([asking], timeout=0.1)
-        a.die()
-        b.die()
-        assert await asking == b""
-        assert await idle.reader.read() == b""
-        for client in (idle, waiting):
-            client.writer.close()
-        await until(lambda: service.cut == 1, "the connection's end")
-    assert service.refused == 0
+@pytest.fixture
+async def start(service: Service, tmp_path: Path) -> AsyncIterator[Start]:
+    """Starts a pod that the Service knows to be ready."""
+    files = Files.at(tmp_path)
+    files.issue()
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(files.certificate, files.key)
+    async with contextlib.AsyncExitStack() as stack:
+
+        async def start(name: bytes) -> Pod:
+            pod = Pod(name, endpoint())
+            server = await asyncio.start_server(pod.serve, "127.0.0.1", pod.endpoint.port, ssl=context)
+            await stack.enter_async_context(server)
+            stack.callback(pod.die)
+            service.endpoints.append(pod.endpoint)
+            return pod
+
+        yield start
 
 
-async def test_a_connection_to_a_dead_endpoint_fails_and_is_counted(service: Service) -> None:
-    service.endpoints.append(Endpoint(*free_ports(2), ready=True))
+def causes(service: Service) -> list[Cause]:
+    return [loss.cause for loss in service.losses]
 
-    assert await (await Client.connect(service)).ask() == b""
-    assert service.refused == 1
+
+async def unanswered(client: Client) -> asyncio.Task[bytes]:
+    """A question that is under way."""
+    asking = asyncio.create_task(client.ask())
+    await asyncio.wait([asking], timeout=0.1)
+    return asking
+
+
+async def test_only_ready_endpoints_get_new_connections_and_established_ones_stay(
+    service: Service, start: Start
+) -> None:
+    a, _ = await start(b"a"), await start(b"b")
+    first, second = await Client.connect(service), await Client.connect(service)
+    assert {await first.ask(), await second.ask()} == {b"a", b"b"}
+    a.endpoint.ready = False
+    assert [await (await Client.connect(service)).ask() for _ in range(3)] == [b"b"] * 3
+    assert {await first.ask(), await second.ask()} == {b"a", b"b"}
+    assert service.losses == []
+
+
+@pytest.mark.parametrize("before", [0, 1, 2])
+async def test_a_call_that_was_under_way_at_a_kill_is_a_loss(service: Service, start: Start, before: int) -> None:
+    pod = await start(b"a")
+    client = await Client.connect(service)
+    assert [await client.ask() for _ in range(before)] == [b"a"] * before
+    pod.answers = False
+    began = now()
+    asking = await unanswered(client)
+    pod.endpoint.killed_at = now()
+    pod.die()
+    assert await asking == b""
+    client.writer.close()
+    await until(lambda: causes(service) == [Cause.UNDER_WAY], "the connection's end")
+    assert began <= service.losses[0].asked <= pod.endpoint.killed_at
+
+
+async def test_an_idle_connection_that_ends_with_a_kill_may_have_been_taken_unnoticed(
+    service: Service, start: Start
+) -> None:
+    pod = await start(b"a")
+    client = await Client.connect(service)
+    assert [await client.ask() for _ in range(2)] == [b"a"] * 2
+    pod.endpoint.killed_at = now()
+    pod.die()
+    assert await client.reader.read() == b""
+    client.writer.close()
+    await until(lambda: causes(service) == [Cause.UNNOTICED], "the connection's end")
+    assert service.losses[0].asked >= pod.endpoint.killed_at, "only of releases under way at its end"
+
+
+async def test_what_an_endpoint_leaves_unanswered_that_is_well_is_no_excuse(service: Service, start: Start) -> None:
+    pod = await start(b"a")
+    pod.answers = False
+    asking = await unanswered(await Client.connect(service))
+    pod.die()
+    assert await asking == b""
+    assert service.losses == []
+
+
+async def test_a_new_connection_to_a_killed_endpoint_fails_unnoticed(service: Service) -> None:
+    service.endpoints.append(endpoint())
+    service.endpoints[0].killed_at = now()
+
+    with pytest.raises(OSError):  # noqa: PT011  (reset, or TLS' word for it)
+        await Client.connect(service)
+    assert causes(service) == [Cause.UNNOTICED]
+
+
+async def test_a_refused_connection_without_a_kill_is_no_excuse(service: Service) -> None:
+    service.endpoints.append(endpoint())
+
+    with pytest.raises(OSError):  # noqa: PT011
+        await Client.connect(service)
+    assert service.losses == []
+
+
+@pytest.mark.parametrize("hangs", [True, False])
+async def test_a_call_that_is_given_up_is_a_loss_where_the_endpoint_hung(
+    service: Service, start: Start, hangs: bool
+) -> None:
+    pod = await start(b"a")
+    client = await Client.connect(service)
+    pod.answers = False
+    asking = await unanswered(client)
+    pod.endpoint.hung_at = now() if hangs else NEVER
+    client.writer.transport.abort()
+    await asking
+    await until(lambda: not pod.open, "the connection's end")
+    assert causes(service) == [Cause.HUNG] * hangs
 
 
 async def test_without_endpoints_a_connection_fails(service: Service) -> None:
-    assert await (await Client.connect(service)).ask() == b""
+    with pytest.raises(OSError):  # noqa: PT011
+        await Client.connect(service)

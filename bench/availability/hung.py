@@ -1,0 +1,84 @@
+"""Constant releases while one of three gatekeepers hangs: its connections are accepted, and nothing is answered."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.availability.gate import Gate, Pod
+from bench.availability.installation import installed
+from bench.availability.kubelet import GRACE_SECONDS, LIVENESS, READINESS, Probe
+from bench.availability.load import Load
+from bench.availability.phases import Measurement, Result
+from bench.availability.service import NEVER
+from bench.availability.waiting import until
+
+HUNG, OUT, RESTARTED = "hung", "taken out", "restarted"
+
+_BEFORE_SECONDS = 1.0  # of load, for the connections that there are
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Seconds, and releases per second."""
+
+    after: float = 30.0
+    """How long the load goes on once the gatekeeper is killed."""
+    rate: float = 25.0
+    readiness: Probe = READINESS
+    liveness: Probe = LIVENESS
+    grace: float = GRACE_SECONDS
+
+
+async def measure(
+    kubeconfig: Path, directory: Path, plan: Plan, told: Callable[[str], None] = lambda _: None
+) -> Result:
+    """Three phases: until its readiness takes the gatekeeper out of the Service; until its liveness has it killed; and
+    while it is restarted. API servers wait for an answer as long as the chart says."""
+    async with installed(kubeconfig, directory) as installation:
+        gate = Gate(installation, directory, 0, plan.readiness)
+        async with (
+            gate.running(webhook_seconds=None),
+            Load.connected(installation.admin, installation.name, plan.rate) as load,
+        ):
+            await load.prepare()
+            measurement = Measurement(load, gate.service)
+            async with measurement.under_load():
+                for name, happen in _PHASES.items():
+                    told(f"{name} …")
+                    await measurement.phase(name, happen(gate, plan))
+            return measurement.result(kills=1)
+
+
+async def _hang(gate: Gate, _plan: Plan) -> str:
+    """The one that was asked last: there are connections to it that are in use."""
+    await asyncio.sleep(_BEFORE_SECONDS)
+    pod = max(gate.pods, key=lambda pod: pod.endpoint.asked_at)
+    pod.hang()
+    await until(lambda: not pod.endpoint.ready, "the gatekeeper not to be ready")
+    return f"not ready after {_hung(pod):.1f} s"
+
+
+async def _wait_for_liveness(gate: Gate, plan: Plan) -> str:
+    """As long as it can take: the gatekeeper hung right after a probe, and does not hear SIGTERM."""
+    pod = _stuck(gate)
+    await asyncio.sleep(plan.liveness.longest + plan.grace - _hung(pod))
+    return f"killed after {_hung(pod):.1f} s"
+
+
+async def _restart(gate: Gate, plan: Plan) -> str:
+    await asyncio.gather(_stuck(gate).kill(), asyncio.sleep(plan.after))
+    return ""
+
+
+def _stuck(gate: Gate) -> Pod:
+    (pod,) = [pod for pod in gate.pods if pod.endpoint.hung_at < NEVER]
+    return pod
+
+
+def _hung(pod: Pod) -> float:
+    """For how many seconds."""
+    return asyncio.get_running_loop().time() - pod.endpoint.hung_at
+
+
+_PHASES = {HUNG: _hang, OUT: _wait_for_liveness, RESTARTED: _restart}

@@ -1,0 +1,103 @@
+"""What the load saw in a span of time, and what of it is wrong."""
+
+import asyncio
+import collections
+import contextlib
+import math
+from collections.abc import AsyncIterator, Awaitable, Collection, Mapping
+from dataclasses import dataclass
+
+from bench.availability.load import Load
+from bench.availability.losses import Cause, Sent, explained, wrong_with
+from bench.availability.service import Service
+
+
+@dataclass(frozen=True)
+class Phase:
+    """What was measured in a phase; latencies are milliseconds."""
+
+    name: str
+    seconds: float
+    requests: int
+    failures: tuple[str, ...]
+    under_way: int
+    """Failures of releases that a killed gatekeeper was just asked about."""
+    unnoticed: int
+    """Failures on connections to a gatekeeper that had been killed."""
+    hung: int
+    """Failures of releases that a hung gatekeeper was asked about."""
+    p50: float
+    p99: float
+    worst: float
+    happened: str
+
+
+@dataclass(frozen=True)
+class Result:
+    phases: tuple[Phase, ...]
+    wrong: tuple[str, ...]
+    """Failures that none of the causes accounts for, and what there is too much of."""
+
+
+@dataclass(frozen=True)
+class _Span:
+    name: str
+    began: float
+    ended: float
+    happened: str
+
+
+class Measurement:
+    """Phases that follow each other without a gap, under a load that never stops."""
+
+    def __init__(self, load: Load, service: Service) -> None:
+        self._load = load
+        self._service = service
+        self._spans: list[_Span] = []
+
+    @contextlib.asynccontextmanager
+    async def under_load(self) -> AsyncIterator[None]:
+        async with asyncio.TaskGroup() as group:
+            sending = group.create_task(self._load.run())
+            yield
+            await self._load.settled(asyncio.get_running_loop().time())
+            sending.cancel()
+
+    async def phase(self, name: str, happening: Awaitable[str]) -> None:
+        """As long as it takes to happen."""
+        loop = asyncio.get_running_loop()
+        began = self._spans[-1].ended if self._spans else loop.time()
+        happened = await happening
+        self._spans.append(_Span(name, began, loop.time(), happened))
+
+    def result(self, kills: int) -> Result:
+        """Once the load has ended, in which so many gatekeepers were killed."""
+        sent = self._load.sent
+        failed = [each for each in sent if each.failure]
+        causes = explained(failed, self._service.losses)
+        phases = [
+            _phase(span, [each for each in sent if span.began <= each.due < span.ended], causes) for span in self._spans
+        ]
+        return Result(tuple(phases), wrong_with(failed, causes, kills))
+
+
+def _phase(span: _Span, sent: Collection[Sent], causes: Mapping[Sent, Cause]) -> Phase:
+    found = collections.Counter(causes.get(each) for each in sent)
+    latencies = sorted(each.latency * 1000 for each in sent)
+    return Phase(
+        name=span.name,
+        seconds=round(span.ended - span.began, 1),
+        requests=len(sent),
+        failures=tuple(each.failure for each in sent if each.failure),
+        under_way=found[Cause.UNDER_WAY],
+        unnoticed=found[Cause.UNNOTICED],
+        hung=found[Cause.HUNG],
+        p50=round(_quantile(latencies, 0.5), 1),
+        p99=round(_quantile(latencies, 0.99), 1),
+        worst=round(latencies[-1], 1),
+        happened=span.happened,
+    )
+
+
+def _quantile(ordered: list[float], share: float) -> float:
+    return ordered[math.ceil(len(ordered) * share) - 1]

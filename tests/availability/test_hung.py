@@ -1,0 +1,30 @@
+"""Constant releases while one of three gatekeepers hangs."""
+
+from pathlib import Path
+
+import pytest
+
+from bench.availability.hung import HUNG, OUT, RESTARTED, Plan, measure
+from bench.availability.kubelet import Probe
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("e2e")]
+
+PLAN = Plan(
+    after=4,
+    rate=20,
+    readiness=Probe(period=1, timeout=1, failures=2),
+    liveness=Probe(period=1, timeout=1, failures=5),
+    grace=1,
+)
+
+
+async def test_none_fails_once_it_is_out_and_before_only_what_it_was_asked(cluster: Path, tmp_path: Path) -> None:
+    result = await measure(cluster, tmp_path, PLAN, print)
+
+    print(result)
+    assert result.wrong == ()
+    phases = {phase.name: phase for phase in result.phases}
+    assert phases[HUNG].seconds < PLAN.readiness.longest + 3
+    assert phases[HUNG].hung >= 1, "it hung in the midst of the load"
+    assert phases[OUT].requests > PLAN.rate
+    assert phases[OUT].failures == phases[RESTARTED].failures == ()

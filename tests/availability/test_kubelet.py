@@ -1,0 +1,44 @@
+"""The measurements' nodes probe as kubelets do, and as the chart tells them to."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from bench.availability.kubelet import LIVENESS, READINESS, Probe, probed
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("probe", [READINESS, LIVENESS])
+@pytest.mark.parametrize("luck", [0.0, 0.5])
+async def test_who_hangs_has_failed_after_so_many_probes_at_the_latest(probe: Probe, luck: float) -> None:
+    """`luck`: how much of a period has passed since the last success."""
+    hangs_at = now() + 2 * probe.period + luck * probe.period
+
+    async def ask() -> bool:
+        if now() > hangs_at:
+            await asyncio.Event().wait()
+        return True
+
+    async with contextlib.aclosing(probed(probe, ask)) as states:
+        async for healthy in states:
+            if not healthy:
+                break
+    assert now() - hangs_at == pytest.approx(probe.longest - luck * probe.period)
+
+
+@pytest.mark.looptime
+async def test_one_success_counts_and_failures_only_in_a_row() -> None:
+    answers = iter([False, True, False, True, False, False, False, True])
+
+    async def ask() -> bool:
+        return next(answers)
+
+    async with contextlib.aclosing(probed(Probe(period=1, timeout=1, failures=2), ask)) as states:
+        seen = [await anext(states) for _ in range(8)]
+    assert seen == [False, True, True, True, True, False, False, True]
+    assert now() == 7

@@ -1,0 +1,22 @@
+"""The measurements of docs/reliability.md take the chart's probes and periods."""
+
+import helm_python
+
+from bench.availability.kubelet import GRACE_SECONDS, LIVENESS, READINESS, Probe
+from tests.chart.rendering import containers, rendered, the
+
+_DEFAULT_PERIOD = 10
+
+
+def test_what_is_measured_is_what_the_chart_sets(chart: helm_python.Chart) -> None:
+    deployment = the(rendered(chart), "Deployment")
+    gatekeeper = containers(deployment)["gatekeeper"]
+    for name, measured in (("readinessProbe", READINESS), ("livenessProbe", LIVENESS)):
+        spec = gatekeeper[name]
+        assert (
+            Probe(spec.get("periodSeconds", _DEFAULT_PERIOD), spec["timeoutSeconds"], spec["failureThreshold"])
+            == measured
+        )
+    pod = deployment["spec"]["template"]["spec"]
+    grace = gatekeeper["livenessProbe"].get("terminationGracePeriodSeconds", pod["terminationGracePeriodSeconds"])
+    assert grace == GRACE_SECONDS
