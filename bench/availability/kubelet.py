@@ -30,8 +30,8 @@ class Probe:
 
 READINESS = Probe(period=3, timeout=3, failures=2)
 LIVENESS = Probe(period=10, timeout=5, failures=6)
-GRACE_SECONDS = 60.0
-"""The pod's terminationGracePeriodSeconds: what does not hear SIGTERM is killed after it."""
+GRACE_SECONDS = 10.0
+"""The liveness probe's terminationGracePeriodSeconds: what does not hear SIGTERM is killed after it."""
 
 
 async def probed(probe: Probe, ask: Callable[[], Awaitable[bool]]) -> AsyncGenerator[bool, None]:

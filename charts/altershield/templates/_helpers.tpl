@@ -79,6 +79,7 @@ livenessProbe:
   initialDelaySeconds: 10
   timeoutSeconds: 5
   failureThreshold: 6
+  terminationGracePeriodSeconds: 10  # what hangs has nothing to finish
 readinessProbe:
   httpGet: {path: /readyz, port: {{ . }}}
   periodSeconds: 3
