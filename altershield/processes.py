@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import ctypes
+import errno
 import os
 import secrets
 import signal
@@ -92,9 +93,13 @@ def free_ports(count: int) -> list[int]:
     ports: list[int] = []
     with contextlib.ExitStack() as stack:
         while len(ports) < count:
-            port = 20000 + secrets.randbelow(12768)
-            with contextlib.suppress(OSError):
-                stack.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            port, probe = 20000 + secrets.randbelow(12768), stack.enter_context(socket.socket())
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+            else:
                 ports.append(port)
     return ports
 

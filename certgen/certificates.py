@@ -10,7 +10,7 @@ from typing import Self
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
-from cryptography.x509.oid import NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from altershield.pki import KeyPair
 
@@ -104,6 +104,19 @@ def is_authority(certificate: x509.Certificate) -> bool:
         return False
 
 
+def is_for_servers(certificate: x509.Certificate) -> bool:
+    """Whether TLS servers may use it: where it says for what, it says so."""
+    try:
+        usages = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    except x509.ExtensionNotFound:
+        return True
+    except UNREADABLE:
+        return False
+    return any(
+        usage in usages for usage in (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE)
+    )
+
+
 def common_name(certificate: x509.Certificate) -> str:
     """Of its subject; empty where there is none."""
     try:
@@ -148,11 +161,25 @@ def _valid(found: Iterable[x509.Certificate], now: datetime.datetime) -> list[x5
 
 
 def _signed(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
+    if certificate != authority and not _may_sign(authority):  # one that is trusted itself may be no CA
+        return False
     try:
         certificate.verify_directly_issued_by(authority)
     except (InvalidSignature, *UNREADABLE):
         return False
     return True
+
+
+def _may_sign(certificate: x509.Certificate) -> bool:
+    """As Go's clients ask (`CheckSignatureFrom` of crypto/x509)."""
+    if certificate.version is not x509.Version.v1 and not is_authority(certificate):
+        return False
+    try:
+        return certificate.extensions.get_extension_for_class(x509.KeyUsage).value.key_cert_sign
+    except x509.ExtensionNotFound:
+        return True
+    except UNREADABLE:
+        return False
 
 
 def _is_address(host: str) -> bool:

@@ -70,6 +70,11 @@ def check(data: Mapping[str, str], *, secret: str, hosts: Sequence[str], now: da
         raise CertificateError(
             f"the certificate of the Secret {secret} is not for {missing[0]}; reissue it with that name"
         )
+    if not certificates.is_for_servers(leaf.certificate):
+        raise CertificateError(
+            f"the certificate of the Secret {secret} is not for servers; reissue it with the extended key usage "
+            "serverAuth"
+        )
     bundle = raw(data, "ca.crt")
     try:
         authorities = certificates.certificates(bundle) if bundle else leaf.chain[1:]
@@ -85,7 +90,10 @@ def check(data: Mapping[str, str], *, secret: str, hosts: Sequence[str], now: da
                     f"from {begins} to {ends}; renew it, and what it signed"
                 )
     if bundle and not path:
-        raise CertificateError(f"no CA in ca.crt of the Secret {secret} signed its tls.crt; put the right one into it")
+        raise CertificateError(
+            f"no CA in ca.crt of the Secret {secret} signed its tls.crt, or it may not (CA:TRUE is missing); put the "
+            "right one into it"
+        )
     return Given(secret, leaf, certificates.pem(authorities) if bundle else b"", path)
 
 

@@ -224,15 +224,26 @@ class Keeper:
         """What others provide: checked, handed over, published where nobody else does."""
         given = self._given(found)
         authority = given.ends_first(found.publications, self.now())
-        self._hand_over(given.leaf, authority)
         published, distrust = False, ""
         if self._publishes(given):
+            self._hand_over(given.leaf, authority)
             published = await self._publish(found.publications, given.bundle, given.leaf)
         else:
             distrust = given.distrust(found.publications, self.now())
+            if distrust and self._serves_well(found.publications):
+                self._metrics.stored(given.leaf.certificate, authority)  # it is taken once it is trusted
+            else:
+                self._hand_over(given.leaf, authority)
             self._trusted = self._trusted or not distrust
         again = min(given.leaf.expires, authority.not_valid_after_utc) if authority else given.leaf.expires
         return Outcome(given.leaf, Contents(), again, published, distrust)
+
+    def _serves_well(self, found: Sequence[Publication]) -> bool:
+        """Whether API servers trust what the gatekeeper has."""
+        leaf, now = self._serving, self.now()
+        if leaf is None or leaf.expires <= now:
+            return False
+        return all(publication.path(leaf.chain, now) for publication in found)
 
     def _publishes(self, given: Given) -> bool:
         """Whether it is certgen that publishes the CA of what is given."""

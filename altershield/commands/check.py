@@ -187,7 +187,7 @@ class _Check:
             return None
 
     async def _delete(self) -> None:
-        """Delete the Deployment and wait until it and its pod are gone, and what was needed for its image."""
+        """Delete what was needed for the pod's image, and the Deployment, and wait until it and its pod are gone."""
 
         async def gone() -> bool:
             try:
@@ -196,12 +196,12 @@ class _Check:
                 return True
             return False
 
+        for secret in self._secrets:  # first: what follows may take longer than we are given
+            with contextlib.suppress(NotFoundError):
+                await self._client.delete(SECRETS, secret["metadata"]["name"], self._namespace)
         with contextlib.suppress(NotFoundError):
             await self._client.delete(DEPLOYMENTS, NAME, self._namespace, propagation="Foreground")
             await self._until(gone, f"Deployment {self._namespace}/{NAME} to be deleted")
-        for secret in self._secrets:
-            with contextlib.suppress(NotFoundError):
-                await self._client.delete(SECRETS, secret["metadata"]["name"], self._namespace)
 
     async def _until(self, met: Callable[[], Awaitable[T]], waiting_for: str) -> T:
         """What `met` answers once that is true."""

@@ -3,12 +3,14 @@
 import base64
 import datetime
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from altershield.pki import Authority
 from certgen import certificates, given
@@ -64,10 +66,7 @@ class Chain:
         return _certificate("gate", self.keys[2], "between", self.keys[1], ca=False, days=10)
 
     def data(self, *sent_along: bytes, trusted: bytes = b"") -> dict[str, bytes]:
-        key = self.keys[2].private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
-        )
-        return {"tls.crt": b"".join([self.served, *sent_along]), "tls.key": key, "ca.crt": trusted}
+        return {"tls.crt": b"".join([self.served, *sent_along]), "tls.key": _pem(self.keys[2]), "ca.crt": trusted}
 
 
 def test_a_chain_is_followed_to_its_authority() -> None:
@@ -191,6 +190,30 @@ def test_one_for_another_name_is_refused() -> None:
         check(GOOD | {"tls.crt": pair.certificate, "tls.key": pair.key})
 
 
+def test_who_may_not_sign_is_no_authority() -> None:
+    """As API servers see it: a certificate that says nothing of a CA vouches for itself alone."""
+    key, own = (rsa.generate_private_key(65537, 2048) for _ in range(2))
+    private = _pem(own)
+    no_authority = _certificate("theirs", key, "theirs", key, ca=False, days=10)
+    signed = _certificate("gate", own, "theirs", key, ca=False, days=10)
+    with pytest.raises(CertificateError, match="CA:TRUE is missing"):
+        check({"tls.crt": signed, "tls.key": private, "ca.crt": no_authority})
+    itself = _certificate("gate", own, "gate", own, ca=False, days=10)
+    check({"tls.crt": itself, "tls.key": private, "ca.crt": itself})
+
+
+def test_one_that_is_not_for_servers_is_refused() -> None:
+    key = rsa.generate_private_key(65537, 2048)
+    private = _pem(key)
+    usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
+    for_clients = _certificate("gate", key, "gate", key, ca=False, days=10, usages=usages)
+    with pytest.raises(CertificateError, match="is not for servers"):
+        check({"tls.crt": for_clients, "tls.key": private})
+    usages.append(ExtendedKeyUsageOID.SERVER_AUTH)
+    for_both = _certificate("gate", key, "gate", key, ca=False, days=10, usages=usages)
+    check({"tls.crt": for_both, "tls.key": private})
+
+
 def _certificate(
     name: str,
     key: rsa.RSAPrivateKey,
@@ -199,6 +222,7 @@ def _certificate(
     *,
     ca: bool,
     days: int,
+    usages: Sequence[x509.ObjectIdentifier] = (),
 ) -> bytes:
     builder = (
         x509.CertificateBuilder()
@@ -211,4 +235,12 @@ def _certificate(
         .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
         .add_extension(x509.SubjectAlternativeName([x509.DNSName("gate.svc")]), critical=False)
     )
+    if usages:
+        builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
     return builder.sign(issuer_key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+
+def _pem(key: rsa.RSAPrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+    )

@@ -543,6 +543,35 @@ async def test_in_cert_manager_mode_nothing_is_published_but_missed(
     assert (tmp_path / "tls.crt").exists()
 
 
+async def test_one_that_is_not_trusted_yet_does_not_replace_one_that_is(client: Client, tmp_path: Path) -> None:
+    """The provider was faster than the CA injector, or the injector is down."""
+    settings = Settings(NAMESPACE, SECRET, CONFIGURATION, (HOST,), LIFETIMES, Mode.CERT_MANAGER, tmp_path)
+    await publish(client, await give(client))
+    metrics = Metrics()
+    keeper = Keeper(client, settings, metrics)
+    async with running(keeper):
+        await eventually(lambda: ready(keeper))
+        served = (tmp_path / "tls.crt").read_bytes()
+        second = await give(client)
+        await eventually(lambda: unusable(metrics))
+        assert (tmp_path / "tls.crt").read_bytes() == served
+        await publish(client, second)
+        await eventually(lambda: usable(metrics))
+        assert (tmp_path / "tls.crt").read_bytes() != served
+        # where neither is trusted, the new one is the remedy
+        third = await give(client)
+        await publish(client, b"")
+        await eventually(lambda: unusable(metrics))
+        newest = base64.b64decode((await client.get(SECRETS, SECRET, NAMESPACE))["data"]["tls.crt"])
+
+        async def taken() -> bool:
+            return (tmp_path / "tls.crt").read_bytes() == newest
+
+        await eventually(taken)
+        await publish(client, third)
+        await eventually(lambda: usable(metrics))
+
+
 @pytest.mark.parametrize("mode", [Mode.SECRET, Mode.CERT_MANAGER])
 async def test_a_certificate_of_a_public_authority_needs_no_bundle(client: Client, mode: Mode) -> None:
     await give(client, without="ca.crt")
