@@ -14,5 +14,5 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--simulate-nodes",
         action="store_true",
-        help="With --kubeconfig: the cluster has no nodes; simulate them (and the controllers that are missing).",
+        help="With --kubeconfig: the cluster has no nodes; simulate them (and controllers, if they are missing).",
     )

@@ -184,6 +184,11 @@ async def _apply(admin: Client, resource: Resource, obj: dict[str, Any]) -> None
 
 async def _established(admin: Client, name: str) -> None:
     listed: ObjectList[dict[str, Any]] = await admin.list(CRDS, field_selector=f"metadata.name={name}")
+    if any(crd["metadata"].get("deletionTimestamp") for crd in listed.items):  # established until it is gone
+        raise GateStoppedError(
+            f"the CustomResourceDefinition {name} is being deleted, with all its records; start again once it is "
+            f"gone: `kubectl wait --for=delete crd/{name}`"
+        )
     if any(_is_established(crd) for crd in listed.items):
         return
     version = listed.metadata.resource_version

@@ -47,7 +47,7 @@ def sandbox(
         typer.Option(
             "--kubeconfig",
             envvar="ALTERSHIELD_KUBECONFIG",
-            help="Serve no API: simulate nodes (and the controllers that are missing) on this one, which has none.",
+            help="Serve no API: simulate nodes on this one, which has none (and controllers, if they are missing).",
         ),
     ] = None,
     nodes: Annotated[

@@ -12,7 +12,9 @@ import os
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from altershield.api.resources import CLUSTER_ROLES
 from altershield.errors import UsageError
 from altershield.kube.client import Client
 from altershield.sandbox.apiserver.server import ApiServer
@@ -42,13 +44,15 @@ async def open_backend(
 ) -> AsyncIterator[Backend]:
     """Start (or take) the Kubernetes asked for; `directory`, private to this user, takes its files.
 
-    `port` is the sandbox API's own, 0 a free one. `simulate` adds nodes and controllers to the cluster of
-    `kubeconfig`, which has none. An error of the simulation is raised at the end of the block.
+    `port` is the sandbox API's own, 0 a free one. `simulate` adds nodes to the cluster of `kubeconfig`, which has
+    none, and controllers if it has none either. An error of the simulation is raised at the end of the block.
     """
     settings = settings or SimulationSettings()
     assets = os.environ.get(ASSETS)
     if kubeconfig:
         backend = Backend(Path(kubeconfig), f"the cluster of {kubeconfig}")
+        if simulate and await _has_controllers(backend.kubeconfig):
+            settings = settings.only_nodes()
         async with _simulated(backend.kubeconfig, settings) if simulate else contextlib.nullcontext():
             yield backend
     elif assets:
@@ -65,6 +69,14 @@ async def open_backend(
             path.write_text(api.kubeconfig())
             async with _simulated(path, settings):
                 yield Backend(path, f"the sandbox's API at {api.url}")
+
+
+async def _has_controllers(kubeconfig: Path) -> bool:
+    """Whether a kube-controller-manager is or was at work: it fills in the rules of the ClusterRoles that aggregate
+    others, which the API server makes without any. (It need not have a Lease.)"""
+    async with await Client.connect(str(kubeconfig)) as client:
+        view: dict[str, Any] = await client.get(CLUSTER_ROLES, "view")
+    return bool(view.get("rules"))
 
 
 @contextlib.asynccontextmanager

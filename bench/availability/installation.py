@@ -104,16 +104,26 @@ async def _remove_at_the_end(
 ) -> None:
     name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace", "")
 
-    async def is_gone() -> bool:
+    async def found() -> dict[str, Any] | None:
         try:
-            await admin.get(resource, name, namespace)
+            obj: dict[str, Any] = await admin.get(resource, name, namespace)
         except NotFoundError:
-            return True
-        return False
+            return None
+        return obj
+
+    async def is_gone() -> bool:
+        return await found() is None
+
+    async def until_gone() -> None:
+        await until(is_gone, f"{resource.kind} {name} to be gone")
 
     async def remove() -> None:
         await admin.delete(resource, name, namespace)
-        await until(is_gone, f"{resource.kind} {name} to be gone")
+        await until_gone()
 
-    if await is_gone():
+    there = await found()
+    if there and "deletionTimestamp" in there["metadata"]:  # somebody else's end, not yet complete
+        await until_gone()
+        there = None
+    if there is None:
         stack.push_async_callback(remove)

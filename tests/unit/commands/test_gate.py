@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from altershield.api.resources import VALIDATING_WEBHOOKS
-from altershield.commands.gate import CONFIGURATION, _refuse_running
+from altershield.api.resources import CRDS, VALIDATING_WEBHOOKS
+from altershield.commands.gate import CONFIGURATION, GateStoppedError, _established, _refuse_running
 from altershield.pki import Authority
 from tests.stub_api import serving
 
@@ -30,3 +30,14 @@ async def test_what_no_running_gate_answers_for_is_no_running_gate(webhooks: lis
     async with serving() as (_, admin):
         await admin.create(VALIDATING_WEBHOOKS, {"metadata": {"name": CONFIGURATION}, "webhooks": webhooks})
         await _refuse_running(admin)
+
+
+async def test_a_definition_that_is_being_deleted_is_not_relied_on() -> None:
+    """It is established until it is gone, and then nobody makes it anew."""
+    name = "changepods.app.ops.cloud.alipay.com"
+    established = {"conditions": [{"type": "Established", "status": "True"}]}
+    async with serving() as (_, admin):
+        crd = {"metadata": {"name": name, "deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": established}
+        await admin.create(CRDS, crd)
+        with pytest.raises(GateStoppedError, match=f"{name} is being deleted"):
+            await _established(admin, name)
