@@ -3,11 +3,8 @@
 import contextlib
 import json
 import os
-import signal
 import socket
-import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +14,7 @@ from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.processes import free_ports
 from tests.chart.rendering import RELEASE, Object, containers, variables
 from tests.e2e.conftest import Kubectl
+from tests.programs import running
 
 
 class Command(NamedTuple):
@@ -48,19 +46,12 @@ def here(container: Object, ports: dict[str, int], directory: Path) -> Command:
     return Command([*container["command"][1:], *arguments], environment)
 
 
-@contextlib.contextmanager
-def process(command: Command, kubeconfig: Path, log: Path, python: str = sys.executable) -> Iterator[None]:
+def process(
+    command: Command, kubeconfig: Path, log: Path, python: str = sys.executable
+) -> contextlib.AbstractContextManager[None]:
+    """The container's, while the block runs."""
     environment = {**os.environ, **command.variables, "ALTERSHIELD_KUBECONFIG": str(kubeconfig)}
-    with log.open("wb") as out:
-        started = subprocess.Popen(
-            [python, *command.arguments], stdout=out, stderr=out, env=environment, cwd=log.parent
-        )
-    try:
-        yield
-        assert started.poll() is None, f"{command.arguments[:2]} ended:\n{log.read_text()}"
-    finally:
-        started.send_signal(signal.SIGTERM)
-        started.wait(60)
+    return running([python, *command.arguments], log, environment)
 
 
 def account(system: Kubectl, name: str, server: str, directory: Path) -> Path:

@@ -8,8 +8,6 @@ import base64
 import contextlib
 import functools
 import os
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -30,6 +28,7 @@ from altershield.kube.errors import ApiError
 from altershield.processes import free_ports
 from tests.e2e.conftest import command, eventually, wait_for_line
 from tests.monitoring.prometheus import Prometheus
+from tests.programs import running
 
 START_TIMEOUT = 8
 CONFIGURATION = "altershield"
@@ -81,17 +80,9 @@ class Watched:
         ]
 
 
-@contextlib.contextmanager
-def _process(arguments: Sequence[str], log: Path) -> Iterator[None]:
+def _process(arguments: Sequence[str], log: Path) -> contextlib.AbstractContextManager[None]:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("ALTERSHIELD_")}
-    with log.open("ab") as out:
-        started = subprocess.Popen(arguments, stdout=out, stderr=out, env=environment)
-    try:
-        yield
-        assert started.poll() is None, f"{arguments[2:4]} ended:\n{log.read_text()[-4000:]}"
-    finally:
-        started.send_signal(signal.SIGTERM)
-        started.wait(30)
+    return running(arguments, log, environment)
 
 
 @contextlib.contextmanager
