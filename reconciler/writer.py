@@ -28,11 +28,6 @@ class _Object(Protocol):
     def metadata(self) -> ObjectMeta: ...
 
 
-class _Record(_Object, Protocol):
-    @property
-    def status(self) -> ChangeWorkloadStatus | ChangePodStatus | OpsConfigInfoStatus: ...
-
-
 T = TypeVar("T", bound=_Object)
 R = TypeVar("R", ChangeWorkload, ChangePod, OpsConfigInfo)
 
