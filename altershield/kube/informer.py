@@ -13,48 +13,33 @@ import contextlib
 import logging
 import random
 from collections.abc import AsyncGenerator, Callable, Iterable
-from typing import Generic, Protocol, TypeVar
+from typing import Generic
 
 import msgspec
 
-from altershield.api.meta import ObjectMeta
 from altershield.api.resources import Resource
 from altershield.kube.backoff import delay
+from altershield.kube.cache import Cache, Handler
 from altershield.kube.client import Client, ObjectList
 from altershield.kube.errors import GoneError, KubernetesError, UnreadableError
-from altershield.kube.indexes import Indexes
+from altershield.kube.objects import Key, T, bare, key_of, number, version_of
+from altershield.kube.turns import turns
 
 logger = logging.getLogger(__name__)
 
-
-class Object(Protocol):
-    """Anything with metadata: the kinds and views of `altershield.api`."""
-
-    @property
-    def metadata(self) -> ObjectMeta: ...
-
-
-T = TypeVar("T", bound=Object)
-Handler = Callable[[T | None, T | None], None]
-Key = tuple[str, str]  # namespace and name
-
 _SERVER_TIMEOUT = 300  # seconds, up to twice as many: so that watches do not all end at once
 _HEALTHY = 5.0  # seconds a watch must last for the backoff to start anew
-_SLICE = 500  # objects that a resync tells of before others get their turn
-
-
-class _Bare(msgspec.Struct):
-    """What can be read of an object that does not fit its type."""
-
-    metadata: ObjectMeta = ObjectMeta()
 
 
 class Informer(Generic[T]):
     """The objects of `resource` that `namespace` (all where empty), the selectors and `keep` choose, as `as_`; with
     `metadata_only` the API server is asked for no more of them. `name` tells informers of one resource apart.
 
-    Handlers and index functions are called in the event loop and must not block; what they raise is logged
-    and changes nothing.
+    `read` makes an object of its bytes, where something smaller than an `as_` is to be kept; msgspec.DecodeError or
+    ValueError for bytes that are none. `keep` may change its mind: call `refill` or `evict` then.
+
+    Handlers, index functions, `keep` and `read` are called in the event loop and must not block; what handlers and
+    index functions raise is logged and changes nothing.
     """
 
     def __init__(
@@ -63,6 +48,7 @@ class Informer(Generic[T]):
         resource: Resource,
         as_: type[T],
         *,
+        read: Callable[[bytes | msgspec.Raw], T] | None = None,
         namespace: str = "",
         label_selector: str = "",
         field_selector: str = "",
@@ -74,53 +60,59 @@ class Informer(Generic[T]):
         self._client = client
         self._resource = resource
         self.name = name or resource.plural
-        self._decoder = msgspec.json.Decoder(as_)
         self._namespace = namespace
         self._label_selector = label_selector
         self._field_selector = field_selector
         self._metadata_only = metadata_only
-        self._keep = keep
         self._resync = resync
-        self._handlers: list[Handler[T]] = []
-        self._indexes: Indexes[Key, T] = Indexes()
-        self._objects: dict[Key, T] = {}
-        self._unreadable: set[Key] = set()
-        self._observed: set[Key] = set()  # written by ourselves since the last list began
-        self._passed = 0  # the resourceVersion up to which the watch (or list) has told us everything
+        self._cache: Cache[T] = Cache(self.name, read or msgspec.json.Decoder(as_).decode, keep)
         self._resume = ""  # where to watch on from; empty: list first
+        self._lists = 0  # lists of everything that were begun
+        self._following = asyncio.Event()  # set while a list is complete and the watch goes on from there
         self._began: float | None = None
         self._heard_at: float | None = None
         self._reported = ""  # the trouble that the log already tells of
         self._synced = asyncio.Event()
         self.relists = 0
         """Lists after the first one."""
-        self.skipped = 0
-        """Objects received that could not be read and were left out."""
 
-    def add_handler(self, handler: Handler[T]) -> None:
+    def add_handler(self, handler: Handler[T], *, evicted: Callable[[T], None] | None = None) -> None:
         """Call `handler(old, new)` on every change: old None for a new object, new None for a deleted one, and
-        twice the same object on a resync."""
-        self._handlers.append(handler)
+        twice the same object on a resync.
+
+        `evicted(old)` is called instead for an object that `keep` no longer chooses, which may still be in the
+        cluster; without it, such an object is told as deleted.
+        """
+        self._cache.add_handler(handler, evicted)
 
     def add_index(self, name: str, key: Callable[[T], Iterable[str]]) -> None:
         """Make objects findable by the values `key` gives, with `by_index`. Before `run`."""
-        self._indexes.add(name, key)
+        self._cache.indexes.add(name, key)
+
+    def read(self, data: bytes | msgspec.Raw) -> T:
+        """The object of these bytes as this cache holds it, for `observe`. UnreadableError for what is none."""
+        return self._cache.read(data)
 
     def get(self, namespace: str, name: str) -> T | None:
-        return self._objects.get((namespace, name))
+        return self._cache.get((namespace, name))
 
     def all(self) -> list[T]:
-        return list(self._objects.values())
+        return self._cache.all()
 
     def by_index(self, name: str, value: str) -> list[T]:
-        return self._indexes.find(name, value)
+        return self._cache.by_index(name, value)
 
     def __len__(self) -> int:
-        return len(self._objects)
+        return len(self._cache)
 
     @property
     def resource(self) -> Resource:
         return self._resource
+
+    @property
+    def skipped(self) -> int:
+        """Objects received that could not be read and were left out."""
+        return self._cache.skipped
 
     @property
     def synced(self) -> bool:
@@ -145,21 +137,45 @@ class Informer(Generic[T]):
 
         Ignored where the watch has already passed its resourceVersion: then the cache holds it or later news.
         """
-        key = _key(obj.metadata)
-        version = _version(obj.metadata)
-        known = self._objects.get(key)
-        if version <= self._passed or (known is not None and version <= _version(known.metadata)):
-            return
-        self._observed.add(key)
-        self._put(key, obj)
+        self._cache.observe(obj)
 
     async def refill(self, namespace: str) -> None:
-        """List one namespace, and take in what `keep` did not want before and does now."""
-        async with contextlib.aclosing(self._pages(namespace)) as pages:
-            async for page in pages:
-                for item in page.items:
-                    if _key(_bare(item)) not in self._objects:  # else the watch knows better
-                        self._take(item)
+        """Take in what `keep` did not want of a namespace before and does now; the whole of it is there when this
+        returns.
+
+        One list of the namespace, unless a list of everything that began later does it. KubernetesError where that
+        list fails; what came in so far stays.
+        """
+        lists = self._lists
+        while True:
+            await self._following.wait()
+            if self._lists > lists or await self._refill(namespace):
+                return
+
+    async def _refill(self, namespace: str) -> bool:
+        """False when a list of everything began meanwhile: what was read before it may be older than the cache."""
+        lists = self._lists
+        refill = self._cache.begin_refill(namespace)
+        turn = turns()
+        try:
+            async with contextlib.aclosing(self._pages(namespace)) as pages:
+                async for page in pages:
+                    for item in page.items:
+                        if self._lists != lists:
+                            return False
+                        self._cache.take_missing(refill, item)
+                        await turn.give_way()
+        finally:
+            self._cache.end_refill(refill)
+        return self._lists == lists
+
+    async def evict(self, namespace: str) -> None:
+        """Drop what `keep` no longer wants of a namespace."""
+        turn = turns()
+        for key in self._cache.places():
+            if key[0] == namespace:
+                self._cache.evict(key)
+            await turn.give_way()
 
     async def run(self) -> None:
         """Follow the cluster until cancelled, whatever the API server does."""
@@ -182,6 +198,7 @@ class Informer(Generic[T]):
                 error = caught
             if isinstance(error, GoneError | UnreadableError):
                 self._resume = ""
+                self._following.clear()
             if self._worked_since(began):
                 failures = 0
                 if self._resume:
@@ -212,22 +229,35 @@ class Informer(Generic[T]):
             logger.info("following the cluster again", extra={"resource": self.name})
 
     async def _list(self) -> None:
-        if self.synced:
-            self.relists += 1
-        self._observed.clear()
-        listed: set[Key] = set()
+        unlisted = self._begin_list()
         version = ""
+        turn = turns()
         async with contextlib.aclosing(self._pages(self._namespace)) as pages:
             async for page in pages:
                 self._heard()
                 version = page.metadata.resource_version
-                listed.update(_key(self._take(item)) for item in page.items)
-        for key in self._objects.keys() - listed:
-            self._drop(key, _number(version))
-        self._unreadable &= listed
+                for item in page.items:
+                    unlisted.discard(key_of(self._cache.take(item)))
+                    await turn.give_way()
+        await self._end_list(unlisted, version)
+
+    def _begin_list(self) -> set[Key]:
+        if self.synced:
+            self.relists += 1
+        self._lists += 1
+        self._following.clear()
+        return self._cache.begin_list()
+
+    async def _end_list(self, unlisted: set[Key], version: str) -> None:
+        """Everything was listed at `version`: what was not is gone, and the watch goes on from there."""
+        turn = turns()
+        for key in (*unlisted, *self._cache.unconfirmed(number(version))):
+            self._cache.drop(key, number(version))
+            await turn.give_way()
+        self._cache.passed = number(version)
         self._resume = version
-        self._passed = _number(version)
         self._synced.set()
+        self._following.set()
 
     def _pages(self, namespace: str) -> AsyncGenerator[ObjectList[msgspec.Raw], None]:
         return self._client.pages(
@@ -239,6 +269,7 @@ class Informer(Generic[T]):
         )
 
     async def _watch(self) -> None:
+        turn = turns()
         async with contextlib.aclosing(
             self._client.watch(
                 self._resource,
@@ -253,101 +284,20 @@ class Informer(Generic[T]):
         ) as events:
             async for event in events:
                 if event.type in ("ADDED", "MODIFIED"):
-                    metadata = self._take(event.object)
+                    metadata = self._cache.take(event.object)
                 else:
-                    metadata = _bare(event.object)
+                    metadata = bare(event.object)
                     if event.type == "DELETED":
-                        self._drop(_key(metadata), _version(metadata))
-                if _version(metadata) > self._passed:
-                    self._passed = _version(metadata)
+                        self._cache.drop(key_of(metadata), version_of(metadata))
+                if version_of(metadata) > self._cache.passed:
+                    self._cache.passed = version_of(metadata)
                     self._resume = metadata.resource_version
-
-    def _take(self, data: msgspec.Raw) -> ObjectMeta:
-        """Bring an object as the server sent it into the cache; its metadata."""
-        try:
-            obj = self._decoder.decode(data)
-        except (msgspec.DecodeError, RecursionError) as error:
-            metadata = _bare(data)
-            self._skip(_key(metadata), error)
-            return metadata
-        key = _key(obj.metadata)
-        known = self._objects.get(key)
-        if not self._keep(obj):
-            self._drop(key, _version(obj.metadata))
-        elif known is None or not self._holds(key, known, _version(obj.metadata)):
-            self._put(key, obj)
-        return obj.metadata
-
-    def _holds(self, key: Key, known: T, version: int) -> bool:
-        """Whether `known` is what the server sends as `version`, or a later write of our own.
-
-        What we did not write is older than what the server sends even where its version is greater: versions
-        start anew when a cluster's storage is restored.
-        """
-        held = _version(known.metadata)
-        return held == version or (held > version and key in self._observed)
-
-    def _skip(self, key: Key, error: Exception) -> None:
-        """Leave out what cannot be read; what was known of that object before stays."""
-        self.skipped += 1
-        if key not in self._unreadable:
-            self._unreadable.add(key)
-            logger.error(
-                "skipped an object that cannot be read",
-                extra={"resource": self.name, "namespace": key[0], "object": key[1], "cause": str(error)},
-            )
-
-    def _put(self, key: Key, obj: T) -> None:
-        old = self._objects.get(key)
-        self._objects[key] = obj
-        self._unreadable.discard(key)
-        self._indexes.replace(key, old, obj)
-        self._tell(old, obj)
-
-    def _drop(self, key: Key, version: int) -> None:
-        """The object was gone at `version`; a later write of our own is not affected."""
-        self._unreadable.discard(key)
-        known = self._objects.get(key)
-        if known is None or (key in self._observed and _version(known.metadata) > version):
-            return
-        del self._objects[key]
-        self._observed.discard(key)
-        self._indexes.replace(key, known, None)
-        self._tell(known, None)
-
-    def _tell(self, old: T | None, new: T | None) -> None:
-        for handler in self._handlers:
-            try:
-                handler(old, new)
-            except Exception:
-                logger.exception("a handler failed", extra={"resource": self.name})
+                await turn.give_way()
 
     async def _resync_regularly(self) -> None:
+        turn = turns()
         while True:
             await asyncio.sleep(self._resync * random.uniform(0.9, 1.1))  # noqa: S311  (spreads load)
-            for count, key in enumerate(list(self._objects), start=1):
-                obj = self._objects.get(key)
-                if obj is not None:
-                    self._tell(obj, obj)
-                if count % _SLICE == 0:
-                    await asyncio.sleep(0)
-
-
-def _key(metadata: ObjectMeta) -> Key:
-    return metadata.namespace, metadata.name
-
-
-def _version(metadata: ObjectMeta) -> int:
-    return _number(metadata.resource_version)
-
-
-def _number(version: str) -> int:
-    """Resource versions of one resource compare as numbers, as Kubernetes guarantees since 1.35."""
-    return int(version) if len(version) <= 20 and version.isascii() and version.isdigit() else 0
-
-
-def _bare(data: msgspec.Raw) -> ObjectMeta:
-    try:
-        return msgspec.json.decode(data, type=_Bare).metadata
-    except (msgspec.DecodeError, RecursionError):
-        return ObjectMeta()
+            for key in self._cache.places():
+                self._cache.tell_again(key)
+                await turn.give_way()
