@@ -10,6 +10,7 @@ from altershield.sandbox.apiserver.attributes import Object
 from altershield.sandbox.apiserver.context import now
 from altershield.sandbox.apiserver.registry import ResourceType
 
+_TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 _SYSTEM_FIELDS = ("creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 
 # What a status holds even when nothing was reported yet: Go writes these members always.
@@ -82,6 +83,10 @@ def prepare_create(resource: ResourceType, obj: Object) -> None:
             metadata.setdefault("labels", {})["kubernetes.io/metadata.name"] = metadata.get("name", "")
         case "", "pods":
             obj["status"]["qosClass"] = qos_class(obj)
+        case "apps", "daemonsets":
+            metadata["annotations"] = {_TEMPLATE_GENERATION: "1"} | (metadata.get("annotations") or {})
+        case "apps", "statefulsets":
+            _drop_max_unavailable(obj, {})
         case "batch", "jobs":
             _select_own_pods(obj)
         case "apiextensions.k8s.io", "customresourcedefinitions":
@@ -106,6 +111,10 @@ def prepare_update(resource: ResourceType, obj: Object, old: Object, subresource
         _put_back(obj["spec"], old.get("spec") or {}, "finalizers")
     if resource.storage == ("", "secrets") and not obj.get("type"):
         _put_back(obj, old, "type")
+    if resource.storage == ("apps", "daemonsets") and subresource != "status":
+        _count_templates(obj, old)
+    if resource.storage == ("apps", "statefulsets"):
+        _drop_max_unavailable(obj, old)
     if not metadata.get("uid"):
         metadata["uid"] = before["uid"]
     metadata["creationTimestamp"] = before["creationTimestamp"]
@@ -115,6 +124,25 @@ def prepare_update(resource: ResourceType, obj: Object, old: Object, subresource
     counted = subresource != "status" and (resource.custom is not None or registry.GENERATION in resource.flags)
     if counted and _desires_more(resource, obj, old):
         metadata["generation"] = before.get("generation", 0) + 1
+
+
+def _count_templates(obj: Object, old: Object) -> None:
+    """A DaemonSet's annotation says how often its template changed; nobody else sets it."""
+    before = str((old["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION))
+    count = int(before) if before.isascii() and before.isdigit() else 0
+    count += obj["spec"]["template"] != old["spec"]["template"]
+    annotations = obj["metadata"].get("annotations") or {}
+    obj["metadata"]["annotations"] = {**annotations, _TEMPLATE_GENERATION: str(count)}
+
+
+def _drop_max_unavailable(obj: Object, old: Object) -> None:
+    """The feature gate MaxUnavailableStatefulSet is off by default in 1.36."""
+
+    def rolling(one: Object) -> Object:
+        return ((one.get("spec") or {}).get("updateStrategy") or {}).get("rollingUpdate") or {}
+
+    if "maxUnavailable" not in rolling(old):
+        rolling(obj).pop("maxUnavailable", None)
 
 
 def _put_back(obj: Object, old: Object, field: str) -> None:

@@ -20,6 +20,7 @@ from altershield.sandbox.apiserver.validation_rbac import role, role_binding
 from altershield.sandbox.apiserver.validation_volume import claim
 from altershield.sandbox.apiserver.validation_webhook import webhook_configuration
 from altershield.sandbox.apiserver.validation_workload import (
+    controller_revision,
     daemon_set,
     deployment,
     pod_template,
@@ -47,6 +48,7 @@ _RULES: dict[str, Rule] = {
     "ClusterRole": role,
     "ClusterRoleBinding": role_binding,
     "ConfigMap": config_map,
+    "ControllerRevision": controller_revision,
     "CronJob": cron_job,
     "CustomResourceDefinition": crd,
     "DaemonSet": daemon_set,

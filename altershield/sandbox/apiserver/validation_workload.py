@@ -110,6 +110,17 @@ def stateful_set(obj: Object, old: Object | None) -> Causes:
     if old is not None and _fixed(spec, _STATEFUL_SET_CHANGEABLE) != _fixed(old["spec"], _STATEFUL_SET_CHANGEABLE):
         why = f"updates to statefulset spec for fields other than {_STATEFUL_SET_CHANGES} are forbidden"
         yield causes.forbidden("spec", why)
+    if old is not None:
+        counted = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
+        yield from _status(obj["status"], counted, "status.readyReplicas")
+
+
+def controller_revision(obj: Object, old: Object | None) -> Causes:
+    if obj.get("data") is None:
+        yield causes.required("data", "data is mandatory")
+    yield from causes.non_negative("revision", obj.get("revision"))
+    if old is not None:
+        yield from causes.immutable("data", obj.get("data"), old.get("data"))
 
 
 def replication_controller(obj: Object, _: Object | None) -> Causes:
@@ -219,7 +230,7 @@ def at_most_all(value: int | str, path: str) -> Causes:
         yield causes.invalid(path, value, "must not be greater than 100%")
 
 
-def _status(status: Object, counted: Collection[str]) -> Causes:
+def _status(status: Object, counted: Collection[str], ready: str = "readyReplicas") -> Causes:
     for field, value in status.items():
         if isinstance(value, int):
             yield from causes.non_negative(f"status.{field}", value)
@@ -228,7 +239,7 @@ def _status(status: Object, counted: Collection[str]) -> Causes:
         if status.get(field, 0) > total:
             yield causes.invalid(f"status.{field}", status.get(field, 0), "cannot be greater than status.replicas")
     if status.get("availableReplicas", 0) > status.get("readyReplicas", 0):
-        why = "cannot be greater than readyReplicas"
+        why = f"cannot be greater than {ready}"
         yield causes.invalid("status.availableReplicas", status["availableReplicas"], why)
 
 

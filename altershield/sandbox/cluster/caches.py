@@ -12,10 +12,19 @@ from altershield.kube.client import Client
 from altershield.kube.informer import Informer
 from altershield.sandbox.cluster import ownership
 from altershield.sandbox.cluster.views import Bare, Deployment, Node, Object, Pod, ReplicaSet
+from altershield.sandbox.cluster.workload_views import (
+    CONTROLLER_REVISIONS,
+    DAEMON_SETS,
+    STATEFUL_SETS,
+    ControllerRevision,
+    DaemonSet,
+    StatefulSet,
+)
 
 OWNER = "owner"
 """Index: objects by their controller (see `ownership.index_key`)."""
 NAMESPACE = "namespace"
+NODE = "node"
 
 
 class Caches:
@@ -26,6 +35,9 @@ class Caches:
         self.clock = clock
         self.deployments = Informer(client, resources.DEPLOYMENTS, Deployment)
         self.replica_sets = Informer(client, resources.REPLICA_SETS, ReplicaSet)
+        self.stateful_sets = Informer(client, STATEFUL_SETS, StatefulSet)
+        self.daemon_sets = Informer(client, DAEMON_SETS, DaemonSet)
+        self.revisions = Informer(client, CONTROLLER_REVISIONS, ControllerRevision)
         self.pods = Informer(client, resources.PODS, Pod)
         self.nodes = Informer(client, resources.NODES, Node)
         self.namespaces = Informer(client, resources.NAMESPACES, Bare)
@@ -34,6 +46,9 @@ class Caches:
         self.informers: tuple[Informer[Any], ...] = (
             self.deployments,
             self.replica_sets,
+            self.stateful_sets,
+            self.daemon_sets,
+            self.revisions,
             self.pods,
             self.nodes,
             self.namespaces,
@@ -41,7 +56,9 @@ class Caches:
             self.config_maps,
         )
         self.replica_sets.add_index(OWNER, ownership.index_key)
+        self.revisions.add_index(OWNER, ownership.index_key)
         self.pods.add_index(OWNER, ownership.index_key)
+        self.pods.add_index(NODE, lambda pod: [pod.spec.node_name] if pod.spec.node_name else [])
         self.pods.add_index(NAMESPACE, lambda pod: [pod.metadata.namespace])
 
     async def wait_synced(self) -> None:

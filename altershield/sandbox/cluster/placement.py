@@ -7,15 +7,23 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
-from altershield.sandbox.cluster import quantities
-from altershield.sandbox.cluster.views import Node, Pod, Taint, Toleration
+from altershield.sandbox.cluster import quantities, selectors
+from altershield.sandbox.cluster.views import (
+    Node,
+    NodeSelectorTerm,
+    Pod,
+    PodSpec,
+    Requirement,
+    Taint,
+    Toleration,
+)
 
 Load = dict[str, Decimal]
 """What pods ask for together: `cpu`, `memory`, and `pods`, their number."""
 
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
 _NO_VICTIMS = "No preemption victims found for incoming pod"
-_UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "NoSchedule")
+UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "NoSchedule")
 
 
 def requests(pod: Pod) -> Load:
@@ -31,13 +39,11 @@ def requests(pod: Pod) -> Load:
 
 def refusals(pod: Pod, node: Node, load: Load) -> list[str]:
     """Why the pod cannot run on this node beside the `load` that is there; empty where it can."""
-    if node.spec.unschedulable and not _tolerated(pod, _UNSCHEDULABLE):
+    if node.spec.unschedulable and not tolerated(pod.spec, UNSCHEDULABLE):
         return ["node(s) were unschedulable"]
-    for taint in node.spec.taints:
-        if taint.effect in ("NoSchedule", "NoExecute") and not _tolerated(pod, taint):
-            return ["node(s) had untolerated taint(s)"]
-    labels = node.metadata.labels
-    if any(labels.get(key) != value for key, value in pod.spec.node_selector.items()):
+    if any(taint.effect != "PreferNoSchedule" for taint in untolerated(pod.spec, node)):
+        return ["node(s) had untolerated taint(s)"]
+    if not selected(pod.spec, node):
         return ["node(s) didn't match Pod's node affinity/selector"]
     missing = []
     for name, asked in requests(pod).items():
@@ -72,13 +78,47 @@ def _listed(counts: Counter[str]) -> str:
     return ", ".join(sorted(f"{count} {text}" for text, count in counts.items()))
 
 
-def _tolerated(pod: Pod, taint: Taint) -> bool:
-    return any(_tolerates(toleration, taint) for toleration in pod.spec.tolerations)
+def selected(spec: PodSpec, node: Node) -> bool:
+    """Whether the pod's nodeSelector and required node affinity admit the node."""
+    labels = node.metadata.labels
+    if any(labels.get(key) != value for key, value in spec.node_selector.items()):
+        return False
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    if affinity is None or affinity.required is None:
+        return True
+    return any(_meets_term(term, node) for term in affinity.required.node_selector_terms)
 
 
-def _tolerates(toleration: Toleration, taint: Taint) -> bool:
+def untolerated(spec: PodSpec, node: Node) -> list[Taint]:
+    return [taint for taint in node.spec.taints if not tolerated(spec, taint)]
+
+
+def tolerated(spec: PodSpec, taint: Taint) -> bool:
+    return any(tolerates(toleration, taint) for toleration in spec.tolerations)
+
+
+def tolerates(toleration: Toleration, taint: Taint) -> bool:
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
         return False
     return toleration.operator == "Exists" or (bool(toleration.key) and toleration.value == taint.value)
+
+
+def _meets_term(term: NodeSelectorTerm, node: Node) -> bool:
+    """An empty term admits nothing."""
+    fields = {"metadata.name": node.metadata.name}
+    return bool(term.match_expressions or term.match_fields) and (
+        all(_meets(one, node.metadata.labels) for one in term.match_expressions)
+        and all(_meets(one, fields) for one in term.match_fields)
+    )
+
+
+def _meets(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+    if requirement.operator not in ("Gt", "Lt"):
+        return selectors.meets(requirement, labels)
+    try:
+        value, bound = int(labels[requirement.key]), int(requirement.values[0])
+    except (KeyError, ValueError, IndexError):
+        return False
+    return value > bound if requirement.operator == "Gt" else value < bound

@@ -1,4 +1,4 @@
-"""Quantities as Kubernetes writes them: `500m`, `1.5`, `256Gi`."""
+"""Quantities as Kubernetes writes them: `500m`, `1.5`, `256Gi`; and numbers of pods, that may be `25%`."""
 
 from decimal import Decimal
 
@@ -19,3 +19,12 @@ def parse(quantity: str | float) -> Decimal:
     if suffix not in _SUFFIXES:
         raise ValueError(f"{text} is not a quantity")
     return Decimal(number) * _SUFFIXES[suffix]
+
+
+def share(value: int | str, of: int, *, round_up: bool) -> int:
+    """A number of pods, or as many percent of `of` pods. (The API server admits nothing but digits and a percent
+    sign.)"""
+    if isinstance(value, int):
+        return value
+    percent = int(value.rstrip("%"))
+    return -(-of * percent // 100) if round_up else of * percent // 100

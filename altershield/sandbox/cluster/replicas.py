@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from altershield.api.meta import rfc3339, unix
-from altershield.sandbox.cluster import selectors
+from altershield.sandbox.cluster import availability, selectors
 from altershield.sandbox.cluster.progress import REPLICA_FAILURE
 from altershield.sandbox.cluster.views import (
     Condition,
@@ -66,16 +66,10 @@ def status(
         replicas=len(active),
         fully_labeled_replicas=sum(selectors.matches(labels, pod.metadata.labels) for pod in active),
         ready_replicas=sum(pod.ready_since is not None for pod in active),
-        available_replicas=sum(seconds_to_available(rs, pod, now) == 0 for pod in active),
+        available_replicas=sum(availability.is_available(pod, rs.spec.min_ready_seconds, now) for pod in active),
         terminating_replicas=terminating,
         conditions=conditions,
     )
-
-
-def seconds_to_available(rs: ReplicaSet, pod: Pod, now: float) -> float | None:
-    """0 for a pod that is available, None for one that is not even ready: minReadySeconds count from then on."""
-    since = pod.ready_since
-    return None if since is None else max(0.0, unix(since) + rs.spec.min_ready_seconds - now)
 
 
 def _cost(pod: Pod) -> int:

@@ -8,6 +8,7 @@ sync.go). One call is one step; ReplicaSets that changed bring the next.
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from altershield.sandbox.cluster import quantities
 from altershield.sandbox.cluster.views import Deployment, ReplicaSet
 
 DESIRED_REPLICAS = "deployment.kubernetes.io/desired-replicas"
@@ -33,8 +34,8 @@ def bounds(deployment: Deployment) -> Bounds:
     rolling = deployment.spec.strategy.rolling_update
     if deployment.spec.strategy.type != "RollingUpdate" or rolling is None:
         return Bounds(0, 0)
-    surge = _pods(rolling.max_surge, desired, round_up=True)
-    unavailable = _pods(rolling.max_unavailable, desired, round_up=False)
+    surge = quantities.share(rolling.max_surge, desired, round_up=True)
+    unavailable = quantities.share(rolling.max_unavailable, desired, round_up=False)
     if surge == 0 and unavailable == 0:
         unavailable = 1
     return Bounds(surge, min(unavailable, desired))
@@ -171,13 +172,6 @@ def _is_saturated(deployment: Deployment, rs: ReplicaSet) -> bool:
         and _count(rs.metadata.annotations.get(DESIRED_REPLICAS)) == desired
         and rs.status.available_replicas == desired
     )
-
-
-def _pods(value: int | str, of: int, *, round_up: bool) -> int:
-    if isinstance(value, int):
-        return value
-    percent = int(value.rstrip("%"))  # the API server admits nothing but digits and a percent sign
-    return -(-of * percent // 100) if round_up else of * percent // 100
 
 
 def _count(text: str | None) -> int | None:

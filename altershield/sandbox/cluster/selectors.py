@@ -10,7 +10,7 @@ from altershield.sandbox.cluster.views import LabelSelector, Object, Requirement
 def matches(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
     """Whether an object with these labels is selected. An empty selector selects everything."""
     return all(labels.get(key) == value for key, value in selector.match_labels.items()) and all(
-        _meets(requirement, labels) for requirement in selector.match_expressions
+        meets(requirement, labels) for requirement in selector.match_expressions
     )
 
 
@@ -24,7 +24,8 @@ def is_empty(selector: LabelSelector) -> bool:
     return not selector.match_labels and not selector.match_expressions
 
 
-def _meets(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+def meets(requirement: Requirement, labels: Mapping[str, str]) -> bool:
+    """Whether one of a selector's requirements is met."""
     present = requirement.key in labels
     match requirement.operator:
         case "In":

@@ -4,7 +4,16 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 ALL_CONTROLLERS = frozenset(
-    {"deployments", "replicasets", "endpointslices", "garbage", "namespaces", "serviceaccounts"}
+    {
+        "daemonsets",
+        "deployments",
+        "endpointslices",
+        "garbage",
+        "namespaces",
+        "replicasets",
+        "serviceaccounts",
+        "statefulsets",
+    }
 )
 """What a kube-controller-manager would do: for an API that has none, as our own sandbox."""
 

@@ -7,6 +7,7 @@ from altershield.kube.client import Client
 from altershield.kube.events import EventRecorder
 from altershield.sandbox.cluster import scheduler
 from altershield.sandbox.cluster.caches import Caches
+from altershield.sandbox.cluster.daemon_sets import DaemonSets
 from altershield.sandbox.cluster.deployments import Deployments
 from altershield.sandbox.cluster.endpoint_slices import EndpointSlices
 from altershield.sandbox.cluster.garbage import GarbageCollector
@@ -17,6 +18,7 @@ from altershield.sandbox.cluster.replica_sets import ReplicaSets
 from altershield.sandbox.cluster.scheduler import Scheduler
 from altershield.sandbox.cluster.service_accounts import ServiceAccounts
 from altershield.sandbox.cluster.settings import SimulationSettings
+from altershield.sandbox.cluster.stateful_sets import StatefulSets
 
 
 class _Part(Protocol):
@@ -50,6 +52,10 @@ class Simulation:
             parts.append(Deployments(caches, recorder("deployment-controller")))
         if "replicasets" in settings.controllers:
             parts.append(ReplicaSets(caches, recorder("replicaset-controller")))
+        if "statefulsets" in settings.controllers:
+            parts.append(StatefulSets(caches, recorder("statefulset-controller")))
+        if "daemonsets" in settings.controllers:
+            parts.append(DaemonSets(caches, recorder("daemonset-controller")))
         if "namespaces" in settings.controllers:
             parts.append(Namespaces(caches))
         if "serviceaccounts" in settings.controllers:

@@ -25,7 +25,11 @@ def equal(one: Object, other: Object) -> bool:
 
 def pod_template_hash(template: Object, collisions: int | None) -> str:
     """Up to ten letters and digits. `collisions` (status.collisionCount) gives the same template another one."""
-    data = orjson.dumps(template, option=orjson.OPT_SORT_KEYS) + str(collisions or "").encode()
+    return safe_hash(orjson.dumps(template, option=orjson.OPT_SORT_KEYS) + str(collisions or "").encode())
+
+
+def safe_hash(data: bytes) -> str:
+    """Up to ten letters and digits that may stand in a name."""
     return "".join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in str(_fnv32a(data)))
 
 

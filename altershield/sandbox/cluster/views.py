@@ -127,11 +127,12 @@ class Container(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel")
     ports: tuple[ContainerPort, ...] = ()
 
 
-class Toleration(msgspec.Struct, frozen=True, omit_defaults=True):
+class Toleration(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     key: str = ""
     operator: str = "Equal"
     value: str = ""
     effect: str = ""
+    toleration_seconds: int | None = None
 
 
 class ReadinessGate(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -142,11 +143,29 @@ class SchedulingGate(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str
 
 
+class NodeSelectorTerm(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    match_expressions: tuple[Requirement, ...] = ()
+    match_fields: tuple[Requirement, ...] = ()
+
+
+class NodeSelector(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
+
+
+class NodeAffinity(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    required: NodeSelector | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+
+
+class Affinity(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    node_affinity: NodeAffinity | None = None
+
+
 class PodSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
     node_name: str = ""
     node_selector: dict[str, str] = {}
+    affinity: Affinity | None = None
     restart_policy: str = "Always"
     scheduler_name: str = "default-scheduler"
     tolerations: tuple[Toleration, ...] = ()
@@ -184,10 +203,11 @@ class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
         return ready.last_transition_time or "" if ready and ready.status == "True" else None
 
 
-class Taint(msgspec.Struct, frozen=True, omit_defaults=True):
+class Taint(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     key: str
     effect: str
     value: str = ""
+    time_added: str | None = None
 
 
 class NodeSpec(msgspec.Struct, frozen=True, omit_defaults=True):
