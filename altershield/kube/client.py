@@ -5,10 +5,8 @@ that is not read is kept. Whoever calls decides whether a failed request may be 
 """
 
 import asyncio
-import contextlib
 import enum
-import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Annotated, Any, Generic, Self, TypeVar
 
 import aiohttp
@@ -17,27 +15,18 @@ import orjson
 from kubernetes_asyncio.client import Configuration
 
 from altershield.api.resources import Resource
-from altershield.kube import credentials
-from altershield.kube.errors import (
-    CODES,
-    ApiError,
-    KubernetesError,
-    UnreachableError,
-    UnreadableError,
-    code_of,
-    from_status,
-)
+from altershield.kube import credentials, stream
+from altershield.kube.access import Access
+from altershield.kube.errors import CODES, UnreadableError
+from altershield.kube.stream import WatchEvent
+from altershield.kube.transport import CONNECT_TIMEOUT, Request, Transport
+
+__all__ = ["Client", "ObjectList", "PatchType", "WatchEvent"]
 
 T = TypeVar("T")
 
 _REQUEST_TIMEOUT = 30.0  # seconds; the API server gives up on its own after 60
-_CONNECT_TIMEOUT = 5.0
-_MAX_RETRY_AFTER = 300.0
 _PAGE = 500
-_READ_BUFFER = 2**18
-_MAX_LINE = 2**26  # bytes of one watch event; etcd takes objects of 1.5 MiB, as JSON they are a few times larger
-_MAX_STATUS = 2**20  # bytes of an error's body
-
 
 _JSON = "application/json"
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
@@ -68,30 +57,35 @@ class _Page(msgspec.Struct):
     items: list[msgspec.Raw] | None = None  # an empty Go slice may be null
 
 
-class WatchEvent(msgspec.Struct):
-    """One line of a watch. `type` is ADDED, MODIFIED, DELETED or BOOKMARK; `object` is still bytes."""
-
-    type: str
-    object: msgspec.Raw
-
-
 class Client:
     """One connection pool to one API server, used by one event loop. Close it, or use `async with`.
 
     At most `max_in_flight` requests are under way at once, watches not counted.
     """
 
-    def __init__(self, configuration: Configuration, *, max_in_flight: int = 50) -> None:
+    def __init__(self, configuration: Configuration, *, max_in_flight: int = 50, streaming_lists: bool = True) -> None:
         self.configuration = configuration
         """kubernetes-asyncio's: the server, how it is verified, and our credentials."""
         self.errors = dict.fromkeys(CODES, 0)
         """Requests and watches that failed, by `errors.code_of`; a read-only figure for everybody else."""
+        self.streaming_lists = streaming_lists
+        """Whether informers ask for lists as streams, where the API server offers them."""
+        self._begin(Access(configuration), max_in_flight)
+
+    def _begin(self, access: Access, max_in_flight: int) -> None:
+        self._access = access
         self._slots = asyncio.Semaphore(max_in_flight)
-        proxy = credentials.proxy(configuration)
-        tls = credentials.ssl_context(configuration)
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=tls), proxy=proxy, read_bufsize=_READ_BUFFER
-        )
+        self._transport = Transport(access, self.errors)
+
+    def apart(self, *, max_in_flight: int = 4) -> "Client":
+        """A client of the same server with the same credentials, but with connections and slots of its own: for
+        what must not wait behind other requests. Close it too. Its errors count in ours."""
+        client = object.__new__(Client)
+        client.configuration = self.configuration
+        client.errors = self.errors
+        client.streaming_lists = self.streaming_lists
+        client._begin(self._access, max_in_flight)
+        return client
 
     @classmethod
     async def connect(
@@ -107,7 +101,7 @@ class Client:
         return str(self.configuration.host)
 
     async def close(self) -> None:
-        await self._session.close()
+        await self._transport.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -205,6 +199,7 @@ class Client:
         namespace: str = "",
         *,
         resource_version: str,
+        initial_events: bool = False,
         label_selector: str = "",
         field_selector: str = "",
         metadata_only: bool = False,
@@ -213,6 +208,9 @@ class Client:
         heard: Callable[[], None] = lambda: None,
     ) -> AsyncGenerator[WatchEvent, None]:
         """Events after `resource_version`, until the server ends the watch (after `server_timeout` seconds).
+
+        With `initial_events`, what is there comes first, as ADDED, and a bookmark that `ends_initial_events` after
+        it; an empty `resource_version` asks for the latest state. InvalidError where the server offers no such list.
 
         Bookmarks are asked for. `idle_timeout` seconds without a byte end in an UnreachableError: the connection
         may be dead, though a server whose objects rest may be silent for as long. `heard` is called when the
@@ -228,16 +226,15 @@ class Client:
             "fieldSelector": field_selector,
             "timeoutSeconds": str(server_timeout),
         }
-        timeout = aiohttp.ClientTimeout(sock_connect=_CONNECT_TIMEOUT, sock_read=idle_timeout)
-        accept = _METADATA if metadata_only else _JSON
-        async with self._send("GET", resource.path(namespace), query, None, "", accept, timeout) as response:
+        if initial_events:
+            query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        timeout = aiohttp.ClientTimeout(sock_connect=CONNECT_TIMEOUT, sock_read=idle_timeout)
+        headers = _headers(_METADATA if metadata_only else _JSON)
+        request = Request("GET", resource.path(namespace), query, headers, None, timeout)
+        async with self._transport.open(request) as response:
             heard()
-            async for line in _lines(response.content, heard):
-                if line.strip():
-                    event = _decode(line, WatchEvent)
-                    if event.type == "ERROR":
-                        raise _error(event.object)
-                    yield event
+            async for event in stream.events(response.content, heard):
+                yield event
 
     async def request(
         self,
@@ -250,58 +247,21 @@ class Client:
         accept: str = _JSON,
     ) -> bytes:
         """One request, one answer's bytes. `body` may be anything msgspec or orjson encodes."""
-        data = None if body is None else _encode(body)
-        timeout = aiohttp.ClientTimeout(total=_REQUEST_TIMEOUT, sock_connect=_CONNECT_TIMEOUT)
-        async with self._slots, self._send(method, path, query or {}, data, content_type, accept, timeout) as response:
+        headers = _headers(accept)
+        data = None
+        if body is not None:
+            data = _encode(body)
+            headers["Content-Type"] = content_type
+        timeout = aiohttp.ClientTimeout(total=_REQUEST_TIMEOUT, sock_connect=CONNECT_TIMEOUT)
+        sent = Request(method, path, query or {}, headers, data, timeout)
+        async with self._slots, self._transport.open(sent) as response:
             return await response.read()
 
-    @contextlib.asynccontextmanager
-    async def _send(
-        self,
-        method: str,
-        path: str,
-        query: Mapping[str, str],
-        data: bytes | None,
-        content_type: str,
-        accept: str,
-        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109  (handed to aiohttp, which enforces it)
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        headers = {"Accept": accept, "User-Agent": "altershield"}
-        if data is not None:
-            headers["Content-Type"] = content_type
-        try:
-            authorization = await self._authorization()
-            if authorization:
-                headers["Authorization"] = authorization
-            async with self._session.request(
-                method,
-                f"{self.server}{path}",
-                params={key: value for key, value in query.items() if value},
-                data=data,
-                headers=headers,
-                timeout=timeout,
-                allow_redirects=False,
-                server_hostname=self.configuration.tls_server_name,
-            ) as response:
-                if response.status >= 300:
-                    raise from_status(response.status, await _status(response), _retry_after(response))
-                yield response
-        except KubernetesError as error:
-            self.errors[code_of(error)] += 1
-            raise
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            self.errors["unreachable"] += 1
-            cause = str(error) or type(error).__name__
-            raise UnreachableError(
-                f"no answer from the API server at {self.server} to {method} {path}: {cause}"
-            ) from error
 
-    async def _authorization(self) -> str:
-        """The header's value, refreshed where the credentials expire; empty without a token."""
-        try:
-            return str(await self.configuration.get_api_key_with_prefix("BearerToken") or "").strip()
-        except Exception as error:  # whatever a token file or an exec plugin may lead to
-            raise UnreachableError(f"the credentials for {self.server} cannot be renewed: {error}") from error
+def _headers(accept: str) -> dict[str, str]:
+    # uncompressed: the API server would spend more on compressing a list than the network on carrying it, and we
+    # would unpack it on the event loop
+    return {"Accept": accept, "Accept-Encoding": "identity", "User-Agent": "altershield"}
 
 
 def _encode(body: object) -> bytes:
@@ -313,48 +273,3 @@ def _decode(data: bytes | msgspec.Raw, as_: type[T]) -> T:
         return msgspec.json.decode(data, type=as_)
     except (msgspec.DecodeError, RecursionError) as error:
         raise UnreadableError(f"the API server's answer cannot be read: {error}") from error
-
-
-def _error(data: msgspec.Raw) -> ApiError:
-    """The error that an ERROR event carries as a Status."""
-    try:
-        status = msgspec.json.decode(data, type=dict)
-    except (msgspec.DecodeError, RecursionError):
-        status = {}
-    code = status.get("code")
-    return from_status(code if isinstance(code, int) else 500, status)
-
-
-async def _lines(content: aiohttp.StreamReader, heard: Callable[[], None]) -> AsyncIterator[bytes]:
-    """The lines of a stream, each chunk looked at once however long a line is."""
-    parts: list[bytes] = []
-    size = 0
-    async for chunk in content.iter_any():
-        heard()
-        end, *following = chunk.split(b"\n")
-        parts.append(end)
-        size += len(end)
-        for start in following:
-            yield b"".join(parts)
-            parts, size = [start], len(start)
-        if size > _MAX_LINE:
-            raise UnreadableError(f"a watch event is larger than {_MAX_LINE >> 20} MiB")
-    if size:
-        raise UnreachableError("the watch was cut in the middle of an event")
-
-
-async def _status(response: aiohttp.ClientResponse) -> dict[str, Any]:
-    """The Status of an error's body, or what stands there instead as its message."""
-    data = bytearray()
-    while len(data) < _MAX_STATUS and (chunk := await response.content.readany()):
-        data += chunk
-    try:
-        status = json.loads(data)
-    except (ValueError, RecursionError):
-        return {"message": data[:256].decode(errors="replace")}
-    return status if isinstance(status, dict) else {}
-
-
-def _retry_after(response: aiohttp.ClientResponse) -> float | None:
-    value = response.headers.get("Retry-After", "")
-    return min(float(value), _MAX_RETRY_AFTER) if value.isascii() and value.isdigit() else None

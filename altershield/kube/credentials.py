@@ -1,8 +1,8 @@
 """Where the API server is and who we are to it: from a kubeconfig, or from the pod's service account.
 
 Reading is kubernetes-asyncio's; what it leaves out is added here, each as kubectl does it: the first file of
-$KUBECONFIG that names a current context decides, a `tokenFile` is read again, an exec plugin is asked again
-before its token expires, and a CA without the key usage that Python 3.13 insists on is accepted.
+$KUBECONFIG that names a current context decides, a token file is read again, an exec plugin is asked again
+before what it gave expires, and a CA without the key usage that Python 3.13 insists on is accepted.
 """
 
 import asyncio
@@ -11,9 +11,11 @@ import ipaddress
 import os
 import re
 import ssl
+import tempfile
 import urllib.request
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import yaml
@@ -23,8 +25,10 @@ from kubernetes_asyncio.config import incluster_config
 from kubernetes_asyncio.config.kube_config import ConfigNode, KubeConfigLoader, KubeConfigMerger
 
 from altershield.errors import UsageError
+from altershield.kube.plugins import Pair, Plugin, Source, TokenFile
 
-_TOKEN_FILE_PERIOD = 60.0  # seconds until a token file is read again, as client-go does
+__all__ = ["Source", "load", "plugin_pair", "proxy", "ssl_context"]
+
 _load_incluster: Callable[[Configuration], None] = kube_config.load_incluster_config
 
 # What kubernetes-asyncio raises for a kubeconfig of another shape, and for one that is wrong.
@@ -40,7 +44,8 @@ async def load(kubeconfig: str | None, context: str | None) -> Configuration:
     place = incluster_config.SERVICE_TOKEN_FILENAME if in_cluster else _kubeconfig_paths(kubeconfig)
     try:
         if in_cluster:
-            _load_incluster(configuration)
+            await asyncio.to_thread(_load_incluster, configuration)
+            configuration.refresh_api_key_hook = TokenFile(Path(place))
         else:
             await _load_kubeconfig(configuration, place, context)
     except (*_MISSHAPEN, *_WRONG) as error:
@@ -61,6 +66,8 @@ def ssl_context(configuration: Configuration) -> ssl.SSLContext:
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         if configuration.cert_file:
             context.load_cert_chain(configuration.cert_file, keyfile=configuration.key_file)
+        if pair := plugin_pair(configuration):
+            _load_pair(context, pair)
     except OSError as error:
         raise UsageError(
             f"the certificates of the kubeconfig for {configuration.host} cannot be used: {error}"
@@ -69,6 +76,19 @@ def ssl_context(configuration: Configuration) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
+
+
+def plugin_pair(configuration: Configuration) -> Pair | None:
+    """The client certificate that an exec plugin gave, if one did."""
+    hook = configuration.refresh_api_key_hook
+    return hook.pair if isinstance(hook, Plugin) else None
+
+
+def _load_pair(context: ssl.SSLContext, pair: Pair) -> None:
+    with tempfile.TemporaryDirectory() as directory:  # OpenSSL reads them from a file only; nobody else may
+        file = Path(directory, "pair.pem")
+        file.write_text(f"{pair.certificate.strip()}\n{pair.key.strip()}\n")
+        context.load_cert_chain(file)
 
 
 def proxy(configuration: Configuration) -> str | None:
@@ -127,17 +147,31 @@ async def _load_kubeconfig(configuration: Configuration, paths: str, context: st
         context = next((name for name in named if name), None)
     if not context:
         raise kube_config.ConfigException("no current context is set")
-    loader = KubeConfigLoader(merger.config, active_context=context, config_base_path=None)
+    loader = _Loader(merger.config, active_context=context, config_base_path=None)
     user = _user(merger.config, loader)
     if user is None:
         raise kube_config.ConfigException(f"the context {context} names no user that is there")
     await loader.load_and_set(configuration)
     if user.safe_get("tokenFile"):
-        token_file = Path(user.path or ".").parent / str(user["tokenFile"])
-        configuration.refresh_api_key_hook = _read_again(token_file)
+        configuration.refresh_api_key_hook = TokenFile(Path(user.path or ".").parent / str(user["tokenFile"]))
         await configuration.refresh_api_key_hook(configuration)
-    elif user.safe_get("exec") and hasattr(loader, "exec_plugin_expiry"):
-        configuration.refresh_api_key_hook = _ask_again(loader)
+    elif loader.plugin is not None:
+        configuration.refresh_api_key_hook = loader.plugin
+
+
+class _Loader(KubeConfigLoader):
+    """Takes from an exec plugin what kubernetes-asyncio leaves: a certificate beside a token, and its expiry."""
+
+    plugin: Plugin | None = None
+
+    async def load_from_exec_plugin(self) -> bool:
+        user: Any = self._user
+        plugin, configuration = Plugin(user["exec"]), Configuration()
+        await plugin.renew(configuration)
+        if plugin.token:
+            self.token = plugin.token
+        self.plugin = plugin
+        return True
 
 
 def _user(config: ConfigNode, loader: KubeConfigLoader) -> ConfigNode | None:
@@ -145,28 +179,3 @@ def _user(config: ConfigNode, loader: KubeConfigLoader) -> ConfigNode | None:
     name = current["context"].get("user") if current else None
     found = config["users"].get_with_name(name, safe=True) if name else None
     return found["user"] if found is not None and found.safe_get("user") else None
-
-
-def _read_again(path: Path) -> Callable[[Configuration], Awaitable[None]]:
-    due = float("-inf")
-
-    async def refresh(configuration: Configuration) -> None:
-        nonlocal due
-        now = asyncio.get_running_loop().time()
-        if now >= due:
-            token = await asyncio.to_thread(path.read_text)
-            configuration.api_key["BearerToken"] = f"Bearer {token.strip()}"
-            due = now + _TOKEN_FILE_PERIOD
-
-    return refresh
-
-
-def _ask_again(loader: KubeConfigLoader) -> Callable[[Configuration], Awaitable[None]]:
-    one_at_a_time = asyncio.Lock()
-
-    async def refresh(configuration: Configuration) -> None:
-        async with one_at_a_time:
-            await loader.load_from_exec_plugin()  # returns at once while the token is fresh
-            configuration.api_key["BearerToken"] = loader.token
-
-    return refresh

@@ -4,6 +4,7 @@ from typing import Any
 
 from altershield.errors import AlterShieldError
 
+_MAX_RETRY_AFTER = 300.0
 _MAX_MESSAGE = 1024  # a Status may quote a whole object; logs need not
 
 
@@ -128,8 +129,14 @@ def from_status(code: int, status: dict[str, Any], retry_after: float | None = N
         code=code,
         reason=reason,
         details=details if isinstance(details, dict) else None,
-        retry_after=retry_after,
+        retry_after=_retry_after(details) if retry_after is None else retry_after,
     )
+
+
+def _retry_after(details: Any) -> float | None:
+    """The seconds that a Status without the header asks to wait."""
+    seconds = details.get("retryAfterSeconds") if isinstance(details, dict) else None
+    return min(float(seconds), _MAX_RETRY_AFTER) if type(seconds) is int and seconds > 0 else None
 
 
 def _has_cause(details: Any, reason: str) -> bool:
