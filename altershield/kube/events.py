@@ -1,7 +1,7 @@
 """Events as `kubectl describe` shows them, written beside the work they tell of and never in its way.
 
-What happens again within ten minutes raises the count of the Event that is there. Only so many different ones
-wait for the API server; more are dropped and counted.
+What happens again within ten minutes raises the count of the Event that is there. A few are written at once, those
+of one object in their order. Only so many different ones wait for the API server; more are dropped and counted.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import contextlib
 import logging
 import secrets
 import time
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from typing import NamedTuple, Self
 
 import msgspec
@@ -28,6 +28,7 @@ from altershield.kube.errors import (
     UnreachableError,
     UnreadableError,
 )
+from altershield.kube.queue import WorkQueue
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +40,7 @@ _MAX_NAME = 253
 _MAX_WAITING = 1000
 _MAX_REMEMBERED = 4096
 _AGGREGATE = 600.0  # seconds
+_WRITERS = 4
 _TRIES = 5  # for an answer that says the server is in trouble; an API server that is gone is waited for
 
 
@@ -83,9 +85,10 @@ class EventRecorder:
     def __init__(self, client: Client, component: str) -> None:
         self._client = client
         self._component = component
-        self._waiting: OrderedDict[_Happening, _Waiting] = OrderedDict()
+        self._waiting: defaultdict[ObjectRef, dict[_Happening, _Waiting]] = defaultdict(dict)
+        self._count = 0  # of what waits, of all objects together
+        self._objects: WorkQueue[ObjectRef] = WorkQueue()
         self._written: OrderedDict[_Happening, _Written] = OrderedDict()
-        self._wake = asyncio.Event()
         self.dropped = 0
         """Events that were not written: too many waited, or the API server refused them."""
 
@@ -93,24 +96,44 @@ class EventRecorder:
         """Note that something happened; `type_` is Normal or Warning, `reason` one word in camel case."""
         happening = _Happening(regarding, type_, reason, _shortened(message))
         now = time.time()
-        waiting = self._waiting.get(happening)
+        waiting = self._waiting[regarding].get(happening) if regarding in self._waiting else None
         if waiting is not None:
             waiting.count += 1
             waiting.last = now
-        elif len(self._waiting) < _MAX_WAITING:
-            self._waiting[happening] = _Waiting(1, now, now)
-            self._wake.set()
+        elif self._count < _MAX_WAITING:
+            self._count += 1
+            self._waiting[regarding][happening] = _Waiting(1, now, now)
+            self._objects.add(regarding)
         else:
             self.dropped += 1
 
     async def run(self) -> None:
         """Write what happened until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(_WRITERS):
+                group.create_task(self._write_in_turn())
+
+    async def _write_in_turn(self) -> None:
+        """Take one Event of one object after the other; no two of one object are written at once."""
         while True:
-            await self._wake.wait()
-            while self._waiting:
-                happening, waiting = self._waiting.popitem(last=False)
+            regarding = await self._objects.get()
+            try:
+                happening, waiting = self._take(regarding)
                 await self._write(happening, waiting)
-            self._wake.clear()
+                if regarding in self._waiting:
+                    self._objects.add(regarding)
+            finally:
+                self._objects.done(regarding)
+
+    def _take(self, regarding: ObjectRef) -> tuple[_Happening, _Waiting]:
+        """The object's oldest Event that waits."""
+        of_object = self._waiting[regarding]
+        happening = next(iter(of_object))
+        waiting = of_object.pop(happening)
+        self._count -= 1
+        if not of_object:
+            del self._waiting[regarding]
+        return happening, waiting
 
     async def _write(self, happening: _Happening, waiting: _Waiting) -> None:
         name = _event_name(happening.regarding.name)  # chosen once: a repeated create then finds its own Event

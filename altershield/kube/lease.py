@@ -50,12 +50,15 @@ async def lead(
     cancelled after two thirds of `lease_duration`, the last third being its time to clean up, and the candidate
     stands again. Ending or cancelling this releases the Lease, so that another candidate need not wait.
     UsageError for a `lease_duration` below two seconds.
+
+    The Lease is read and written over connections of its own: requests that hang cost no lease.
     """
     if lease_duration < MIN_LEASE_DURATION:
         raise UsageError(f"a lease of {lease_duration:g} s is too short; give it {MIN_LEASE_DURATION:g} s or more")
     ended = False
-    while not ended:
-        ended = await _term(_Lock(client, name, namespace, identity, lease_duration), on_started)
+    async with client.apart() as apart:
+        while not ended:
+            ended = await _term(_Lock(apart, name, namespace, identity, lease_duration), on_started)
 
 
 async def _term(lock: "_Lock", on_started: Callable[[], Awaitable[None]]) -> bool:

@@ -17,10 +17,13 @@ import asyncio
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
+from altershield.kube.backoff import spread
+
 K = TypeVar("K", bound=Hashable)
 
 _FIRST_DELAY = 0.005  # seconds, as controller-runtime's default rate limiter
 _LAST_DELAY = 60.0
+_FIRST_THROTTLED = 1.0  # seconds until an API server that is overloaded is asked again
 _DOUBLINGS = 30  # past this the delay has long reached its cap; keeps the power small
 
 
@@ -79,6 +82,20 @@ class WorkQueue(Generic[K]):
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         self.add_after(key, min(_FIRST_DELAY * 2 ** min(failures, _DOUBLINGS), _LAST_DELAY))
+
+    def add_throttled(self, key: K, retry_after: float | None) -> None:
+        """Add `key` later, since the API server is overloaded or in trouble: after `retry_after` seconds at least.
+
+        The delay doubles with every call, from a second to a minute, until `forget`. A good part of it is chance,
+        so that all the keys that were refused at once do not come back at once. A shorter delay of that key, from
+        another call, does not count any more.
+        """
+        failures = self._failures.get(key, 0) + 1
+        self._failures[key] = failures
+        timer = self._timers.pop(key, None)
+        if timer is not None:
+            timer.cancel()
+        self.add_after(key, spread(failures, retry_after or 0.0, first=_FIRST_THROTTLED, last=_LAST_DELAY))
 
     def forget(self, key: K) -> None:
         """Work on `key` succeeded: its next failure starts with the shortest delay again."""

@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import datetime
+import email.utils
 import time
 
 import msgspec
@@ -71,6 +73,49 @@ async def test_a_strange_retry_after_is_bounded_or_left_out(header: str, seconds
         with pytest.raises(TooManyRequestsError) as caught:
             await client.get(PODS, "a", "shop")
         assert caught.value.retry_after == seconds
+
+
+async def test_a_retry_after_may_be_a_date() -> None:
+    async with serving() as (api, client):
+        for ahead, least, most in ((30, 25, 30), (-30, 0, 0), (7200, 300, 300)):
+            date = email.utils.format_datetime(
+                datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=ahead), usegmt=True
+            )
+            api.fault(anything, answer(503, **{"Retry-After": date}))
+            with pytest.raises(ServerError) as caught:
+                await client.get(PODS, "a", "shop")
+            assert caught.value.retry_after is not None
+            assert least <= caught.value.retry_after <= most
+
+
+async def test_a_status_may_ask_to_wait() -> None:
+    async def busy(_request: web.Request) -> web.StreamResponse:
+        return web.json_response({"kind": "Status", "details": {"retryAfterSeconds": 3}}, status=504)
+
+    async with serving() as (api, client):
+        api.fault(anything, busy)
+        with pytest.raises(ServerError) as caught:
+            await client.get(PODS, "a", "shop")
+        assert caught.value.retry_after == 3
+
+
+async def test_a_client_apart_has_slots_of_its_own_and_counts_its_errors_together() -> None:
+    async def slowly(request: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(20)
+        return await api.answer(request)
+
+    async with serving() as (api, _), Client(api.configuration, max_in_flight=1) as client, client.apart() as apart:
+        await api.put(PODS, POD)
+        api.fault(anything, slowly)
+        waiting = asyncio.create_task(client.get(PODS, "a", "shop"))
+        await api.wait_for_requests(anything, 1)
+        async with asyncio.timeout(1):
+            await apart.get(PODS, "a", "shop")
+        api.fault(anything, answer(503))
+        with pytest.raises(ServerError):
+            await apart.get(PODS, "a", "shop")
+        assert client.errors["5xx"] == 1
+        await waiting
 
 
 @pytest.mark.parametrize(

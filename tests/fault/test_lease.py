@@ -10,9 +10,10 @@ import pytest
 from aiohttp import web
 from kubernetes_asyncio.leaderelection import leaderelection
 
-from altershield.api.resources import LEASES
+from altershield.api.resources import LEASES, PODS
 from altershield.errors import UsageError
 from altershield.kube.client import Client
+from altershield.kube.errors import NotFoundError
 from altershield.kube.lease import lead
 from tests.stub_api import StubApi, answer, serving
 from tests.waiting import eventually
@@ -263,6 +264,32 @@ async def test_slow_answers_do_not_cost_the_lease() -> None:
         await asyncio.sleep(300)
         assert first.terms == 1
         assert first.leading
+
+
+async def test_requests_that_hang_in_every_slot_do_not_cost_the_lease() -> None:
+    async def hang(request: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(20)
+        return await api.answer(request)
+
+    async with cluster() as (api, start):
+        first = start("a")
+        await eventually(lambda: first.leading)
+        api.fault(lambda request: "/pods/" in request.path, hang, times=10_000)
+
+        async def ask_again() -> None:
+            while True:
+                with contextlib.suppress(NotFoundError):
+                    await first.client.get(PODS, "a", "shop")
+
+        asking = [asyncio.create_task(ask_again()) for _ in range(200)]
+        await asyncio.sleep(300)
+        assert first.leading
+        assert first.terms == 1
+        renewed = datetime.datetime.fromisoformat(spec(api)["renewTime"])
+        assert renewed > datetime.datetime.fromisoformat(spec(api)["acquireTime"])
+        for task in asking:
+            task.cancel()
+        await asyncio.wait(asking)
 
 
 @pytest.mark.parametrize("code", [409, 429, 500, 503])

@@ -204,6 +204,65 @@ async def test_a_count_that_could_not_be_raised_at_once_is_raised_later() -> Non
         assert (await only_event(api))["count"] == 2
 
 
+def of(number: int) -> ObjectRef:
+    return ObjectRef.of(DEPLOYMENTS, ObjectMeta(name=f"d{number}", namespace="shop", uid=f"u{number}"))
+
+
+async def test_a_hundred_events_take_a_quarter_of_the_time_of_a_hundred_writes() -> None:
+    async with recording() as (api, recorder):
+        at_once = most = 0
+
+        async def slowly(request: web.Request) -> web.StreamResponse:
+            nonlocal at_once, most
+            at_once += 1
+            most = max(most, at_once)
+            await asyncio.sleep(1)
+            at_once -= 1
+            return await api.answer(request)
+
+        api.fault(is_post, slowly, times=1000)
+        for number in range(100):
+            recorder.event(of(number % 20), events.NORMAL, "Verified", f"number {number}")
+        await asyncio.sleep(26)
+        assert len(api.all(EVENTS)) == 100
+        assert most == 4
+
+
+async def test_events_of_one_object_are_written_in_their_order() -> None:
+    async with recording() as (api, recorder):
+        underway: set[str] = set()
+
+        async def unevenly(request: web.Request) -> web.StreamResponse:
+            name = (await request.json())["involvedObject"]["name"]
+            assert name not in underway
+            underway.add(name)
+            await asyncio.sleep(0.1 + len(api.requests) % 3)
+            underway.remove(name)
+            return await api.answer(request)
+
+        api.fault(is_post, unevenly, times=1000)
+        for number in range(60):
+            recorder.event(of(number % 6), events.NORMAL, "Verified", f"{number:02}")
+        await asyncio.sleep(60)
+        for number in range(6):
+            written = [event["message"] for event in api.all(EVENTS) if event["involvedObject"]["name"] == f"d{number}"]
+            assert written == sorted(written)
+            assert len(written) == 10
+
+
+async def test_an_event_that_waits_holds_up_no_other_object() -> None:
+    async def never(_request: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(3600)
+        raise AssertionError
+
+    async with recording() as (api, recorder):
+        api.fault(is_post, never)
+        for number in range(20):
+            recorder.event(of(number), events.NORMAL, "Verified", "all passed")
+        await asyncio.sleep(1)
+        assert len(api.all(EVENTS)) == 19
+
+
 @pytest.mark.parametrize("code", [429, 500, 503])
 async def test_trouble_of_the_server_is_tried_again_but_not_for_ever(code: int) -> None:
     async with recording() as (api, recorder):

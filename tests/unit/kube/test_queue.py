@@ -85,6 +85,44 @@ async def test_failures_double_the_delay_up_to_a_minute_until_success() -> None:
     assert await taken_at(queue) == ("a", 0.005)
 
 
+async def throttled_for(queue: WorkQueue[str], key: str, retry_after: float | None) -> float:
+    queue.add_throttled(key, retry_after)
+    began = asyncio.get_running_loop().time()
+    queue.done(await queue.get())
+    return asyncio.get_running_loop().time() - began
+
+
+async def test_what_the_server_throttles_waits_longer_each_time_until_success() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    delays = [await throttled_for(queue, "a", None) for _ in range(12)]
+    for failures, delay in enumerate(delays):
+        most = min(2.0**failures, 60)
+        assert most / 2 <= delay <= most + 1e-6
+    queue.forget("a")
+    assert await throttled_for(queue, "a", None) <= 1 + 1e-6
+
+
+@pytest.mark.parametrize("retry_after", [0.0, 1.0, 7.0, 300.0])
+async def test_a_key_never_comes_back_before_the_server_allows(retry_after: float) -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add_after("a", retry_after / 2)
+    for failures in range(8):
+        delay = await throttled_for(queue, "a", retry_after)
+        assert retry_after <= delay <= retry_after + max(retry_after / 4, min(2.0**failures, 60)) + 1e-6
+
+
+async def test_keys_refused_at_once_do_not_come_back_at_once() -> None:
+    queue: WorkQueue[int] = WorkQueue()
+    for key in range(10_000):
+        queue.add_throttled(key, 20)
+    busiest = before = 0
+    for _ in range(300):
+        await asyncio.sleep(0.1)
+        busiest, before = max(busiest, queue.depth - before), queue.depth
+    assert queue.depth == 10_000
+    assert busiest < 10_000 / 25
+
+
 async def test_it_knows_how_long_keys_wait() -> None:
     queue: WorkQueue[str] = WorkQueue()
     assert queue.oldest == 0
