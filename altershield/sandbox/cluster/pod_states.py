@@ -43,66 +43,93 @@ def waiting(container: Container, reason: str, message: str = "") -> Object:
     }
 
 
-def pod_status(pod: Pod, statuses: Sequence[Object], node: Node, now: float, *, accepted: bool = True) -> Object:
-    """What to patch the pod's status with. Not `accepted`: the pod was seen by its kubelet, and no more."""
+def completed(pod: Pod, container: Container, now: float) -> Object:
+    """An init container that has succeeded; it takes no time."""
+    present = {status["name"]: status for status in pod.status.init_container_statuses}
+    if container.name in present and present[container.name].get("ready"):
+        return dict(present[container.name])
     since = pod.status.start_time or rfc3339(now)
+    ended = {
+        "exitCode": 0,
+        "reason": "Completed",
+        "startedAt": since,
+        "finishedAt": since,
+        "containerID": container_id(pod, container, 0),
+    }
+    return {
+        **waiting(container, ""),
+        "state": {"terminated": ended},
+        "ready": True,
+        "image": images.full_reference(container.image),
+        "imageID": images.image_id(container.image),
+        "containerID": container_id(pod, container, 0),
+    }
+
+
+def pod_status(
+    pod: Pod,
+    statuses: Sequence[Object],
+    node: Node,
+    now: float,
+    *,
+    accepted: bool = True,
+    init: Sequence[Object] | None = None,
+) -> Object:
+    """What to patch the pod's status with. Not `accepted`: the pod was seen by its kubelet, and no more. `init` are
+    init containers that have not all succeeded."""
+    since = pod.status.start_time or rfc3339(now)
+    if init is None:
+        init = [
+            completed(pod, container, now) if accepted else waiting(container, "PodInitializing")
+            for container in pod.spec.init_containers
+        ]
     status: Object = {
-        "phase": _phase(pod, statuses),
+        "phase": _phase(pod, statuses, init),
         "startTime": since,
         "hostIP": node.ip,
         "hostIPs": [{"ip": node.ip}],
-        "conditions": _conditions(pod, statuses, now, accepted),
+        "conditions": _conditions(pod, statuses, init, now, accepted),
         "containerStatuses": list(statuses),
     }
     if pod.metadata.generation:
         status["observedGeneration"] = pod.metadata.generation
     if pod.spec.init_containers:
-        status["initContainerStatuses"] = _init_statuses(pod, since, done=accepted)
+        status["initContainerStatuses"] = list(init)
     if accepted:
         status |= {"podIP": node.pod_ip, "podIPs": [{"ip": node.pod_ip}]}
     return status
 
 
-def _init_statuses(pod: Pod, since: str, *, done: bool) -> list[Object]:
-    """Init containers simply succeed."""
-    if not done:
-        return [waiting(container, "PodInitializing") for container in pod.spec.init_containers]
-    present = pod.status.init_container_statuses
-    if present and all(status.get("ready") for status in present):
-        return list(present)
-    return [
-        {
-            **waiting(container, ""),
-            "state": {
-                "terminated": {
-                    "exitCode": 0,
-                    "reason": "Completed",
-                    "startedAt": since,
-                    "finishedAt": since,
-                    "containerID": container_id(pod, container, 0),
-                }
-            },
-            "ready": True,
-            "image": images.full_reference(container.image),
-            "imageID": images.image_id(container.image),
-            "containerID": container_id(pod, container, 0),
-        }
-        for container in pod.spec.init_containers
-    ]
+def _phase(pod: Pod, statuses: Sequence[Object], init: Sequence[Object] = ()) -> str:
+    policy = pod.spec.restart_policy
+    if any(not status.get("ready") for status in init):
+        has_failed = policy == "Never" and any(_exit_code(status) not in (None, 0) for status in init)
+        return "Failed" if has_failed else "Pending"
+    running = [status for status in statuses if "running" in status["state"]]
+    stopped = [status for status in statuses if _exit_code(status) is not None or status.get("lastState")]
+    if any(status not in running and status not in stopped for status in statuses):
+        return "Pending"
+    if running or policy == "Always":
+        return "Running"
+    if all(_exit_code(status) == 0 for status in stopped):
+        return "Succeeded"
+    return "Failed" if policy == "Never" else "Running"
 
 
-def _phase(pod: Pod, statuses: Sequence[Object]) -> str:
-    reasons = [state_of(status) for status in statuses]
-    if all(reason == "Error" for reason in reasons) and pod.spec.restart_policy == "Never":
-        return "Failed"
-    has_started = [reason in ("Running", "Error", "CrashLoopBackOff") for reason in reasons]
-    return "Running" if all(has_started) else "Pending"
+def _exit_code(status: Object) -> int | None:
+    """None for a container that has not ended (or has been started again)."""
+    terminated = status["state"].get("terminated")
+    return int(terminated["exitCode"]) if terminated else None
 
 
-def _conditions(pod: Pod, statuses: Sequence[Object], now: float, accepted: bool) -> list[Object]:
-    initializing = [] if accepted else [container.name for container in pod.spec.init_containers]
+def _conditions(
+    pod: Pod, statuses: Sequence[Object], init: Sequence[Object], now: float, accepted: bool
+) -> list[Object]:
+    initializing = [str(status["name"]) for status in init if not status.get("ready")]
     initialized = Condition("Initialized", "True")
-    if initializing:
+    if _phase(pod, statuses, init) == "Succeeded":
+        initialized = Condition("Initialized", "True", "PodCompleted")
+    elif initializing:
         message = f"containers with incomplete status: [{' '.join(initializing)}]"
         initialized = Condition("Initialized", "False", "ContainersNotInitialized", message)
     wanted = [
@@ -131,8 +158,9 @@ def _written(pod: Pod, condition: Condition, now: float) -> Object:
 
 
 def _containers_ready(pod: Pod, statuses: Sequence[Object]) -> Condition:
-    if _phase(pod, statuses) == "Failed":
-        return Condition("ContainersReady", "False", "PodFailed")
+    phase = _phase(pod, statuses)
+    if phase in ("Succeeded", "Failed"):
+        return Condition("ContainersReady", "False", "PodCompleted" if phase == "Succeeded" else "PodFailed")
     unready = [str(status["name"]) for status in statuses if not status.get("ready")]
     if unready:
         message = f"containers with unready status: [{' '.join(unready)}]"

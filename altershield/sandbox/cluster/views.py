@@ -171,6 +171,7 @@ class PodSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     tolerations: tuple[Toleration, ...] = ()
     readiness_gates: tuple[ReadinessGate, ...] = ()
     scheduling_gates: tuple[SchedulingGate, ...] = ()
+    volumes: tuple[Object, ...] = ()
 
 
 class PodStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):

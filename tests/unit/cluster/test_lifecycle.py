@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from altershield.sandbox.cluster import images, lifecycle
+from altershield.sandbox.cluster import containers, images, lifecycle
 from altershield.sandbox.cluster.pod_states import Node
 from altershield.sandbox.cluster.settings import SimulationSettings
 from altershield.sandbox.cluster.views import Object, Pod
@@ -166,15 +166,15 @@ def test_an_image_that_is_put_right_starts_after_the_back_off() -> None:
 @pytest.mark.parametrize(
     ("reference", "known"),
     [
-        ("busybox", images.Image(True, False, True, False)),
-        ("registry.example:5000/library/busybox:1.36", images.Image(True, False, True, False)),
-        ("busybo", images.Image(False, False, True, False)),
-        ("app@sha256:c0ffee", images.Image(True, False, True, False)),
-        ("crash.example/app", images.Image(True, False, True, False)),
-        ("team/app:v2-slow-crash", images.Image(True, True, True, True)),
-        ("app:never-ready", images.Image(True, False, False, False)),
-        ("nosuch/app", images.Image(True, False, True, False)),
-        ("team/nosuch", images.Image(False, False, True, False)),
+        ("busybox", images.Image()),
+        ("registry.example:5000/library/busybox:1.36", images.Image()),
+        ("busybo", images.Image(exists=False)),
+        ("app@sha256:c0ffee", images.Image()),
+        ("crash.example/app", images.Image()),
+        ("team/app:v2-slow-crash", images.Image(crashes=True, is_slow=True)),
+        ("app:never-ready", images.Image(becomes_ready=False)),
+        ("nosuch/app", images.Image()),
+        ("team/nosuch", images.Image(exists=False)),
     ],
 )
 def test_what_is_known_of_an_image(reference: str, known: images.Image) -> None:
@@ -195,7 +195,7 @@ def test_full_references(reference: str, full: str) -> None:
 
 
 def test_durations_are_written_as_go_does() -> None:
-    assert [lifecycle.go_duration(one) for one in (0.02, 1.5, 10, 80, 160, 300)] == [
+    assert [containers.go_duration(one) for one in (0.02, 1.5, 10, 80, 160, 300)] == [
         "20ms", "1.5s", "10s", "1m20s", "2m40s", "5m0s",
     ]  # fmt: skip
 
