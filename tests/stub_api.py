@@ -61,6 +61,8 @@ class StubApi:
         self.requests: list[web.Request] = []
         self.silent = False
         """Watches send nothing while this is true."""
+        self.streams_lists = True
+        """Whether lists are offered as streams, as since 1.34."""
         self._history: list[_Change] = []
         self._oldest = 0
         self._changed = asyncio.Condition()
@@ -199,13 +201,18 @@ class StubApi:
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:
         place = Place.of(request.path)
-        sent = int(request.query["resourceVersion"])
+        listing = "sendInitialEvents" in request.query
+        if listing and not self.streams_lists:
+            return status(422, "Invalid")(request)
+        sent = self.version if listing else int(request.query["resourceVersion"])
         if sent < self._oldest:
             return status(410, "Expired")(request)
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(request)
         self._watches.add(response)
         try:
+            if listing:
+                await self.send_list(response, place)
             while True:
                 await self._wait_for_news_since(sent)
                 for change in [change for change in self._history if change.version > sent]:
@@ -214,6 +221,11 @@ class StubApi:
                         await response.write(line(change.type, change.object))
         finally:
             self._watches.discard(response)
+
+    async def send_list(self, response: web.StreamResponse, place: Place) -> None:
+        """What is there at this moment, and the bookmark after it."""
+        found = [line("ADDED", obj) for other, obj in sorted(self.objects.items()) if place.holds(other)]
+        await response.write(b"".join((*found, end_of_list(self.version))))
 
     async def _wait_for_news_since(self, version: int) -> None:
         async with self._changed:
@@ -228,6 +240,15 @@ def is_watch(request: web.Request) -> bool:
 
 def is_list(request: web.Request) -> bool:
     return request.method == "GET" and not is_watch(request) and not Place.of(request.path).name
+
+
+def is_streamed_list(request: web.Request) -> bool:
+    return "sendInitialEvents" in request.query
+
+
+def end_of_list(version: int) -> bytes:
+    metadata = {"resourceVersion": str(version), "annotations": {"k8s.io/initial-events-end": "true"}}
+    return line("BOOKMARK", {"metadata": metadata})
 
 
 def line(type_: str, obj: Object) -> bytes:
@@ -248,11 +269,11 @@ def answer(code: int, reason: str = "", **headers: str) -> Answer:
 
 
 @asynccontextmanager
-async def serving() -> AsyncIterator[tuple[StubApi, Client]]:
-    """A started stub and a client of it."""
+async def serving(*, streaming_lists: bool = False) -> AsyncIterator[tuple[StubApi, Client]]:
+    """A started stub and a client of it, which asks for lists in pages unless told otherwise."""
     api = StubApi()
     await api.start()
-    async with Client(api.configuration) as client:
+    async with Client(api.configuration, streaming_lists=streaming_lists) as client:
         try:
             yield api, client
         finally:

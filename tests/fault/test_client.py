@@ -213,7 +213,7 @@ async def test_an_empty_list_may_be_null_and_kinds_may_be_missing() -> None:
         found = await client.list(DEPLOYMENTS, as_=Deployment)
         assert found.items == []
         assert found.metadata.resource_version == "100"
-        assert (await api.wait_for_requests(anything, 1))[0].query["limit"] == "500"
+        assert (await api.wait_for_requests(anything, 1))[0].query["limit"] == "2000"
 
 
 async def test_proxies_of_the_environment_do_not_come_between_us_and_loopback(

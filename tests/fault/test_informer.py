@@ -11,11 +11,17 @@ from aiohttp import web
 
 from altershield.api.resources import DEPLOYMENTS, PODS
 from altershield.api.views import Deployment, Pod
+from altershield.kube import client as client_module
 from altershield.kube.informer import Informer
 from tests.stub_api import answer, is_list, is_watch, line, serving
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.looptime
+
+
+@pytest.fixture(autouse=True)
+def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "_PAGE", 500)
 
 
 def pod(name: str, namespace: str = "shop", **labels: str) -> dict[str, Any]:

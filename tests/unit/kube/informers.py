@@ -1,0 +1,36 @@
+"""Informers at work on a stub of the API, for the tests beside this file."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from altershield.kube.informer import Informer
+
+
+def pod(name: str, namespace: str = "shop", **labels: str) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": namespace, "labels": labels}}
+
+
+def names(informer: Informer[Any]) -> list[str]:
+    return sorted(obj.metadata.name for obj in informer.all())
+
+
+@asynccontextmanager
+async def started(informer: Informer[Any]) -> AsyncIterator[None]:
+    """The informer at work, whether or not it is in sync yet."""
+    task = asyncio.create_task(informer.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait((task,))
+        assert task.cancelled()
+
+
+@asynccontextmanager
+async def running(informer: Informer[Any]) -> AsyncIterator[None]:
+    """The informer at work and in sync."""
+    async with started(informer):
+        await asyncio.wait_for(informer.wait_synced(), 120)
+        yield

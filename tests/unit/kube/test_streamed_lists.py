@@ -1,0 +1,258 @@
+"""Lists as streams: complete only with their mark, cut without harm, and left for pages where none are offered."""
+
+import asyncio
+
+import pytest
+from aiohttp import web
+
+from altershield.api.resources import PODS
+from altershield.api.views import Pod
+from altershield.kube.informer import Informer
+from tests.stub_api import (
+    Answer,
+    Place,
+    StubApi,
+    answer,
+    end_of_list,
+    is_list,
+    is_streamed_list,
+    is_watch,
+    line,
+    serving,
+    status,
+)
+from tests.unit.kube.informers import names, pod, running, started
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.looptime
+
+
+def sending(api: StubApi, *lines: bytes, then: float = 0, cut: bool = False) -> Answer:
+    """A watch of these lines, which ends `then` seconds later."""
+
+    async def send(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"".join(lines))
+        await asyncio.sleep(then)
+        if cut and request.transport is not None:
+            request.transport.abort()
+        return response
+
+    return send
+
+
+def added(name: str, version: int) -> bytes:
+    return line("ADDED", {"metadata": {"name": name, "namespace": "shop", "resourceVersion": str(version)}})
+
+
+async def test_list_and_watch_are_one_request() -> None:
+    async with serving(streaming_lists=True) as (api, client):
+        await api.put(PODS, pod("a"))
+        async with running(Informer(client, PODS, Pod)):
+            pass
+        informer = Informer(client, PODS, Pod)
+        async with running(informer):
+            assert names(informer) == ["a"]
+            await api.put(PODS, pod("b"))
+            await api.remove(PODS, "a", "shop")
+            await eventually(lambda: names(informer) == ["b"])
+            assert informer.relists == 0
+        assert len(api.requests) == 2
+        query = api.requests[1].query
+        assert (query["sendInitialEvents"], query["resourceVersionMatch"]) == ("true", "NotOlderThan")
+        assert query["allowWatchBookmarks"] == "true"
+        assert "resourceVersion" not in query  # the latest state, and no older one
+
+
+async def test_without_its_mark_a_list_is_not_complete() -> None:
+    async with serving(streaming_lists=True) as (api, client):
+        await api.put(PODS, pod("a"))
+        api.fault(is_watch, sending(api, added("a", 101), then=20))
+        informer = Informer(client, PODS, Pod)
+        async with started(informer):
+            await asyncio.sleep(15)
+            assert names(informer) == ["a"]
+            assert not informer.synced
+            await asyncio.sleep(10)
+            assert informer.synced
+
+
+@pytest.mark.parametrize("cut", [False, True])
+async def test_a_list_cut_in_the_middle_drops_nothing_and_is_read_again(cut: bool) -> None:
+    async with serving(streaming_lists=True) as (api, client):
+        for name in ("a", "b", "c"):
+            await api.put(PODS, pod(name))
+        informer = Informer(client, PODS, Pod)
+        told: list[str] = []
+        async with running(informer):
+            informer.add_handler(lambda old, new: told.append((new or old).metadata.name))
+            await api.stop()
+            await api.remove(PODS, "b", "shop")
+            await api.put(PODS, pod("d"))
+            api.forget_history()
+            api.fault(is_streamed_list, sending(api, added("a", 101), added("d", 105), then=3, cut=cut))
+            await api.start()
+            await eventually(lambda: "d" in names(informer))
+            assert names(informer) == ["a", "b", "c", "d"]  # b is gone, but nobody has said so yet
+            assert told == ["d"]
+            await eventually(lambda: names(informer) == ["a", "c", "d"])
+            assert told == ["d", "b"]
+            assert sum(map(is_list, api.requests)) == 0
+
+
+async def test_what_changes_while_a_list_is_streamed_counts() -> None:
+    async with serving(streaming_lists=True) as (api, client):
+        await api.put(PODS, pod("a"))
+        informer = Informer(client, PODS, Pod)
+        async with running(informer):
+            gone = line("DELETED", {"metadata": {"name": "a", "namespace": "shop", "resourceVersion": "205"}})
+            changed = line(
+                "MODIFIED",
+                {"metadata": {"name": "b", "namespace": "shop", "resourceVersion": "206", "labels": {"app": "x"}}},
+            )
+            api.forget_history()
+            api.version = 206
+            api.fault(is_watch, answer(410, "Expired"))
+            lines = (added("b", 150), added("a", 101), gone, changed, end_of_list(206))
+            api.fault(is_streamed_list, sending(api, *lines, then=30))
+            api.cut_watches()
+            await eventually(lambda: names(informer) == ["b"])
+            found = informer.get("shop", "b")
+            assert found is not None
+            assert found.metadata.labels == {"app": "x"}
+
+
+async def test_a_write_of_our_own_while_a_list_is_streamed_survives_it() -> None:
+    async with serving(streaming_lists=True) as (api, client):
+        informer = Informer(client, PODS, Pod)
+        async with running(informer):
+            await api.wait_for_requests(is_watch, 1)
+
+            async def write_meanwhile(request: web.Request) -> web.StreamResponse:
+                response = web.StreamResponse()
+                await response.prepare(request)
+                before = end_of_list(api.version)
+                informer.observe(await client.create(PODS, pod("ours"), "shop", as_=Pod))
+                await response.write(before)
+                await asyncio.sleep(1)
+                await response.write(added("ours", api.version))
+                await asyncio.sleep(60)
+                return response
+
+            api.fault(is_watch, answer(410, "Expired"))
+            api.fault(is_streamed_list, write_meanwhile)
+            api.cut_watches()
+            told: list[object] = []
+            informer.add_handler(lambda old, new: told.append((old and old.metadata.name, new and new.metadata.name)))
+            await eventually(lambda: informer.relists == 1)
+            await asyncio.sleep(10)
+            assert names(informer) == ["ours"]
+            assert told == [(None, "ours")]
+
+
+async def test_our_write_that_was_undone_before_the_list_ended_does_not_stay() -> None:
+    async with serving(streaming_lists=True) as (api, client):
+        informer = Informer(client, PODS, Pod)
+        async with running(informer):
+            await api.wait_for_requests(is_watch, 1)
+
+            async def answer_late(request: web.Request) -> web.StreamResponse:
+                response = web.StreamResponse()
+                await response.prepare(request)
+                created = await client.create(PODS, pod("ours"), "shop", as_=Pod)
+                await api.remove(PODS, "ours", "shop")
+                informer.observe(created)
+                await api.send_list(response, Place.of(request.path))
+                await asyncio.sleep(60)
+                return response
+
+            api.fault(is_watch, answer(410, "Expired"))
+            api.fault(is_streamed_list, answer_late)
+            api.cut_watches()
+            await eventually(lambda: informer.relists == 1)
+            await asyncio.sleep(10)
+            assert names(informer) == []
+
+
+@pytest.mark.parametrize("code", [422, 400])
+async def test_a_server_that_streams_no_lists_is_asked_once_and_then_for_pages(code: int) -> None:
+    async with serving(streaming_lists=True) as (api, client):
+        await api.put(PODS, pod("a"))
+        api.fault(is_streamed_list, answer(code, "Invalid"), times=10)
+        informer = Informer(client, PODS, Pod)
+        began = asyncio.get_running_loop().time()
+        async with running(informer):
+            assert asyncio.get_running_loop().time() - began < 1
+            await api.wait_for_requests(is_watch, 2)
+            api.forget_history()
+            await api.send_raw(line("ERROR", {"code": 410, "reason": "Expired"}).decode())
+            await eventually(lambda: informer.relists == 1)
+            assert sum(map(is_streamed_list, api.requests)) == 1
+            assert sum(map(is_list, api.requests)) == 2
+
+
+@pytest.mark.parametrize("bookmark", [False, True])
+async def test_a_server_that_ignores_the_question_is_noticed(bookmark: bool) -> None:
+    """Old servers send what is there, from a cache that may be old, and never say where it ends."""
+    async with serving(streaming_lists=True) as (api, client):
+        await api.put(PODS, pod("a"))
+        lines = [added("a", 101), added("long-gone", 99)]
+        if bookmark:
+            lines.append(line("BOOKMARK", {"metadata": {"resourceVersion": "101"}}))
+        api.fault(is_streamed_list, sending(api, *lines, then=600))
+        informer = Informer(client, PODS, Pod)
+        async with started(informer):
+            await asyncio.sleep(2 if bookmark else 32)
+            assert informer.synced
+            assert names(informer) == ["a"]
+            assert sum(map(is_list, api.requests)) == 1
+
+
+async def test_an_empty_list_without_an_end_is_noticed_too() -> None:
+    async with serving(streaming_lists=True) as (api, client):
+        api.fault(is_streamed_list, sending(api, then=600))
+        informer = Informer(client, PODS, Pod)
+        async with started(informer):
+            await asyncio.sleep(62)
+            assert informer.synced
+
+
+async def test_a_server_that_hangs_is_asked_for_a_stream_again() -> None:
+    async def never(_request: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(3600)
+        raise AssertionError
+
+    async with serving(streaming_lists=True) as (api, client):
+        api.fault(is_streamed_list, never)
+        informer = Informer(client, PODS, Pod)
+        async with running(informer):
+            assert sum(map(is_streamed_list, api.requests)) == 2
+            assert sum(map(is_list, api.requests)) == 0
+
+
+async def test_streams_that_are_cut_again_and_again_give_way_to_pages_for_once() -> None:
+    async with serving(streaming_lists=True) as (api, client):
+        await api.put(PODS, pod("a"))
+        api.fault(is_streamed_list, sending(api, added("a", 101), cut=True), times=3)
+        informer = Informer(client, PODS, Pod)
+        async with running(informer):
+            assert sum(map(is_list, api.requests)) == 1
+            await api.wait_for_requests(is_watch, 4)
+            await api.send_raw(line("ERROR", {"code": 410, "reason": "Expired"}).decode())
+            await eventually(lambda: sum(map(is_streamed_list, api.requests)) == 4)
+
+
+async def test_overload_is_waited_for_as_asked() -> None:
+    async with serving(streaming_lists=True) as (api, client):
+
+        async def busy(request: web.Request) -> web.StreamResponse:
+            return status(429, "TooManyRequests", **{"Retry-After": "20"})(request)
+
+        api.fault(is_streamed_list, busy)
+        informer = Informer(client, PODS, Pod)
+        async with started(informer):
+            await asyncio.sleep(19)
+            assert len(api.requests) == 1
+            await asyncio.wait_for(informer.wait_synced(), 10)
+            assert sum(map(is_streamed_list, api.requests)) == 2
