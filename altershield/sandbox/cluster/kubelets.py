@@ -4,16 +4,17 @@ deleted."""
 import asyncio
 import contextlib
 import ipaddress
+from collections import defaultdict
 
 from altershield.api.resources import PODS
 from altershield.kube.client import PatchType
 from altershield.kube.errors import ConflictError, NotFoundError
 from altershield.kube.events import EventRecorder, ObjectRef
 from altershield.kube.queue import WorkQueue
-from altershield.sandbox.cluster import lifecycle, nodes, pod_states
-from altershield.sandbox.cluster.caches import Caches
+from altershield.sandbox.cluster import lifecycle, node_health, nodes, pod_states
+from altershield.sandbox.cluster.caches import NODE, Caches
 from altershield.sandbox.cluster.settings import SimulationSettings
-from altershield.sandbox.cluster.views import Pod
+from altershield.sandbox.cluster.views import Node, Pod
 from altershield.sandbox.cluster.work import Key, work
 
 _FIRST_POD_IP = ipaddress.IPv4Address("10.244.0.1")
@@ -28,8 +29,10 @@ class Kubelets:
         self._settings = settings
         self._recorder = recorder
         self._queue: WorkQueue[Key] = WorkQueue()
-        self._images: dict[str, set[str]] = {name: set() for name in nodes.names(settings)}
-        """By node, what it has pulled. These are the nodes to act for: pods of others are left alone."""
+        self._nodes = caches.nodes
+        self._own = frozenset(nodes.names(settings))
+        self._images: defaultdict[str, set[str]] = defaultdict(set)
+        """By node, what it has pulled."""
         self._since: dict[str, dict[str, tuple[str, float]]] = {}
         """By pod uid and container: its state, and the loop's time when it was first seen in it. Lost in a restart,
         after which every container simply begins its present state anew."""
@@ -37,6 +40,7 @@ class Kubelets:
         self._taken: set[str] = set()
         self._next_ip = 0
         caches.pods.add_handler(self._pod_changed)
+        caches.nodes.add_handler(self._node_changed)
 
     async def run(self) -> None:
         await work(self._queue, self._sync, workers=16)
@@ -45,14 +49,26 @@ class Kubelets:
         if old is not None and (new is None or old.metadata.uid != new.metadata.uid):
             self._since.pop(old.metadata.uid, None)
             self._taken.discard(self._ips.pop(old.metadata.uid, ""))
-        if new is not None and new.spec.node_name in self._images:
+        if new is not None and self._is_ours(new):
             if new.status.pod_ip:
                 self._taken.add(self._ips.setdefault(new.metadata.uid, new.status.pod_ip))
             self._queue.add(Key(new.metadata.namespace, new.metadata.name))
 
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        """A kubelet that is back looks after all its pods."""
+        if new is not None and (old is None or node_health.kubelet(old) != node_health.kubelet(new)):
+            for pod in self._pods.by_index(NODE, new.metadata.name):
+                self._queue.add(Key(pod.metadata.namespace, pod.metadata.name))
+
+    def _is_ours(self, pod: Pod) -> bool:
+        """Pods of nodes that nobody simulates are left alone."""
+        name = pod.spec.node_name
+        node = self._nodes.get("", name)
+        return name in self._own or (node is not None and node_health.KUBELET in node.metadata.annotations)
+
     async def _sync(self, key: Key) -> None:
         pod = self._pods.get(*key)
-        if pod is None or pod.spec.node_name not in self._images:
+        if pod is None or not self._is_ours(pod) or not node_health.works(self._nodes.get("", pod.spec.node_name)):
             return
         if pod.metadata.deletion_timestamp is not None:
             await self._terminate(key, pod)

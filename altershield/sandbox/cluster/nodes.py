@@ -1,23 +1,21 @@
 """The simulated nodes: their Node objects, and heartbeats so that a real node controller leaves them alone."""
 
-import asyncio
-import logging
+import zlib
 
 from altershield.api import resources
 from altershield.api.meta import rfc3339
 from altershield.kube.client import PatchType
-from altershield.kube.errors import AlreadyExistsError, KubernetesError, NotFoundError
+from altershield.kube.errors import AlreadyExistsError, NotFoundError
+from altershield.kube.queue import WorkQueue
+from altershield.sandbox.cluster import node_health
 from altershield.sandbox.cluster.caches import Caches
 from altershield.sandbox.cluster.settings import SimulationSettings
-from altershield.sandbox.cluster.views import Node, Object, find
-
-logger = logging.getLogger(__name__)
+from altershield.sandbox.cluster.views import Node, Object
+from altershield.sandbox.cluster.work import work
 
 _LEASE_NAMESPACE = "kube-node-lease"
 _LEASE_SECONDS = 40
 _VERSION = "v1.36.2"
-_NOT_READY = "node.kubernetes.io/not-ready"
-_REST = 1.0  # seconds until a node tries again to register
 
 
 def names(settings: SimulationSettings) -> list[str]:
@@ -26,59 +24,67 @@ def names(settings: SimulationSettings) -> list[str]:
 
 def internal_ip(name: str) -> str:
     """A node's address. Nothing listens there."""
-    number = int(name.rpartition("-")[2])
-    return f"192.168.{number // 250}.{number % 250 + 1}"
+    number = name.rpartition("-")[2]
+    place = int(number) if number.isascii() and number.isdigit() else zlib.crc32(name.encode())
+    return f"192.168.{place // 250 % 250}.{place % 250 + 1}"
 
 
 class Nodes:
+    """Nodes of our own, and those that others made and annotated: see `node_health.KUBELET`."""
+
     def __init__(self, caches: Caches, settings: SimulationSettings) -> None:
         self._client = caches.client
         self._clock = caches.clock
         self._nodes = caches.nodes
         self._settings = settings
+        self._own = frozenset(names(settings))
+        self._queue: WorkQueue[str] = WorkQueue()
+        caches.nodes.add_handler(self._changed)
 
     async def run(self) -> None:
-        """Register every node and keep it ready, until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for name in names(self._settings):
-                group.create_task(self._live(name))
+        """Register every node of our own, and let all report, until cancelled."""
+        for name in self._own:
+            self._queue.add(name)
+        await work(self._queue, self._report, workers=4)
 
-    async def _live(self, name: str) -> None:
-        while True:
-            pause = self._settings.node_heartbeat
-            try:
-                await self._keep_ready(name)
-                await self._renew(name)
-            except KubernetesError as error:
-                logger.warning("a simulated node cannot report", extra={"node": name, "error": str(error)})
-                pause = min(pause, _REST)
-            await asyncio.sleep(pause)
+    def _changed(self, old: Node | None, new: Node | None) -> None:
+        """(A node of our own that is deleted comes back with its next heartbeat.)"""
+        if new is None or (old is not None and node_health.kubelet(old) == node_health.kubelet(new)):
+            return
+        if new.metadata.name in self._own or node_health.KUBELET in new.metadata.annotations:
+            self._queue.add(new.metadata.name)
 
-    async def _keep_ready(self, name: str) -> None:
+    async def _report(self, name: str) -> None:
         node = self._nodes.get("", name)
         if node is None:
-            try:
-                node = await self._client.create(resources.NODES, self._object(name), as_=Node)
-            except AlreadyExistsError:
-                node = await self._client.get(resources.NODES, name, as_=Node)
-        ready = find(node.status.conditions, "Ready")
-        if ready is None or ready.status != "True":
-            node = await self._client.patch(
-                resources.NODES,
-                {"status": self._object(name)["status"]},
-                name,
-                subresource="status",
-                type_=PatchType.STRATEGIC,
-                as_=Node,
-            )
-        # The API server taints new nodes; the controller that takes the taint off may not be there.
-        if any(taint.key == _NOT_READY for taint in node.spec.taints):
-            kept = [taint for taint in node.spec.taints if taint.key != _NOT_READY]
-            patch = {
-                "metadata": {"resourceVersion": node.metadata.resource_version},
-                "spec": {"taints": kept},
-            }
-            await self._client.patch(resources.NODES, patch, name)
+            if name not in self._own:
+                return
+            node = await self._register(name)
+        match node_health.kubelet(node):
+            case node_health.DOWN:
+                return
+            case node_health.NOT_READY:
+                if conditions := node_health.broken_conditions(node, self._clock()):
+                    await self._patch_status(name, {"conditions": conditions})
+            case _ if not node_health.is_ready(node):
+                await self._patch_status(name, self._object(name)["status"])
+        await self._renew(name)
+        self._queue.add_after(name, self._settings.node_heartbeat)
+
+    async def _register(self, name: str) -> Node:
+        try:
+            node = await self._client.create(resources.NODES, self._object(name), as_=Node)
+        except AlreadyExistsError:
+            node = await self._client.get(resources.NODES, name, as_=Node)
+        self._nodes.observe(node)
+        return node
+
+    async def _patch_status(self, name: str, status: Object) -> None:
+        patch = {"status": status}
+        written = await self._client.patch(
+            resources.NODES, patch, name, subresource="status", type_=PatchType.STRATEGIC, as_=Node
+        )
+        self._nodes.observe(written)
 
     async def _renew(self, name: str) -> None:
         now = f"{rfc3339(self._clock())[:-1]}.000000Z"

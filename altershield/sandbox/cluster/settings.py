@@ -10,6 +10,7 @@ ALL_CONTROLLERS = frozenset(
         "endpointslices",
         "garbage",
         "namespaces",
+        "nodelifecycle",
         "replicasets",
         "serviceaccounts",
         "statefulsets",
@@ -32,6 +33,13 @@ class SimulationSettings:
     node_pods: int = 5000
     node_heartbeat: float = 10.0
     """How often a node renews its Lease; a real node controller taints nodes that are silent for 40 s."""
+
+    node_grace: float = 0.1
+    """From the silence of a kubelet to the node's condition Unknown (a real node controller waits 50 s)."""
+    eviction: float = 300.0
+    """The longest that pods stay on a node that is not ready; their tolerations may say less."""
+    pod_gc: float = 40.0
+    """From the end of a node to that of its pods."""
 
     scheduling: float = 0.01
     """From a pod's creation to its binding."""

@@ -13,6 +13,7 @@ from altershield.sandbox.cluster.endpoint_slices import EndpointSlices
 from altershield.sandbox.cluster.garbage import GarbageCollector
 from altershield.sandbox.cluster.kubelets import Kubelets
 from altershield.sandbox.cluster.namespaces import Namespaces
+from altershield.sandbox.cluster.node_lifecycle import NodeLifecycle
 from altershield.sandbox.cluster.nodes import Nodes
 from altershield.sandbox.cluster.replica_sets import ReplicaSets
 from altershield.sandbox.cluster.scheduler import Scheduler
@@ -48,6 +49,8 @@ class Simulation:
             Scheduler(caches, settings, recorder(scheduler.NAME)),
             Kubelets(caches, settings, recorder("kubelet")),
         ]
+        if "nodelifecycle" in settings.controllers:
+            parts.append(NodeLifecycle(caches, settings, recorder("node-controller")))
         if "deployments" in settings.controllers:
             parts.append(Deployments(caches, recorder("deployment-controller")))
         if "replicasets" in settings.controllers:
