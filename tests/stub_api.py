@@ -239,6 +239,11 @@ def is_watch(request: web.Request) -> bool:
 
 
 def is_list(request: web.Request) -> bool:
+    """A list, in pages or as a stream."""
+    return is_streamed_list(request) or is_paged_list(request)
+
+
+def is_paged_list(request: web.Request) -> bool:
     return request.method == "GET" and not is_watch(request) and not Place.of(request.path).name
 
 

@@ -70,7 +70,7 @@ class Follower:
         self._selection = selection
         self._cache = cache
         self._resume = ""  # where to watch on from; empty: list first
-        self._streams = client.streaming_lists
+        self._in_pages = False  # the API server streams no lists
         self._cuts = 0  # streamed lists in a row that did not come to their end
         self._began: float | None = None
         self._heard_at: float | None = None
@@ -116,7 +116,7 @@ class Follower:
         try:
             if self._resume:
                 await self._watch(None)
-            elif self._streams and self._cuts < _MOST_CUTS:
+            elif self._client.streaming_lists and not self._in_pages and self._cuts < _MOST_CUTS:
                 await self._watch(self._begin_list())
             else:
                 await self._list()
@@ -228,7 +228,7 @@ class Follower:
             self._cuts += unlisted is not None
 
     def _not_streamed(self, cause: str) -> _NotStreamedError:
-        self._streams = False
+        self._in_pages = True
         logger.info("lists are read in pages", extra={"resource": self._cache.name, "cause": cause})
         return _NotStreamedError(cause)
 

@@ -14,7 +14,7 @@ from tests.stub_api import (
     StubApi,
     answer,
     end_of_list,
-    is_list,
+    is_paged_list,
     is_streamed_list,
     is_watch,
     line,
@@ -98,7 +98,7 @@ async def test_a_list_cut_in_the_middle_drops_nothing_and_is_read_again(cut: boo
             assert told == ["d"]
             await eventually(lambda: names(informer) == ["a", "c", "d"])
             assert told == ["d", "b"]
-            assert sum(map(is_list, api.requests)) == 0
+            assert sum(map(is_paged_list, api.requests)) == 0
 
 
 async def test_what_changes_while_a_list_is_streamed_counts() -> None:
@@ -189,7 +189,7 @@ async def test_a_server_that_streams_no_lists_is_asked_once_and_then_for_pages(c
             await api.send_raw(line("ERROR", {"code": 410, "reason": "Expired"}).decode())
             await eventually(lambda: informer.relists == 1)
             assert sum(map(is_streamed_list, api.requests)) == 1
-            assert sum(map(is_list, api.requests)) == 2
+            assert sum(map(is_paged_list, api.requests)) == 2
 
 
 @pytest.mark.parametrize("bookmark", [False, True])
@@ -206,7 +206,7 @@ async def test_a_server_that_ignores_the_question_is_noticed(bookmark: bool) -> 
             await asyncio.sleep(2 if bookmark else 32)
             assert informer.synced
             assert names(informer) == ["a"]
-            assert sum(map(is_list, api.requests)) == 1
+            assert sum(map(is_paged_list, api.requests)) == 1
 
 
 async def test_an_empty_list_without_an_end_is_noticed_too() -> None:
@@ -228,7 +228,7 @@ async def test_a_server_that_hangs_is_asked_for_a_stream_again() -> None:
         informer = Informer(client, PODS, Pod)
         async with running(informer):
             assert sum(map(is_streamed_list, api.requests)) == 2
-            assert sum(map(is_list, api.requests)) == 0
+            assert sum(map(is_paged_list, api.requests)) == 0
 
 
 async def test_streams_that_are_cut_again_and_again_give_way_to_pages_for_once() -> None:
@@ -237,7 +237,7 @@ async def test_streams_that_are_cut_again_and_again_give_way_to_pages_for_once()
         api.fault(is_streamed_list, sending(api, added("a", 101), cut=True), times=3)
         informer = Informer(client, PODS, Pod)
         async with running(informer):
-            assert sum(map(is_list, api.requests)) == 1
+            assert sum(map(is_paged_list, api.requests)) == 1
             await api.wait_for_requests(is_watch, 4)
             await api.send_raw(line("ERROR", {"code": 410, "reason": "Expired"}).decode())
             await eventually(lambda: sum(map(is_streamed_list, api.requests)) == 4)

@@ -1,0 +1,275 @@
+"""Namespaces that come into a cache and leave it, while the watch goes on: nothing older comes back, nothing newer is
+lost, and handlers learn why an object went."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from aiohttp import web
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from altershield.api.resources import PODS
+from altershield.api.views import Pod
+from altershield.kube import client as client_module
+from altershield.kube.errors import ServerError
+from altershield.kube.informer import Informer
+from tests.stub_api import StubApi, answer, is_paged_list, is_watch, serving
+from tests.unit.kube.informers import pod, running
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.looptime
+
+SHOP = "/api/v1/namespaces/shop/pods"
+
+
+def refills(request: web.Request) -> bool:
+    return is_paged_list(request) and request.path == SHOP
+
+
+def listed_before(api: StubApi, *meanwhile: Callable[[], Awaitable[object]]) -> Any:
+    """A list whose answer is as old as its request, and comes after all this."""
+
+    async def late(request: web.Request) -> web.StreamResponse:
+        snapshot = await api.list_page(request)
+        for act in meanwhile:
+            await act()
+        await asyncio.sleep(1)
+        return snapshot
+
+    return late
+
+
+def label(informer: Informer[Pod], name: str) -> str | None:
+    found = informer.get("shop", name)
+    return found.metadata.labels.get("n") if found else None
+
+
+async def test_what_changed_or_went_while_it_was_listed_is_as_the_watch_told() -> None:
+    async with serving() as (api, client):
+        for name in ("changed", "deleted", "remade", "same"):
+            await api.put(PODS, pod(name, n="old"))
+        wanted: set[str] = set()
+        informer = Informer(client, PODS, Pod, keep=lambda obj: obj.metadata.namespace in wanted)
+        async with running(informer):
+            await api.wait_for_requests(is_watch, 1)
+            wanted.add("shop")
+            api.fault(
+                refills,
+                listed_before(
+                    api,
+                    lambda: api.put(PODS, pod("changed", n="new")),
+                    lambda: api.remove(PODS, "deleted", "shop"),
+                    lambda: api.remove(PODS, "remade", "shop"),
+                    lambda: api.put(PODS, pod("remade", n="new")),
+                    lambda: api.put(PODS, pod("made", n="new")),
+                ),
+            )
+            await informer.refill("shop")
+            seen = {name: label(informer, name) for name in ("changed", "deleted", "remade", "same", "made")}
+            assert seen == {"changed": "new", "deleted": None, "remade": "new", "same": "old", "made": "new"}
+
+
+async def test_older_news_of_the_watch_do_not_undo_what_was_listed() -> None:
+    async with serving() as (api, client):
+        await api.put(PODS, pod("a", n="1"))
+        wanted: set[str] = set()
+        informer = Informer(client, PODS, Pod, keep=lambda obj: obj.metadata.namespace in wanted)
+        told: list[str | None] = []
+        informer.add_handler(lambda old, new: told.append(new.metadata.labels.get("n") if new else None))
+        async with running(informer):
+            await api.wait_for_requests(is_watch, 1)
+            api.silent = True
+            await api.put(PODS, pod("a", n="2"))
+            await api.remove(PODS, "a", "shop")
+            await api.put(PODS, pod("a", n="3"))
+            wanted.add("shop")
+            await informer.refill("shop")
+            assert told == ["3"]
+            api.silent = False
+            await api.put(PODS, pod("a", n="4"))
+            await eventually(lambda: told[-1] == "4")
+            assert told == ["3", "4"]
+
+
+async def test_a_list_of_everything_during_a_refill_takes_its_place() -> None:
+    async with serving() as (api, client):
+        await api.put(PODS, pod("deleted"))
+        wanted: set[str] = set()
+        informer = Informer(client, PODS, Pod, keep=lambda obj: obj.metadata.namespace in wanted)
+        async with running(informer):
+            await api.wait_for_requests(is_watch, 1)
+            wanted.add("shop")
+
+            async def lose_the_watch_and_the_pod() -> None:
+                api.fault(is_watch, answer(410, "Expired"))
+                api.cut_watches()
+                await api.remove(PODS, "deleted", "shop")
+                await api.put(PODS, pod("made"))
+                api.forget_history()
+                await asyncio.sleep(5)
+
+            api.fault(refills, listed_before(api, lose_the_watch_and_the_pod))
+            await informer.refill("shop")
+            assert informer.relists == 1
+            assert [obj.metadata.name for obj in informer.all()] == ["made"]
+
+
+async def test_a_namespace_wanted_in_the_middle_of_the_first_list_comes_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "_PAGE", 10)
+    async with serving() as (api, client):
+        for number in range(25):
+            await api.put(PODS, pod(f"p{number:02}"))
+        wanted: set[str] = set()
+        informer = Informer(client, PODS, Pod, keep=lambda obj: obj.metadata.namespace in wanted)
+        waiting: list[asyncio.Task[None]] = []
+
+        async def want(request: web.Request) -> web.StreamResponse:
+            wanted.add("shop")
+            waiting.append(asyncio.create_task(informer.refill("shop")))
+            return await api.answer(request)
+
+        api.fault(lambda request: "continue" in request.query, want)
+        async with running(informer):
+            await waiting[0]
+            assert len(informer) == 25
+
+
+async def test_a_refill_that_fails_says_so_and_can_be_repeated() -> None:
+    async with serving() as (api, client):
+        await api.put(PODS, pod("a"))
+        wanted: set[str] = set()
+        informer = Informer(client, PODS, Pod, keep=lambda obj: obj.metadata.namespace in wanted)
+        async with running(informer):
+            wanted.add("shop")
+            api.fault(refills, answer(503))
+            with pytest.raises(ServerError):
+                await informer.refill("shop")
+            await informer.refill("shop")
+            assert len(informer) == 1
+
+
+async def test_an_evicted_namespace_is_told_apart_from_deleted_objects() -> None:
+    async with serving() as (api, client):
+        for name in ("a", "b"):
+            await api.put(PODS, pod(name))
+        await api.put(PODS, pod("other", "depot"))
+        wanted = {"shop", "depot"}
+        informer = Informer(client, PODS, Pod, keep=lambda obj: obj.metadata.namespace in wanted)
+        gone: list[str] = []
+        evicted: list[str] = []
+        either: list[str] = []
+
+        def note(old: Pod | None, new: Pod | None) -> None:
+            if new is None and old is not None:
+                gone.append(old.metadata.name)
+
+        def note_either(old: Pod | None, new: Pod | None) -> None:
+            if new is None and old is not None:
+                either.append(old.metadata.name)
+
+        informer.add_handler(note, evicted=lambda old: evicted.append(old.metadata.name))
+        informer.add_handler(note_either)
+        informer.add_index("name", lambda obj: [obj.metadata.name])
+        async with running(informer):
+            await api.remove(PODS, "b", "shop")
+            await eventually(lambda: gone == ["b"])
+            wanted.remove("shop")
+            await informer.evict("shop")
+            assert (gone, evicted, either) == (["b"], ["a"], ["b", "a"])
+            assert [obj.metadata.name for obj in informer.all()] == ["other"]
+            assert informer.by_index("name", "a") == []
+            await api.put(PODS, pod("a", n="later"))
+            await api.put(PODS, pod("other", "depot", n="later"))
+            await eventually(lambda: informer.by_index("name", "other")[0].metadata.labels)
+            assert len(informer) == 1
+
+
+async def test_an_answer_of_a_write_into_an_evicted_namespace_stays_out() -> None:
+    async with serving() as (_, client):
+        informer = Informer(client, PODS, Pod, keep=lambda obj: obj.metadata.namespace != "shop")
+        async with running(informer):
+            informer.observe(await client.create(PODS, pod("a"), "shop", as_=Pod))
+            assert len(informer) == 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32), streaming=st.booleans())
+def test_whatever_happens_at_once_the_cache_ends_as_the_cluster(seed: int, streaming: bool) -> None:
+    """Writes, refills, evictions, cut watches and relists, all at once; and no object ever goes back in time."""
+    import looptime
+
+    loop = looptime.new_event_loop(_enabled=True)
+    try:
+        loop.run_until_complete(_chaos(random.Random(seed), streaming=streaming))  # noqa: S311
+    finally:
+        loop.close()
+
+
+async def _chaos(chance: random.Random, *, streaming: bool) -> None:
+    async with serving(streaming_lists=streaming) as (api, client):
+        wanted: set[str] = set()
+        informer = Informer(client, PODS, Pod, keep=lambda obj: obj.metadata.namespace in wanted)
+        latest: dict[tuple[str, str], int] = {}
+
+        def note(old: Pod | None, new: Pod | None) -> None:
+            if new is not None:
+                key, version = (new.metadata.namespace, new.metadata.name), int(new.metadata.resource_version)
+                assert version >= latest.get(key, 0), "an object went back in time"
+                latest[key] = version
+
+        informer.add_handler(note)
+
+        async def late(request: web.Request) -> web.StreamResponse:
+            snapshot = await api.list_page(request)
+            await asyncio.sleep(chance.random() * 3)
+            return snapshot
+
+        async def write(namespace: str) -> None:
+            name = f"p{chance.randrange(4)}"
+            if api.get(PODS, name, namespace) is None:
+                created = await client.create(PODS, pod(name, namespace), namespace, as_=Pod)
+                await asyncio.sleep(chance.random())
+                informer.observe(created)
+            elif chance.random() < 0.5:
+                await api.remove(PODS, name, namespace)
+            else:
+                await api.put(PODS, pod(name, namespace, n=str(chance.random())))
+
+        async def turn_over(namespace: str) -> None:
+            if namespace in wanted:
+                wanted.remove(namespace)
+                await informer.evict(namespace)
+            else:
+                wanted.add(namespace)
+                await informer.refill(namespace)
+
+        async def disturb(_namespace: str) -> None:
+            api.cut_watches()
+            if chance.random() < 0.3:
+                api.forget_history()
+
+        api.fault(is_paged_list, late, times=10_000)
+        under_way: set[asyncio.Task[None]] = set()
+        async with running(informer):
+            for _ in range(60):
+                act = chance.choices((write, turn_over, disturb), (6, 2, 1))[0]
+                under_way.add(asyncio.create_task(act(chance.choice(("shop", "depot")))))
+                await asyncio.sleep(chance.random())
+            done, pending = await asyncio.wait(under_way, timeout=120)
+            assert not pending
+            for task in done:
+                task.result()
+            await api.put(PODS, pod("last", "elsewhere"))
+            await asyncio.sleep(30)
+            there = {
+                (obj["metadata"]["namespace"], obj["metadata"]["name"]): obj["metadata"]["resourceVersion"]
+                for obj in api.all(PODS)
+                if obj["metadata"]["namespace"] in wanted
+            }
+            cached = {
+                (obj.metadata.namespace, obj.metadata.name): obj.metadata.resource_version for obj in informer.all()
+            }
+            assert cached == there
