@@ -81,15 +81,14 @@ def next_move(life: Life) -> Move | None:
             return _running(life)
         case "ContainerCreating" | "PodInitializing":
             return _begun(life, life.settings.image_pull)
+        case "ErrImagePull" | "ImagePullBackOff" if image.exists:  # it is another image now, which nothing holds up
+            return _begun(life, life.settings.image_pull)
         case "ErrImagePull":
             return _pull_backs_off(life)
         case "ImagePullBackOff":
             # Attempts are counted nowhere; waiting as long as it has taken so far doubles the wait too.
-            so_far = life.now - life.age - unix(life.pod.status.start_time)
-            after = min(max(life.settings.pull_back_off, so_far), life.settings.pull_back_off_max)
-            if not image.exists:
-                return _pull_failed(life, after)
-            return _started(life, after, _pull_events(life.container, False, life.settings.image_pull))
+            so_far = life.now - life.age - _pulling_since(life)
+            return _pull_failed(life, min(max(life.settings.pull_back_off, so_far), life.settings.pull_back_off_max))
         case "CreateContainerConfigError" if image.is_configured:
             return _started(life, life.settings.container_start, _pull_events(life.container, True, 0))
         case "CrashLoopBackOff" if life.is_outdated:
@@ -242,6 +241,12 @@ def _pull_failed(life: Life, after: float) -> Move:
     return Move(after, _waiting(life, "ErrImagePull", error), events)
 
 
+def _pulling_since(life: Life) -> float:
+    """When the image was first asked for."""
+    ended = _last_state(life.status).get("terminated") or {}
+    return max(unix(life.pod.status.start_time), unix(ended.get("finishedAt")))
+
+
 def _pull_backs_off(life: Life) -> Move:
     name, image = life.container.name, life.container.image
     text = f'Back-off pulling image "{image}"'
@@ -272,6 +277,8 @@ def _unhealthy(life: Life) -> Occurrence:
 def _waiting(life: Life, reason: str, message: str) -> Object:
     """A container that does not come up (again)."""
     waiting = pod_states.waiting(life.container, reason, message)
+    if life.status.get("imageID"):  # of what ran last
+        waiting |= {key: life.status[key] for key in ("image", "imageID", "containerID")}
     return {**waiting, "restartCount": life.restarts, "lastState": _last_state(life.status)}
 
 

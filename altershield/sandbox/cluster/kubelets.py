@@ -11,7 +11,7 @@ from altershield.kube.client import PatchType
 from altershield.kube.errors import ConflictError, NotFoundError
 from altershield.kube.events import EventRecorder, ObjectRef
 from altershield.kube.queue import WorkQueue
-from altershield.sandbox.cluster import lifecycle, node_health, nodes, pod_states
+from altershield.sandbox.cluster import images, lifecycle, node_health, nodes, pod_states
 from altershield.sandbox.cluster.caches import NODE, Caches
 from altershield.sandbox.cluster.settings import SimulationSettings
 from altershield.sandbox.cluster.views import Node, Pod
@@ -89,8 +89,8 @@ class Kubelets:
             except (NotFoundError, ConflictError):  # gone, perhaps replaced by a namesake: the cache will show
                 return
             self._pods.observe(written)
-            started = {str(status["name"]) for status in written.status.container_statuses if status.get("imageID")}
-            self._images[name] |= {spec.image for spec in pod.spec.containers if spec.name in started}
+            run = {str(status["image"]) for status in written.status.container_statuses if status.get("imageID")}
+            self._images[name] |= {one.image for one in pod.spec.containers if images.full_reference(one.image) in run}
         for event in step.events:
             about = ObjectRef.of(PODS, pod.metadata)
             type_ = "Warning" if event.warning else "Normal"

@@ -24,6 +24,16 @@ def is_empty(selector: LabelSelector) -> bool:
     return not selector.match_labels and not selector.match_expressions
 
 
+def text(selector: LabelSelector) -> str:
+    """As a query parameter has it: `app=web,tier in (a,b)`."""
+    parts = [(key, f"{key}={value}") for key, value in selector.match_labels.items()]
+    for one in selector.match_expressions:
+        values = ",".join(sorted(one.values))
+        forms = {"In": f"{one.key} in ({values})", "NotIn": f"{one.key} notin ({values})", "Exists": one.key}
+        parts.append((one.key, forms.get(one.operator, f"!{one.key}")))
+    return ",".join(part for _, part in sorted(parts))
+
+
 def meets(requirement: Requirement, labels: Mapping[str, str]) -> bool:
     """Whether one of a selector's requirements is met."""
     present = requirement.key in labels

@@ -5,6 +5,7 @@ from typing import Self
 
 ALL_CONTROLLERS = frozenset(
     {
+        "clonesets",
         "daemonsets",
         "deployments",
         "endpointslices",
@@ -16,7 +17,8 @@ ALL_CONTROLLERS = frozenset(
         "statefulsets",
     }
 )
-"""What a kube-controller-manager would do: for an API that has none, as our own sandbox."""
+"""What a kube-controller-manager would do (and OpenKruise's manager, once CloneSets are defined): for an API that has
+none, as our own sandbox."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,9 @@ class SimulationSettings:
     controllers: frozenset[str] = ALL_CONTROLLERS
     """Of `ALL_CONTROLLERS`; empty where a real kube-controller-manager is at work. Nodes, scheduler and kubelets
     are always simulated."""
+
+    define_clone_sets: bool = False
+    """Define CloneSets at the start, and simulate them even beside real controllers."""
 
     nodes: int = 3
     node_cpu: str = "64"
@@ -64,4 +69,4 @@ class SimulationSettings:
 
     def only_nodes(self) -> Self:
         """The same beside a real kube-controller-manager."""
-        return replace(self, controllers=frozenset())
+        return replace(self, controllers=frozenset({"clonesets"} if self.define_clone_sets else ()))

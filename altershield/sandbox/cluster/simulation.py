@@ -5,8 +5,9 @@ from typing import Protocol
 
 from altershield.kube.client import Client
 from altershield.kube.events import EventRecorder
-from altershield.sandbox.cluster import scheduler
+from altershield.sandbox.cluster import clone_set_crd, scheduler
 from altershield.sandbox.cluster.caches import Caches
+from altershield.sandbox.cluster.clone_sets import CloneSets
 from altershield.sandbox.cluster.daemon_sets import DaemonSets
 from altershield.sandbox.cluster.deployments import Deployments
 from altershield.sandbox.cluster.endpoint_slices import EndpointSlices
@@ -37,6 +38,8 @@ class Simulation:
     async def run(self) -> None:
         """Until cancelled."""
         settings = self._settings
+        if settings.define_clone_sets:
+            await clone_set_crd.create(self._client)
         caches = Caches(self._client)
         recorders: list[EventRecorder] = []
 
@@ -59,6 +62,8 @@ class Simulation:
             parts.append(StatefulSets(caches, recorder("statefulset-controller")))
         if "daemonsets" in settings.controllers:
             parts.append(DaemonSets(caches, recorder("daemonset-controller")))
+        if "clonesets" in settings.controllers:
+            parts.append(CloneSets(caches, recorder("cloneset-controller")))
         if "namespaces" in settings.controllers:
             parts.append(Namespaces(caches))
         if "serviceaccounts" in settings.controllers:

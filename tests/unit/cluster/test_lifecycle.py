@@ -157,10 +157,10 @@ def test_events_come_with_the_states() -> None:
     ]
 
 
-def test_an_image_that_is_put_right_starts_after_the_back_off() -> None:
+def test_an_image_that_is_put_right_starts_at_once() -> None:
     *_, (stuck, _) = live(pod(image="nosuch"), 1)
     mended = msgspec.structs.replace(stuck, spec=pod(image="busybox").spec)
-    assert story(mended) == ["Running Running ready 0"]
+    assert story(mended, 0.5) == ["Running Running ready 0"]
 
 
 @pytest.mark.parametrize(
