@@ -1,0 +1,182 @@
+"""However much arrives at once, nobody waits for the event loop for long."""
+
+import asyncio
+import gc
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+import pytest
+from aiohttp import web
+
+from altershield.api.resources import PODS
+from altershield.api.views import Pod
+from altershield.kube.informer import Informer
+from altershield.kube.turns import turns
+from tests.stub_api import answer, end_of_list, is_list, is_paged_list, is_watch, serving
+from tests.unit.kube.informers import running, started
+from tests.waiting import eventually
+
+_MOST = 0.1  # seconds
+_COUNT = 50_000
+
+
+@pytest.fixture(autouse=True)
+def no_collections_of_garbage() -> Iterator[None]:
+    """A test's own heaps of objects would be walked through in the middle of a measurement."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@asynccontextmanager
+async def lag() -> AsyncIterator[list[float]]:
+    """How long another task of the loop had to wait each time it wanted to run."""
+    waited: list[float] = []
+
+    async def tick() -> None:
+        while True:
+            began = time.perf_counter()
+            await asyncio.sleep(0.001)
+            waited.append(time.perf_counter() - began - 0.001)
+
+    ticking = asyncio.create_task(tick())
+    await asyncio.sleep(0.01)
+    waited.clear()
+    try:
+        yield waited
+    finally:
+        ticking.cancel()
+
+
+def manifest(number: int, version: int) -> dict[str, Any]:
+    namespace = "shop" if number % 2 else "depot"
+    return {"metadata": {"name": f"p{number}", "namespace": namespace, "resourceVersion": str(version)}}
+
+
+def event(type_: str, number: int, version: int) -> bytes:
+    return msgspec.json.encode({"type": type_, "object": manifest(number, version)}) + b"\n"
+
+
+async def sent(request: web.Request, data: bytes, end: asyncio.Event) -> web.StreamResponse:
+    response = web.StreamResponse()
+    await response.prepare(request)
+    for start in range(0, len(data), 2**20):
+        await response.write(data[start : start + 2**20])
+    await end.wait()
+    return response
+
+
+async def test_lists_relists_bursts_resyncs_and_evictions_hold_the_loop_for_no_tenth_of_a_second() -> None:
+    streamed = b"".join(event("ADDED", number, number) for number in range(1, _COUNT + 1)) + end_of_list(_COUNT)
+    burst = b"".join(event("MODIFIED", number, _COUNT + number) for number in range(1, _COUNT + 1))
+    metadata = {"resourceVersion": str(3 * _COUNT)}
+    shrunk = msgspec.json.encode({"metadata": metadata, "items": []})
+    refilled = msgspec.json.encode(
+        {"metadata": metadata, "items": [manifest(number, 5) for number in range(1, _COUNT, 2)]}
+    )
+    told = 0
+    end = asyncio.Event()
+    wanted = {"shop", "depot"}
+
+    def note(_old: object, _new: object) -> None:
+        nonlocal told
+        told += 1
+
+    async def stream(request: web.Request) -> web.StreamResponse:
+        return await sent(request, streamed + burst, end)
+
+    async def page(_request: web.Request) -> web.StreamResponse:
+        return web.Response(body=refilled)
+
+    async def empty(_request: web.Request) -> web.StreamResponse:
+        return web.Response(body=shrunk)
+
+    async with serving(streaming_lists=True) as (api, client):
+        api.fault(is_list, stream)
+        informer = Informer(client, PODS, Pod, keep=lambda obj: obj.metadata.namespace in wanted, resync=1)
+        informer.add_handler(note)
+        informer.add_index("namespace", lambda obj: [obj.metadata.namespace])
+        async with lag() as waited, running(informer):
+            assert len(informer) == _COUNT
+            await eventually(lambda: told >= 3 * _COUNT)  # the list, the burst and a resync
+            wanted.remove("shop")
+            await informer.evict("shop")
+            assert len(informer) == _COUNT // 2
+            wanted.add("shop")
+            api.fault(is_paged_list, page)
+            await informer.refill("shop")
+            assert len(informer) == _COUNT
+            api.fault(is_watch, answer(410, "Expired"))
+            api.fault(is_list, answer(422, "Invalid"))
+            api.fault(is_list, empty)
+            end.set()
+            await eventually(lambda: len(informer) == 0)
+        assert max(waited) < _MOST
+
+
+async def test_many_caches_that_fill_at_once_hold_the_loop_no_longer_than_one() -> None:
+    count = _COUNT // 10
+    streamed = b"".join(event("ADDED", number, number) for number in range(1, count + 1)) + end_of_list(count)
+
+    async def stream(request: web.Request) -> web.StreamResponse:
+        return await sent(request, streamed, asyncio.Event())
+
+    async with serving(streaming_lists=True) as (api, client):
+        api.fault(is_list, stream, times=10)
+        informers = [Informer(client, PODS, Pod) for _ in range(10)]
+        async with lag() as waited, asyncio.TaskGroup() as group:
+            tasks = [group.create_task(informer.run()) for informer in informers]
+            for informer in informers:
+                await informer.wait_synced()
+            assert {len(informer) for informer in informers} == {count}
+            for task in tasks:
+                task.cancel()
+        assert max(waited) < _MOST
+
+
+async def test_everybody_who_works_in_turns_gets_on() -> None:
+    done = [0] * 5
+
+    async def work(number: int) -> None:
+        turn = turns()
+        while True:
+            done[number] += 1
+            time.sleep(0.002)  # noqa: ASYNC251  (a step of work)
+            await turn.give_way()
+
+    async with lag() as waited:
+        workers = [asyncio.create_task(work(number)) for number in range(5)]
+        await asyncio.sleep(0.5)
+        for worker in workers:
+            worker.cancel()
+    assert max(waited) < 0.05
+    assert min(done) > max(done) / 3
+
+
+async def test_a_worker_that_is_cancelled_while_it_waits_holds_up_nobody() -> None:
+    finished = asyncio.Event()
+
+    async def work(steps: int) -> None:
+        for _ in range(steps):
+            time.sleep(0.006)  # noqa: ASYNC251  (a step of work)
+            await turns().give_way()
+        finished.set()
+
+    first = [asyncio.create_task(work(1000)) for _ in range(3)]
+    last = asyncio.create_task(work(10))
+    await asyncio.sleep(0.05)
+    for task in first:
+        task.cancel()
+    async with asyncio.timeout(5):
+        await finished.wait()
+    await last
+
+
+async def test_informers_that_stop_leave_no_line_behind() -> None:
+    async with serving() as (_, client), started(Informer(client, PODS, Pod)):
+        await turns().give_way()
+    assert not turns()._line
