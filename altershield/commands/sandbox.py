@@ -66,6 +66,17 @@ def sandbox(
         float, _seconds("--back-off", "the first wait before a restart or another pull; it doubles")
     ] = _DEFAULTS.pull_back_off,
     termination: Annotated[float, _seconds("--termination", "the end of a deleted pod")] = _DEFAULTS.termination,
+    eviction: Annotated[
+        float, _seconds("--eviction", "the longest that pods stay on a node that is not ready")
+    ] = _DEFAULTS.eviction,
+    clone_sets: Annotated[
+        bool,
+        typer.Option(
+            "--clonesets",
+            envvar="ALTERSHIELD_CLONESETS",
+            help="Define CloneSets (OpenKruise) and simulate their controller, whatever controllers there are.",
+        ),
+    ] = False,
 ) -> None:
     """Serve a Kubernetes API on loopback, with simulated nodes and controllers, until Ctrl-C.
 
@@ -87,6 +98,8 @@ def sandbox(
         crash_back_off=back_off,
         pull_back_off=back_off,
         termination=termination,
+        eviction=eviction,
+        define_clone_sets=clone_sets,
     )
 
     async def serve() -> None:

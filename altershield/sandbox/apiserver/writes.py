@@ -18,6 +18,7 @@ from altershield.sandbox.apiserver import (
     defaults,
     escalation,
     patches,
+    quotas,
     registry,
     requests,
     strategies,
@@ -81,6 +82,7 @@ async def store_new(api: Api, call: Call, obj: Object, options: Object) -> Item:
     write_checks.validate(resource, obj, None)
     attributes.obj, attributes.name = obj, metadata["name"]
     await api.webhooks.validate(attributes)
+    quotas.check(attributes, api.store)
     if version.isdigit() and int(version) and not call.dry_run:
         if options["kind"] == "PatchOptions":
             raise conflict((resource.group, resource.plural), attributes.name)
