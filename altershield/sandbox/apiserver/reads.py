@@ -158,14 +158,18 @@ def parse_version(text: str) -> int:
 
 def _not_in_future(api: Api, revision: int) -> None:
     if revision > api.store.revision:
-        raise StatusError(
-            504,
-            f"Timeout: Too large resource version: {revision}, current: {api.store.revision}",
-            details={
-                "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
-                "retryAfterSeconds": 1,
-            },
-        )
+        raise in_future(revision, api.store.revision)
+
+
+def in_future(revision: int, current: int) -> StatusError:
+    return StatusError(
+        504,
+        f"Timeout: Too large resource version: {revision}, current: {current}",
+        details={
+            "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+            "retryAfterSeconds": 1,
+        },
+    )
 
 
 def _token(revision: int, last: Item) -> str:

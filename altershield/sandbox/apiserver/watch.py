@@ -18,6 +18,7 @@ from altershield.sandbox.apiserver.store import Change, Item, in_order
 
 _DEFAULT_TIMEOUT = 1800  # seconds; the real server picks one between this and its double
 _BOOKMARK_BEFORE_END = 2.0
+_PIECE = 500  # objects of a beginning that are sent before others get their turn
 _INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 
 
@@ -61,19 +62,23 @@ async def _lines(api: Api, stream: "_Stream", revision: int, seconds: float, *, 
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
     if initial:
-        revision = max(revision, api.store.revision)
-        lines = [stream.line("ADDED", item) for item in in_order(collection.items.values()) if stream.selects(item)]
+        if revision > api.store.revision:  # the real server waits for it for three seconds
+            yield _error_line(reads.in_future(revision, api.store.revision))
+            return
+        revision = api.store.revision
+        beginning = in_order(collection.items.values())
+        for start in range(0, len(beginning), _PIECE):
+            piece = beginning[start : start + _PIECE]
+            yield b"".join(stream.line("ADDED", item) for item in piece if stream.selects(item))
+            await asyncio.sleep(0)
         if bookmarks:
-            lines.append(stream.bookmark(revision, _INITIAL_EVENTS_END))
-        if lines:
-            yield b"".join(lines)
+            yield stream.bookmark(revision, _INITIAL_EVENTS_END)
     elif revision == 0:
         revision = api.store.revision
     next_bookmark = loop.time() + min(api.bookmark_interval, max(seconds - _BOOKMARK_BEFORE_END, 0.1))
     while True:
         if revision < collection.forgotten:
-            status = reads.too_old(revision, collection.forgotten).status
-            yield b'{"type":"ERROR","object":%b}\n' % orjson.dumps(status)
+            yield _error_line(reads.too_old(revision, collection.forgotten))
             return
         changes = collection.changes_since(revision)
         if changes:
@@ -91,6 +96,10 @@ async def _lines(api: Api, stream: "_Stream", revision: int, seconds: float, *, 
             next_bookmark = now + api.bookmark_interval
             continue
         await collection.changed(min(end, next_bookmark) - now if bookmarks else end - now)
+
+
+def _error_line(error: StatusError) -> bytes:
+    return b'{"type":"ERROR","object":%b}\n' % orjson.dumps(error.status)
 
 
 class _Stream:

@@ -72,6 +72,66 @@ async def test_a_watch_list_marks_the_end_of_its_beginning() -> None:
         assert bookmark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
+_WATCH_LIST = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=1"
+
+
+async def test_a_watch_list_goes_on_where_its_beginning_ended() -> None:
+    async with serving() as http:
+        for index in range(1200):
+            await http("POST", CONFIG_MAPS, config_map(f"a{index:04}"))
+        async with http.watch(f"{CONFIG_MAPS}?{_WATCH_LIST}") as events:
+            assert await events.take(1) == [("ADDED", "a0000")]
+            await http("DELETE", f"{CONFIG_MAPS}/a0001")
+            await http("POST", CONFIG_MAPS, config_map("b"))
+            beginning = await events.take(1199)
+            assert [name for _, name in beginning] == [f"a{index:04}" for index in range(1, 1200)]
+            bookmark = await events.next()
+            assert bookmark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+            following = [await events.next() for _ in range(2)]
+        assert [(event["type"], event["object"]["metadata"]["name"]) for event in following] == [
+            ("DELETED", "a0001"),
+            ("ADDED", "b"),
+        ]
+        versions = [int(event["object"]["metadata"]["resourceVersion"]) for event in (bookmark, *following)]
+        assert versions == sorted(set(versions))
+
+
+async def test_a_watch_list_of_nothing_ends_its_beginning_at_once() -> None:
+    async with serving() as http, http.watch(f"{CONFIG_MAPS}?{_WATCH_LIST}&labelSelector=none%3Dno") as events:
+        bookmark = await asyncio.wait_for(events.next(), 5)
+        assert bookmark["object"]["metadata"]["resourceVersion"] == str(http.api.store.revision)
+
+
+async def test_a_watch_list_without_bookmarks_has_no_mark() -> None:
+    async with serving() as http:
+        await http("POST", CONFIG_MAPS, config_map("a"))
+        query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=1"
+        async with http.watch(f"{CONFIG_MAPS}?{query}") as events:
+            assert await events.take(1) == [("ADDED", "a")]
+            assert await asyncio.wait_for(events.next(), 5) is None
+
+
+async def test_a_watch_list_that_is_to_be_newer_than_the_state_fails_as_an_event() -> None:
+    async with serving() as http:
+        ahead = http.api.store.revision + 1000
+        async with http.watch(f"{CONFIG_MAPS}?{_WATCH_LIST}&resourceVersion={ahead}") as events:
+            error = await asyncio.wait_for(events.next(), 10)
+            assert error["type"] == "ERROR"
+            assert error["object"]["code"] == 504
+            assert "Too large resource version" in error["object"]["message"]
+
+
+async def test_a_watch_list_of_metadata_alone_has_its_mark() -> None:
+    accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+    async with serving() as http:
+        await http("POST", CONFIG_MAPS, config_map("a"))
+        async with http.watch(f"{CONFIG_MAPS}?{_WATCH_LIST}", Accept=accept) as events:
+            first, bookmark = await events.next(), await events.next()
+        assert first["object"]["kind"] == bookmark["object"]["kind"] == "PartialObjectMetadata"
+        assert "data" not in first["object"]
+        assert bookmark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
 async def test_bookmarks_tell_how_far_an_idle_watch_has_come() -> None:
     async with serving(bookmark_interval=0.05) as http:
         version = http.api.store.revision
