@@ -1,0 +1,106 @@
+"""What an informer keeps may be smaller than what the API server sends, and is no larger than it has to be."""
+
+import gc
+import tracemalloc
+from typing import Any
+
+import msgspec
+import pytest
+
+from altershield.api.resources import PODS
+from altershield.api.views import Pod
+from altershield.kube.errors import UnreadableError
+from altershield.kube.informer import Informer
+from tests.stub_api import serving
+from tests.unit.kube.informers import names, pod, running
+from tests.waiting import eventually
+
+
+class Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    name: str
+    namespace: str = ""
+    resource_version: str = ""
+
+
+class Phase(msgspec.Struct, frozen=True, gc=False):
+    metadata: Metadata
+    running: bool
+
+
+def phase(data: bytes | msgspec.Raw) -> Phase:
+    whole = msgspec.json.decode(data)
+    return Phase(msgspec.convert(whole["metadata"], Metadata), {"Running": True, "Failed": False}[whole["phase"]])
+
+
+def read(data: bytes | msgspec.Raw) -> Phase:
+    try:
+        return phase(data)
+    except KeyError as error:
+        raise ValueError(f"there is no phase {error}") from error
+
+
+@pytest.mark.looptime
+async def test_a_reader_of_our_own_decides_what_is_kept() -> None:
+    async with serving() as (api, client):
+        await api.put(PODS, {**pod("a"), "phase": "Running"})
+        informer = Informer(client, PODS, Phase, read=read)
+        async with running(informer):
+            assert informer.all() == [Phase(Metadata("a", "shop", "101"), True)]
+            patch = {"phase": "Failed"}
+            informer.observe(informer.read(await client.patch(PODS, patch, "a", "shop", as_=msgspec.Raw)))
+            assert informer.all() == [Phase(Metadata("a", "shop", "102"), False)]
+
+
+@pytest.mark.looptime
+async def test_what_the_reader_refuses_is_skipped_and_what_was_known_stays() -> None:
+    async with serving() as (api, client):
+        await api.put(PODS, {**pod("a"), "phase": "Running"})
+        informer = Informer(client, PODS, Phase, read=read)
+        async with running(informer):
+            await api.put(PODS, {**pod("a"), "phase": "Odd"})
+            await api.put(PODS, {**pod("b"), "phase": "Failed"})
+            await eventually(lambda: names(informer) == ["a", "b"])
+            assert informer.skipped == 1
+            with pytest.raises(UnreadableError, match="no phase"):
+                informer.read(b'{"metadata":{"name":"a"},"phase":"Odd"}')
+
+
+def manifest(number: int, version: int) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": f"checkout-{number // 3:05}-7c9f8d6b5-{number % 3}",
+            "namespace": f"team-{number % 50:03}",
+            "uid": f"{number:08x}-1111-2222-3333-444455556666",
+            "resourceVersion": str(version),
+            "ownerReferences": [{"kind": "ReplicaSet", "name": "r", "uid": f"{number // 3:036}", "controller": True}],
+        },
+        "phase": "Running",
+    }
+
+
+def bytes_each(informer: Informer[Any], count: int, times: int) -> float:
+    """What the cache takes per object that came `times` times."""
+    gc.collect()
+    tracemalloc.start()
+    for time in range(times):
+        for number in range(count):
+            informer._cache.take(msgspec.json.encode(manifest(number, 10**8 * (time + 1) + number)))
+    gc.collect()
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return taken / count
+
+
+def owner(obj: Pod) -> list[str]:
+    return [obj.metadata.controller.uid] if obj.metadata.controller else []
+
+
+async def test_an_object_costs_little_more_than_itself() -> None:
+    async with serving() as (_, client):
+        once, thrice = Informer(client, PODS, Phase, read=read), Informer(client, PODS, Phase, read=read)
+        assert bytes_each(once, 10_000, 1) < 430
+        assert bytes_each(thrice, 10_000, 3) < 430  # nothing of the earlier ones is left
+        bare, indexed = Informer(client, PODS, Pod), Informer(client, PODS, Pod)
+        indexed.add_index("owner", owner)
+        indexed.add_index("uid", lambda obj: [obj.metadata.uid])
+        assert bytes_each(indexed, 10_000, 2) - bytes_each(bare, 10_000, 2) < 130
