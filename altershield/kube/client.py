@@ -20,6 +20,7 @@ from altershield.kube.access import Access
 from altershield.kube.errors import CODES, UnreadableError
 from altershield.kube.stream import WatchEvent
 from altershield.kube.transport import CONNECT_TIMEOUT, Request, Transport
+from altershield.kube.turns import turns
 
 __all__ = ["Client", "ObjectList", "PatchType", "WatchEvent"]
 
@@ -125,9 +126,12 @@ class Client:
         """All objects, read in pages of one consistent snapshot."""
         metadata = _ListMeta("")
         items: list[T] = []
+        turn = turns()
         async for page in self.pages(resource, namespace, label_selector=label_selector, field_selector=field_selector):
             metadata = page.metadata
-            items += [_decode(item, as_) for item in page.items]
+            for item in page.items:
+                items.append(_decode(item, as_))
+                await turn.give_way()
         return ObjectList(metadata, items)
 
     async def pages(

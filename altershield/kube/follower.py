@@ -126,8 +126,10 @@ class Follower:
         return KubernetesError("the API server ended the watch as soon as it began")
 
     def _worked_since(self, began: float) -> bool:
-        lasted = asyncio.get_running_loop().time() - began
-        return lasted >= _HEALTHY and self._heard_at is not None and self._heard_at >= began
+        return asyncio.get_running_loop().time() - began >= _HEALTHY and self._heard_since(began)
+
+    def _heard_since(self, began: float) -> bool:
+        return self._heard_at is not None and self._heard_at >= began
 
     def _report(self, error: KubernetesError, wait: float) -> None:
         """One warning per cause, until the API server is heard again."""
@@ -208,24 +210,25 @@ class Follower:
                         elif metadata.annotations.get(_LIST_ENDS) != "true":
                             raise self._not_streamed("it sends no end of the list")
                         else:
-                            await self._end_list(unlisted, metadata.resource_version)
-                            unlisted = None
+                            missing, unlisted = unlisted, None
+                            patience.reschedule(None)
+                            await self._end_list(missing, metadata.resource_version)
                     elif version_of(metadata) > self._cache.passed:
                         self._cache.passed = version_of(metadata)
                         self._resume = metadata.resource_version
                     await turn.give_way()
-                    silent_from = asyncio.get_running_loop().time()
-                    patience.reschedule(None if unlisted is None else silent_from + _MARK_TIMEOUT)
+                    if unlisted is not None:
+                        patience.reschedule(asyncio.get_running_loop().time() + _MARK_TIMEOUT)
         except (InvalidError, BadRequestError) as error:
             if unlisted is None:
                 raise
             raise self._not_streamed(str(error)) from error
         except TimeoutError as error:
-            if self._heard_at is None or self._heard_at < began:
+            if not self._heard_since(began):
                 raise UnreachableError(f"no answer within {_MARK_TIMEOUT:g} s") from error
             raise self._not_streamed(f"no end of the list came within {_MARK_TIMEOUT:g} s") from error
         finally:
-            self._cuts += unlisted is not None
+            self._cuts += unlisted is not None and self._heard_since(began)
 
     def _not_streamed(self, cause: str) -> _NotStreamedError:
         self._in_pages = True

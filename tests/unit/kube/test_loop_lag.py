@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -33,15 +33,16 @@ def no_collections_of_garbage() -> Iterator[None]:
 
 
 @asynccontextmanager
-async def lag() -> AsyncIterator[list[float]]:
-    """How long another task of the loop had to wait each time it wanted to run."""
+async def lag(clock: Callable[[], float] = time.thread_time) -> AsyncIterator[list[float]]:
+    """What the loop did each time another task of it wanted to run: seconds of work, whatever else the machine does,
+    or by another clock."""
     waited: list[float] = []
 
     async def tick() -> None:
         while True:
-            began = time.perf_counter()
+            began = clock()
             await asyncio.sleep(0.001)
-            waited.append(time.perf_counter() - began - 0.001)
+            waited.append(clock() - began)
 
     ticking = asyncio.create_task(tick())
     await asyncio.sleep(0.01)
@@ -148,12 +149,12 @@ async def test_everybody_who_works_in_turns_gets_on() -> None:
             time.sleep(0.002)  # noqa: ASYNC251  (a step of work)
             await turn.give_way()
 
-    async with lag() as waited:
+    async with lag(time.perf_counter) as waited:
         workers = [asyncio.create_task(work(number)) for number in range(5)]
         await asyncio.sleep(0.5)
         for worker in workers:
             worker.cancel()
-    assert max(waited) < 0.05
+    assert max(waited) < 0.1
     assert min(done) > max(done) / 3
 
 

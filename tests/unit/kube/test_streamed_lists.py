@@ -243,6 +243,17 @@ async def test_streams_that_are_cut_again_and_again_give_way_to_pages_for_once()
             await eventually(lambda: sum(map(is_streamed_list, api.requests)) == 4)
 
 
+async def test_after_an_outage_lists_are_streamed_as_before() -> None:
+    async with serving(streaming_lists=True) as (api, client):
+        informer = Informer(client, PODS, Pod)
+        await api.stop()
+        async with started(informer):
+            await asyncio.sleep(120)
+            await api.start()
+            await asyncio.wait_for(informer.wait_synced(), 15)
+            assert sum(map(is_paged_list, api.requests)) == 0
+
+
 async def test_overload_is_waited_for_as_asked() -> None:
     async with serving(streaming_lists=True) as (api, client):
 
