@@ -1,5 +1,6 @@
 """A sandbox of each test's own."""
 
+import dataclasses
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from altershield.api.resources import NAMESPACES, NODES
 from altershield.kube.client import Client
 from altershield.sandbox.apiserver.server import ApiServer
 
-from .world import SPACE, World
+from .world import SETTINGS, SPACE, World
 
 
 @pytest.fixture
@@ -41,5 +42,21 @@ async def world(tmp_path: Path, refused: set[str]) -> AsyncIterator[World]:
 async def cluster(world: World) -> AsyncIterator[World]:
     """With everything simulated."""
     async with world.simulation():
+        await world.until(NODES, lambda nodes: len(nodes) == 3, "")
+        yield world
+
+
+@pytest.fixture
+async def tidy(world: World) -> AsyncIterator[World]:
+    """The same, but pods soon follow a node that is gone."""
+    async with world.simulation(dataclasses.replace(SETTINGS, pod_gc=0.2)):
+        await world.until(NODES, lambda nodes: len(nodes) == 3, "")
+        yield world
+
+
+@pytest.fixture
+async def patient(world: World) -> AsyncIterator[World]:
+    """The same, but pods stay on nodes that are not ready."""
+    async with world.simulation(dataclasses.replace(SETTINGS, eviction=300)):
         await world.until(NODES, lambda nodes: len(nodes) == 3, "")
         yield world

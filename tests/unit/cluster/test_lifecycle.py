@@ -106,6 +106,92 @@ def test_a_crash_after_a_while_is_ready_until_then() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [
+        ("app:exits-after-3s", ["ready 0", "Error 0", "ready 1", "Error 1", "CrashLoopBackOff 1", "ready 2"]),
+        ("app:exits-once-after-500ms", ["ready 0", "Error 0", "ready 1"]),
+        ("oom-after-3s", ["ready 0", "OOMKilled 0", "ready 1", "OOMKilled 1", "CrashLoopBackOff 1", "ready 2"]),
+        ("completes-after-3s", ["ready 0", "Completed 0", "ready 1", "Completed 1", "CrashLoopBackOff 1", "ready 2"]),
+        ("app:unready-after-3s", ["ready 0", "unready 0"]),
+        ("app:flaps-every-5s", ["ready 0", "unready 0", "ready 0", "unready 0"]),
+        ("app:badconfig", ["CreateContainerConfigError 0"]),
+    ],
+)
+def test_what_images_do_after_a_set_time(image: str, expected: list[str]) -> None:
+    settings = SimulationSettings(container_start=0.1, image_pull=0, crash_back_off=5)
+    lines = [line.split() for line in story(pod(image=image), 19.5, settings)]
+    told = [f"{ready if state == 'Running' else state} {restarts}" for _, state, ready, restarts in lines]
+    assert told[1 if "ContainerCreating" in told[0] else 0 :][: len(expected)] == expected
+
+
+def test_running_out_of_memory_is_kept_in_mind() -> None:
+    settings = SimulationSettings(container_start=0.1, image_pull=0, crash_back_off=5)
+    *_, (looping, _), (again, _) = live(pod(image="oom-after-3s"), 12, settings)
+    waiting, running = looping.status.container_statuses[0], again.status.container_statuses[0]
+    for status in (waiting, running):
+        ended = status["lastState"]["terminated"]
+        assert (ended["exitCode"], ended["reason"]) == (137, "OOMKilled")
+        assert ended["startedAt"] < ended["finishedAt"]
+    assert (waiting["restartCount"], running["restartCount"]) == (1, 2)
+    assert (waiting["started"], running["started"]) == (False, True)
+    assert looping.status.phase == "Running"
+
+
+def test_lost_readiness_is_told_and_timed() -> None:
+    *_, (unready, events) = live(pod(image="app:unready-after-3s"), 10)
+    conditions = {one.type: one for one in unready.status.conditions}
+    assert events == ["Unhealthy"]
+    assert (conditions["Ready"].status, conditions["Ready"].reason) == ("False", "ContainersNotReady")
+    assert conditions["Ready"].last_transition_time == "2026-01-01T00:00:03Z"
+    assert conditions["PodReadyToStartContainers"].last_transition_time == "2026-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("image", "policy", "phase", "reason"),
+    [
+        ("completes-after-1s", "Never", "Succeeded", "PodCompleted"),
+        ("completes-after-1s", "OnFailure", "Succeeded", "PodCompleted"),
+        ("exits-after-1s", "Never", "Failed", "PodFailed"),
+    ],
+)
+def test_a_pod_may_come_to_its_end(image: str, policy: str, phase: str, reason: str) -> None:
+    *_, (ended, _) = live(pod(image=image, restartPolicy=policy), 10)
+    conditions = {one.type: (one.status, one.reason) for one in ended.status.conditions}
+    assert (ended.status.phase, conditions["Ready"]) == (phase, ("False", reason))
+
+
+@pytest.mark.parametrize(("image", "reason"), [("app:nomount", "FailedMount"), ("app:noattach", "FailedAttachVolume")])
+def test_a_volume_that_cannot_be_had_keeps_a_pod_from_starting(image: str, reason: str) -> None:
+    ((stuck, events),) = live(pod(image=image), 60)
+    conditions = {one.type: one.status for one in stuck.status.conditions}
+    assert (shown(stuck), events) == ("Pending ContainerCreating unready 0", [reason])
+    assert conditions["PodReadyToStartContainers"] == "False"
+    assert not stuck.status.pod_ip
+
+
+def test_an_init_container_that_fails_keeps_the_others_waiting() -> None:
+    subject = pod(initContainers=[{"name": "first", "image": "fine"}, {"name": "second", "image": "crash"}])
+    *_, (stuck, _) = live(subject, 25)
+    first, second = stuck.status.init_container_statuses
+    assert shown(stuck) == "Pending PodInitializing unready 0"
+    assert first["state"]["terminated"]["reason"] == "Completed"
+    assert second["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+    assert second["restartCount"] >= 2
+    conditions = {one.type: one for one in stuck.status.conditions}
+    assert conditions["Initialized"].message == "containers with incomplete status: [second]"
+
+
+def test_a_container_whose_image_changes_is_renewed_in_place() -> None:
+    *_, (up, _) = live(pod(image="app:1"), 5)
+    changed = msgspec.structs.replace(up, spec=pod(image="app:2").spec)
+    stations = list(live(changed, 5))
+    assert [shown(state) for state, _ in stations] == ["Running Completed unready 0", "Running Running ready 1"]
+    assert [events[0] for _, events in stations] == ["Killing", "Pulling"]
+    status = stations[-1][0].status.container_statuses[0]
+    assert (status["image"], status["lastState"]["terminated"]["reason"]) == ("docker.io/library/app:2", "Completed")
+
+
 def test_a_pod_that_comes_up_in_an_instant_is_written_once() -> None:
     assert story(pod(), 5, SimulationSettings()) == ["Running Running ready 0"]
 
@@ -175,6 +261,14 @@ def test_an_image_that_is_put_right_starts_at_once() -> None:
         ("app:never-ready", images.Image(becomes_ready=False)),
         ("nosuch/app", images.Image()),
         ("team/nosuch", images.Image(exists=False)),
+        ("app:1.2-exits-after-3s", images.Image(end=images.End(3))),
+        ("app:exits-once-after-1.5s", images.Image(end=images.End(1.5, once=True))),
+        ("app:oom-after-200ms", images.Image(end=images.End(0.2, 137, "OOMKilled"))),
+        ("app:completes-after-1s", images.Image(end=images.End(1, 0, "Completed"))),
+        ("app:unready-after-2s", images.Image(unready_after=2)),
+        ("app:flaps-every-2s", images.Image(flaps=2)),
+        ("app:slow-nomount", images.Image(is_slow=True, mounts=False)),
+        ("app:badconfig", images.Image(is_configured=False)),
     ],
 )
 def test_what_is_known_of_an_image(reference: str, known: images.Image) -> None:

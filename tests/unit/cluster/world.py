@@ -16,7 +16,7 @@ from .objects import template
 Object = dict[str, Any]
 
 SPACE = "demo"
-SETTINGS = SimulationSettings(crash_back_off=0.05, pull_back_off=0.05)
+SETTINGS = SimulationSettings(crash_back_off=0.05, pull_back_off=0.05, eviction=0.2)
 
 
 class World:
@@ -27,9 +27,9 @@ class World:
         self.client = client
 
     @contextlib.asynccontextmanager
-    async def simulation(self) -> AsyncIterator[None]:
+    async def simulation(self, settings: SimulationSettings = SETTINGS) -> AsyncIterator[None]:
         async with await Client.connect(self._kubeconfig) as client:
-            running = asyncio.create_task(Simulation(client, SETTINGS).run())
+            running = asyncio.create_task(Simulation(client, settings).run())
             try:
                 yield
             finally:
@@ -52,6 +52,15 @@ class World:
                     self.client.watch(resource, namespace, resource_version=version)
                 ) as events:
                     await anext(events)
+
+    async def until_served(self, resource: Resource) -> None:
+        """A definition is served a moment after it is made."""
+        async with asyncio.timeout(60):
+            while True:
+                with contextlib.suppress(NotFoundError):
+                    await self.client.list(resource, SPACE)
+                    return
+                await asyncio.sleep(0.02)
 
     async def until_gone(self, resource: Resource, namespace: str = SPACE) -> None:
         await self.until(resource, lambda items: not items, namespace)
