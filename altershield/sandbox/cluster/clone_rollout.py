@@ -7,11 +7,8 @@ one call is one step.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
-from altershield.api.meta import rfc3339
-from altershield.sandbox.cluster import clone_pods, quantities, replicas, selectors
-from altershield.sandbox.cluster.views import Condition, Pod, find, without
+from altershield.sandbox.cluster import clone_pods, clone_progress, progress, quantities, replicas, selectors
+from altershield.sandbox.cluster.views import Condition, Pod
 from altershield.sandbox.cluster.workload_views import CloneSet, CloneSetStatus
 
 FAILED_SCALE, FAILED_UPDATE = "FailedScale", "FailedUpdate"
@@ -83,13 +80,7 @@ def status(
     updated = [pod for pod in pods if clone_pods.is_of(pod, revisions.update)]
     wait = clone_set.spec.min_ready_seconds
     is_complete = len(updated) == len(pods) == clone_set.spec.replicas
-    conditions = clone_set.status.conditions
-    if failure is not None:
-        old = find(conditions, failure.type)
-        if old is None or (old.status, old.reason, old.message) != (failure.status, failure.reason, failure.message):
-            failure = replace(failure, last_transition_time=rfc3339(now))
-            conditions = (*without(conditions, failure.type), failure)
-    return CloneSetStatus(
+    counted = CloneSetStatus(
         observed_generation=clone_set.metadata.generation,
         replicas=len(pods),
         ready_replicas=sum(clone_pods.is_updated_and_ready(pod, 0, now) for pod in pods),
@@ -102,8 +93,11 @@ def status(
         update_revision=revisions.update,
         collision_count=collisions,
         label_selector=selectors.text(clone_set.spec.selector),
-        conditions=conditions,
+        conditions=clone_set.status.conditions,
     )
+    if failure is not None:
+        counted = progress.with_condition(counted, failure, now)
+    return clone_progress.judged(clone_set, counted, now)
 
 
 def leftover_names(clone_set: CloneSet, pods: Sequence[Pod]) -> list[str] | None:

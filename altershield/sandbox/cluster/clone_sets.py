@@ -17,6 +17,7 @@ from altershield.kube.queue import WorkQueue
 from altershield.sandbox.cluster import (
     availability,
     clone_pods,
+    clone_progress,
     clone_rollout,
     clone_set_crd,
     history,
@@ -211,8 +212,10 @@ class CloneSets:
         if left is not None:
             patch = {"metadata": {"uid": clone_set.metadata.uid}, "spec": {"scaleStrategy": {"podsToDelete": left}}}
             self._sets.observe(await self._client.patch(CLONE_SETS, patch, key.name, key.namespace, as_=CloneSet))
-        if (wait := availability.next_change(pods, clone_set.spec.min_ready_seconds, now)) is not None:
-            self._queue.add_after(key, wait)
+        ready = availability.next_change(pods, clone_set.spec.min_ready_seconds, now)
+        for wait in (ready, clone_progress.next_check(clone_set, status, now)):
+            if wait is not None:
+                self._queue.add_after(key, wait)
 
     async def _write(self, clone_set: CloneSet, status: CloneSetStatus) -> CloneSet:
         metadata = clone_set.metadata

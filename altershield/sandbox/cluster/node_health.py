@@ -87,12 +87,17 @@ def unready_patch(pod: Pod, now: float) -> Object:
     return {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}
 
 
+def repels(node: Node) -> bool:
+    """Whether pods may have to leave the node."""
+    return any(taint.effect == "NoExecute" for taint in node.spec.taints)
+
+
 def evictions(node: Node, pods: Iterable[Pod], patience: float) -> list[Eviction]:
     """When which pods have to leave, for taints that they do not tolerate, or not for longer; they stay for no more
     than `patience` seconds unless for ever."""
-    repelling = [taint for taint in node.spec.taints if taint.effect == "NoExecute"]
-    if not repelling:
+    if not repels(node):
         return []
+    repelling = [taint for taint in node.spec.taints if taint.effect == "NoExecute"]
     since = max(unix(taint.time_added) for taint in repelling)
     found = []
     for pod in pods:

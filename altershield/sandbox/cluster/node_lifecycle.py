@@ -44,7 +44,11 @@ class NodeLifecycle:
             self._queue.add(node.metadata.name)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        if new is not None and new.spec.node_name:
+        """Pods of nodes that are well need nothing."""
+        if new is None or not new.spec.node_name:
+            return
+        node = self._nodes.get("", new.spec.node_name)
+        if node is None or not node_health.is_ready(node) or node_health.repels(node):
             self._queue.add(new.spec.node_name)
 
     async def _reconcile(self, name: str) -> None:
@@ -64,7 +68,8 @@ class NodeLifecycle:
         pods = self._pods.by_index(NODE, name)
         if not node_health.is_ready(node):
             await self._mark(pods)
-        await self._evict(node, pods)
+        if node_health.repels(node):
+            await self._evict(node, pods)
 
     def _waited(self, name: str, seconds: float) -> bool:
         now = asyncio.get_running_loop().time()

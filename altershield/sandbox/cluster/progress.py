@@ -5,6 +5,7 @@ Reasons and messages are Kubernetes' own (pkg/controller/deployment/progress.go)
 """
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -18,6 +19,7 @@ from altershield.sandbox.cluster.views import (
     find,
     without,
 )
+from altershield.sandbox.cluster.workload_views import CloneSetStatus
 
 AVAILABLE = "Available"
 PROGRESSING = "Progressing"
@@ -31,6 +33,8 @@ RS_CREATE_ERROR = "ReplicaSetCreateError"
 TIMED_OUT = "ProgressDeadlineExceeded"
 PAUSED = "DeploymentPaused"
 RESUMED = "DeploymentResumed"
+
+S = TypeVar("S", DeploymentStatus, CloneSetStatus)
 
 _NO_LIMIT = 2**31 - 1
 
@@ -48,7 +52,7 @@ def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
     )
 
 
-def with_condition(status: DeploymentStatus, new: Condition, now: float) -> DeploymentStatus:
+def with_condition(status: S, new: Condition, now: float) -> S:
     """`status` with `new` in it; one with the same status and reason is left as it is, times included."""
     old = find(status.conditions, new.type)
     if old and (old.status, old.reason) == (new.status, new.reason):

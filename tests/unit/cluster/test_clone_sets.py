@@ -3,8 +3,9 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from altershield.sandbox.cluster import clone_pods, clone_rollout
+from altershield.sandbox.cluster import clone_pods, clone_progress, clone_rollout
 from altershield.sandbox.cluster.clone_rollout import Plan, Revisions
 from altershield.sandbox.cluster.views import Pod
 from altershield.sandbox.cluster.workload_views import CloneSet
@@ -129,3 +130,26 @@ def test_a_pod_is_out_of_service_while_it_is_updated_in_place() -> None:
     finish = clone_pods.finish_patch(done, NOW)
     assert finish is not None
     assert finish["status"]["conditions"][0]["status"] == "True"
+
+
+@pytest.mark.parametrize(
+    ("subject", "pods", "seconds", "reason"),
+    [
+        ({}, some(2, "web-new"), 0, clone_progress.AVAILABLE),
+        ({"paused": True}, some(2), 0, clone_progress.PAUSED),
+        ({"partition": 1}, [*some(1), *some(1, "web-new")], 0, clone_progress.PARTITION_AVAILABLE),
+        ({}, some(2), 29, clone_progress.UPDATED),
+        ({}, some(2), 31, clone_progress.TIMED_OUT),
+    ],
+)
+def test_progress_is_a_condition_where_there_is_a_deadline(
+    subject: dict[str, Any], pods: list[Pod], seconds: int, reason: str
+) -> None:
+    patient = clone_set(2, **subject)
+    assert not clone_rollout.status(patient, pods, REVISIONS, 0, None, NOW).conditions
+    spec = replace(patient.spec, progress_deadline_seconds=30)
+    strict = replace(patient, spec=spec)
+    first = clone_rollout.status(strict, pods, REVISIONS, 0, None, NOW)
+    then = clone_rollout.status(replace(strict, status=first), pods, REVISIONS, 0, None, NOW + seconds)
+    (condition,) = then.conditions
+    assert (condition.reason, condition.status) == (reason, "False" if reason == clone_progress.TIMED_OUT else "True")
