@@ -1,101 +1,146 @@
 """The informers, and the questions that controllers ask of them.
 
-Watches are filtered by label, so only what AlterShield stamped is kept. Objects hang together by owner uid, never
-by name alone: a namesake that was deleted and made anew is another object.
+Only objects of governed namespaces are kept. They hang together by the uid of their owners, in one namespace and of
+the right kind: never by a name, and never by a label, which anybody may write.
 """
 
-import asyncio
 import math
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
 
 from altershield.api import labels, names
 from altershield.api.kinds import ChangePod, ChangeWorkload, OpsConfigInfo
-from altershield.api.meta import ObjectMeta, OwnerReference, unix
+from altershield.api.meta import unix
 from altershield.api.ops_config import BLOCKING, Settings, effective
 from altershield.api.resources import (
     CHANGE_PODS,
     CHANGE_WORKLOADS,
-    DEPLOYMENTS,
+    CRDS,
+    GROUP,
     NAMESPACES,
+    NODES,
     OPS_CONFIG_INFOS,
     PODS,
-    REPLICA_SETS,
 )
-from altershield.api.views import Deployment, Namespace, Pod, ReplicaSet
+from altershield.api.views import Namespace
 from altershield.kube.client import Client
 from altershield.kube.informer import Informer
+from altershield.workloads import ADAPTERS, BY_KIND, Adapter, nodes, pods, sets
+from altershield.workloads.meta import Meta, Owner
+from altershield.workloads.nodes import Node
+from altershield.workloads.pods import Pod
+from altershield.workloads.sets import Set
+from altershield.workloads.workload import Workload
+from reconciler.batches import batch
+from reconciler.batches.batch import Batch
+from reconciler.releases import kept
+from reconciler.releases.kept import Kept
 
 Key = tuple[str, str]
 """Namespace and name."""
 
-Owner = TypeVar("Owner", Deployment, ReplicaSet)
-
 _KUBE_SYSTEM = "kube-system"
 
 _OWNER = "owner"
-_ORPHANED = "orphaned"
-_NAMESPACE = "namespace"
-_SERIES = "series"
+_UID = "uid"
+_WORKLOAD = "workload"
+_RECORD = "record"
+
+
+class WorkloadKey(NamedTuple):
+    """Which workload."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+class _Definition(msgspec.Struct, frozen=True):
+    metadata: Meta
 
 
 class Caches:
-    """One informer per resource."""
+    """One informer per resource; those of kinds that a cluster need not have run only while it has them."""
 
     def __init__(self, client: Client, system_namespace: str) -> None:
         self.system_namespace = system_namespace
-        governed, stamped = f"{labels.GOVERNED}={labels.GOVERNED_VALUE}", labels.VERSION
+        governed = f"{labels.GOVERNED}={labels.GOVERNED_VALUE}"
         self.namespaces = Informer(client, NAMESPACES, Namespace, label_selector=governed)
-        self.deployments = Informer(client, DEPLOYMENTS, Deployment, label_selector=stamped)
-        self.replica_sets = Informer(client, REPLICA_SETS, ReplicaSet, label_selector=stamped)
-        self.unversioned = Informer(
-            client,
-            REPLICA_SETS,
-            ReplicaSet,
-            label_selector=f"!{stamped}",
-            metadata_only=True,
-            keep=self._may_have_slipped,
-            name=f"{REPLICA_SETS.plural}-unversioned",
-        )
-        """ReplicaSets that may have slipped past the gate, followed once it is known what is governed since when."""
-        self.pods = Informer(client, PODS, Pod, label_selector=stamped)
-        self.change_workloads = Informer(client, CHANGE_WORKLOADS, ChangeWorkload)
-        self.change_pods = Informer(client, CHANGE_PODS, ChangePod)
+        self.nodes = Informer(client, NODES, Node, read=nodes.read, resync=0)
+        self.workloads: dict[str, Informer[Workload]] = {
+            adapter.resource.kind: Informer(client, adapter.resource, Workload, read=adapter.read, keep=self._governs)
+            for adapter in ADAPTERS
+        }
+        self.sets: dict[str, Informer[Set]] = {
+            adapter.between.kind: Informer(
+                client, adapter.between, Set, read=sets.read, metadata_only=True, keep=self._keeps_set, resync=0
+            )
+            for adapter in ADAPTERS
+            if adapter.between is not None
+        }
+        self.pods = Informer(client, PODS, Pod, read=pods.read, keep=self._keeps_pod, resync=0)
+        self.records = Informer(client, CHANGE_WORKLOADS, Kept, read=kept.read, keep=self._governs)
+        self.batches = Informer(client, CHANGE_PODS, Batch, read=batch.read, keep=self._governs, resync=0)
         self.settings = Informer(client, OPS_CONFIG_INFOS, OpsConfigInfo)
-        self.informers: tuple[Informer[Any], ...] = (
-            self.namespaces,
-            self.deployments,
-            self.replica_sets,
-            self.unversioned,
-            self.pods,
-            self.change_workloads,
-            self.change_pods,
-            self.settings,
-        )
-        self.deployments.add_index(_NAMESPACE, lambda obj: (obj.metadata.namespace,))
-        self.replica_sets.add_index(_OWNER, lambda obj: _owner_uid(obj.metadata))
-        self.unversioned.add_index(_OWNER, lambda obj: _owner_uid(obj.metadata))
-        self.pods.add_index(_OWNER, lambda obj: _owner_uid(obj.metadata))
-        self.change_workloads.add_index(_OWNER, lambda obj: _owner_uid(obj.metadata))
-        self.change_workloads.add_index(
-            _ORPHANED,
-            lambda obj: () if obj.metadata.controller else (f"{obj.metadata.namespace}/{obj.spec.service_name}",),
-        )
-        # by name, so that the numbers of a deleted namesake's ChangePods are not given twice
-        self.change_pods.add_index(
-            _SERIES, lambda obj: (_series(obj.metadata.namespace, names.change_workload_of(obj.metadata.name)),)
-        )
+        self.definitions = {
+            adapter.resource.kind: Informer(
+                client,
+                CRDS,
+                _Definition,
+                read=_read_definition,
+                field_selector=f"metadata.name={adapter.crd}",
+                metadata_only=True,
+                name=f"{CRDS.plural}-{adapter.resource.plural}",
+            )
+            for adapter in ADAPTERS
+            if adapter.crd
+        }
+        """Of the kinds that a cluster need not have."""
+        self._index()
         self._in_effect: Settings | None = None
         self.settings.add_handler(lambda old, new: self._forget_settings())
 
-    async def run(self) -> None:
-        """Follow the cluster until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for informer in self.informers:
-                if informer is not self.unversioned:
-                    group.create_task(informer.run())
-            await self.namespaces.wait_synced()
-            await self.settings.wait_synced()
-            group.create_task(self.unversioned.run())
+    def _index(self) -> None:
+        for informer in self.sets.values():
+            informer.add_index(_OWNER, lambda each: (each.owner.uid,))
+            informer.add_index(_UID, lambda each: (each.metadata.uid,))
+        self.pods.add_index(_OWNER, lambda pod: (pod.owner.uid,))
+        self.records.add_index(_WORKLOAD, lambda record: (_place(workload_key(record)),))
+        self.batches.add_index(_RECORD, lambda each: ("/".join(each.record),))
+
+    @property
+    def always(self) -> tuple[Informer[Any], ...]:
+        """The informers without which nothing can be decided, in the order in which they are to be filled: first what
+        says which namespaces are governed."""
+        return (
+            self.namespaces,
+            self.settings,
+            self.nodes,
+            *self.definitions.values(),
+            *(each for kind, each in self.workloads.items() if kind not in self.definitions),
+            *self.sets.values(),
+            self.pods,
+            self.records,
+            self.batches,
+        )
+
+    @property
+    def of_namespaces(self) -> tuple[Informer[Any], ...]:
+        """The informers that keep what is in governed namespaces alone."""
+        return (*self.workloads.values(), *self.sets.values(), self.pods, self.records, self.batches)
+
+    @property
+    def informers(self) -> tuple[Informer[Any], ...]:
+        return (*self.always, *(self.workloads[kind] for kind in self.definitions))
+
+    def defined(self, kind: str) -> bool:
+        """Whether the cluster has this kind of workload."""
+        informer = self.definitions.get(kind)
+        return informer is None or len(informer) > 0
+
+    # namespaces and settings
 
     def governed(self, namespace: str) -> bool:
         """Whether there is anything to do in the namespace: the gate passes over our own and `kube-system`, and one
@@ -118,12 +163,6 @@ class Caches:
             return math.inf
         return max(governed_at, unix(installed.metadata.creation_timestamp))
 
-    def _may_have_slipped(self, replica_set: ReplicaSet) -> bool:
-        metadata = replica_set.metadata
-        return deployment_owner(metadata) is not None and unix(metadata.creation_timestamp) > self.gated_since(
-            metadata.namespace
-        )
-
     def in_effect(self) -> Settings:
         """The settings in effect."""
         if self._in_effect is None:
@@ -133,88 +172,149 @@ class Caches:
     def _forget_settings(self) -> None:
         self._in_effect = None
 
-    def deployments_in(self, namespace: str) -> list[Deployment]:
-        return self.deployments.by_index(_NAMESPACE, namespace)
+    # what is kept
 
-    def deployment_of(self, owned: ChangeWorkload | ReplicaSet) -> Deployment | None:
-        """The Deployment that owns the object, if it exists and carries any version."""
-        return _owner_in(self.deployments, owned.metadata)
+    def _governs(self, obj: Any) -> bool:
+        return self.governed(obj.metadata.namespace)
 
-    def replica_sets_of(self, deployment: Deployment) -> list[ReplicaSet]:
-        return self.replica_sets.by_index(_OWNER, deployment.metadata.uid)
+    def _keeps_set(self, each: Set) -> bool:
+        return _is_workload(each.owner) and self.governed(each.metadata.namespace)
 
-    def all_replica_sets_of(self, deployment: Deployment) -> list[ReplicaSet]:
-        """Those that may have slipped past the gate as well."""
-        uid = deployment.metadata.uid
-        found = {replica_set.metadata.uid: replica_set for replica_set in self.unversioned.by_index(_OWNER, uid)}
-        # one that was labelled a moment ago may still be in both
-        found |= {replica_set.metadata.uid: replica_set for replica_set in self.replica_sets.by_index(_OWNER, uid)}
-        return list(found.values())
+    def _keeps_pod(self, pod: Pod) -> bool:
+        return (_is_workload(pod.owner) or _is_between(pod.owner)) and self.governed(pod.metadata.namespace)
 
-    def replica_set_of(self, pod: Pod) -> ReplicaSet | None:
-        return _owner_in(self.replica_sets, pod.metadata)
+    # who belongs to whom
 
-    def pods_of(self, deployment: Deployment, version: str) -> list[Pod]:
-        """The Deployment's pods of one version."""
-        return [
-            pod
-            for replica_set in self.replica_sets_of(deployment)
-            if replica_set.version == version
-            for pod in self.pods.by_index(_OWNER, replica_set.metadata.uid)
-            if pod.version == version
-        ]
+    def workload(self, key: WorkloadKey) -> Workload | None:
+        return self.workloads[key.kind].get(key.namespace, key.name)
 
-    def change_workloads_of(self, deployment: Deployment) -> list[ChangeWorkload]:
-        """Its records, and those of a namesake that was deleted with `--cascade=orphan`, whose ReplicaSets it has
-        taken over as well."""
-        orphans = f"{deployment.metadata.namespace}/{deployment.metadata.name}"
-        return [
-            *self.change_workloads.by_index(_OWNER, deployment.metadata.uid),
-            *self.change_workloads.by_index(_ORPHANED, orphans),
-        ]
+    def node_ready(self, node: str) -> bool:
+        """Whether a pod on this node can be up: False where the node is known not to be ready."""
+        found = self.nodes.get("", node)
+        return found is None or found.ready
 
-    def change_pods_of(self, change_workload: ChangeWorkload) -> tuple[list[ChangePod], int]:
-        """The ChangePods of a record, and the highest number that is taken."""
-        metadata = change_workload.metadata
-        series = self.change_pods.by_index(_SERIES, _series(metadata.namespace, metadata.name))
-        highest = max((names.change_pod_number(record.metadata.name) for record in series), default=0)
-        return [record for record in series if metadata.uid in _owner_uid(record.metadata)], highest
+    def node_lost(self, node: str) -> bool:
+        """Whether the node is not there, or not ready."""
+        found = self.nodes.get("", node)
+        return found is None or not found.ready
+
+    def set_of(self, pod: Pod) -> Set | None:
+        """What stands between the pod and its workload, if something does."""
+        informer = self.sets.get(pod.owner.kind)
+        if informer is None:
+            return None
+        for found in informer.by_index(_UID, pod.owner.uid):
+            if found.metadata.namespace == pod.metadata.namespace:
+                return found
+        return None
+
+    def set_by_uid(self, kind: str, uid: str) -> Set | None:
+        return next(iter(self.sets[kind].by_index(_UID, uid)), None)
+
+    def workload_of(self, pod: Pod) -> WorkloadKey | None:
+        """The workload that a pod seems to be of; whether it is that very one, `pods_of` says."""
+        if _is_workload(pod.owner):
+            return WorkloadKey(pod.owner.kind, pod.metadata.namespace, pod.owner.name)
+        found = self.set_of(pod)
+        if found is None:
+            return None
+        return WorkloadKey(found.owner.kind, found.metadata.namespace, found.owner.name)
+
+    def owns(self, workload: Workload, pod: Pod) -> bool:
+        """Whether the pod is one of this very workload."""
+        if pod.metadata.namespace != workload.metadata.namespace:
+            return False
+        if BY_KIND[workload.kind].between is None:
+            return pod.owner.uid == workload.metadata.uid
+        found = self.set_of(pod)
+        return found is not None and found.owner.uid == workload.metadata.uid
+
+    def pods_of(self, workload: Workload) -> Iterator[Pod]:
+        """All pods of the workload, of whatever version."""
+        adapter, uid, namespace = BY_KIND[workload.kind], workload.metadata.uid, workload.metadata.namespace
+        owners = [uid]
+        if adapter.between is not None:
+            owners = [each.metadata.uid for each in self.sets_of(workload)]
+        for owner in owners:
+            for pod in self.pods.by_index(_OWNER, owner):
+                if pod.metadata.namespace == namespace:
+                    yield pod
+
+    def informer_of(self, obj: Set) -> Informer[Set]:
+        """Where such an object is kept."""
+        between = BY_KIND[obj.owner.kind].between
+        if between is None:
+            raise KeyError(f"nothing stands between a {obj.owner.kind} and its pods")
+        return self.sets[between.kind]
+
+    def sets_of(self, workload: Workload) -> list[Set]:
+        """What stands between the workload and its pods."""
+        between = BY_KIND[workload.kind].between
+        if between is None:
+            return []
+        found = self.sets[between.kind].by_index(_OWNER, workload.metadata.uid)
+        return [each for each in found if each.metadata.namespace == workload.metadata.namespace]
+
+    def records_of(self, workload: Workload) -> list[Kept]:
+        """The records of workloads of this kind and name: of this very one, of a deleted one, and those without owner
+        of one that was deleted with `--cascade=orphan`."""
+        key = WorkloadKey(workload.kind, workload.metadata.namespace, workload.metadata.name)
+        return self.records.by_index(_WORKLOAD, _place(key))
+
+    def batches_of(self, record: ChangeWorkload) -> list[Batch]:
+        """The ChangePods by the name of a record, those of a deleted namesake included."""
+        return self.batches.by_index(_RECORD, f"{record.metadata.namespace}/{record.metadata.name}")
 
 
-def current(change_workload: ChangeWorkload, deployment: Deployment | None) -> bool:
-    """Whether the record is of the version that its Deployment says is released, and reset for this release.
+def workload_key(record: ChangeWorkload) -> WorkloadKey:
+    """The workload that a record is of."""
+    reference = record.spec.workload_ref
+    kind, name = reference.kind, reference.name
+    if not kind:  # from before records said so
+        owner = record.metadata.controller
+        kind = owner.kind if owner is not None else ADAPTERS[0].resource.kind
+        name = record.spec.service_name
+    return WorkloadKey(kind, record.metadata.namespace, name)
 
-    Records of other versions are history: they no longer change.
-    """
+
+def belongs(record: ChangeWorkload, workload: Workload) -> bool:
+    """Whether it is a record of this very workload."""
+    owner, adapter = record.metadata.controller, BY_KIND[workload.kind]
     return (
-        deployment is not None
-        and deployment.metadata.deletion_timestamp is None
-        and change_workload.metadata.deletion_timestamp is None
-        and deployment.version == names.version_of(change_workload.metadata.name)
-        and deployment.metadata.labels.get(labels.DEFENSE_STATUS) == labels.PROCESSED
+        owner is not None
+        and owner.uid == workload.metadata.uid
+        and (owner.api_version, owner.kind) == (adapter.resource.api_version, workload.kind)
     )
 
 
-def deployment_owner(metadata: ObjectMeta) -> OwnerReference | None:
-    """The Deployment that manages the object; None where something else does, or nothing."""
-    owner = metadata.controller
-    ours = owner is not None and (owner.api_version, owner.kind) == (DEPLOYMENTS.api_version, DEPLOYMENTS.kind)
-    return owner if ours else None
+def is_record_of(each: Batch, record: ChangeWorkload) -> bool:
+    """Whether a batch is one of this very record."""
+    owner = each.owner
+    return (owner.uid, owner.kind) == (record.metadata.uid, CHANGE_WORKLOADS.kind) and owner.api_version.startswith(
+        GROUP
+    )
 
 
-def _owner_in(informer: Informer[Owner], owned: ObjectMeta) -> Owner | None:
-    """The cached object that is the controller of the owned one."""
-    reference = owned.controller
-    if reference is None:
-        return None
-    found = informer.get(owned.namespace, reference.name)
-    return found if found is not None and found.metadata.uid == reference.uid else None
+def _is_workload(owner: Owner) -> bool:
+    adapter = BY_KIND.get(owner.kind)
+    return adapter is not None and owner.api_version == adapter.resource.api_version
 
 
-def _owner_uid(metadata: ObjectMeta) -> tuple[str, ...]:
-    owner = metadata.controller
-    return () if owner is None else (owner.uid,)
+_BETWEEN: dict[str, Adapter] = {adapter.between.kind: adapter for adapter in ADAPTERS if adapter.between is not None}
 
 
-def _series(namespace: str, change_workload: str) -> str:
-    return f"{namespace}/{change_workload}"
+def _is_between(owner: Owner) -> bool:
+    adapter = _BETWEEN.get(owner.kind)
+    return adapter is not None and adapter.between is not None and owner.api_version == adapter.between.api_version
+
+
+def _place(key: WorkloadKey) -> str:
+    return "/".join(key)
+
+
+def _read_definition(data: bytes | msgspec.Raw) -> _Definition:
+    return _Definition(sets.read(data).metadata)
+
+
+def number_of(each: Batch | ChangePod) -> int:
+    return names.change_pod_number(each.metadata.name)

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from altershield.kube.errors import (
     ConflictError,
@@ -13,18 +14,19 @@ from altershield.kube.errors import (
     TooManyRequestsError,
 )
 from altershield.kube.queue import WorkQueue
-from reconciler.caches import Key
 from reconciler.metrics import Metrics
+from reconciler.outcome import Outcome
 
 logger = logging.getLogger(__name__)
 
-_THROTTLED = 1.0  # seconds to wait where a 429 does not say how long
+K = TypeVar("K", bound=tuple[str, ...])
 
-Reconcile = Callable[[Key], Awaitable[float | None]]
+
+Reconcile = Callable[[K], Awaitable[float | None]]
 """Brings the cluster closer to what it should be for one key; in how many seconds to look again, or None."""
 
 
-async def work(name: str, queue: WorkQueue[Key], reconcile: Reconcile, metrics: Metrics) -> None:
+async def work(name: str, queue: WorkQueue[K], reconcile: Reconcile[K], metrics: Metrics) -> None:
     """One worker: reconcile keys until cancelled. No failure of one key stops the others."""
     while True:
         key = await queue.get()
@@ -40,30 +42,30 @@ async def work(name: str, queue: WorkQueue[Key], reconcile: Reconcile, metrics: 
             queue.done(key)
 
 
-async def _turn(name: str, queue: WorkQueue[Key], reconcile: Reconcile, key: Key) -> str:
+async def _turn(name: str, queue: WorkQueue[K], reconcile: Reconcile[K], key: K) -> Outcome:
     try:
         again = await reconcile(key)
     except (ConflictError, NotFoundError, NamespaceTerminatingError) as error:
         # somebody was faster, or our cache is behind: the watch brings the news
         queue.add_rate_limited(key)
         logger.debug("will decide again", extra=_about(name, key, error))
-        return "conflict"
+        return Outcome.CONFLICT
     except TooManyRequestsError as error:
-        queue.add_after(key, error.retry_after or _THROTTLED)
-        return "throttled"
+        queue.add_throttled(key, error.retry_after)
+        return Outcome.THROTTLED
     except KubernetesError as error:
         queue.add_rate_limited(key)
         logger.warning("could not reconcile, trying again", extra=_about(name, key, error))
-        return "error"
+        return Outcome.ERROR
     except Exception as error:
         queue.add_rate_limited(key)
         logger.exception("could not reconcile, trying again", extra=_about(name, key, error))
-        return "error"
+        return Outcome.ERROR
     queue.forget(key)
     if again is not None:
         queue.add_after(key, again)
-    return "done"
+    return Outcome.DONE
 
 
-def _about(name: str, key: Key, error: Exception) -> dict[str, str]:
-    return {"controller": name, "namespace": key[0], "object": key[1], "cause": str(error)}
+def _about(name: str, key: tuple[str, ...], error: Exception) -> dict[str, str]:
+    return {"controller": name, "namespace": key[-2], "object": "/".join((*key[:-2], key[-1])), "cause": str(error)}

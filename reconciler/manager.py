@@ -5,26 +5,23 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from altershield.api.names import LEASE
 from altershield.kube.client import Client
 from altershield.kube.events import EventRecorder
 from altershield.kube.lease import lead
 from altershield.serving import serving
+from reconciler.batches.controller import BatchesController, Server
 from reconciler.caches import Caches
-from reconciler.change_pods import ChangePodsController, Server
-from reconciler.change_workloads import ChangeWorkloadsController
 from reconciler.controller import Reconcile, work
-from reconciler.deployments import DeploymentsController
-from reconciler.executor import Executor
+from reconciler.follow import follow
 from reconciler.metrics import Metrics
 from reconciler.namespaces import NamespacesController
-from reconciler.pods import PodsController
-from reconciler.records import Records
-from reconciler.rollback import RollbackController
+from reconciler.releases.controller import ReleasesController
+from reconciler.releases.health import Timing
 from reconciler.routes import Queues, Routes
 from reconciler.settings import SettingsController
-from reconciler.slipped import SlippedController
 from reconciler.writer import Writer
 
 logger = logging.getLogger(__name__)
@@ -42,6 +39,7 @@ class Options:
     system_namespace: str
     identity: str
     start_timeout: float
+    observe_seconds: float
     batch_wait: int
     pre_timeout: int
     post_timeout: int
@@ -65,22 +63,25 @@ class Manager:
         self.caches = Caches(client, options.system_namespace)
         self.queues = Queues()
         self.metrics = Metrics()
-        Routes(self.caches, self.queues)
         self._recorder = EventRecorder(client, COMPONENT)
+        writer = Writer(client, self.caches, self.metrics)
+        releases = ReleasesController(
+            client,
+            self.caches,
+            writer,
+            self._recorder,
+            self.metrics,
+            clock,
+            timing=Timing(options.start_timeout, options.observe_seconds),
+            batch_wait=options.batch_wait,
+        )
+        Routes(self.caches, self.queues, releases.books)
         self.metrics.observe(client, self.caches, self.queues.by_name(), self._recorder)
-        writer = Writer(client, self.metrics)
-        executor = Executor(client, self.caches, writer, self._recorder, self.metrics, clock)
-        records = Records(self.caches, writer, clock, options.batch_wait)
         self._settings = SettingsController(self.caches, writer, self._recorder, clock)
-        self._controllers: dict[str, Reconcile] = {
+        self._controllers: dict[str, Reconcile[Any]] = {
             "namespaces": NamespacesController(self.caches).reconcile,
-            "deployments": DeploymentsController(self.caches, writer, records).reconcile,
-            "slipped": SlippedController(
-                client, self.caches, writer, records, self._recorder, self.metrics, clock
-            ).reconcile,
-            "pods": PodsController(self.caches, writer, clock).reconcile,
-            "change_workloads": ChangeWorkloadsController(self.caches, executor, clock).reconcile,
-            "change_pods": ChangePodsController(
+            "settings": self._settings.reconcile,
+            "batches": BatchesController(
                 self.caches,
                 writer,
                 self.metrics,
@@ -89,14 +90,13 @@ class Manager:
                 pre_timeout=options.pre_timeout,
                 post_timeout=options.post_timeout,
             ).reconcile,
-            "settings": self._settings.reconcile,
-            "rollback": RollbackController(client, self.caches, executor, clock, options.start_timeout).reconcile,
+            "releases": releases.reconcile,
         }
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set. The lease is released before this returns, so that another one goes on at once."""
         async with serving(self._options.metrics_port, self.metrics.registry, self._missing):
-            background = [asyncio.create_task(self.caches.run()), asyncio.create_task(self._recorder.run())]
+            background = [asyncio.create_task(follow(self.caches)), asyncio.create_task(self._recorder.run())]
             leading = asyncio.create_task(self._stand_for_election())
             stopping = asyncio.create_task(stop.wait())
             try:
@@ -109,7 +109,7 @@ class Manager:
 
     async def _stand_for_election(self) -> None:
         """Lead only with full caches; a follower keeps them, so that taking over costs no listing."""
-        for informer in self.caches.informers:
+        for informer in self.caches.always:
             await informer.wait_synced()
         await lead(
             self._client,
@@ -134,7 +134,7 @@ class Manager:
             self.metrics.leader.set(0)
 
     def _missing(self) -> str:
-        missing = [informer.name for informer in self.caches.informers if not informer.synced]
+        missing = [informer.name for informer in self.caches.always if not informer.synced]
         return f"not yet listed: {', '.join(missing)}" if missing else ""
 
 

@@ -1,30 +1,33 @@
 """What can be watched of a reconciler. Every series exists from the start, and no label is unbounded."""
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
-from altershield.api.kinds import PASS, UNPASS, WorkloadState
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEPLOYMENTS, OPS_CONFIG_INFOS, PODS, REPLICA_SETS
+from altershield.api.kinds import Verdict, WorkloadState
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, OPS_CONFIG_INFOS, PODS
 from altershield.kube.client import Client
 from altershield.kube.events import EventRecorder
 from altershield.kube.queue import WorkQueue
 from altershield.metrics import Shared
-from reconciler.caches import Caches, Key
-from reconciler.decisions.rollback import RollbackReason
-from reconciler.release_metrics import releases
+from altershield.workloads import ADAPTERS
+from reconciler.caches import Caches
+from reconciler.outcome import Outcome
+from reconciler.release_metrics import families
+from reconciler.releases.facts import RollbackReason
+from reconciler.releases.slipped import SlipReason
 
 _WRITES = {
-    DEPLOYMENTS.kind: ("patch",),
-    REPLICA_SETS.kind: ("patch",),
-    PODS.kind: ("patch",),
+    **{adapter.resource.kind: ("patch",) for adapter in ADAPTERS},
+    **{adapter.between.kind: ("patch",) for adapter in ADAPTERS if adapter.between is not None},
+    PODS.kind: ("patch", "delete"),
     CHANGE_WORKLOADS.kind: ("create", "patch", "patch status", "delete"),
     CHANGE_PODS.kind: ("create", "patch status", "delete"),
     OPS_CONFIG_INFOS.kind: ("create", "patch status"),
 }
-_OUTCOMES = ("done", "conflict", "throttled", "error")
 _RECONCILE_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _RELEASE_SECONDS = (5, 10, 20, 30, 60, 120, 180, 300, 600, 1200, 1800, 3600)
 _RESULTS = {
@@ -32,7 +35,7 @@ _RESULTS = {
     WorkloadState.SUSPEND: "suspended",
     WorkloadState.FAILED: "rolled-back",
 }
-_SLIPPED = ("no-version", "version-reused")
+_SLIPPED = {SlipReason.NO_VERSION: "no-version", SlipReason.VERSION_REUSED: "version-reused"}
 
 
 class Metrics:
@@ -74,29 +77,33 @@ class Metrics:
         for kind, verbs in _WRITES.items():
             for verb in verbs:
                 self.writes.labels(kind, verb)
-        for verdict in (PASS, UNPASS):
+        for verdict in Verdict:
             self.verifications.labels(verdict)
-        for reason in (RollbackReason.POD_NOT_UP, RollbackReason.REQUESTED):
-            self.rollbacks.labels(reason)
-        for reason in _SLIPPED:
+        for cause in (RollbackReason.POD_NOT_UP, RollbackReason.REQUESTED):
+            self.rollbacks.labels(cause)
+        for reason in _SLIPPED.values():
             self.slipped_releases.labels(reason)
         for result in _RESULTS.values():
             self._release_duration.labels(result)
 
     def observe(
-        self, client: Client, caches: Caches, queues: Mapping[str, WorkQueue[Key]], recorder: EventRecorder
+        self, client: Client, caches: Caches, queues: Mapping[str, WorkQueue[Any]], recorder: EventRecorder
     ) -> None:
         """Show what these know, too. Once."""
         for controller in queues:
             self.reconcile_duration.labels(controller)
-            for outcome in _OUTCOMES:
+            for outcome in Outcome:
                 self.reconciles.labels(controller, outcome)
         self.registry.register(_Live(caches, queues))
         self.registry.register(Shared("reconciler", client, caches.informers, recorder))
 
     def ended(self, state: str, seconds: float) -> None:
         """A release entered `state`, one that ends it, so long after it began."""
-        self._release_duration.labels(_RESULTS[state]).observe(seconds)
+        self._release_duration.labels(_RESULTS[WorkloadState(state)]).observe(seconds)
+
+    def slipped(self, reason: SlipReason) -> None:
+        """A release was found that slipped past the gate."""
+        self.slipped_releases.labels(_SLIPPED[reason]).inc()
 
     def _counter(self, name: str, text: str, labels: list[str]) -> Counter:
         return Counter(name, text, labels, registry=self.registry)
@@ -108,7 +115,7 @@ class Metrics:
 class _Live(Collector):
     """Reads the figures that queues and caches keep."""
 
-    def __init__(self, caches: Caches, queues: Mapping[str, WorkQueue[Key]]) -> None:
+    def __init__(self, caches: Caches, queues: Mapping[str, WorkQueue[Any]]) -> None:
         self._caches = caches
         self._queues = queues
 
@@ -125,4 +132,4 @@ class _Live(Collector):
             oldest.add_metric([controller], queue.oldest)
             waits.add_metric([controller], queue.taken, queue.waited)
         yield from (depth, oldest, waits)
-        yield from releases(self._caches)
+        yield from families(self._caches)

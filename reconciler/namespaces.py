@@ -1,4 +1,4 @@
-"""Controller: what was released in a namespace before we saw that it is governed is looked at as well."""
+"""Controller: what is in a namespace is kept as long as it is governed."""
 
 from reconciler.caches import Caches, Key
 
@@ -9,6 +9,11 @@ class NamespacesController:
 
     async def reconcile(self, key: Key) -> float | None:
         namespace = key[1]
-        if self._caches.governed(namespace):
-            await self._caches.unversioned.refill(namespace)
+        for informer in self._caches.of_namespaces:
+            if not informer.synced:
+                continue  # it lists what is kept by then
+            if self._caches.governed(namespace):
+                await informer.refill(namespace)
+            else:
+                await informer.evict(namespace)
         return None

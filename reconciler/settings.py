@@ -1,4 +1,4 @@
-"""Controller: keeps the settings `blocking` and `branch` in place and says of each whether it counts."""
+"""Controller: keeps the settings `blocking`, `branch` and `rollback` in place and says of each whether it counts."""
 
 from collections.abc import Callable
 
@@ -31,7 +31,7 @@ class SettingsController:
             if key in self.required:
                 namespace, name = key
                 default = OpsConfigInfo(metadata=ObjectMeta(name=name, namespace=namespace), spec=DEFAULTS[name])
-                await self._writer.create(self._caches.settings, default)
+                await self._writer.create(self._caches.settings, default, namespace)
             return None
         if setting.metadata.deletion_timestamp is not None:
             return None
@@ -40,7 +40,7 @@ class SettingsController:
         if status == setting.status:
             return None
         known = find_condition(setting.status.conditions, ConditionType.ACCEPTED)
-        await self._writer.save_status(self._caches.settings, setting, status)
+        await self._writer.save_setting(setting, status)
         if wrong is not None and (known is None or known.message != wrong.message):
             regarding = ObjectRef.of(OPS_CONFIG_INFOS, setting.metadata)
             self._recorder.event(regarding, WARNING, "SettingRejected", wrong.message)

@@ -2,7 +2,8 @@
 
 The canonical form of a template is JSON in UTF-8 without white space, `{"metadata": …, "spec": …}`, the members
 of every object sorted by code point, numbers as orjson writes them, without
-- the version label itself, which would otherwise change what it names;
+- the version label itself, which would otherwise change what it names, and the labels that do not belong into
+  templates, which the gatekeeper takes out;
 - null members of `metadata` (older API servers write `creationTimestamp: null`, newer ones nothing);
 - `labels` and `annotations` that are empty: to Kubernetes that is the same as absent. `metadata` that is then
   empty and `spec` that is absent are null.
@@ -43,16 +44,6 @@ def canonical(template: Template) -> bytes:
     return encode(form(template))
 
 
-def of_replica_set(template: Template) -> str:
-    """The version of what was released, from a ReplicaSet's template: what the deployment controller added to it does
-    not count. orjson's errors as in `canonical`."""
-    metadata = dict(template.metadata or {})
-    own = metadata.get("labels")
-    if isinstance(own, dict):
-        metadata["labels"] = {key: value for key, value in own.items() if key != labels.POD_TEMPLATE_HASH}
-    return fingerprint(canonical(Template(metadata, template.spec)))
-
-
 def form(template: Template) -> dict[str, Any]:
     """The canonical form as an object; orjson.JSONDecodeError for what is no JSON."""
     spec = orjson.loads(memoryview(template.spec)) if template.spec else None
@@ -70,6 +61,8 @@ def _metadata(metadata: _Metadata) -> _Metadata | None:
         if key == "labels" and isinstance(value, dict):
             value = value.copy()
             value.pop(labels.VERSION, None)
+            for label in labels.NOT_IN_TEMPLATES:
+                value.pop(label, None)
         if value or (value is not None and key not in ("labels", "annotations")):
             kept[key] = value
     return kept or None

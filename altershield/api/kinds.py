@@ -4,6 +4,7 @@ Field names on the wire are the product's since its first release; `rename` hold
 does not give.
 """
 
+import enum
 from typing import Annotated
 
 import msgspec
@@ -36,7 +37,7 @@ def _camel(name: str) -> str:
     return head + "".join(part.capitalize() for part in rest)
 
 
-class WorkloadState:
+class WorkloadState(enum.StrEnum):
     """`ChangeWorkload.status.status`."""
 
     INIT = "Init"
@@ -47,10 +48,8 @@ class WorkloadState:
     FAILED = "Failed"
     ROLLBACK = "Rollback"
 
-    ALL = (INIT, RUNNING, TIME_OUT_PRE_THRESHOLD, SUCCESS, SUSPEND, FAILED, ROLLBACK)
 
-
-class PodState:
+class PodState(enum.StrEnum):
     """`ChangePod.status.status`; `message` keeps the last one before `ExecuteDone`."""
 
     INIT = "Init"
@@ -65,21 +64,25 @@ class PodState:
     POST_FINISH = "PostFinish"
     EXECUTE_DONE = "ExecuteDone"
 
-    ALL = (
-        INIT, PRE_WAIT, PRE_SUBMITTED, PRE_FAILED, PRE_TIMEOUT,
-        POST_WAIT, POST_SUBMITTED, POST_FAILED, POST_TIMEOUT, POST_FINISH, EXECUTE_DONE,
-    )  # fmt: skip
+
+class Verdict(enum.StrEnum):
+    """What is said of a pod. A person may write any other word, which counts as `unpass`."""
+
+    PASS = "pass"  # noqa: S105  (a verdict, not a password)
+    UNPASS = "unpass"
 
 
-PASS = "pass"  # noqa: S105  (a verdict, not a password)
-UNPASS = "unpass"
-
-
-class ConditionType:
+class ConditionType(enum.StrEnum):
     """`status.conditions[].type` of ChangeWorkloads, ChangePods and OpsConfigInfos."""
 
     VERIFIED = "Verified"
     """ChangeWorkload and ChangePod: True when every pod passed, False when one failed."""
+    SETTLED = "Settled"
+    """ChangeWorkload: True once the start timeout after Success is over; until then what breaks ends the release."""
+    STALLED = "Stalled"
+    """ChangeWorkload: True while the release does not go on for a reason that is not its own fault."""
+    NO_REPLICAS = "NoReplicas"
+    """ChangeWorkload: True while the release reaches no pod, so that nothing can be said of it."""
     ROLLED_BACK = "RolledBack"
     """ChangeWorkload: True once an older version was released again; False while under way or refused."""
     SLIPPED = "Slipped"
@@ -88,10 +91,20 @@ class ConditionType:
     """OpsConfigInfo: False when the setting is wrong and so changes nothing."""
 
 
+class Giver(enum.StrEnum):
+    """Reasons of the condition Verified where it is False: whose verdict it was."""
+
+    PERSON = "FailedByPerson"
+    SERVER = "FailedByServer"
+    HEALTH = "FailedByHealth"
+    """The pod was not up for longer than the start timeout."""
+
+
 class PodInfo(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """A pod under verification, and (in results) what was found."""
 
     pod: Annotated[Name, _says("Its name.")]
+    uid: Annotated[Name, _says("Its uid: a verdict is about this very pod.")] = ""
     app: Annotated[Text, _says("The workload's name.")] = ""
     host_name: Annotated[Name, _says("Its name again.")] = ""
     namespace: Annotated[Name, _says("Its namespace.")] = ""
@@ -107,19 +120,53 @@ class PodInfo(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
 Pods = Annotated[tuple[PodInfo, ...], msgspec.Meta(max_length=MAX_PODS)]
 
 
-class ChangeWorkloadSpec(msgspec.Struct, frozen=True, rename="camel"):
+class WorkloadRef(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """A workload, this very one."""
+
+    api_version: Annotated[Name, _says("Its API version.")] = ""
+    kind: Annotated[Name, _says("Its kind.")] = ""
+    name: Annotated[Name, _says("Its name.")] = ""
+    uid: Annotated[Name, _says("Its uid.")] = ""
+
+
+class SourceRef(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """An object that holds a released pod template, and which version that is."""
+
+    kind: Annotated[Name, _says("Its kind.")] = ""
+    name: Annotated[Name, _says("Its name.")] = ""
+    uid: Annotated[Name, _says("Its uid.")] = ""
+    version: Annotated[Text, _says("The version; empty for one from before AlterShield.")] = ""
+    fingerprint: Annotated[
+        Text, _says("The fingerprint of its template, as the API server shows it: new defaults may change it.")
+    ] = ""
+
+
+class DownPod(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """A pod that was up and is not any more."""
+
+    pod: Annotated[Name, _says("Its name.")] = ""
+    uid: Annotated[Name, _says("Its uid.")] = ""
+    since_unix: Annotated[Seconds, _says("Since when, in Unix seconds.")] = 0
+    message: Annotated[Text, _says("Why, in the kubelet's words.")] = ""
+
+
+class ChangeWorkloadSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """What was released."""
 
     change_workload_id: Annotated[Name, _says("The ChangeWorkload's own name.")]
     service_name: Annotated[Name, _says("The workload's name.")]
     app_name: Annotated[Name, _says("The workload's name.")]
-    reversion: Annotated[Text, _says("The generation of the workload at which this version was released.")]
+    reversion: Annotated[Text, _says("The version: the value of the workload's version label.")]
     count_threshold: Annotated[
         int, msgspec.Meta(ge=1, le=2**31 - 1, description="Pods in one batch: verified once so many have come up.")
     ]
     wait_time_threshold: Annotated[Seconds, _says("Seconds after which a batch is verified although it is not full.")]
     create_time: Annotated[Text, _says("When this version was released, UTC.")]
     create_time_unix: Annotated[Seconds, _says("The same in Unix seconds.")]
+    workload_ref: Annotated[WorkloadRef, _says("The workload.")] = WorkloadRef()
+    workload_generation: Annotated[
+        Generation, _says("The workload's generation at which this version was released: it orders releases.")
+    ] = 0
 
 
 class ChangeWorkloadStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -132,11 +179,30 @@ class ChangeWorkloadStatus(msgspec.Struct, frozen=True, omit_defaults=True, rena
     defense_checking_pods: Annotated[Pods, _says("Pods that are being verified.")] = ()
     defense_check_pass_pods: Annotated[Pods, _says("Pods that passed.")] = ()
     defense_check_fail_pods: Annotated[Pods, _says("Pods that failed, and why.")] = ()
+    down_pods: Annotated[
+        tuple[DownPod, ...],
+        msgspec.Meta(max_length=MAX_PODS, description="Pods that were up and are not any more, the first ones."),
+    ] = ()
     entry_time: Annotated[Text, _says("When the present state was entered, UTC.")] = ""
     entry_time_unix: Annotated[Seconds, _says("The same in Unix seconds.")] = 0
     update_time: Annotated[Text, _says("When this status was written, UTC.")] = ""
     update_time_unix: Annotated[Seconds, _says("The same in Unix seconds.")] = 0
-    rollback_to: Annotated[Text, _says("The version that is (or was) released again in place of this one.")] = ""
+    settle_time_unix: Annotated[
+        Seconds, _says("Until when health counts against a Success, in Unix seconds; a pod that breaks puts it off.")
+    ] = 0
+    held_back: Annotated[
+        Seconds, _says("Pods that the workload's strategy kept from this version when it succeeded.")
+    ] = 0
+    source: Annotated[SourceRef, _says("The object that holds this version's template.")] = SourceRef()
+    previous: Annotated[SourceRef, _says("The last version that passed before this one: where a rollback goes.")] = (
+        SourceRef()
+    )
+    rollback_to: Annotated[
+        Text, _says("The version, or the name of the object that holds it, to be released again in place of this one.")
+    ] = ""
+    rollback_target: Annotated[SourceRef, _says("What a rollback that is under way (or done) releases again.")] = (
+        SourceRef()
+    )
     conditions: Conditions = ()
     observed_generation: Annotated[Generation, _says("The generation of the spec that this status is about.")] = 0
 
@@ -202,10 +268,14 @@ class ChangePod(msgspec.Struct, frozen=True, rename="camel"):
 class OpsConfigInfoSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """What is wanted."""
 
-    type: Annotated[Text, _says("`isBlockingUp` for `blocking`, `isBranch` for `branch`.")]
+    type: Annotated[Text, _says("`isBlockingUp` for `blocking`, `isBranch` for `branch`, `isRollback` for `rollback`.")]
     enable: Annotated[bool, _says("Whether it is on.")] = msgspec.field(default_factory=bool)
     content: Annotated[
-        Text, _says("Of `branch`: pods in a batch, a number (`10`) or a share of the replicas (`10%`).")
+        Text,
+        _says(
+            "Of `branch`: pods in a batch, a number (`10`) or a share of the replicas (`10%`). "
+            "Of `rollback`: the share of a version's pods that has to be overdue, likewise."
+        ),
     ] = ""
     remark: Annotated[Text, _says("For people.")] = ""
 

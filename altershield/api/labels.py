@@ -1,11 +1,11 @@
 """The labels of AlterShield. Every key is written here once."""
 
 GOVERNED = "admission-webhook-altershield"
-"""On a Namespace, with value `enabled`: its Deployments pass the gate."""
+"""On a Namespace, with value `enabled`: its workloads pass the gate."""
 GOVERNED_VALUE = "enabled"
 
 VERSION = "admission-webhook-altershield.antgroup.com/version"
-"""On a workload, its pod template (so ReplicaSets and pods), ChangeWorkloads and ChangePods:
+"""On a workload, its pod template (so on its revisions and pods), ChangeWorkloads and ChangePods:
 the fingerprint of the pod template, 32 hex digits."""
 
 DEFENSE_STATUS = "altershield.defense.antgroup.com/defense-status"
@@ -21,11 +21,14 @@ SUSPEND = "altershield.defense.antgroup.com/suspend"
 IGNORED_SUSPEND = "altershield.defense.antgroup.com/ignored-suspend"
 """On a workload, set by the user with value `true`: this release repairs, let it pass once."""
 
-DEPLOYMENT_NAME = "app.kubernetes.io/deployment-name"
+WORKLOAD_NAME = "app.kubernetes.io/deployment-name"
 """On ChangeWorkloads and ChangePods: the workload's name, cut and hashed past 63 characters."""
-
-POD_TEMPLATE_HASH = "pod-template-hash"
-"""Kubernetes' own, on a ReplicaSet, its pod template and pods: what the deployment controller adds to a release."""
 
 OWNED = (VERSION, DEFENSE_STATUS, SUSPEND)
 """Labels of a workload that only AlterShield writes."""
+
+NOT_IN_TEMPLATES = (DEFENSE_STATUS, OPERATE_FINISHED, SUSPEND)
+"""Labels of workloads and pods that the gatekeeper takes out of pod templates; they do not count in the fingerprint."""
+
+CONTROLLER_REVISION_HASH = "controller-revision-hash"
+"""Kubernetes' own, on pods that a workload makes without an object in between: which revision they are of."""

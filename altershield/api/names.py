@@ -12,6 +12,9 @@ _SEPARATOR = "--x--"
 _MAX_NAME = 253  # RFC 1123 subdomain, the limit of metadata.name
 _MAX_LABEL_VALUE = 63
 _BATCH_DIGITS = 8
+_VERSION_DIGITS = 32
+_ROOM = _MAX_NAME - 2 * len(_SEPARATOR) - _VERSION_DIGITS - _BATCH_DIGITS
+_DIGEST_DIGITS = 32  # 128 bits: nobody finds two names with the same
 
 
 def service_account_user(namespace: str = SYSTEM_NAMESPACE, name: str = SERVICE_ACCOUNT) -> str:
@@ -24,11 +27,19 @@ def is_version(label: str) -> bool:
     return re.fullmatch("[0-9a-f]{32}", label) is not None
 
 
-def change_workload_name(workload: str, version: str) -> str:
-    """`{workload}--x--{version}`, the workload's part cut and hashed where the whole would exceed 253
-    characters (room is kept for a ChangePod's number)."""
-    room = _MAX_NAME - 2 * len(_SEPARATOR) - len(version) - _BATCH_DIGITS
-    return f"{_cut(workload, room)}{_SEPARATOR}{version}"
+def change_workload_name(prefix: str, workload: str, version: str, *, taken: bool = False) -> str:
+    """`{prefix}{workload}--x--{version}`; the prefix tells kinds of workloads apart.
+
+    The part before the version is cut and hashed where it would exceed 202 characters (room is kept for a ChangePod's
+    number), and where it is `taken`: where a workload of another kind could have the same. A part that is hashed has
+    exactly 203 characters, one that is not has less: so no two workloads share a name.
+    """
+    own = f"{prefix}{workload}"
+    if taken or len(own) >= _ROOM:
+        digest = hashlib.sha256(f"{prefix}/{workload}".encode()).hexdigest()[:_DIGEST_DIGITS]
+        kept = own[: _ROOM - _DIGEST_DIGITS - 1].rstrip("-.")
+        own = f"{kept}-{digest:0>{_ROOM - len(kept) - 1}}"
+    return f"{own}{_SEPARATOR}{version}"
 
 
 def version_of(change_workload: str) -> str:
@@ -54,11 +65,7 @@ def change_pod_number(name: str) -> int:
 
 def label_value(workload: str) -> str:
     """A workload's name as a label value: unchanged up to 63 characters, else cut and hashed."""
-    return _cut(workload, _MAX_LABEL_VALUE)
-
-
-def _cut(name: str, room: int) -> str:
-    if len(name) <= room:
-        return name
-    digest = hashlib.sha256(name.encode()).hexdigest()[:10]
-    return f"{name[: room - 11].rstrip('-.')}-{digest}"
+    if len(workload) <= _MAX_LABEL_VALUE:
+        return workload
+    digest = hashlib.sha256(workload.encode()).hexdigest()[:10]
+    return f"{workload[: _MAX_LABEL_VALUE - 11].rstrip('-.')}-{digest}"

@@ -91,13 +91,16 @@ class Cluster:
         self,
         *,
         start_timeout: float = 3.0,
+        observe_seconds: float = 0.2,
         identity: str = "one",
+        streaming_lists: bool = True,
     ) -> AsyncIterator[Manager]:
         """A reconciler under production's service account and permissions, until the block ends."""
         options = Options(
             system_namespace=names.SYSTEM_NAMESPACE,
             identity=identity,
             start_timeout=start_timeout,
+            observe_seconds=observe_seconds,
             batch_wait=1,
             pre_timeout=120,
             post_timeout=120,
@@ -110,6 +113,7 @@ class Cluster:
         kubeconfig = self._directory / f"{identity}.kubeconfig"
         kubeconfig.write_text(self._api.kubeconfig(token))
         async with await Client.connect(str(kubeconfig)) as client:
+            client.streaming_lists = streaming_lists
             manager = Manager(client, options)
             running = asyncio.create_task(manager.run(asyncio.Event()))
             try:

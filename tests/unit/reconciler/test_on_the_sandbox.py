@@ -23,7 +23,7 @@ SYSTEM = names.SYSTEM_NAMESPACE
 
 
 def record(version: str) -> str:
-    return names.change_workload_name("sleep", version)
+    return names.change_workload_name("", "sleep", version)
 
 
 @pytest.fixture
@@ -199,7 +199,7 @@ async def test_going_back_in_the_middle_of_a_release_verifies_the_old_version_ag
     await cluster.until_states(v1="Success")
     after = await existing(cluster, CHANGE_WORKLOADS, record(V1))
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
-    assert after["spec"]["reversion"] > before["spec"]["reversion"]
+    assert after["spec"]["workloadGeneration"] > before["spec"]["workloadGeneration"]
 
 
 async def test_a_deployment_made_anew_gets_a_record_of_its_own(cluster: Cluster) -> None:
@@ -299,15 +299,17 @@ async def test_what_was_rolled_back_and_is_released_again_is_not_rolled_back_twi
 
     await cluster.release(V2, image="nosuch", repair=True)
 
-    await cluster.until_condition(CHANGE_WORKLOADS, record(V2), "RolledBack", reason="AlreadyRolledBack")
-    await cluster.until_states(v1="Success", v2="Running")
-    await until_event(cluster, "RollbackImpossible")
+    await cluster.until_states(v1="Success", v2="Suspend")
+    verified = await cluster.until_condition(CHANGE_WORKLOADS, record(V2), "Verified", reason="FailedByHealth")
+    assert "rolled back once before" in verified["message"]
+    await until_event(cluster, "ReleaseSuspended")
 
 
-async def test_a_pod_that_does_not_start_in_the_first_version_is_told_of(cluster: Cluster) -> None:
+async def test_a_first_version_that_does_not_start_is_suspended_with_what_its_pods_say(cluster: Cluster) -> None:
     await cluster.release(V1, image="nosuch")
 
-    condition = await cluster.until_condition(CHANGE_WORKLOADS, record(V1), "RolledBack", reason="NoHealthyVersion")
-
+    await cluster.until_states(v1="Suspend")
+    await until_labelled(cluster, labels.SUSPEND, True)
+    condition = await cluster.until_condition(CHANGE_WORKLOADS, record(V1), "Verified", reason="FailedByHealth")
     assert "ImagePull" in condition["message"]
-    await cluster.until_states(v1="Running")
+    assert "no older version serves" in condition["message"]

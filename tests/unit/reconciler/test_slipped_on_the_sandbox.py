@@ -26,7 +26,7 @@ async def bare(tmp_path: Path) -> AsyncIterator[Cluster]:
 
 @pytest.fixture
 async def manager(bare: Cluster) -> AsyncIterator[Manager]:
-    async with bare.reconciler() as manager:
+    async with bare.reconciler(streaming_lists=False) as manager:
         await bare.until_condition(OPS_CONFIG_INFOS, "branch", "Accepted", names.SYSTEM_NAMESPACE, status="True")
         yield manager
 
@@ -64,7 +64,7 @@ async def test_pods_of_before_do_not_vouch_for_those_of_the_slipped_release(bare
     async def recorded() -> str:
         return next((name for name in await bare.states() if name != V1), "")
 
-    own = names.change_workload_name("sleep", await bare.until(recorded, "its record"))
+    own = names.change_workload_name("", "sleep", await bare.until(recorded, "its record"))
     await bare.until_condition(CHANGE_WORKLOADS, own, "Slipped", status="True", reason="VersionReused")
     rolled_back = await bare.until_condition(CHANGE_WORKLOADS, own, "RolledBack", status="True", reason="PodNotUp")
     record = await bare.get(CHANGE_WORKLOADS, own)
@@ -86,20 +86,15 @@ async def test_a_namespace_of_which_we_hear_late_is_looked_through(bare: Cluster
         return await go_on()
 
     bare.set_fault(slow)
-    async with bare.reconciler() as manager:
+    async with bare.reconciler(streaming_lists=False) as manager:
         await bare.until_condition(OPS_CONFIG_INFOS, "branch", "Accepted", names.SYSTEM_NAMESPACE, status="True")
         await bare.go_to("depot")
         await bare.until_gated()
         await bare.release("")
-        passed = (await bare.until(lambda: bare.all(REPLICA_SETS), "its ReplicaSet"))[0]["metadata"]["resourceVersion"]
-        await bare.until(lambda: told(manager, int(passed)), "the news of the ReplicaSet")
-        assert manager.caches.unversioned.all() == []
+        await bare.until(lambda: bare.all(REPLICA_SETS), "its ReplicaSet")
+        assert manager.caches.workloads[DEPLOYMENTS.kind].all() == []
         heard.set()
         await followed_up(bare, "NoVersion")
-
-
-async def told(manager: Manager, version: int) -> bool:
-    return manager.caches.unversioned._passed >= version
 
 
 async def test_only_releases_of_deployments_that_pass_the_gate_are_looked_at(bare: Cluster, manager: Manager) -> None:

@@ -1,13 +1,13 @@
-"""Controller: takes each ChangePod to its end, with an AlterShield server or without."""
+"""Controller: takes each ChangePod to its end, with an AlterShield server or without. It alone writes their status,
+people aside."""
 
 from collections.abc import Callable
 from typing import Protocol
 
-from altershield.api.kinds import PASS, UNPASS, ChangePod, ChangePodStatus, ConditionType, PodState
+from altershield.api.kinds import ChangePod, ChangePodStatus, ConditionType, PodState, Verdict
 from altershield.api.meta import find_condition
+from reconciler.batches.decide import Answer, Ask, Call, Later, Observed, decide
 from reconciler.caches import Caches, Key
-from reconciler.decisions.change_pods import Answer, Observed, decide
-from reconciler.decisions.effects import Ask, Call, Requeue
 from reconciler.metrics import Metrics
 from reconciler.writer import Writer
 
@@ -20,7 +20,7 @@ class Server(Protocol):
         ...
 
 
-class ChangePodsController:
+class BatchesController:
     """`server` is None where none is configured; the timeouts are seconds."""
 
     def __init__(
@@ -43,22 +43,23 @@ class ChangePodsController:
         self._post_timeout = post_timeout
 
     async def reconcile(self, key: Key) -> float | None:
-        record = self._caches.change_pods.get(*key)
-        if record is None or record.metadata.deletion_timestamp is not None:
+        batch = self._caches.batches.get(*key)
+        if batch is None or batch.open is None or batch.metadata.deleting:
             return None
+        record = batch.open
         answer: Answer | None = None
         while True:
             observed = Observed(record, self._server is not None, answer, self._pre_timeout, self._post_timeout)
-            status, effects = decide(record.status, observed, self._clock())
+            status, following = decide(record.status, observed, self._clock())
             if status != record.status:
                 # stored before the server is called: a restart in between calls again rather than never
-                saved = await self._writer.save_status(self._caches.change_pods, record, status)
+                saved = await self._writer.save_batch(record, status)
                 self._count(record, status)
                 record = saved
-            match effects:
-                case (Ask(call),) if self._server is not None:
+            match following:
+                case Ask(call) if self._server is not None:
                     answer = await self._server.ask(call, record)
-                case (Requeue(seconds),):
+                case Later(seconds):
                     return seconds
                 case _:
                     return None
@@ -68,10 +69,13 @@ class ChangePodsController:
         if status.status != PodState.EXECUTE_DONE:
             return
         results = {result.pod: result.verdict for result in status.pod_results if result.verdict}
-        verdicts = [PASS if results.get(pod.pod, PASS) == PASS else UNPASS for pod in record.spec.pod_infos]
+        verdicts = [
+            Verdict.PASS if results.get(pod.pod, Verdict.PASS) == Verdict.PASS else Verdict.UNPASS
+            for pod in record.spec.pod_infos
+        ]
         if record.status.status == PodState.EXECUTE_DONE:
             fails_now = _fails(status) and not _fails(record.status)
-            verdicts = [verdict for verdict in verdicts if fails_now and verdict == UNPASS]
+            verdicts = [verdict for verdict in verdicts if fails_now and verdict == Verdict.UNPASS]
         for verdict in verdicts:
             self._metrics.verifications.labels(verdict).inc()
 

@@ -5,12 +5,12 @@ done, the next thing to do follows from it, and every wait ends at a deadline th
 """
 
 from dataclasses import dataclass
+from enum import Enum, auto
 
 import msgspec
 
-from altershield.api.kinds import PASS, UNPASS, ChangePod, ChangePodStatus, ConditionType, PodInfo, PodState
+from altershield.api.kinds import ChangePod, ChangePodStatus, ConditionType, Giver, PodInfo, PodState, Verdict
 from altershield.api.meta import Condition, find_condition, plain_time, set_condition
-from reconciler.decisions.effects import Ask, Call, Effect, Requeue
 
 POLL_INTERVAL = 3.0
 """Seconds between two questions for the same result, and before a call that got no answer is repeated."""
@@ -18,11 +18,30 @@ POLL_INTERVAL = 3.0
 _NAMED = 3  # pods that a message names
 
 
-class FailedBy:
-    """Reasons of the condition Verified where it is False: whose verdict it was."""
+class Call(Enum):
+    """What an AlterShield server can be asked about a batch."""
 
-    PERSON = "FailedByPerson"
-    SERVER = "FailedByServer"
+    SUBMIT_PRE = auto()
+    POLL_PRE = auto()
+    SUBMIT_POST = auto()
+    POLL_POST = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Call the AlterShield server, and decide again with its answer."""
+
+    call: Call
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """Decide again after so many seconds."""
+
+    seconds: float
+
+
+Next = Ask | Later | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,30 +85,31 @@ class Observed:
     post_timeout: int
 
 
-def decide(state: ChangePodStatus, observed: Observed, now: float) -> tuple[ChangePodStatus, tuple[Effect, ...]]:
+def decide(state: ChangePodStatus, observed: Observed, now: float) -> tuple[ChangePodStatus, Next]:
     """The status that should be stored (`state` itself where nothing changed), and what to do once it is."""
-    wanted, effects = _step(state, observed, now)
+    wanted, following = _step(state, observed, now)
     generation = observed.change_pod.metadata.generation
-    by = _failed_by(state, by_server=wanted.pod_results != state.pod_results)
+    by = _failed_by(state, observed.change_pod, by_server=wanted.pod_results != state.pod_results)
     wanted = msgspec.structs.replace(
         wanted,
         conditions=set_condition(wanted.conditions, _verified(wanted, observed.change_pod, by), now),
         observed_generation=generation,
     )
     if wanted == state:
-        return state, effects
-    return msgspec.structs.replace(wanted, update_time=plain_time(now), update_time_unix=int(now)), effects
+        return state, following
+    return msgspec.structs.replace(wanted, update_time=plain_time(now), update_time_unix=int(now)), following
 
 
-def _step(state: ChangePodStatus, observed: Observed, now: float) -> tuple[ChangePodStatus, tuple[Effect, ...]]:
+def _step(state: ChangePodStatus, observed: Observed, now: float) -> tuple[ChangePodStatus, Next]:
     answer = observed.answer
     if state.status == PodState.EXECUTE_DONE:
-        return state, ()
+        return state, None
+    state = _with_verdicts_of_birth(state, observed.change_pod)
     if not _undecided(state, observed.change_pod):
-        return _done(state, PodState.POST_FINISH), ()
+        return _done(state, PodState.POST_FINISH), None
     if not observed.server:
         posting = state.status in (PodState.POST_WAIT, PodState.POST_SUBMITTED)
-        return _done(state, PodState.POST_FAILED if posting else PodState.PRE_FAILED), ()
+        return _done(state, PodState.POST_FAILED if posting else PodState.PRE_FAILED), None
     if state.status in ("", PodState.INIT):
         state = msgspec.structs.replace(
             state,
@@ -99,17 +119,17 @@ def _step(state: ChangePodStatus, observed: Observed, now: float) -> tuple[Chang
             pre_timeout_threshold=observed.pre_timeout,
             post_timeout_threshold=observed.post_timeout,
         )
-        return state, (Ask(Call.SUBMIT_PRE),)
+        return state, Ask(Call.SUBMIT_PRE)
     pre_left = state.pre_submit_time_unix + state.pre_timeout_threshold - now
     post_left = state.post_submit_time_unix + state.post_timeout_threshold - now
     match state.status, answer:
         case PodState.PRE_WAIT, Accepted(node):
             state = msgspec.structs.replace(state, status=PodState.PRE_SUBMITTED, change_pod_id=node)
-            return state, (Requeue(min(POLL_INTERVAL, max(pre_left, 0))),)
+            return state, Later(min(POLL_INTERVAL, max(pre_left, 0)))
         case PodState.PRE_WAIT, _:
             return _waiting(state, answer, Call.SUBMIT_PRE, PodState.PRE_FAILED, pre_left)
         case PodState.PRE_SUBMITTED, Checked(passed=False, message=message):
-            return _done(_with_results(state, observed.change_pod, UNPASS, message), PodState.PRE_FAILED), ()
+            return _done(_with_results(state, observed.change_pod, Verdict.UNPASS, message), PodState.PRE_FAILED), None
         case PodState.PRE_SUBMITTED, Checked():
             state = msgspec.structs.replace(
                 state,
@@ -117,32 +137,58 @@ def _step(state: ChangePodStatus, observed: Observed, now: float) -> tuple[Chang
                 post_submit_time=plain_time(now),
                 post_submit_time_unix=int(now),
             )
-            return state, (Ask(Call.SUBMIT_POST),)
+            return state, Ask(Call.SUBMIT_POST)
         case PodState.PRE_SUBMITTED, _:
             return _waiting(state, answer, Call.POLL_PRE, PodState.PRE_TIMEOUT, pre_left)
         case PodState.POST_WAIT, Accepted():
             state = msgspec.structs.replace(state, status=PodState.POST_SUBMITTED)
-            return state, (Requeue(min(POLL_INTERVAL, max(post_left, 0))),)
+            return state, Later(min(POLL_INTERVAL, max(post_left, 0)))
         case PodState.POST_WAIT, _:
             return _waiting(state, answer, Call.SUBMIT_POST, PodState.POST_FAILED, post_left)
         case PodState.POST_SUBMITTED, Checked(passed=passed, message=message):
-            verdict = PASS if passed else UNPASS
-            return _done(_with_results(state, observed.change_pod, verdict, message), PodState.POST_FINISH), ()
+            verdict = Verdict.PASS if passed else Verdict.UNPASS
+            return _done(_with_results(state, observed.change_pod, verdict, message), PodState.POST_FINISH), None
         case PodState.POST_SUBMITTED, _:
             return _waiting(state, answer, Call.POLL_POST, PodState.POST_TIMEOUT, post_left)
         case last, _:  # one of the states on the way, which only a person can have stored
-            return _done(state, last), ()
+            return _done(state, last), None
+
+
+def failed_by(record: ChangePod) -> Giver:
+    """Whose verdict it is, if one fails the batch."""
+    return _failed_by(record.status, record, by_server=False)
+
+
+def needs_work(record: ChangePod) -> bool:
+    """Whether it is not at its end, or its condition does not say what its results do."""
+    status = record.status
+    if status.status != PodState.EXECUTE_DONE:
+        return True
+    known = find_condition(status.conditions, ConditionType.VERIFIED)
+    wanted = _verified(status, record, failed_by(record))
+    return known is None or (known.status, known.reason, known.message) != (
+        wanted.status,
+        wanted.reason,
+        wanted.message,
+    )
+
+
+def _with_verdicts_of_birth(state: ChangePodStatus, change_pod: ChangePod) -> ChangePodStatus:
+    """A batch of pods that were not up in time is made with the verdict on them."""
+    known = {result.pod for result in state.pod_results if result.verdict}
+    born = [pod for pod in change_pod.spec.pod_infos if pod.verdict and pod.pod not in known]
+    return msgspec.structs.replace(state, pod_results=(*state.pod_results, *born)) if born else state
 
 
 def _waiting(
     state: ChangePodStatus, answer: Answer | None, call: Call, in_vain: str, left: float
-) -> tuple[ChangePodStatus, tuple[Effect, ...]]:
+) -> tuple[ChangePodStatus, Next]:
     """Ask, ask again later, or give up: what got no answer counts as passed."""
     if isinstance(answer, Refused) or left <= 0:
-        return _done(state, in_vain), ()
+        return _done(state, in_vain), None
     if answer is None:
-        return state, (Ask(call),)
-    return state, (Requeue(min(POLL_INTERVAL, left)),)
+        return state, Ask(call)
+    return state, Later(min(POLL_INTERVAL, left))
 
 
 def _done(state: ChangePodStatus, last: str) -> ChangePodStatus:
@@ -168,26 +214,30 @@ def _with_results(state: ChangePodStatus, change_pod: ChangePod, verdict: str, m
     return msgspec.structs.replace(state, pod_results=tuple(results))
 
 
-def _failed_by(state: ChangePodStatus, *, by_server: bool) -> str:
+def _failed_by(state: ChangePodStatus, change_pod: ChangePod, *, by_server: bool) -> Giver:
     """Whose verdict it is, if one fails the batch: the one that failed it first.
 
-    The server's verdict is stored in one write with the condition that says so. Whatever verdict is stored
-    without such a condition, somebody else has written.
+    A batch made for pods that were not up in time says so itself. The server's verdict is stored in one write with the
+    condition that says so. Whatever verdict is stored without such a condition, a person has written.
     """
     known = find_condition(state.conditions, ConditionType.VERIFIED)
-    if known is not None and known.status == "False" and known.reason in (FailedBy.PERSON, FailedBy.SERVER):
-        return known.reason
-    return FailedBy.SERVER if by_server else FailedBy.PERSON
+    if known is not None and known.status == "False":
+        for giver in Giver:
+            if known.reason == giver:
+                return giver
+    if any(pod.verdict for pod in change_pod.spec.pod_infos):
+        return Giver.HEALTH
+    return Giver.SERVER if by_server else Giver.PERSON
 
 
-def _verified(state: ChangePodStatus, change_pod: ChangePod, by: str) -> Condition:
+def _verified(state: ChangePodStatus, change_pod: ChangePod, by: Giver) -> Condition:
     pods = {pod.pod for pod in change_pod.spec.pod_infos}
     results = {result.pod: result for result in state.pod_results if result.verdict}
-    failed = [result for name, result in results.items() if name in pods and result.verdict != PASS]
+    failed = [result for name, result in results.items() if name in pods and result.verdict != Verdict.PASS]
     strangers = [name for name in results if name not in pods]
     if failed:
         named = "; ".join(f"{pod.pod} ({pod.message or pod.verdict})" for pod in failed[:_NAMED])
-        status, reason, message = "False", by, f"{len(failed)} of {len(pods)} pods failed: {named}"
+        status, reason, message = "False", str(by), f"{len(failed)} of {len(pods)} pods failed: {named}"
     elif state.status != PodState.EXECUTE_DONE:
         status, reason, message = "Unknown", "InProgress", "no result yet"
     elif pods <= results.keys():

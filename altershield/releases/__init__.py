@@ -1,0 +1,40 @@
+"""What is known of a release, asked in one way by all: denials, metrics, Events, the `status` command."""
+
+from altershield.releases.belonging import belongs, family, family_of
+from altershield.releases.record import (
+    Record,
+    failed_by,
+    failures,
+    is_current,
+    is_of_template,
+    passed,
+    rolled_back,
+    since,
+    slipped,
+    stalled,
+    state,
+    version,
+    wants_attention,
+)
+from altershield.releases.texts import named, why
+
+__all__ = [
+    "Record",
+    "belongs",
+    "failed_by",
+    "failures",
+    "family",
+    "family_of",
+    "is_current",
+    "is_of_template",
+    "named",
+    "passed",
+    "rolled_back",
+    "since",
+    "slipped",
+    "stalled",
+    "state",
+    "version",
+    "wants_attention",
+    "why",
+]

@@ -1,0 +1,40 @@
+"""What is said of a release, in the same words everywhere."""
+
+from altershield.api.kinds import ConditionType
+from altershield.api.meta import find_condition
+from altershield.releases.record import Record, failures, slipped, stalled
+
+_NAMED = 3  # pods that a sentence names
+
+
+def named(record: Record) -> str:
+    """The pods that failed, the first ones by name: `web-1 (find error); web-2 (no answer) and 3 more`."""
+    pods = failures(record)
+    text = "; ".join(f"{pod.pod} ({pod.message or pod.verdict or 'no message'})" for pod in pods[:_NAMED])
+    return f"{text} and {len(pods) - _NAMED} more" if len(pods) > _NAMED else text
+
+
+def why(record: Record, *, current: bool) -> str:
+    """Why a release is where it is, in one line; empty where there is nothing to say. `current`: it is the present
+    one."""
+    past = slipped(record)
+    prefix = f"slipped past the gate ({past.reason}); " if past is not None else ""
+    return prefix + _why(record, current=current)
+
+
+def _why(record: Record, *, current: bool) -> str:
+    rolled_back = find_condition(record.status.conditions, ConditionType.ROLLED_BACK)
+    if rolled_back is not None and rolled_back.message:
+        return rolled_back.message
+    if failures(record):
+        return f"failed: {named(record)}"
+    waits = stalled(record)
+    if waits is not None:
+        return f"{waits.reason}: {waits.message}"
+    empty = find_condition(record.status.conditions, ConditionType.NO_REPLICAS)
+    if empty is not None and empty.is_true and empty.message:
+        return empty.message
+    verified = find_condition(record.status.conditions, ConditionType.VERIFIED)
+    if verified is not None and verified.message:
+        return verified.message
+    return "" if current else "superseded"

@@ -1,0 +1,24 @@
+"""The kinds of workloads that AlterShield looks after, each told by its adapter. Nothing else knows a kind by name."""
+
+from collections.abc import Sequence
+
+from altershield.workloads import adapter as _adapter
+from altershield.workloads.adapter import Adapter, is_of, webhook_name, webhook_path
+from altershield.workloads.clone_sets import CloneSets
+from altershield.workloads.daemon_sets import DaemonSets
+from altershield.workloads.deployments import Deployments
+from altershield.workloads.stateful_sets import StatefulSets
+
+ADAPTERS: Sequence[Adapter] = (Deployments(), StatefulSets(), DaemonSets(), CloneSets())
+
+BY_KIND = {adapter.resource.kind: adapter for adapter in ADAPTERS}
+
+_PREFIXES = tuple(adapter.record_prefix for adapter in ADAPTERS)
+
+
+def change_workload_name(kind: str, workload: str, version: str) -> str:
+    """The name of the record of one version of a workload."""
+    return _adapter.change_workload_name(BY_KIND[kind], workload, version, _PREFIXES)
+
+
+__all__ = ["ADAPTERS", "BY_KIND", "Adapter", "change_workload_name", "is_of", "webhook_name", "webhook_path"]

@@ -1,0 +1,88 @@
+"""CloneSets of OpenKruise: as StatefulSets without order; pods may be updated in place."""
+
+import msgspec
+
+from altershield.api.resources import Resource
+from altershield.workloads import revision_data
+from altershield.workloads.adapter import Object, Operation
+from altershield.workloads.meta import WireMeta
+from altershield.workloads.workload import Strategy, WireSelector, WireTemplate, Workload, common
+
+CLONE_SETS = Resource("apps.kruise.io", "v1alpha1", "clonesets", "CloneSet")
+
+
+class _Strategy(msgspec.Struct, frozen=True, gc=False):
+    partition: int | str | None = None
+    paused: bool = False
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    template: WireTemplate
+    replicas: int = 1
+    min_ready_seconds: int = 0
+    update_strategy: _Strategy = _Strategy()
+    selector: WireSelector = WireSelector()
+
+
+class _Status(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    observed_generation: int = 0
+    update_revision: str = ""
+
+
+class _Wire(msgspec.Struct, frozen=True, gc=False):
+    metadata: WireMeta
+    spec: _Spec
+    status: _Status = _Status()
+
+
+_decode = msgspec.json.Decoder(_Wire).decode
+
+
+class CloneSets:
+    resource: Resource = CLONE_SETS
+    revisions: Resource = revision_data.CONTROLLER_REVISIONS
+    between: Resource | None = None
+    crd: str = "clonesets.apps.kruise.io"
+    record_prefix: str = "cloneset."
+
+    def read(self, data: bytes | msgspec.Raw) -> Workload:
+        wire = _decode(data)
+        spec, status = wire.spec, wire.status
+        return Workload(
+            replicas=spec.replicas,
+            reach=spec.replicas - kept(spec.update_strategy.partition, spec.replicas),
+            strategy=Strategy.ROLLING,
+            paused=spec.update_strategy.paused,
+            min_ready=spec.min_ready_seconds,
+            waits_for_ready=False,
+            update_revision=status.update_revision,
+            refused="",
+            **common(CLONE_SETS.kind, wire.metadata, spec.selector, spec.template, status.observed_generation),
+        )
+
+    def template(self, revision: Object) -> Object | None:
+        return revision_data.template(revision)
+
+    def number(self, revision: Object) -> int:
+        return revision_data.number(revision)
+
+    def release(self, template: Object) -> list[Operation]:
+        return [{"op": "replace", "path": "/spec/template", "value": template}]
+
+    def pause(self, workload: Workload) -> list[Operation]:
+        return [{"op": "add", "path": "/spec/updateStrategy/paused", "value": True}]
+
+
+def kept(partition: int | str | None, replicas: int) -> int:
+    """Pods that the partition keeps at the old version: a number, or a percentage of the replicas, rounded up, of
+    which one below 100 % reaches at least one pod (openkruise/kruise, CalculatePartitionReplicas)."""
+    if partition is None:
+        return 0
+    if isinstance(partition, int):
+        return min(max(partition, 0), replicas)
+    digits = partition.removesuffix("%")
+    if digits == partition or not (digits.isascii() and digits.isdigit() and len(digits) <= 9):
+        return 0
+    percent = int(digits)
+    found = min(-(-replicas * percent // 100), replicas)
+    return replicas - 1 if found == replicas and replicas > 0 and percent < 100 else found

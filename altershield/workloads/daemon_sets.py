@@ -1,0 +1,72 @@
+"""DaemonSets: every release is a ControllerRevision; there are as many pods as there are nodes for them."""
+
+import msgspec
+
+from altershield.api.resources import Resource
+from altershield.workloads import revision_data
+from altershield.workloads.adapter import Object, Operation
+from altershield.workloads.meta import WireMeta
+from altershield.workloads.workload import Strategy, WireSelector, WireTemplate, Workload, common
+
+DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet")
+
+
+class _Strategy(msgspec.Struct, frozen=True, gc=False):
+    type: str = "RollingUpdate"
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    template: WireTemplate
+    min_ready_seconds: int = 0
+    update_strategy: _Strategy = _Strategy()
+    selector: WireSelector = WireSelector()
+
+
+class _Status(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    observed_generation: int = 0
+    desired_number_scheduled: int = 0
+
+
+class _Wire(msgspec.Struct, frozen=True, gc=False):
+    metadata: WireMeta
+    spec: _Spec
+    status: _Status = _Status()
+
+
+_decode = msgspec.json.Decoder(_Wire).decode
+
+
+class DaemonSets:
+    resource: Resource = DAEMON_SETS
+    revisions: Resource = revision_data.CONTROLLER_REVISIONS
+    between: Resource | None = None
+    crd: str = ""
+    record_prefix: str = "daemonset."
+
+    def read(self, data: bytes | msgspec.Raw) -> Workload:
+        wire = _decode(data)
+        spec, desired = wire.spec, wire.status.desired_number_scheduled
+        on_delete = spec.update_strategy.type == "OnDelete"
+        return Workload(
+            replicas=desired,
+            reach=None if on_delete else desired,
+            strategy=Strategy.ON_DELETE if on_delete else Strategy.ROLLING,
+            paused=False,
+            min_ready=spec.min_ready_seconds,
+            waits_for_ready=False,
+            update_revision="",
+            refused="",
+            **common(DAEMON_SETS.kind, wire.metadata, spec.selector, spec.template, wire.status.observed_generation),
+        )
+
+    def template(self, revision: Object) -> Object | None:
+        return revision_data.template(revision)
+
+    def number(self, revision: Object) -> int:
+        return revision_data.number(revision)
+
+    def release(self, template: Object) -> list[Operation]:
+        return [{"op": "replace", "path": "/spec/template", "value": template}]
+
+    def pause(self, workload: Workload) -> list[Operation]:
+        return [{"op": "add", "path": "/spec/updateStrategy", "value": {"type": "OnDelete"}}]

@@ -1,0 +1,100 @@
+"""Deployments: every release is a ReplicaSet, which controls its pods."""
+
+from copy import deepcopy
+from typing import Any
+
+import msgspec
+
+from altershield.api.resources import DEPLOYMENTS, REPLICA_SETS, Resource
+from altershield.workloads.adapter import Object, Operation
+from altershield.workloads.meta import WireMeta
+from altershield.workloads.pods import clip
+from altershield.workloads.workload import Strategy, WireSelector, WireTemplate, Workload, common
+
+_REVISION = "deployment.kubernetes.io/revision"  # written by the deployment controller
+_HASH = "pod-template-hash"  # added to a ReplicaSet's template by the deployment controller
+
+
+class _Strategy(msgspec.Struct, frozen=True, gc=False):
+    type: str = "RollingUpdate"
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    template: WireTemplate
+    replicas: int = 1
+    paused: bool = False
+    min_ready_seconds: int = 0
+    strategy: _Strategy = _Strategy()
+    selector: WireSelector = WireSelector()
+
+
+class _Condition(msgspec.Struct, frozen=True, gc=False):
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+
+
+class _Status(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    observed_generation: int = 0
+    conditions: tuple[_Condition, ...] = ()
+
+
+class _Wire(msgspec.Struct, frozen=True, gc=False):
+    metadata: WireMeta
+    spec: _Spec
+    status: _Status = _Status()
+
+
+_decode = msgspec.json.Decoder(_Wire).decode
+
+
+class Deployments:
+    resource: Resource = DEPLOYMENTS
+    revisions: Resource = REPLICA_SETS
+    between: Resource | None = REPLICA_SETS
+    crd: str = ""
+    record_prefix: str = ""
+
+    def read(self, data: bytes | msgspec.Raw) -> Workload:
+        wire = _decode(data)
+        spec = wire.spec
+        return Workload(
+            replicas=spec.replicas,
+            reach=spec.replicas,
+            strategy=Strategy.ROLLING if spec.strategy.type == "RollingUpdate" else Strategy.RECREATE,
+            paused=spec.paused,
+            min_ready=spec.min_ready_seconds,
+            waits_for_ready=False,
+            update_revision="",
+            refused=_refused(wire.status.conditions),
+            **common(DEPLOYMENTS.kind, wire.metadata, spec.selector, spec.template, wire.status.observed_generation),
+        )
+
+    def template(self, revision: Object) -> Object | None:
+        """Without what the deployment controller added."""
+        template: Any = (revision.get("spec") or {}).get("template")
+        if not isinstance(template, dict):
+            return None
+        template = deepcopy(template)
+        found: Object = template
+        ((template.get("metadata") or {}).get("labels") or {}).pop(_HASH, None)
+        return found
+
+    def number(self, revision: Object) -> int:
+        value = str((revision["metadata"].get("annotations") or {}).get(_REVISION, ""))
+        return int(value) if value.isascii() and value.isdigit() and len(value) <= 18 else 0
+
+    def release(self, template: Object) -> list[Operation]:
+        return [{"op": "replace", "path": "/spec/template", "value": template}]
+
+    def pause(self, workload: Workload) -> list[Operation]:
+        return [{"op": "add", "path": "/spec/paused", "value": True}]
+
+
+def _refused(conditions: tuple[_Condition, ...]) -> str:
+    """A quota, a policy, a missing service account: the deployment controller repeats what its ReplicaSet says."""
+    for condition in conditions:
+        if condition.type == "ReplicaFailure" and condition.status == "True":
+            return clip(f"{condition.reason}: {condition.message}")
+    return ""

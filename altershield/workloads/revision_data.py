@@ -1,0 +1,25 @@
+"""ControllerRevisions: what StatefulSets, DaemonSets and CloneSets keep of their releases."""
+
+from copy import deepcopy
+
+from altershield.api.resources import Resource
+from altershield.workloads.adapter import Object
+
+CONTROLLER_REVISIONS = Resource("apps", "v1", "controllerrevisions", "ControllerRevision")
+
+
+def template(revision: Object) -> Object | None:
+    """The pod template in a ControllerRevision, which holds it as a patch of its workload."""
+    spec = (revision.get("data") or {}).get("spec") or {}
+    found = spec.get("template")
+    if not isinstance(found, dict):
+        return None
+    found = deepcopy(found)
+    found.pop("$patch", None)
+    return found
+
+
+def number(revision: Object) -> int:
+    """Its `revision`; 0 where there is none."""
+    found = revision.get("revision")
+    return found if isinstance(found, int) else 0

@@ -1,0 +1,94 @@
+"""StatefulSets: every release is a ControllerRevision; pods are replaced from the highest ordinal down."""
+
+import msgspec
+
+from altershield.api.resources import Resource
+from altershield.workloads import revision_data
+from altershield.workloads.adapter import Object, Operation
+from altershield.workloads.meta import WireMeta
+from altershield.workloads.workload import Strategy, WireSelector, WireTemplate, Workload, common
+
+STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet")
+
+
+class _RollingUpdate(msgspec.Struct, frozen=True, gc=False):
+    partition: int = 0
+
+
+class _Strategy(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    type: str = "RollingUpdate"
+    rolling_update: _RollingUpdate | None = None
+
+
+class _Ordinals(msgspec.Struct, frozen=True, gc=False):
+    start: int = 0
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    template: WireTemplate
+    replicas: int = 1
+    min_ready_seconds: int = 0
+    pod_management_policy: str = "OrderedReady"
+    update_strategy: _Strategy = _Strategy()
+    ordinals: _Ordinals | None = None
+    selector: WireSelector = WireSelector()
+
+
+class _Status(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    observed_generation: int = 0
+    update_revision: str = ""
+
+
+class _Wire(msgspec.Struct, frozen=True, gc=False):
+    metadata: WireMeta
+    spec: _Spec
+    status: _Status = _Status()
+
+
+_decode = msgspec.json.Decoder(_Wire).decode
+
+
+class StatefulSets:
+    resource: Resource = STATEFUL_SETS
+    revisions: Resource = revision_data.CONTROLLER_REVISIONS
+    between: Resource | None = None
+    crd: str = ""
+    record_prefix: str = "statefulset."
+
+    def read(self, data: bytes | msgspec.Raw) -> Workload:
+        wire = _decode(data)
+        spec = wire.spec
+        on_delete = spec.update_strategy.type == "OnDelete"
+        return Workload(
+            replicas=spec.replicas,
+            reach=None if on_delete else _reach(spec),
+            strategy=Strategy.ON_DELETE if on_delete else Strategy.ROLLING,
+            paused=False,
+            min_ready=spec.min_ready_seconds,
+            waits_for_ready=spec.pod_management_policy == "OrderedReady",
+            update_revision=wire.status.update_revision,
+            refused="",
+            **common(STATEFUL_SETS.kind, wire.metadata, spec.selector, spec.template, wire.status.observed_generation),
+        )
+
+    def template(self, revision: Object) -> Object | None:
+        return revision_data.template(revision)
+
+    def number(self, revision: Object) -> int:
+        return revision_data.number(revision)
+
+    def release(self, template: Object) -> list[Operation]:
+        return [{"op": "replace", "path": "/spec/template", "value": template}]
+
+    def pause(self, workload: Workload) -> list[Operation]:
+        """No ordinal is as high as this partition."""
+        rolling = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2**31 - 1}}
+        return [{"op": "add", "path": "/spec/updateStrategy", "value": rolling}]
+
+
+def _reach(spec: _Spec) -> int:
+    """Pods from the partition's ordinal on."""
+    start = spec.ordinals.start if spec.ordinals is not None else 0
+    rolling = spec.update_strategy.rolling_update
+    partition = rolling.partition if rolling is not None else 0
+    return min(spec.replicas, max(0, start + spec.replicas - partition))

@@ -1,0 +1,334 @@
+"""The pods of one release and where each stands, kept up to date pod by pod.
+
+A decision looks at the groups and their sizes: it costs what has changed since, not what is there. All of it follows
+from the caches; who restarts makes it anew.
+"""
+
+import heapq
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Protocol
+
+from altershield.api.kinds import ChangeWorkloadStatus, ConditionType, PodInfo, SourceRef, Verdict
+from altershield.api.meta import find_condition
+from altershield.releases.record import version as version_of
+from altershield.workloads import BY_KIND, is_of
+from altershield.workloads.pods import Fault, Pod
+from altershield.workloads.workload import Workload
+from reconciler.batches.batch import Batch, Member
+from reconciler.releases.health import Health, Seen, Timing, assess, fault, seen_again, seen_first
+from reconciler.releases.kept import Kept, digest
+
+
+class Group(StrEnum):
+    """Where a pod of the release stands. The first that fits counts."""
+
+    FAILED = "failed"
+    """It has a verdict that fails it, whoever gave it."""
+    OVERDUE = "overdue"
+    HELD_UP = "held up"
+    DOWN = "down"
+    OBSERVED = "observed"
+    PREPARING = "preparing"
+    """Up, and in no batch."""
+    CHECKING = "checking"
+    PASSED = "passed"
+
+
+_BY_HEALTH = {
+    Health.OVERDUE: Group.OVERDUE,
+    Health.HELD_UP: Group.HELD_UP,
+    Health.DOWN: Group.DOWN,
+    Health.OBSERVED: Group.OBSERVED,
+}
+
+
+class Nodes(Protocol):
+    def node_ready(self, node: str) -> bool:
+        """Whether a pod on this node can be up: False where the node is known not to be ready."""
+
+    def node_lost(self, node: str) -> bool:
+        """Whether the node is not there, or not ready."""
+
+
+class _Judged:
+    """The newest batch of a pod, and what it says."""
+
+    __slots__ = ("batch", "member")
+
+    def __init__(self, batch: Batch, member: Member) -> None:
+        self.batch = batch
+        self.member = member
+
+
+class Book:
+    """Of one record. `source` is the object that its pods are made of."""
+
+    def __init__(self, workload: Workload, record: Kept, source: SourceRef, nodes: Nodes, timing: Timing) -> None:
+        self.record_uid = record.metadata.uid
+        self.source = source
+        self.workload = workload
+        self.highest = 0
+        """Of the numbers of its batches."""
+        self.revision = 0
+        """Counts what has changed so far of where pods stand."""
+        self.written = -1
+        """The revision that the record's lists show."""
+        self.progress_at = float(record.spec.create_time_unix)
+        """When a pod was last made or came up."""
+        self._adapter = BY_KIND[workload.kind]
+        self._began = record.spec.create_time_unix
+        self._nodes = nodes
+        self._timing = timing
+        self._remembered = {down.uid: float(down.since_unix) for down in record.status.down_pods}
+        self._seen: dict[str, Seen] = {}
+        self._up_at: dict[str, float] = {}
+        self._group_of: dict[str, Group] = {}
+        self._groups: dict[Group, dict[str, Seen]] = {group: {} for group in Group}
+        self._older: dict[str, Pod] = {}
+        self._batches: dict[str, Batch] = {}
+        self._judged: dict[str, _Judged] = {}
+        self._by_name: dict[str, str] = {}
+        self._due: list[tuple[float, str]] = []
+        self._changed: set[str] = set()
+        self._mislabelled: set[str] = set()
+        self._version = version_of(record)
+
+    def is_of(self, workload: Workload, record: Kept, source: SourceRef) -> bool:
+        """Whether it is of this very release."""
+        return (self.workload.metadata.uid, self.record_uid, self.source.uid, self._began) == (
+            workload.metadata.uid,
+            record.metadata.uid,
+            source.uid,
+            record.spec.create_time_unix,
+        )
+
+    # what there is
+
+    def __len__(self) -> int:
+        """The pods of this version that exist."""
+        return len(self._group_of)
+
+    def count(self, group: Group) -> int:
+        return len(self._groups[group])
+
+    def seen(self, group: Group) -> Iterable[Seen]:
+        """The pods of a group, in the order in which they came into it."""
+        return self._groups[group].values()
+
+    @property
+    def serving(self) -> int:
+        """Pods of other versions that are ready."""
+        return sum(pod.ready and self._nodes.node_ready(pod.node) for pod in self._older.values())
+
+    @property
+    def older(self) -> Iterable[Pod]:
+        """Pods of other versions."""
+        return self._older.values()
+
+    def up_at(self, seen: Seen) -> float:
+        """When it came up."""
+        return self._up_at.get(seen.pod.metadata.uid, 0.0)
+
+    def fault(self, seen: Seen) -> Fault | None:
+        return fault(seen, node_lost=self._nodes.node_lost(seen.pod.node))
+
+    def member(self, seen: Seen) -> Member | None:
+        """What its newest batch says of it."""
+        judged = self._judged.get(seen.pod.metadata.uid)
+        return judged.member if judged is not None else None
+
+    def info(self, seen: Seen) -> PodInfo:
+        """The pod as our kinds list it, with the explicit verdict on it."""
+        pod, member = seen.pod, self.member(seen)
+        return PodInfo(
+            pod=pod.metadata.name,
+            uid=pod.metadata.uid,
+            app=self.workload.metadata.name,
+            host_name=pod.metadata.name,
+            namespace=pod.metadata.namespace,
+            work_space="default",
+            ip=pod.ip,
+            verdict=member.verdict if member is not None else "",
+            message=member.message if member is not None else "",
+        )
+
+    def giver(self, seen: Seen) -> str:
+        """Whose verdict fails it; empty where none does."""
+        judged = self._judged.get(seen.pod.metadata.uid)
+        return judged.batch.giver if judged is not None else ""
+
+    @property
+    def batch_count(self) -> int:
+        return len(self._batches)
+
+    def batches(self) -> Iterable[Batch]:
+        return self._batches.values()
+
+    def changes(self, record: Kept, status: ChangeWorkloadStatus) -> bool:
+        """Whether the lists in this status differ from those of the record; if not, they need not be made again."""
+        if digest(status) != record.digest or _message(status) != _message(record.status):
+            return True
+        self.written = self.revision
+        return False
+
+    def mislabelled(self) -> list[Pod]:
+        """Pods of the release whose version label is another one."""
+        return [self._seen[uid].pod for uid in self._mislabelled]
+
+    def uids(self) -> list[str]:
+        """Of all pods of the workload, of whatever version."""
+        return [*self._seen, *self._older]
+
+    def knows(self, uid: str) -> bool:
+        """Whether the pod with this uid exists in the release."""
+        return uid in self._group_of
+
+    # what changes
+
+    def put(self, pod: Pod, now: float) -> None:
+        """A pod of the workload, new or changed."""
+        uid = pod.metadata.uid
+        if not is_of(self._adapter, pod, self.source.name, self.source.uid):
+            # the verdict on a pod lasts as long as it exists in the workload, whatever it says it is made of
+            failed = uid in self._judged and _fails(self._judged[uid].member) and pod.exists
+            if not failed or self._adapter.between is None:
+                self._forget(uid)
+                if pod.exists:
+                    self._older[uid] = pod
+                return
+        self._older.pop(uid, None)
+        if not pod.exists:
+            self._forget(uid)
+            return
+        known = self._seen.get(uid)
+        if known is None:
+            self._begin(pod, now)
+        else:
+            seen_again(known, pod, now, updated_in_place=known.pod.hash != pod.hash)
+        if pod.version == self._version:
+            self._mislabelled.discard(uid)
+        else:
+            self._mislabelled.add(uid)
+        self._changed.add(uid)
+
+    def drop(self, uid: str) -> None:
+        """The pod is gone."""
+        self._older.pop(uid, None)
+        self._forget(uid)
+
+    def judge(self, batch: Batch) -> None:
+        """A batch of the release, new or changed."""
+        self._batches[batch.metadata.name] = batch
+        self.highest = max(self.highest, batch.number)
+        for member in batch.members:
+            uid = member.uid or self._by_name.get(member.pod, "")
+            known = self._judged.get(uid)
+            if uid and (known is None or known.batch.number <= batch.number):
+                self._judged[uid] = _Judged(batch, member)
+                self._changed.add(uid)
+                self.revision += 1
+
+    def look_at_events(self, uid: str, found: Fault | None) -> None:
+        """What the Events of a pod say of why it is not up."""
+        seen = self._seen.get(uid)
+        if seen is not None:
+            seen.fault = found
+            self._changed.add(uid)
+
+    def refresh(self, workload: Workload, now: float) -> None:
+        """Bring the groups up to date."""
+        if workload.min_ready != self.workload.min_ready:
+            self._changed.update(self._seen)
+        self.workload = workload
+        while self._due and self._due[0][0] <= now:
+            self._changed.add(heapq.heappop(self._due)[1])
+        changed, self._changed = self._changed, set()
+        for uid in sorted(changed, key=self._order):
+            seen = self._seen.get(uid)
+            if seen is not None:
+                self._assign(uid, seen, now)
+
+    def next_due(self) -> float | None:
+        """When a pod's standing may change by itself, Unix seconds."""
+        return self._due[0][0] if self._due else None
+
+    def _order(self, uid: str) -> tuple[float, str]:
+        seen = self._seen.get(uid)
+        if seen is None:
+            return 0.0, uid
+        return seen.ready_since or 0.0, seen.pod.metadata.name
+
+    def _begin(self, pod: Pod, now: float) -> None:
+        uid = pod.metadata.uid
+        in_place = self._adapter.between is None and pod.metadata.created < self._began - 1
+        judged = self._judged.get(uid)
+        self._seen[uid] = seen_first(
+            pod,
+            self._began,
+            now,
+            was_up=judged is not None and not judged.member.verdict,
+            down_since=self._remembered.get(uid),
+            in_place=in_place,
+        )
+        self._by_name[pod.metadata.name] = uid
+        self.progress_at = max(self.progress_at, min(float(pod.metadata.created), now))
+
+    def _assign(self, uid: str, seen: Seen, now: float) -> None:
+        if uid in self._up_at:
+            seen.down_since = now  # it was up until now, if it is not any more
+        health, due = assess(
+            seen,
+            self.workload.min_ready,
+            self._timing,
+            now,
+            node_ready=self._nodes.node_ready(seen.pod.node),
+            node_lost=self._nodes.node_lost(seen.pod.node),
+        )
+        if due is not None:
+            heapq.heappush(self._due, (due, uid))
+        if health is Health.UP:
+            if uid not in self._up_at:
+                self._up_at[uid] = now
+                self.progress_at = max(self.progress_at, now)
+        else:
+            self._up_at.pop(uid, None)
+        group = self._group(uid, health)
+        old = self._group_of.get(uid)
+        if group != old:
+            if old is not None:
+                del self._groups[old][uid]
+            self._groups[group][uid] = seen
+            self._group_of[uid] = group
+            self.revision += 1
+
+    def _group(self, uid: str, health: Health) -> Group:
+        judged = self._judged.get(uid)
+        if judged is not None and _fails(judged.member):
+            return Group.FAILED
+        if health is not Health.UP:
+            return _BY_HEALTH[health]
+        if judged is None:
+            return Group.PREPARING
+        return Group.PASSED if judged.member.verdict or judged.batch.done else Group.CHECKING
+
+    def _forget(self, uid: str) -> None:
+        self._mislabelled.discard(uid)
+        seen = self._seen.pop(uid, None)
+        if seen is None:
+            return
+        self._by_name.pop(seen.pod.metadata.name, None)
+        self._up_at.pop(uid, None)
+        group = self._group_of.pop(uid, None)
+        if group is not None:
+            del self._groups[group][uid]
+            self.revision += 1
+
+
+def _fails(member: Member) -> bool:
+    return bool(member.verdict) and member.verdict != Verdict.PASS
+
+
+def _message(status: ChangeWorkloadStatus) -> str:
+    verified = find_condition(status.conditions, ConditionType.VERIFIED)
+    return verified.message if verified is not None else ""

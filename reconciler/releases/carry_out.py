@@ -1,0 +1,230 @@
+"""Carries out what was decided on a release, in three phases that a crash cannot spoil: what the status rests on, the
+status, what rests on the status."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine, Sequence
+from typing import assert_never
+
+from altershield.api import labels, names
+from altershield.api.kinds import (
+    ChangePod,
+    ChangePodSpec,
+    ChangeWorkload,
+    ChangeWorkloadStatus,
+    ConditionType,
+    SourceRef,
+    WorkloadState,
+)
+from altershield.api.meta import ObjectMeta, OwnerReference, find_condition, plain_time
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, PODS
+from altershield.kube.errors import ApiError, ConflictError, ForbiddenError, InvalidError, NotFoundError, ServerError
+from altershield.kube.events import NORMAL, WARNING, EventRecorder, ObjectRef
+from altershield.releases.record import version as version_of
+from altershield.workloads import BY_KIND
+from altershield.workloads.pods import Pod
+from altershield.workloads.sets import Set
+from altershield.workloads.workload import Workload
+from reconciler.caches import Caches
+from reconciler.metrics import Metrics
+from reconciler.releases.effects import (
+    Announce,
+    Before,
+    CreateBatch,
+    Decision,
+    DeletePod,
+    Mark,
+    PutBack,
+    ReleaseAgain,
+    Remove,
+    Resume,
+    SetThreshold,
+    Suspend,
+)
+from reconciler.releases.kept import Kept
+from reconciler.releases.look import Look
+from reconciler.writer import Operation, Writer, label_path
+
+_SUSPEND = label_path(labels.SUSPEND)
+_VERSION = label_path(labels.VERSION)
+
+
+class Refused(Exception):  # noqa: N818  (a result that ends the turn, not an error)
+    """The API server refuses to let an older template be released."""
+
+    def __init__(self, cause: ApiError) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+class Carrier:
+    def __init__(
+        self,
+        caches: Caches,
+        writer: Writer,
+        look: Look,
+        recorder: EventRecorder,
+        metrics: Metrics,
+        clock: Callable[[], float],
+    ) -> None:
+        self._caches = caches
+        self._writer = writer
+        self._look = look
+        self._recorder = recorder
+        self._metrics = metrics
+        self._clock = clock
+
+    async def carry_out(self, record: Kept, workload: Workload, decision: Decision) -> Kept:
+        """Do it all; the record as it is then. ConflictError: decide anew, on newer caches. Refused: the template of
+        an older version could not be released."""
+        record = await self._before(record, workload, decision.before)
+        if decision.status is not None:
+            before = record
+            record = await self._writer.save_record(record, decision.status, lists=decision.lists)
+            if decision.status.status != before.status.status:
+                self._count_end(before, decision.status)
+        for effect in decision.after:
+            match effect:
+                case Suspend(since):
+                    workload = await self._suspend(workload, since)
+                case ReleaseAgain(target):
+                    await self._release_again(workload, target)
+                case Remove(obj):
+                    await self._writer.delete(CHANGE_WORKLOADS if isinstance(obj, Kept) else CHANGE_PODS, obj.metadata)
+                case Announce(reason, message, warning):
+                    self._announce(workload, reason, message, warning=warning)
+                case _:
+                    assert_never(effect)
+        return record
+
+    def announce(self, workload: Workload, reason: str, message: str) -> None:
+        """A warning on the workload."""
+        self._announce(workload, reason, message, warning=True)
+
+    async def _before(self, record: Kept, workload: Workload, effects: Sequence[Before]) -> Kept:
+        """What is about different pods is done at the same time."""
+        work: list[Coroutine[None, None, None]] = []
+        for effect in effects:
+            match effect:
+                case Mark(pod, at):
+                    work.append(self._mark(pod, at))
+                case PutBack(obj):
+                    work.append(self._put_back(obj, version_of(record)))
+                case CreateBatch():
+                    work.append(self._create_batch(record, effect))
+                case DeletePod(pod):
+                    work.append(self._writer.delete(PODS, pod.metadata))
+                case SetThreshold() | Resume():
+                    pass
+                case _:
+                    assert_never(effect)
+        failures = [each for each in await asyncio.gather(*work, return_exceptions=True) if each is not None]
+        if failures:
+            raise next((each for each in failures if not isinstance(each, ConflictError)), failures[0])
+        for effect in effects:
+            if isinstance(effect, SetThreshold):
+                record = await self._set_threshold(record, effect.count)
+            elif isinstance(effect, Resume):
+                await self.label(workload, [{"op": "remove", "path": _SUSPEND}])
+        return record
+
+    async def _mark(self, pod: Pod, at: int) -> None:
+        mark: Operation = {"op": "add", "path": label_path(labels.OPERATE_FINISHED), "value": str(at)}
+        # where it is gone, or has no labels any more, it is none of the workload's
+        with contextlib.suppress(ConflictError, NotFoundError):
+            await self._writer.patch(self._caches.pods, pod, [mark])
+
+    async def _put_back(self, obj: Pod | Set, version: str) -> None:
+        label: Operation = {"op": "add", "path": _VERSION, "value": version}
+        with contextlib.suppress(ConflictError, NotFoundError):
+            if isinstance(obj, Pod):
+                await self._writer.patch(self._caches.pods, obj, [label])
+            else:
+                await self._writer.patch(self._caches.informer_of(obj), obj, [label])
+
+    async def _create_batch(self, record: ChangeWorkload, effect: CreateBatch) -> None:
+        now = self._clock()
+        metadata = record.metadata
+        batch = ChangePod(
+            metadata=ObjectMeta(
+                name=names.change_pod_name(metadata.name, effect.number),
+                namespace=metadata.namespace,
+                labels={
+                    labels.VERSION: version_of(record),
+                    labels.WORKLOAD_NAME: names.label_value(record.spec.service_name),
+                },
+                owner_references=(
+                    OwnerReference(
+                        api_version=CHANGE_WORKLOADS.api_version,
+                        kind=CHANGE_WORKLOADS.kind,
+                        name=metadata.name,
+                        uid=metadata.uid,
+                        controller=True,
+                        block_owner_deletion=True,
+                    ),
+                ),
+            ),
+            spec=ChangePodSpec(
+                change_workload_id=metadata.name,
+                create_time=plain_time(now),
+                create_time_unix=int(now),
+                pod_infos=effect.pods,
+            ),
+        )
+        await self._writer.create(self._caches.batches, batch, metadata.namespace)
+
+    async def _set_threshold(self, record: Kept, count: int) -> Kept:
+        operations: list[Operation] = [
+            # else a status written meanwhile, as a person who asks for a rollback does, would be overwritten next
+            {"op": "test", "path": "/metadata/resourceVersion", "value": record.metadata.resource_version},
+            {"op": "replace", "path": "/spec/countThreshold", "value": count},
+        ]
+        return await self._writer.patch(self._caches.records, record, operations)
+
+    async def _suspend(self, workload: Workload, since: int) -> Workload:
+        operations: list[Operation] = [{"op": "add", "path": _SUSPEND, "value": str(since)}]
+        if workload.ignores_suspension:
+            # left from an earlier repair, whose manifest was applied once more: it is not about this one
+            operations.append({"op": "remove", "path": label_path(labels.IGNORED_SUSPEND)})
+        return await self.label(workload, operations)
+
+    async def label(self, workload: Workload, operations: Sequence[Operation]) -> Workload:
+        """Change labels of the workload as long as it is at the version that was decided about."""
+        same: Operation = {"op": "test", "path": _VERSION, "value": workload.version}
+        return await self._writer.patch(self._caches.workloads[workload.kind], workload, [same, *operations])
+
+    async def _release_again(self, workload: Workload, target: SourceRef) -> None:
+        """Give the workload the template of one of its revisions, as `kubectl rollout undo` does.
+
+        Template and workload are read a last time: what goes back is what was verified, to where it was. The labels
+        are set as the gatekeeper would, so that a cluster whose gatekeeper is down goes on as well.
+        """
+        present = await self._look.workload(workload)
+        if present.workload.version != workload.version or present.workload.fingerprint != workload.fingerprint:
+            raise ConflictError(f"another version of {workload.metadata.name} was released meanwhile", code=409)
+        template = await self._look.template(workload, target)
+        operations: list[Operation] = [
+            {"op": "test", "path": "/metadata/resourceVersion", "value": present.workload.metadata.resource_version},
+            *BY_KIND[workload.kind].release(template),
+        ]
+        operations.append({"op": "add", "path": _VERSION, "value": target.version or target.fingerprint})
+        if present.workload.processed:
+            operations.append({"op": "remove", "path": label_path(labels.DEFENSE_STATUS)})
+        try:
+            await self._writer.patch(self._caches.workloads[workload.kind], workload, operations)
+        except (ForbiddenError, InvalidError, ServerError) as error:
+            raise Refused(error) from error
+
+    def _announce(self, workload: Workload, reason: str, message: str, *, warning: bool) -> None:
+        resource, metadata = BY_KIND[workload.kind].resource, workload.metadata
+        regarding = ObjectRef(resource.api_version, resource.kind, metadata.name, metadata.namespace, metadata.uid)
+        self._recorder.event(regarding, WARNING if warning else NORMAL, reason, message)
+
+    def _count_end(self, record: Kept, status: ChangeWorkloadStatus) -> None:
+        """Count the end of a release, if the new state is one. A rollback that another release forestalled is none."""
+        condition = find_condition(status.conditions, ConditionType.ROLLED_BACK)
+        rolled_back = status.status == WorkloadState.FAILED and condition is not None and condition.is_true
+        if rolled_back and condition is not None:
+            self._metrics.rollbacks.labels(condition.reason).inc()
+        if rolled_back or status.status in (WorkloadState.SUCCESS, WorkloadState.SUSPEND):
+            self._metrics.ended(status.status, max(0.0, self._clock() - record.spec.create_time_unix))

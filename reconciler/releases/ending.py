@@ -1,0 +1,122 @@
+"""When pods that are not up end a release, and how: it is undone where an older version serves, else suspended."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from altershield.api.kinds import ConditionType, WorkloadState
+from altershield.api.meta import find_condition
+from altershield.releases import state
+from altershield.workloads.pods import clip
+from altershield.workloads.workload import Strategy
+from reconciler.releases.book import Group
+from reconciler.releases.facts import Facts, RollbackReason, Target
+from reconciler.releases.health import Seen
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The release does not come up."""
+
+    pods: Sequence[Seen]
+    """Those that are overdue."""
+    why: str
+
+
+def ending(facts: Facts, now: float) -> Ending | None:
+    """Why the release ends, if it does."""
+    book = facts.book
+    if book is None or not book.count(Group.OVERDUE) or not counts(facts):
+        return None
+    overdue = overdue_pods(facts)
+    if not overdue or len(overdue) < facts.settings.overdue(len(book)):
+        return None
+    return Ending(overdue, late(overdue, now))
+
+
+def counts(facts: Facts) -> bool:
+    """Whether health counts against the release: until it has settled."""
+    if state(facts.record) != WorkloadState.SUCCESS:
+        return True
+    settled = find_condition(facts.record.status.conditions, ConditionType.SETTLED)
+    return settled is None or not settled.is_true
+
+
+def overdue_pods(facts: Facts) -> list[Seen]:
+    """Those that are overdue, but for pods of which a person said after all that they pass."""
+    book = facts.book
+    if book is None:
+        return []
+    found = []
+    for seen in book.seen(Group.OVERDUE):
+        member = book.member(seen)
+        if member is None or not member.overruled:
+            found.append(seen)
+    return found
+
+
+def late(overdue: Sequence[Seen], now: float) -> str:
+    """Which pods are not up, since when and why."""
+    first = min(overdue, key=lambda seen: (seen.down_since, seen.pod.metadata.name))
+    others = f" (and {len(overdue) - 1} more)" if len(overdue) > 1 else ""
+    return f"pod {first.pod.metadata.name}{others} is not up {_since(first, now)}: {first.pod.trouble or 'not ready'}"
+
+
+def verdict(seen: Seen, now: float) -> str:
+    """What is said of an overdue pod as its failure."""
+    return clip(f"not up {_since(seen, now)}: {seen.pod.trouble or 'not ready'}")
+
+
+def _since(seen: Seen, now: float) -> str:
+    seconds = f"{int(now - seen.down_since)} s"
+    return f"any more for {seconds}" if seen.was_up else f"after {seconds}"
+
+
+def not_undone(facts: Facts, serving: int) -> str:
+    """Why the release is not undone by itself; empty where it may be. `serving`: pods of other versions."""
+    workload = facts.workload
+    known = find_condition(facts.record.status.conditions, ConditionType.ROLLED_BACK)
+    if not facts.settings.rollback:
+        return "the setting `rollback` is off"
+    if workload.strategy is not Strategy.ROLLING:
+        return f"the update strategy is {workload.strategy}"
+    if workload.paused:
+        return "the rollout is paused"
+    if known is not None and known.reason == RollbackReason.RELEASED_AGAIN:
+        return "this version was rolled back once before and then released again"
+    if not serving:
+        return "no older version serves"
+    return ""
+
+
+def automatic_target(facts: Facts, targets: Sequence[Target]) -> Target | str:
+    """What to go back to by itself; else why there is nothing.
+
+    It is the last version that passed, recognised by its object or, where that was made anew, by its template. Where
+    no version has passed, because AlterShield was not there, it is the newest one without a record of which all pods
+    are ready.
+    """
+    previous = facts.previous
+    if previous.uid:
+        accepted = {previous.fingerprint, previous.version} - {""}
+        same = [target for target in targets if target.source.fingerprint in accepted]
+        exact = [target for target in same if target.source.uid == previous.uid]
+        if exact or same:
+            found = (exact or same)[0]
+            version = found.source.version or previous.version
+            return _healthy(replace(found, source=msgspec.structs.replace(found.source, version=version)))
+        if any(target.source.uid == previous.uid for target in targets):
+            return f"the template in {previous.kind} {previous.name} is not the one that passed any more"
+        return f"{previous.kind} {previous.name}, which holds the last version that passed, is gone"
+    healthy = [each for each in targets if each.record is None and each.serving and each.serving == each.pods]
+    if healthy:
+        return healthy[0]
+    return "no older version is known to have passed"
+
+
+def _healthy(target: Target) -> Target | str:
+    """What has pods of which none is ready is no place to go back to."""
+    if target.pods and not target.serving:
+        return f"no pod of {target.source.kind} {target.source.name} is ready any more"
+    return target

@@ -1,0 +1,147 @@
+"""When a pod is up, since when it is not, and whose fault that is. Pure.
+
+A pod is up when it is available now: ready for `minReadySeconds` and for the observation time, without a restart
+since. What it was before, whatever mark it carries, does not count.
+
+Times are by our own clock, which follows the API server's. The kubelet's clock is believed only with an allowance:
+where we have not seen ourselves for how long a pod has been ready, because we have just begun.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from altershield.workloads.pods import Fault, Pod
+
+CLOCK_SKEW = 300
+"""Seconds by which a kubelet's clock may differ from the API server's; tokens bear no more either."""
+
+_MAX_DOUBLINGS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Seconds."""
+
+    start_timeout: float
+    """A pod may take so long to come up, and so long to come up again."""
+    observe: float
+    """A pod has to stay ready so long before it is up."""
+
+
+class Health(StrEnum):
+    UP = "Up"
+    OBSERVED = "Observed"
+    """Ready, but not for long enough."""
+    DOWN = "Down"
+    """Not up, and in time."""
+    OVERDUE = "Overdue"
+    """Not up for longer than the start timeout, by its own fault."""
+    HELD_UP = "HeldUp"
+    """Not up for longer than the start timeout, by the cluster's fault."""
+
+
+@dataclass(slots=True)
+class Seen:
+    """What was seen of one pod of a release."""
+
+    pod: Pod
+    down_since: float
+    """When it was made, or when it was last up."""
+    ready_since: float | None
+    """Since when it was seen to be ready without a restart or a break; None where it is not."""
+    was_up: bool
+    """Whether it was up once in this release."""
+    baseline: int
+    """Restarts that do not count: those from before the release, of a pod that was updated in place."""
+    fault: Fault | None = None
+    """Whose fault it is where only its Events tell."""
+
+
+def seen_first(pod: Pod, began: float, now: float, *, was_up: bool, down_since: float | None, in_place: bool) -> Seen:
+    """What can be said of a pod when we look at it for the first time, in a release that `began` then.
+
+    `down_since`: what the record remembers of a pod that was up and is not any more. `in_place`: it is older than the
+    release, and was updated for it. What was made in the future, by a clock that differs, was made now.
+    """
+    since = down_since if down_since is not None else now if was_up or in_place else max(pod.metadata.created, began)
+    since = min(since, now)
+    return Seen(
+        pod=pod,
+        down_since=since,
+        ready_since=now if pod.ready else None,
+        was_up=was_up,
+        baseline=pod.restarts if in_place else 0,
+    )
+
+
+def seen_again(seen: Seen, pod: Pod, now: float, *, updated_in_place: bool) -> None:
+    """Take in what the pod says now."""
+    before = seen.pod
+    seen.pod = pod
+    if updated_in_place:
+        seen.baseline, seen.was_up, seen.down_since = pod.restarts, False, now
+    if not pod.ready:
+        seen.ready_since = None
+    elif seen.ready_since is None or _interrupted(before, pod):
+        seen.ready_since = now
+    if pod.ready or pod.unscheduled != before.unscheduled or pod.trouble != before.trouble:
+        seen.fault = None
+
+
+def _interrupted(before: Pod, after: Pod) -> bool:
+    """Whether it was not ready in between, though each time that we looked it was."""
+    return before.restarts != after.restarts or before.ready_at != after.ready_at
+
+
+def needed(seen: Seen, min_ready: int, timing: Timing) -> float:
+    """Seconds for which the pod has to be ready. Each restart doubles what is observed, up to the start timeout: what
+    crashes again and again must not seem up in between."""
+    restarts = min(max(seen.pod.restarts - seen.baseline, 0), _MAX_DOUBLINGS)
+    base = max(timing.observe, 1.0) if restarts else timing.observe
+    return max(min_ready, 0) + min(base * 2.0**restarts, max(timing.start_timeout, timing.observe))
+
+
+def assess(
+    seen: Seen, min_ready: int, timing: Timing, now: float, *, node_ready: bool, node_lost: bool
+) -> tuple[Health, float | None]:
+    """How the pod is, and when that may change by itself (Unix seconds; None: not before it is seen again)."""
+    pod = seen.pod
+    if pod.ready and node_ready and seen.ready_since is not None:
+        need = needed(seen, min_ready, timing)
+        due = seen.ready_since + need
+        if now >= due or (pod.ready_at and not seen.was_up and now - pod.ready_at >= need + CLOCK_SKEW):
+            seen.was_up = True
+            return Health.UP, None
+        return Health.OBSERVED, due
+    due = seen.down_since + timing.start_timeout
+    if now < due:
+        return Health.DOWN, due
+    return (Health.OVERDUE if fault(seen, node_lost=node_lost) is None else Health.HELD_UP), None
+
+
+def fault(seen: Seen, *, node_lost: bool) -> Fault | None:
+    """Why the pod is not up where that is the cluster's fault."""
+    pod = seen.pod
+    if pod.unscheduled:
+        return Fault.UNSCHEDULABLE
+    if pod.node and node_lost:
+        return Fault.NODE_NOT_READY
+    return seen.fault
+
+
+def event_fault(reason: str, message: str) -> Fault | None:
+    """Whose fault the Event of a pod whose containers cannot be started tells of; None: the release's, or nobody's.
+
+    A volume that cannot be attached, or mounted in time, is the cluster's; a ConfigMap or Secret that is not there is
+    the release's (kubelet: volumemanager, kuberuntime).
+    """
+    match reason:
+        case "FailedAttachVolume" | "FailedMapVolume":
+            return Fault.VOLUME
+        case "FailedMount":
+            missing = "not found" in message and any(kind in message for kind in ("configmap", "secret"))
+            return None if missing or "references non-existent" in message else Fault.VOLUME
+        case "FailedCreatePodSandBox" | "NetworkNotReady":
+            return Fault.SANDBOX
+        case _:
+            return None

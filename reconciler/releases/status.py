@@ -1,0 +1,142 @@
+"""The status of a record: what is written of what was decided, and when.
+
+States, failures and conditions are written at once. The lists of pods wait until it pays, so that a release of many
+pods writes not much more than each of them once.
+"""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from altershield.api.kinds import ChangeWorkloadStatus, ConditionType, DownPod, PodInfo, WorkloadState
+from altershield.api.meta import Condition, find_condition, plain_time, set_condition
+from reconciler.releases.book import Book, Group
+from reconciler.releases.facts import Facts
+from reconciler.releases.kept import Kept
+
+PROGRESS = 5
+"""Pods that passed since the last write, at least, and a quarter more than then, are worth one earlier."""
+
+PROGRESS_INTERVAL = 5
+"""Seconds between such earlier writes."""
+
+LISTS_INTERVAL = 30
+"""Seconds between writes that only bring the lists up to date; longer where these are long."""
+
+_LISTED = 2000  # pods in one status, all lists together: the object must fit into etcd's 1.5 MiB
+_LISTED_FAILED = 500
+_LISTED_DOWN = 100
+_PODS_PER_INTERVAL = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A status in the making. Conditions that are not set stay as they are."""
+
+    status: ChangeWorkloadStatus
+    generation: int
+    now: float
+
+    def enter(self, state: WorkloadState) -> "Draft":
+        if self.status.status == state:
+            return self
+        return self.replace(status=state, entry_time=plain_time(self.now), entry_time_unix=int(self.now))
+
+    def replace(self, **fields: object) -> "Draft":
+        return Draft(msgspec.structs.replace(self.status, **fields), self.generation, self.now)
+
+    def condition(self, type_: ConditionType, status: bool | None, reason: str, message: str) -> "Draft":
+        """Set a condition; None is Unknown."""
+        text = "Unknown" if status is None else str(status)
+        new = Condition(type_, text, reason, message, observed_generation=self.generation)
+        return self.replace(conditions=set_condition(self.status.conditions, new, self.now))
+
+    def without(self, type_: ConditionType) -> "Draft":
+        kept = tuple(each for each in self.status.conditions if each.type != type_)
+        return self if kept == self.status.conditions else self.replace(conditions=kept)
+
+
+def begin(record: Kept, now: float) -> Draft:
+    generation = record.metadata.generation
+    return Draft(msgspec.structs.replace(record.status, observed_generation=generation), generation, now)
+
+
+def begin_with(facts: Facts, now: float) -> Draft:
+    """With what was found out of the release's source and of what passed before."""
+    return begin(facts.record, now).replace(source=facts.source, previous=facts.previous)
+
+
+def down_pods(book: Book) -> tuple[DownPod, ...]:
+    """Those that were up in this release and are not: since when is known nowhere else."""
+    found = [
+        DownPod(
+            seen.pod.metadata.name,
+            seen.pod.metadata.uid,
+            int(seen.down_since),
+            str(seen.pod.trouble or "not ready"),
+        )
+        for group in (Group.DOWN, Group.OVERDUE, Group.HELD_UP)
+        for seen in book.seen(group)
+        if seen.was_up
+    ]
+    found.sort(key=lambda down: (down.since_unix, down.pod))
+    return tuple(found[:_LISTED_DOWN])
+
+
+def failed_pods(book: Book) -> tuple[PodInfo, ...]:
+    found = sorted((book.info(seen) for seen in book.seen(Group.FAILED)), key=lambda info: info.pod)
+    return tuple(found[:_LISTED_FAILED])
+
+
+def with_lists(status: ChangeWorkloadStatus, book: Book) -> ChangeWorkloadStatus:
+    room = _LISTED - len(status.defense_check_fail_pods)
+    lists: list[tuple[PodInfo, ...]] = []
+    for group in (Group.CHECKING, Group.PREPARING, Group.PASSED):
+        pods = sorted((book.info(seen) for seen in book.seen(group)), key=lambda info: info.pod)
+        lists.append(tuple(pods[:room]))
+        room -= len(lists[-1])
+    checking, preparing, passed = lists
+    return msgspec.structs.replace(
+        status,
+        defense_checking_pods=checking,
+        defense_preparing_pods=preparing,
+        defense_check_pass_pods=passed,
+    )
+
+
+def urgent(before: ChangeWorkloadStatus, wanted: ChangeWorkloadStatus) -> bool:
+    """Whether more changed than the count of pods that came up."""
+    return _core(before) != _core(wanted)
+
+
+def lists_due(record: Kept, passed: int, now: float) -> float:
+    """In how many seconds the lists are to be brought up to date, if they have changed."""
+    written = record.status.update_time_unix
+    progress = passed - record.passed
+    if progress >= max(PROGRESS, record.passed // 4):
+        interval = float(PROGRESS_INTERVAL)
+    else:
+        interval = LISTS_INTERVAL * max(1.0, (passed + record.passed) / _PODS_PER_INTERVAL)
+    left = written + interval - now
+    return left if 0 < left <= interval else 0.0
+
+
+def stamped(status: ChangeWorkloadStatus, now: float) -> ChangeWorkloadStatus:
+    return msgspec.structs.replace(status, update_time=plain_time(now), update_time_unix=int(now))
+
+
+def _core(status: ChangeWorkloadStatus) -> ChangeWorkloadStatus:
+    verified = find_condition(status.conditions, ConditionType.VERIFIED)
+    conditions = [each for each in status.conditions if each.type != ConditionType.VERIFIED]
+    if verified is not None:
+        conditions.append(msgspec.structs.replace(verified, message=""))
+    return msgspec.structs.replace(
+        status,
+        conditions=tuple(sorted(conditions, key=lambda each: each.type)),
+        defense_preparing_pods=(),
+        defense_checking_pods=(),
+        defense_check_pass_pods=(),
+        down_pods=(),
+        update_time="",
+        update_time_unix=0,
+    )

@@ -1,0 +1,117 @@
+"""What a release waits for: that it has pods at all, that the cluster lets it go on, that it has settled."""
+
+from collections import Counter
+
+from altershield.api.kinds import ConditionType, WorkloadState
+from altershield.api.meta import find_condition
+from altershield.workloads.pods import Fault
+from reconciler.releases.book import Book, Group
+from reconciler.releases.ending import late, overdue_pods
+from reconciler.releases.facts import Facts, StallReason
+from reconciler.releases.status import Draft
+
+Stall = tuple[StallReason | Fault, str]
+
+
+def with_waits(draft: Draft, facts: Facts, target: WorkloadState) -> tuple[Draft, float | None]:
+    """The conditions NoReplicas and Stalled; and when they may change by themselves (Unix seconds)."""
+    draft = _no_replicas(draft, facts, target)
+    stall, due = _stall(facts, target, draft.now)
+    if stall is not None:
+        return draft.condition(ConditionType.STALLED, True, *stall), due
+    if find_condition(draft.status.conditions, ConditionType.STALLED) is not None:
+        draft = draft.condition(ConditionType.STALLED, False, "GoesOn", "nothing keeps the release from going on")
+    return draft, due
+
+
+def reaches_nothing(facts: Facts) -> bool:
+    """Whether there is no pod, and none is to be."""
+    existing = len(facts.book) if facts.book is not None else 0
+    return not existing and not facts.workload.reach
+
+
+def _no_replicas(draft: Draft, facts: Facts, target: WorkloadState) -> Draft:
+    if target is WorkloadState.RUNNING and reaches_nothing(facts):
+        message = "no pod of this version exists or is to be made, so nothing can be said of it; its first pods decide"
+        return draft.condition(ConditionType.NO_REPLICAS, True, "NoPods", message)
+    if find_condition(draft.status.conditions, ConditionType.NO_REPLICAS) is not None:
+        return draft.without(ConditionType.NO_REPLICAS)
+    return draft
+
+
+def _stall(facts: Facts, target: WorkloadState, now: float) -> tuple[Stall | None, float | None]:
+    """Why the release does not go on where that is not its own fault; and when to look again."""
+    if target not in (WorkloadState.RUNNING, WorkloadState.TIME_OUT_PRE_THRESHOLD, WorkloadState.SUCCESS):
+        return None, None
+    book, workload, patience = facts.book, facts.workload, facts.timing.start_timeout
+    if book is None:
+        due = facts.record.spec.create_time_unix + patience
+        text = "the workload's controller has made nothing of the template yet"
+        return ((StallReason.NOT_ROLLED_OUT, text), None) if now >= due else (None, due)
+    if book.count(Group.HELD_UP):
+        return _held_up(book), None
+    overdue = overdue_pods(facts)
+    if overdue:
+        few = f"{len(overdue)} of {len(book)} pods, too few to end the release: {late(overdue, now)}"
+        return (StallReason.PODS_OVERDUE, few), None
+    missing = max(0, (workload.reach or 0) - len(book))
+    if not missing or target is WorkloadState.SUCCESS:
+        return None, None
+    due = book.progress_at + patience
+    if now < due:
+        return None, due
+    if workload.refused:
+        return (StallReason.FAILED_CREATE, f"{missing} pods cannot be made: {workload.refused}"), None
+    if workload.paused:
+        return (StallReason.PAUSED, f"the rollout is paused, {missing} pods of this version are to come"), None
+    text = f"{missing} of {workload.reach} pods are missing, and none was made or came up for {int(patience)} s"
+    return (StallReason.PODS_MISSING, text), None
+
+
+def _held_up(book: Book) -> Stall:
+    faults = Counter(fault for seen in book.seen(Group.HELD_UP) if (fault := book.fault(seen)) is not None)
+    if not faults:
+        return Fault.NODE_NOT_READY, f"{book.count(Group.HELD_UP)} pods are not up, which is the cluster's fault"
+    found, count = faults.most_common(1)[0]
+    first = next(seen for seen in book.seen(Group.HELD_UP) if book.fault(seen) is found)
+    words = str(first.pod.trouble) if first.pod.trouble is not None else f"node {first.pod.node}"
+    return (
+        found,
+        f"{count} of {len(book)} pods are not up, which is the cluster's fault: {first.pod.metadata.name}: {words}",
+    )
+
+
+def with_settling(draft: Draft, facts: Facts, entered: bool) -> tuple[Draft, float | None]:
+    """The condition Settled of a release that is in Success; and when it may change by itself (Unix seconds).
+
+    What breaks puts it off by one more start timeout, counted from when all pods are up again.
+    """
+    now, patience, book = draft.now, facts.timing.start_timeout, facts.book
+    known = find_condition(draft.status.conditions, ConditionType.SETTLED)
+    if known is not None and known.is_true and not entered:
+        return draft, None
+    broken = _broken(book) if book is not None else 0
+    until = draft.status.settle_time_unix
+    if broken:
+        message = f"{broken} pods that were up are not any more"
+        return draft.replace(settle_time_unix=int(now + patience)).condition(
+            ConditionType.SETTLED, False, "PodsDown", message
+        ) if _broke_anew(draft) else draft, None
+    if entered or until == 0 or (known is not None and known.reason == "PodsDown"):
+        until = int(now + patience)
+    if now >= until and (book is None or not book.count(Group.DOWN)):
+        message = "all pods stayed up for the start timeout after they had passed; what breaks now is another matter"
+        return draft.condition(ConditionType.SETTLED, True, "StayedUp", message), None
+    message = "its pods have passed; until the start timeout is over, what breaks ends the release"
+    draft = draft.replace(settle_time_unix=until).condition(ConditionType.SETTLED, False, "Observing", message)
+    return draft, float(until)
+
+
+def _broke_anew(draft: Draft) -> bool:
+    known = find_condition(draft.status.conditions, ConditionType.SETTLED)
+    return known is None or known.reason != "PodsDown"
+
+
+def _broken(book: Book) -> int:
+    groups = (Group.DOWN, Group.OBSERVED, Group.OVERDUE)
+    return sum(1 for group in groups if book.count(group) for seen in book.seen(group) if seen.was_up)
