@@ -11,6 +11,7 @@ from altershield.api.names import LEASE
 from altershield.kube.client import Client
 from altershield.kube.events import EventRecorder
 from altershield.kube.lease import lead
+from altershield.kube.server_clock import ServerClock
 from altershield.serving import serving
 from reconciler.batches.controller import BatchesController, Server
 from reconciler.caches import Caches
@@ -48,7 +49,7 @@ class Options:
 
 
 class Manager:
-    """One reconciler. `clock` gives Unix seconds."""
+    """One reconciler. `clock` is our own, in Unix seconds; it is corrected by the API server's."""
 
     def __init__(
         self,
@@ -60,6 +61,9 @@ class Manager:
     ) -> None:
         self._client = client
         self._options = options
+        by_server = ServerClock(clock)
+        client.hear(by_server.heard)
+        clock = by_server
         self.caches = Caches(client, options.system_namespace)
         self.queues = Queues()
         self.metrics = Metrics()

@@ -97,6 +97,10 @@ class Client:
         kubeconfig ($KUBECONFIG, ~/.kube/config). UsageError where there is none that can be used."""
         return cls(await credentials.load(kubeconfig, context), max_in_flight=max_in_flight)
 
+    def hear(self, heard: Callable[[str, float], None]) -> None:
+        """Call `heard` with the header Date of answers, and the seconds that these took, about once a second."""
+        self._transport.heard = heard
+
     @property
     def server(self) -> str:
         """The API server's URL."""

@@ -5,7 +5,8 @@ import contextlib
 import datetime
 import email.utils
 import json
-from collections.abc import AsyncIterator, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, NamedTuple
 
 import aiohttp
@@ -18,6 +19,7 @@ CONNECT_TIMEOUT = 5.0
 
 _MAX_RETRY_AFTER = 300.0
 _READ_BUFFER = 2**18
+_HEAR_EVERY = 1.0  # seconds
 _MAX_STATUS = 2**20  # bytes of an error's body
 
 
@@ -36,6 +38,9 @@ class Transport:
     """One connection pool. `errors` counts what failed, by `errors.code_of`."""
 
     def __init__(self, access: Access, errors: dict[str, int]) -> None:
+        self.heard: Callable[[str, float], None] = lambda date, elapsed: None
+        """Called with the header Date of an answer, and how long that took, about once a second."""
+        self._heard_at = 0.0
         self._access = access
         self._errors = errors
         self._session = aiohttp.ClientSession(
@@ -90,7 +95,8 @@ class Transport:
         headers = dict(request.headers)
         if grant.authorization:
             headers["Authorization"] = grant.authorization
-        return await self._session.request(
+        sent = time.monotonic()
+        response = await self._session.request(
             request.method,
             f"{self.server}{request.path}",
             params={key: value for key, value in request.query.items() if value},
@@ -101,6 +107,11 @@ class Transport:
             ssl=grant.tls,
             server_hostname=self._access.configuration.tls_server_name,
         )
+        now = time.monotonic()
+        if now - self._heard_at >= _HEAR_EVERY:
+            self._heard_at = now
+            self.heard(response.headers.get("Date", ""), now - sent)
+        return response
 
 
 async def _status(response: aiohttp.ClientResponse) -> dict[str, Any]:

@@ -55,6 +55,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     trouble: Trouble | None
     unscheduled: bool
     """The scheduler finds no node for it, or something keeps it from being scheduled."""
+    scheduled_at: int
+    """When it got its node, Unix seconds by the API server's clock; 0 where it has none."""
     creating: bool
     """It has a node, and no container of it could be started yet: images, volumes or the network are missing."""
 
@@ -144,6 +146,7 @@ def read(data: bytes | msgspec.Raw) -> Pod:
         sum(container.restart_count for container in statuses),
         None if is_ready else _trouble(status, statuses, conditions),
         unscheduled,
+        int(unix(scheduled.last_transition_time)) if scheduled is not None and scheduled.status == "True" else 0,
         bool(wire.spec.node_name) and _creating(statuses),
     )
 

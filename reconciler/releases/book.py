@@ -192,7 +192,7 @@ class Book:
         if not is_of(self._adapter, pod, self.source.name, self.source.uid):
             # the verdict on a pod lasts as long as it exists in the workload, whatever it says it is made of
             failed = uid in self._judged and _fails(self._judged[uid].member) and pod.exists
-            if not failed or self._adapter.between is None:
+            if not failed:
                 self._forget(uid)
                 if pod.exists:
                     self._older[uid] = pod

@@ -1,5 +1,6 @@
 """Controller: everything about a workload's releases. Its keys are workloads."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -32,7 +33,6 @@ from reconciler.writer import Operation, Writer, label_path
 _VERSION = label_path(labels.VERSION)
 _REFUSED_FIRST = 5.0  # seconds until a refused write is tried again, doubling up to
 _REFUSED_LAST = 300.0
-_UNSEEN = 5.0  # seconds until a workload is looked at again whose controller has yet to act on its template
 
 
 class ReleasesController:
@@ -58,6 +58,8 @@ class ReleasesController:
         self._carrier = Carrier(caches, writer, self._look, recorder, metrics, clock)
         self._writer = writer
         self._refused: dict[WorkloadKey, int] = {}
+        self._cleared: dict[WorkloadKey, tuple[str, ...]] = {}
+        """Doubtful releases that were looked at and are none that slipped past the gate, by what was looked at."""
 
     async def reconcile(self, key: WorkloadKey) -> float | None:
         """In how many seconds to look again, or None."""
@@ -65,6 +67,7 @@ class ReleasesController:
         if workload is None or workload.metadata.deleting or not self._caches.governed(key.namespace):
             self.books.close(key)
             self._refused.pop(key, None)
+            self._cleared.pop(key, None)
             return None
         records = [each for each in self._caches.records_of(workload) if each.metadata.deletion_timestamp is None]
         own = [each for each in records if belongs(each, workload)]
@@ -72,8 +75,8 @@ class ReleasesController:
             if state(other) is WorkloadState.ROLLBACK and version_of(other) != workload.version:
                 return await self._close(key, workload, other)
         record = next((each for each in own if version_of(each) == workload.version), None)
-        if doubtful(workload, record):
-            handled, record = await self._doubt(workload, own, record)
+        if doubtful(workload, record) and self._cleared.get(key) != _looked_at(workload, record):
+            handled, record = await self._doubt(key, workload, own, record)
             if handled:
                 return None
         if not names.is_version(workload.version):
@@ -106,7 +109,9 @@ class ReleasesController:
         if not workload.processed:
             await self._carrier.label(workload, processed(workload))
 
-    async def _doubt(self, workload: Workload, own: Sequence[Kept], record: Kept | None) -> tuple[bool, Kept | None]:
+    async def _doubt(
+        self, key: WorkloadKey, workload: Workload, own: Sequence[Kept], record: Kept | None
+    ) -> tuple[bool, Kept | None]:
         """Look closer at a release that may have slipped past the gate. Whether that was all for now, and the record
         of the present version."""
         if not workload.up_to_date:
@@ -115,15 +120,12 @@ class ReleasesController:
         if seen.workload.generation != workload.generation or seen.workload.fingerprint != workload.fingerprint:
             return True, record  # the watch brings it
         revisions = await self._look.revisions(seen.workload)
-        found = judge(
-            seen.workload,
-            own,
-            revisions,
-            released_at=seen.released_at,
-            gated_since=self._caches.gated_since(workload.metadata.namespace),
-        )
+        gated_since = self._caches.gated_since(workload.metadata.namespace)
+        found = judge(seen.workload, own, revisions, released_at=seen.released_at, gated_since=gated_since)
         match found:
             case None:
+                if present(seen.workload, revisions) is not None and gated_since < math.inf:
+                    self._cleared[key] = _looked_at(workload, record)
                 return False, record
             case Refresh(source) if record is not None:
                 return False, await self._refresh(record, source, [each.source for each in revisions])
@@ -217,7 +219,7 @@ class ReleasesController:
             book.written = book.revision
         if decision.again is None and source.uid:
             self.books.rest(key)
-        return _UNSEEN if decision.again is None and not source.uid else decision.again
+        return decision.again
 
     async def _source(self, workload: Workload, record: Kept) -> SourceRef:
         """The object that holds the present template; an empty one as long as there is none."""
@@ -254,3 +256,9 @@ class ReleasesController:
         current = self._caches.records.get(record.metadata.namespace, record.metadata.name) or record
         await self._carrier.carry_out(current, workload, rollback.refused(current, str(refusal.cause), self._clock()))
         return min(_REFUSED_FIRST * 2.0 ** min(count, 10), _REFUSED_LAST)
+
+
+def _looked_at(workload: Workload, record: Kept | None) -> tuple[str, ...]:
+    """What has to change for a doubtful release to be looked at once more."""
+    source = record.status.source.uid if record is not None else ""
+    return workload.metadata.uid, str(workload.generation), workload.version, workload.fingerprint, source

@@ -55,6 +55,8 @@ class Seen:
     """Restarts that do not count: those from before the release, of a pod that was updated in place."""
     fault: Fault | None = None
     """Whose fault it is where only its Events tell."""
+    held_up: bool = False
+    """The cluster kept it from coming up when it was last looked at."""
 
 
 def seen_first(pod: Pod, began: float, now: float, *, was_up: bool, down_since: float | None, in_place: bool) -> Seen:
@@ -63,7 +65,8 @@ def seen_first(pod: Pod, began: float, now: float, *, was_up: bool, down_since: 
     `down_since`: what the record remembers of a pod that was up and is not any more. `in_place`: it is older than the
     release, and was updated for it. What was made in the future, by a clock that differs, was made now.
     """
-    since = down_since if down_since is not None else now if was_up or in_place else max(pod.metadata.created, began)
+    made = max(pod.metadata.created, pod.scheduled_at, began)
+    since = down_since if down_since is not None else now if was_up or in_place else made
     since = min(since, now)
     return Seen(
         pod=pod,
@@ -113,10 +116,14 @@ def assess(
             seen.was_up = True
             return Health.UP, None
         return Health.OBSERVED, due
+    held_up = fault(seen, node_lost=node_lost) is not None
+    if seen.held_up and not held_up:
+        seen.down_since = now  # from now on it can come up: its time begins anew
+    seen.held_up = held_up
     due = seen.down_since + timing.start_timeout
     if now < due:
         return Health.DOWN, due
-    return (Health.OVERDUE if fault(seen, node_lost=node_lost) is None else Health.HELD_UP), None
+    return (Health.HELD_UP if held_up else Health.OVERDUE), None
 
 
 def fault(seen: Seen, *, node_lost: bool) -> Fault | None:

@@ -6,7 +6,7 @@ from altershield.api.kinds import ConditionType, WorkloadState
 from altershield.api.meta import find_condition
 from altershield.workloads.pods import Fault
 from reconciler.releases.book import Book, Group
-from reconciler.releases.ending import late, overdue_pods
+from reconciler.releases.ending import counts, late, overdue_pods
 from reconciler.releases.facts import Facts, StallReason
 from reconciler.releases.status import Draft
 
@@ -42,6 +42,8 @@ def _no_replicas(draft: Draft, facts: Facts, target: WorkloadState) -> Draft:
 def _stall(facts: Facts, target: WorkloadState, now: float) -> tuple[Stall | None, float | None]:
     """Why the release does not go on where that is not its own fault; and when to look again."""
     if target not in (WorkloadState.RUNNING, WorkloadState.TIME_OUT_PRE_THRESHOLD, WorkloadState.SUCCESS):
+        return None, None
+    if target is WorkloadState.SUCCESS and not counts(facts):
         return None, None
     book, workload, patience = facts.book, facts.workload, facts.timing.start_timeout
     if book is None:
