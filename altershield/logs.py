@@ -1,6 +1,6 @@
 """Logs on stderr: one JSON object per line for machines, readable text where a person sits at the terminal.
 
-    logger.info("released again", extra={"namespace": "shop", "deployment": "sleep"})
+    logger.info("released again", extra={"namespace": "shop", "workload": "sleep"})
 
 gives `{"time": ..., "level": "info", "logger": ..., "message": "released again", "namespace": "shop", ...}`.
 Secrets do not belong into logs; what looks like one is taken out all the same.

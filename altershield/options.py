@@ -12,6 +12,7 @@ import typer
 from altershield.api import names
 
 START_TIMEOUT = 120.0
+OBSERVE_SECONDS = 10.0
 BATCH_WAIT = 60
 PRE_TIMEOUT = 120
 POST_TIMEOUT = 120
@@ -30,7 +31,7 @@ SystemNamespace = Annotated[
     typer.Option(
         "--system-namespace",
         envvar="ALTERSHIELD_SYSTEM_NAMESPACE",
-        help="Where the settings `blocking` and `branch` and the Lease live.",
+        help="Where the settings `blocking`, `branch` and `rollback` and the Lease live.",
     ),
 ]
 SYSTEM_NAMESPACE = names.SYSTEM_NAMESPACE
@@ -47,7 +48,17 @@ StartTimeout = Annotated[
         envvar="ALTERSHIELD_START_TIMEOUT",
         min=1,
         max=86_400,
-        help="Seconds a pod may take to come up before its release is rolled back.",
+        help="Seconds that a pod may take to come up, or be down again, before its release is rolled back.",
+    ),
+]
+ObserveSeconds = Annotated[
+    float,
+    typer.Option(
+        "--observe-seconds",
+        envvar="ALTERSHIELD_OBSERVE_SECONDS",
+        min=0,
+        max=3600,
+        help="Seconds that a pod has to stay ready, without a restart, before it counts as up.",
     ),
 ]
 BatchWait = Annotated[

@@ -51,7 +51,7 @@ def main(
     system_namespace: options.SystemNamespace = options.SYSTEM_NAMESPACE,
     log_level: options.LogLevel = options.LOG_LEVEL,
 ) -> None:
-    """Judge Deployments before the API server stores them."""
+    """Judge workloads before the API server stores them."""
     if client_name and client_ca_file is None:
         raise typer.BadParameter("needs --client-ca-file, or nobody vouches for the name", param_hint="--client-name")
     settings = app.Settings(

@@ -27,7 +27,8 @@ class _Line(msgspec.Struct, gc=False):
     webhook: str
     operation: str
     namespace: str
-    deployment: str
+    workload: str
+    """As `kind/name`."""
     user: str
     reason: str
     version: str
@@ -56,7 +57,7 @@ class Journal:
                 webhook,
                 review.operation,
                 change.namespace if change else "",
-                change.name if change else "",
+                f"{change.kind}/{change.name}" if change else "",
                 change.user[:_MAX_USER] if change else "",
                 response.reason,
                 response.audit.get("version", ""),

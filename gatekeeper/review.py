@@ -6,13 +6,15 @@ this apiVersion and kind, and `patchType` beside every `patch` (none from a vali
 
 from binascii import b2a_base64
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import msgspec
 import orjson
 
 from altershield.api.fingerprint import Template
-from altershield.api.resources import DEPLOYMENTS
+from altershield.api.kinds import WorkloadRef
+from altershield.api.resources import Resource
 from gatekeeper.errors import ReviewError
 from gatekeeper.fingerprint import release
 
@@ -91,15 +93,12 @@ class _Review(msgspec.Struct, frozen=True, rename="camel"):
 
 
 _decode = msgspec.json.Decoder(_Review).decode
-_OUR_KIND, _OUR_VERSION = DEPLOYMENTS.kind, DEPLOYMENTS.api_version
-_OURS = _Resource(DEPLOYMENTS.group, DEPLOYMENTS.version, DEPLOYMENTS.plural)
 
 
-class Change(msgspec.Struct, frozen=True):
-    """What the gates decide about: one CREATE (`old` is None) or UPDATE of a Deployment."""
+class Change(msgspec.Struct, frozen=True, dict=True):
+    """What the gates decide about: one CREATE (`old` is None) or UPDATE of a workload."""
 
-    kind: str
-    """In lower case, as users see it in messages."""
+    resource: Resource
     name: str
     """Empty where the API server has yet to generate it."""
     namespace: str
@@ -107,9 +106,21 @@ class Change(msgspec.Struct, frozen=True):
     new: Workload
     old: Workload | None
 
+    @property
+    def kind(self) -> str:
+        """In lower case, as users see it in messages."""
+        return self.resource.kind.lower()
+
+    @property
+    def workload(self) -> WorkloadRef:
+        """The workload that is stored; without a uid where there is none yet."""
+        uid = self.old.metadata.uid if self.old is not None else ""
+        return WorkloadRef(self.resource.api_version, self.resource.kind, self.name, uid)
+
+    @cached_property
     def release(self) -> str:
-        """The version that this change releases; empty where the template stays what it was (the version label
-        in it does not count). A CREATE always releases. Large templates take time: ask once."""
+        """The version that this change releases; empty where the template stays what it was (labels that do not
+        belong into it do not count). A CREATE always releases. ReviewError where a template cannot be read."""
         try:
             return release(self.new.spec.template, self.old.spec.template if self.old else None)
         except RecursionError as error:
@@ -151,8 +162,9 @@ class Response(msgspec.Struct, frozen=True):
     denial: Denial | None = None
 
 
-def read(data: bytes) -> Review:
-    """The review in a request's body; ReviewError (400) where it is none that can be read."""
+def read(data: bytes, judged: Resource) -> Review:
+    """The review in a request's body; ReviewError (400) where it is none that can be read, or about another kind than
+    is judged."""
     try:
         review = _decode(data)
     except msgspec.ValidationError as error:
@@ -166,22 +178,22 @@ def read(data: bytes) -> Review:
         )
     request = review.request
     resource = request.resource
-    if resource is not None and resource != _OURS:
+    if resource is not None and not _is(resource, judged):
         raise ReviewError(
             f"the request is about {resource.resource[:64]} of {resource.group[:64]}/{resource.version[:64]}; "
-            f"only {DEPLOYMENTS.plural} of {_OUR_VERSION} are judged here, "
+            f"only {judged.plural} of {judged.api_version} are judged at this path, "
             "correct the rules of the webhook configuration"
         )
     change = None
     if not request.sub_resource and request.operation in ("CREATE", "UPDATE"):
-        new = _workload(request.object, "object")
+        new = _workload(request.object, "object", judged)
         change = Change(
-            kind="deployment",
+            resource=judged,
             name=request.name or new.metadata.name,
             namespace=request.namespace,
             user=request.user_info.username,
             new=new,
-            old=_workload(request.old_object, "oldObject") if request.operation == "UPDATE" else None,
+            old=_workload(request.old_object, "oldObject", judged) if request.operation == "UPDATE" else None,
         )
     return Review(request.uid, request.operation, change)
 
@@ -207,13 +219,18 @@ def write(uid: str, response: Response) -> bytes:
     return orjson.dumps({"apiVersion": _API_VERSION, "kind": _KIND, "response": content})
 
 
-def _workload(workload: Workload | None, where: str) -> Workload:
-    """What is at `request.{where}`; ReviewError unless it is a Deployment."""
+def _is(resource: _Resource, judged: Resource) -> bool:
+    return (resource.resource, resource.group, resource.version) == (judged.plural, judged.group, judged.version)
+
+
+def _workload(workload: Workload | None, where: str, judged: Resource) -> Workload:
+    """What is at `request.{where}`; ReviewError unless it is a workload of the kind that is judged."""
     if workload is None:
         raise ReviewError(f"request.{where} is missing or null, but a change needs it")
-    if workload.kind != _OUR_KIND or workload.api_version != _OUR_VERSION:
+    if workload.kind != judged.kind or workload.api_version != judged.api_version:
         raise ReviewError(
-            f"request.{where} is a {workload.api_version[:64]} {workload.kind[:64]}, not an {_OUR_VERSION} {_OUR_KIND}"
+            f"request.{where} is a {workload.api_version[:64]} {workload.kind[:64]}, "
+            f"not a {judged.kind} of {judged.api_version}"
         )
     template = workload.spec.template
     if template is _NO_TEMPLATE:

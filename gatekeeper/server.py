@@ -12,7 +12,7 @@ from collections.abc import Callable
 import orjson
 from aiohttp import hdrs, web
 
-from altershield.install.webhooks import MUTATING_PATH, MUTATING_WEBHOOK, VALIDATING_PATH, VALIDATING_WEBHOOK
+from altershield.install.webhooks import WEBHOOKS
 from gatekeeper.errors import ReviewError
 from gatekeeper.gates import decide
 from gatekeeper.journal import Journal
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 MAX_BODY = 8 * 1024 * 1024
 """Bytes of a review: it carries the object twice, and etcd takes 1.5 MiB of one."""
 
-_WEBHOOKS = {MUTATING_PATH: MUTATING_WEBHOOK, VALIDATING_PATH: VALIDATING_WEBHOOK}
+_BY_PATH = {webhook.path: webhook for webhook in WEBHOOKS}
 _JSON = {hdrs.CONTENT_TYPE: "application/json"}
 _BODY_SECONDS = 10.0  # for a body to arrive
 _FINISH_SECONDS = 30.0
@@ -70,7 +70,7 @@ class Gatekeeper:
 
     async def admit(self, request: web.BaseRequest) -> web.StreamResponse:
         """The TLS port: reviews, and the health endpoints."""
-        webhook = _WEBHOOKS.get(request.rel_url.raw_path)
+        webhook = _BY_PATH.get(request.rel_url.raw_path)
         if webhook is None:
             return self._health(request)
         began = time.perf_counter()
@@ -83,16 +83,16 @@ class Gatekeeper:
             content = request.content
             # usually the body came with the header
             data = content.read_nowait() if content.is_eof() else await _body(request)
-            review = read(data)
+            review = read(data, webhook.resource)
             response = decide(webhook, review, self._view)
             answer = web.Response(body=write(review.uid, response), headers=_JSON)
-            self._journal.note(webhook, review, response, time.perf_counter() - began)
+            self._journal.note(webhook.name, review, response, time.perf_counter() - began)
         except ReviewError as error:
-            answer = self._refused(webhook, error)
+            answer = self._refused(webhook.name, error)
         except ConnectionError:
             raise  # the caller is gone
         except Exception:
-            answer = self._failed(webhook, review)
+            answer = self._failed(webhook.name, review)
         finally:
             self._metrics.in_flight -= 1
             if self._draining and self._metrics.in_flight == 0:
@@ -179,7 +179,11 @@ async def _body(request: web.BaseRequest) -> bytes:
 
 
 def _too_large() -> ReviewError:
-    return ReviewError(f"the review is larger than {MAX_BODY // 2**20} MiB", 413)
+    return ReviewError(
+        f"the review is larger than {MAX_BODY // 2**20} MiB; where the webhook's failurePolicy is Ignore, the release "
+        "passes all the same, is recorded as ungated and verified",
+        413,
+    )
 
 
 def _status(code: int, message: str) -> web.Response:

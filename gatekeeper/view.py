@@ -1,41 +1,19 @@
 """What the gates may look at: a read-only view of the informers' caches."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
-import msgspec
-
-from altershield.api import names, ops_config
-from altershield.api.kinds import ConditionType, OpsConfigInfo, WorkloadState
-from altershield.api.meta import Condition, ObjectMeta, find_condition
+from altershield import releases
+from altershield.api import ops_config
+from altershield.api.kinds import OpsConfigInfo, WorkloadRef
 from altershield.api.resources import CHANGE_WORKLOADS, OPS_CONFIG_INFOS
 from altershield.kube.client import Client
 from altershield.kube.informer import Informer
+from altershield.workloads import change_workload_name
+from gatekeeper.records import Record, read
 
 _ROLLED_BACK = "rolled-back"
-
-
-class FailedPod(msgspec.Struct, frozen=True, omit_defaults=True):
-    pod: str = ""
-    message: str = ""
-
-
-class _Status(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    status: str = ""
-    defense_check_fail_pods: tuple[FailedPod, ...] = ()
-    conditions: tuple[Condition, ...] = ()
-
-
-class Record(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is read of a ChangeWorkload; pods that passed are not kept."""
-
-    metadata: ObjectMeta
-    status: _Status = _Status()
-
-    @property
-    def rolled_back(self) -> bool:
-        """Also while the rollback is under way: its template may be back before the record says so."""
-        condition = find_condition(self.status.conditions, ConditionType.ROLLED_BACK)
-        return self.status.status == WorkloadState.ROLLBACK or (condition is not None and condition.is_true)
+_ORPHANED = "orphaned"
 
 
 class View(Protocol):
@@ -47,17 +25,20 @@ class View(Protocol):
     def blocking(self) -> bool:
         """Whether a version that was rolled back is denied. (Whether a failure suspends, the reconciler decides.)"""
 
-    def record(self, namespace: str, workload: str, uid: str, version: str) -> Record | None:
-        """The ChangeWorkload of a version of the workload with this uid; None where there is none."""
+    def record(self, namespace: str, workload: WorkloadRef, version: str) -> Record | None:
+        """The ChangeWorkload of a version of this very workload; None where there is none."""
 
-    def has_rolled_back(self, namespace: str) -> bool:
-        """Whether there is any ChangeWorkload in this namespace that was rolled back."""
+    def rolled_back(self, namespace: str, workload: WorkloadRef) -> Sequence[Record]:
+        """Those ChangeWorkloads of this very workload whose versions were rolled back."""
+
+    def orphaned(self, namespace: str, workload: WorkloadRef) -> Sequence[Record]:
+        """The ChangeWorkloads that a workload of this kind and name left behind when it was deleted without them."""
 
 
 def caches(client: Client, system_namespace: str) -> tuple[Informer[Record], Informer[OpsConfigInfo]]:
     """All that a gatekeeper follows: records and settings."""
     return (
-        Informer(client, CHANGE_WORKLOADS, Record, resync=0),
+        Informer(client, CHANGE_WORKLOADS, Record, read=read, resync=0),
         Informer(client, OPS_CONFIG_INFOS, OpsConfigInfo, namespace=system_namespace, resync=0),
     )
 
@@ -74,7 +55,8 @@ class CacheView:
         system_namespace: str,
     ) -> None:
         self._records = records
-        records.add_index(_ROLLED_BACK, lambda record: [record.metadata.namespace] if record.rolled_back else [])
+        records.add_index(_ROLLED_BACK, lambda record: _indexed(record, wanted=releases.rolled_back(record)))
+        records.add_index(_ORPHANED, lambda record: _indexed(record, wanted=record.metadata.controller is None))
         self._settings = settings
         self._system_namespace = system_namespace
         self.reconciler = reconciler
@@ -83,11 +65,20 @@ class CacheView:
     def blocking(self) -> bool:
         return ops_config.effective(self._settings.all(), self._system_namespace).blocking
 
-    def record(self, namespace: str, workload: str, uid: str, version: str) -> Record | None:
-        found = self._records.get(namespace, names.change_workload_name(workload, version))
-        # the record of a namesake that was deleted may outlive it for a moment
-        owner = found and found.metadata.controller
-        return None if owner and owner.uid != uid else found
+    def record(self, namespace: str, workload: WorkloadRef, version: str) -> Record | None:
+        found = self._records.get(namespace, change_workload_name(workload.kind, workload.name, version))
+        return found if found is not None and releases.belongs(found, workload) else None
 
-    def has_rolled_back(self, namespace: str) -> bool:
-        return bool(self._records.by_index(_ROLLED_BACK, namespace))
+    def rolled_back(self, namespace: str, workload: WorkloadRef) -> Sequence[Record]:
+        return self._found(_ROLLED_BACK, namespace, workload)
+
+    def orphaned(self, namespace: str, workload: WorkloadRef) -> Sequence[Record]:
+        return self._found(_ORPHANED, namespace, workload)
+
+    def _found(self, index: str, namespace: str, workload: WorkloadRef) -> Sequence[Record]:
+        found = self._records.by_index(index, releases.family(namespace, workload))
+        return [record for record in found if releases.belongs(record, workload)]
+
+
+def _indexed(record: Record, *, wanted: bool) -> tuple[str, ...]:
+    return (releases.family_of(record),) if wanted else ()

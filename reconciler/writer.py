@@ -15,7 +15,14 @@ from altershield.api.kinds import (
 )
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, Resource
 from altershield.kube.client import Client, PatchType
-from altershield.kube.errors import ConflictError, InvalidError, NotFoundError
+from altershield.kube.errors import (
+    ConflictError,
+    InvalidError,
+    KubernetesError,
+    NotFoundError,
+    ServerError,
+    UnreachableError,
+)
 from altershield.kube.informer import Informer
 from reconciler.caches import Caches
 from reconciler.metrics import Metrics
@@ -54,9 +61,17 @@ class Writer:
         self._caches = caches
         self._metrics = metrics
 
-    async def create(self, informer: Informer[T], obj: object, namespace: str) -> T:
+    async def create(self, informer: Informer[T], obj: ChangeWorkload | ChangePod | OpsConfigInfo, namespace: str) -> T:
+        """Create it. Where it is not known whether that was done, it is looked up: it must not be done twice under
+        another name."""
         resource = informer.resource
-        answer = await self._client.create(resource, obj, namespace, as_=msgspec.Raw)
+        try:
+            answer = await self._client.create(resource, obj, namespace, as_=msgspec.Raw)
+        except (ServerError, UnreachableError) as error:
+            try:
+                answer = await self._client.get(resource, obj.metadata.name, namespace, as_=msgspec.Raw)
+            except KubernetesError:
+                raise error from None
         return self._seen(informer, answer, "create")
 
     async def patch(self, informer: Informer[T], obj: T, operations: Sequence[Operation]) -> T:

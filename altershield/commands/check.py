@@ -1,4 +1,4 @@
-"""`altershield check`: whether a cluster's gate does its work, tried on a Deployment of its own. It is `helm test`."""
+"""`altershield check`: whether a cluster's gate does its work, tried on a workload of its own. It is `helm test`."""
 
 import asyncio
 import base64
@@ -13,16 +13,19 @@ import typer
 
 from altershield import options
 from altershield.api import labels, names
-from altershield.api.kinds import UNPASS, ChangePod, ChangeWorkload, WorkloadState
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEPLOYMENTS, SECRETS
-from altershield.api.views import Deployment
+from altershield.api.kinds import ChangePod, ChangeWorkload, Verdict, WorkloadState
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, SECRETS
 from altershield.errors import AlterShieldError, UsageError
 from altershield.kube.client import Client
 from altershield.kube.errors import ForbiddenError, NotFoundError, ServerError
+from altershield.workloads import BY_KIND, change_workload_name
+from altershield.workloads.workload import Workload
 
 T = TypeVar("T")
 
 NAME = "altershield-check"
+_ADAPTER = BY_KIND["Deployment"]
+_RESOURCE = _ADAPTER.resource
 _WAIT = 120.0  # seconds for each thing that is waited for; the image may have to be pulled
 _POLL = 0.2
 
@@ -57,7 +60,7 @@ def check(
     ] = None,
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
-    """Release a Deployment, fail its verification, see the next release denied, and clean up."""
+    """Release a workload of its own, fail its verification, see the next release denied, and clean up."""
     try:
         fields = msgspec.json.decode(pod_spec, type=dict[str, Any])
         # beside the files, kubelet keeps directories of its own there
@@ -65,37 +68,37 @@ def check(
         secrets = [_pull_secret(file) for file in files]
     except (OSError, msgspec.DecodeError) as error:
         raise UsageError(f"--pod-spec or --pull-secrets cannot be read: {error}") from error
-    asyncio.run(_run(kubeconfig, namespace, _deployment(image, fields, secrets), secrets))
+    asyncio.run(_run(kubeconfig, namespace, _manifest(image, fields, secrets), secrets))
 
 
 async def _run(
-    kubeconfig: str | None, namespace: str, deployment: dict[str, Any], secrets: Sequence[dict[str, Any]]
+    kubeconfig: str | None, namespace: str, manifest: dict[str, Any], secrets: Sequence[dict[str, Any]]
 ) -> None:
     if (this := asyncio.current_task()) is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, this.cancel)  # and clean up
     async with await Client.connect(kubeconfig) as client:
-        check = _Check(client, namespace, deployment, secrets)
+        check = _Check(client, namespace, manifest, secrets)
         async with check.cleaning_up():
             version = await check.admitted()
-            print(f"admitted: Deployment {namespace}/{NAME} got the version {version}", flush=True)
+            print(f"admitted: {_RESOURCE.kind} {namespace}/{NAME} got the version {version}", flush=True)
             pod = await check.verified(version)
             print(f"verified: its pod {pod} came up and passed", flush=True)
             since = await check.suspended(version)
-            print(f"suspended: after the verdict {UNPASS}, since {since}", flush=True)
+            print(f"suspended: after the verdict {Verdict.UNPASS}, since {since}", flush=True)
             print(f"denied: {await check.denied()}", flush=True)
         await check.collected(version)
-        print("cleaned up: the Deployment and its records are gone", flush=True)
+        print(f"cleaned up: the {_RESOURCE.kind} and its records are gone", flush=True)
 
 
 class _Check:
     """The steps, in their order."""
 
     def __init__(
-        self, client: Client, namespace: str, deployment: dict[str, Any], secrets: Sequence[dict[str, Any]]
+        self, client: Client, namespace: str, manifest: dict[str, Any], secrets: Sequence[dict[str, Any]]
     ) -> None:
         self._client = client
         self._namespace = namespace
-        self._deployment = deployment
+        self._manifest = manifest
         self._secrets = secrets
 
     @contextlib.asynccontextmanager
@@ -109,25 +112,27 @@ class _Check:
             await self._delete()
 
     async def admitted(self) -> str:
-        """Create the Deployment; the version that the gate gave it."""
-        path = DEPLOYMENTS.path(self._namespace)
+        """Create the workload; the version that the gate gave it."""
+        path = _RESOURCE.path(self._namespace)
 
         async def stamped() -> str:
             try:
-                answer = await self._client.request("POST", path, query={"dryRun": "All"}, body=self._deployment)
+                answer = await self._client.request("POST", path, query={"dryRun": "All"}, body=self._manifest)
             except ServerError:
                 return ""  # no gatekeeper answers yet
-            return msgspec.json.decode(answer, type=Deployment).version
+            return _ADAPTER.read(answer).version
 
         version = await self._until(
             stamped,
-            f"the gate to see Deployments of {self._namespace}: is a gatekeeper ready, its certificate published, and "
-            f"does the namespace carry {labels.GOVERNED}={labels.GOVERNED_VALUE}?",
+            f"the gate to see {_RESOURCE.plural} of {self._namespace}: is a gatekeeper ready, is its certificate "
+            f"published, and does the namespace carry {labels.GOVERNED}={labels.GOVERNED_VALUE}?",
         )
         await self.collected(version)  # an earlier check's
-        created = await self._client.create(DEPLOYMENTS, self._deployment, self._namespace, as_=Deployment)
-        if not version == created.version == created.spec.template.metadata.labels.get(labels.VERSION):
-            raise CheckFailedError(f"Deployment {self._namespace}/{NAME} and its template got no version in common")
+        created = _ADAPTER.read(await self._client.request("POST", path, body=self._manifest))
+        if not version == created.version == created.template_version:
+            raise CheckFailedError(
+                f"{_RESOURCE.kind} {self._namespace}/{NAME} and its template got no version in common"
+            )
         return version
 
     async def verified(self, version: str) -> str:
@@ -145,26 +150,25 @@ class _Check:
         )
 
     async def suspended(self, version: str) -> str:
-        """Give the verdict that fails the pod; since when the Deployment is suspended."""
-        name = names.change_pod_name(names.change_workload_name(NAME, version), 1)
+        """Give the verdict that fails the pod; since when the workload is suspended."""
+        name = names.change_pod_name(_record(version), 1)
         change_pod = await self._client.get(CHANGE_PODS, name, self._namespace, as_=ChangePod)
-        result = {"pod": change_pod.spec.pod_infos[0].pod, "verdict": UNPASS, "message": "altershield check"}
+        result = {"pod": change_pod.spec.pod_infos[0].pod, "verdict": Verdict.UNPASS, "message": "altershield check"}
         await self._client.patch(
             CHANGE_PODS, {"status": {"podResults": [result]}}, name, self._namespace, subresource="status"
         )
 
         async def labelled() -> str:
-            deployment = await self._client.get(DEPLOYMENTS, NAME, self._namespace, as_=Deployment)
-            return deployment.metadata.labels.get(labels.SUSPEND, "")
+            return (await self._stored()).suspended
 
         return await self._until(labelled, "the release to be suspended: is the setting `blocking` on?")
 
     async def denied(self) -> str:
         """Release something else; the text with which that was denied."""
         change = {"spec": {"template": {"metadata": {"annotations": {"altershield-check": "denied"}}}}}
-        wanted = f"deployment {NAME} is suspended"
+        wanted = f"{_RESOURCE.kind.lower()} {NAME} is suspended"
         try:
-            await self._client.patch(DEPLOYMENTS, change, NAME, self._namespace)
+            await self._client.patch(_RESOURCE, change, NAME, self._namespace)
         except ForbiddenError as error:
             if error.reason == wanted:
                 return str(error)
@@ -180,18 +184,20 @@ class _Check:
         await self._until(gone, f"the ChangeWorkload of version {version} to be garbage-collected")
 
     async def _workload(self, version: str) -> ChangeWorkload | None:
-        name = names.change_workload_name(NAME, version)
         try:
-            return await self._client.get(CHANGE_WORKLOADS, name, self._namespace, as_=ChangeWorkload)
+            return await self._client.get(CHANGE_WORKLOADS, _record(version), self._namespace, as_=ChangeWorkload)
         except NotFoundError:
             return None
 
+    async def _stored(self) -> Workload:
+        return _ADAPTER.read(await self._client.request("GET", _RESOURCE.path(self._namespace, NAME)))
+
     async def _delete(self) -> None:
-        """Delete what was needed for the pod's image, and the Deployment, and wait until it and its pod are gone."""
+        """Delete what was needed for the pod's image, and the workload, and wait until it and its pod are gone."""
 
         async def gone() -> bool:
             try:
-                await self._client.get(DEPLOYMENTS, NAME, self._namespace)
+                await self._stored()
             except NotFoundError:
                 return True
             return False
@@ -200,8 +206,8 @@ class _Check:
             with contextlib.suppress(NotFoundError):
                 await self._client.delete(SECRETS, secret["metadata"]["name"], self._namespace)
         with contextlib.suppress(NotFoundError):
-            await self._client.delete(DEPLOYMENTS, NAME, self._namespace, propagation="Foreground")
-            await self._until(gone, f"Deployment {self._namespace}/{NAME} to be deleted")
+            await self._client.delete(_RESOURCE, NAME, self._namespace, propagation="Foreground")
+            await self._until(gone, f"{_RESOURCE.kind} {self._namespace}/{NAME} to be deleted")
 
     async def _until(self, met: Callable[[], Awaitable[T]], waiting_for: str) -> T:
         """What `met` answers once that is true."""
@@ -215,6 +221,10 @@ class _Check:
             raise CheckFailedError(f"waited {_WAIT:.0f} s for {waiting_for}") from None
 
 
+def _record(version: str) -> str:
+    return change_workload_name(_RESOURCE.kind, NAME, version)
+
+
 def _pull_secret(file: Path) -> dict[str, Any]:
     """Under a name of our own: it is deleted at the end."""
     return {
@@ -226,11 +236,11 @@ def _pull_secret(file: Path) -> dict[str, Any]:
     }
 
 
-def _deployment(image: str, pod_spec: dict[str, Any], pull_secrets: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _manifest(image: str, pod_spec: dict[str, Any], pull_secrets: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """One pod that does nothing, as the restricted Pod Security Standard wants it."""
     return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
+        "apiVersion": _RESOURCE.api_version,
+        "kind": _RESOURCE.kind,
         "metadata": {"name": NAME, "labels": {"app": NAME}},
         "spec": {
             "replicas": 1,

@@ -18,6 +18,7 @@ from altershield.errors import AlterShieldError, UsageError
 from altershield.kube.client import Client
 
 _FAST_START_TIMEOUT = 8.0
+_FAST_OBSERVE_SECONDS = 1.0
 _LOG_LINES = 30
 
 
@@ -27,11 +28,13 @@ def demo(
         typer.Option(
             "--fast",
             envvar="ALTERSHIELD_FAST",
-            help=f"Self-heal after {_FAST_START_TIMEOUT:.0f} s, whatever --start-timeout says: under a minute.",
+            help=f"Observe pods for {_FAST_OBSERVE_SECONDS:.0f} s and self-heal after {_FAST_START_TIMEOUT:.0f} s, "
+            "whatever --observe-seconds and --start-timeout say: under a minute.",
         ),
     ] = False,
     kubeconfig: options.Kubeconfig = None,
     start_timeout: options.StartTimeout = options.START_TIMEOUT,
+    observe_seconds: options.ObserveSeconds = options.OBSERVE_SECONDS,
     batch_wait: options.BatchWait = options.BATCH_WAIT,
     pre_timeout: options.PreTimeout = options.PRE_TIMEOUT,
     post_timeout: options.PostTimeout = options.POST_TIMEOUT,
@@ -43,8 +46,8 @@ def demo(
     folder with etcd and kube-apiserver). Ends 0 only if every step came true.
     """
     if fast:
-        start_timeout = _FAST_START_TIMEOUT
-    thresholds = Thresholds(start_timeout, batch_wait, pre_timeout, post_timeout, lease_duration)
+        start_timeout, observe_seconds = _FAST_START_TIMEOUT, _FAST_OBSERVE_SECONDS
+    thresholds = Thresholds(start_timeout, observe_seconds, batch_wait, pre_timeout, post_timeout, lease_duration)
     uvloop.run(_demo(kubeconfig, thresholds))
 
 

@@ -27,6 +27,7 @@ def dev(
         ),
     ] = 0,
     start_timeout: options.StartTimeout = options.START_TIMEOUT,
+    observe_seconds: options.ObserveSeconds = options.OBSERVE_SECONDS,
     batch_wait: options.BatchWait = options.BATCH_WAIT,
     pre_timeout: options.PreTimeout = options.PRE_TIMEOUT,
     post_timeout: options.PostTimeout = options.POST_TIMEOUT,
@@ -38,7 +39,7 @@ def dev(
     Installs the CRDs, the service account and its permissions, and webhook configurations that point here; these
     are removed at the end (and, after a crash, at the next start).
     """
-    thresholds = Thresholds(start_timeout, batch_wait, pre_timeout, post_timeout, lease_duration)
+    thresholds = Thresholds(start_timeout, observe_seconds, batch_wait, pre_timeout, post_timeout, lease_duration)
     with contextlib.suppress(asyncio.CancelledError):  # how a signal ends it, everything put back
         asyncio.run(_dev(kubeconfig, host, port, thresholds, log_level))
 

@@ -52,6 +52,7 @@ class Thresholds:
     """Seconds; see `altershield.options`."""
 
     start_timeout: float = options.START_TIMEOUT
+    observe_seconds: float = options.OBSERVE_SECONDS
     batch_wait: int = options.BATCH_WAIT
     pre_timeout: int = options.PRE_TIMEOUT
     post_timeout: int = options.POST_TIMEOUT
@@ -61,6 +62,7 @@ class Thresholds:
     def arguments(self) -> list[str]:
         values = {
             "--start-timeout": self.start_timeout,
+            "--observe-seconds": self.observe_seconds,
             "--batch-wait": self.batch_wait,
             "--pre-timeout": self.pre_timeout,
             "--post-timeout": self.post_timeout,
@@ -218,7 +220,7 @@ async def _refuse_running(admin: Client) -> None:
         if configuration["metadata"]["name"] != CONFIGURATION:
             continue
         endpoint = (configuration.get("webhooks") or [{}])[0].get("clientConfig", {})
-        url = endpoint.get("url", "").removesuffix(webhooks.VALIDATING_PATH)
+        url = _server(endpoint.get("url", ""))
         try:
             trust = ssl.create_default_context(cadata=base64.b64decode(endpoint.get("caBundle", "")).decode())
         except (ssl.SSLError, ValueError):
@@ -235,15 +237,21 @@ async def _refuse_running(admin: Client) -> None:
 
 async def _refuse_second(admin: Client) -> None:
     """Two gates on one cluster would undo each other's work."""
+    ours = {webhook.name for webhook in webhooks.WEBHOOKS}
     for resource in _WEBHOOK_KINDS:
         configurations: ObjectList[dict[str, Any]] = await admin.list(resource)
         for configuration in configurations.items:
             for webhook in configuration.get("webhooks") or ():
-                if webhook["name"] in (webhooks.MUTATING_WEBHOOK, webhooks.VALIDATING_WEBHOOK):
+                if webhook["name"] in ours:
                     raise UsageError(
                         f"AlterShield is installed in this cluster already ({resource.kind} "
                         f"{configuration['metadata']['name']}); uninstall it first, or use another cluster"
                     )
+
+
+def _server(url: str) -> str:
+    """Of a webhook's URL, what all webhooks of its gate share."""
+    return url.rpartition("/")[0]
 
 
 def _in_url(host: str) -> str:

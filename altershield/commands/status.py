@@ -1,25 +1,29 @@
 """`altershield status`: the releases, what became of them, and why."""
 
 import asyncio
+import sys
+from collections.abc import Iterable, Sequence
 from typing import Annotated, NamedTuple
 
+import msgspec
 import typer
 from rich.console import Console
 
-from altershield import options
+from altershield import options, releases
 from altershield.api import labels
-from altershield.api.kinds import ChangeWorkload, ConditionType, WorkloadState
-from altershield.api.meta import find_condition
-from altershield.api.resources import CHANGE_WORKLOADS, DEPLOYMENTS
-from altershield.api.views import Deployment
+from altershield.api.kinds import ChangeWorkload, WorkloadRef, WorkloadState
+from altershield.api.meta import plain_time
+from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.errors import UsageError
 from altershield.kube.client import Client
-from altershield.kube.errors import NotFoundError
+from altershield.kube.errors import ForbiddenError, NotFoundError
+from altershield.workloads import ADAPTERS, BY_KIND, Adapter
+from altershield.workloads.workload import Workload
 
 EXIT_SUSPENDED = 3
 EXIT_ROLLED_BACK = 5
 
-_HEADER = ("NAMESPACE", "DEPLOYMENT", "VERSION", "STATE", "PASSED", "FAILED", "WAITING", "SINCE (UTC)")
+_HEADER = ("NAMESPACE", "WORKLOAD", "VERSION", "STATE", "PASSED", "FAILED", "WAITING", "SINCE (UTC)")
 _STYLES = {
     WorkloadState.SUCCESS: "green",
     WorkloadState.SUSPEND: "bold red",
@@ -28,8 +32,20 @@ _STYLES = {
 }
 
 
+class Release(NamedTuple):
+    """The record of a version, and its workload as it is now."""
+
+    record: ChangeWorkload
+    workload: Workload
+
+
 def status(
-    deployment: Annotated[str, typer.Argument(help="One Deployment; all without.", show_default=False)] = "",
+    workload: Annotated[
+        str,
+        typer.Argument(
+            metavar="[KIND/]NAME", help="One workload; without its kind, all of that name.", show_default=False
+        ),
+    ] = "",
     namespace: Annotated[
         str,
         typer.Option("--namespace", "-n", envvar="ALTERSHIELD_NAMESPACE", help="One namespace; all without."),
@@ -40,33 +56,46 @@ def status(
 
     Exit code 3 when a release shown is suspended, 5 when one was rolled back, else 0.
     """
-    if deployment and not namespace:
+    adapters, name = wanted(workload)
+    if name and not namespace:
         namespace = "default"
-    code = asyncio.run(_status(kubeconfig, namespace, deployment))
+    code = asyncio.run(_status(kubeconfig, namespace, adapters, name))
     raise typer.Exit(code)
 
 
-async def _status(kubeconfig: str | None, namespace: str, name: str) -> int:
+def wanted(argument: str) -> tuple[Sequence[Adapter], str]:
+    """The kinds that are asked for, and the name. UsageError for a kind that nobody looks after."""
+    kind, slash, name = argument.rpartition("/")
+    if not slash:
+        return ADAPTERS, name
+    of_kind = [each for each in ADAPTERS if kind.lower() in (each.resource.kind.lower(), each.resource.plural)]
+    if not of_kind or not name:
+        known = ", ".join(each.resource.kind.lower() for each in ADAPTERS)
+        raise UsageError(f"{argument!r} is no [KIND/]NAME; the kinds are {known}")
+    return of_kind, name
+
+
+async def _status(kubeconfig: str | None, namespace: str, adapters: Sequence[Adapter], name: str) -> int:
     async with await Client.connect(kubeconfig) as client:
         try:
-            workloads = await client.list(CHANGE_WORKLOADS, namespace, as_=ChangeWorkload)
+            records = (await client.list(CHANGE_WORKLOADS, namespace, as_=ChangeWorkload)).items
         except NotFoundError:
             raise UsageError(
                 f"AlterShield is not installed in the cluster at {client.server}: it has no ChangeWorkloads"
             ) from None
-        deployments = await client.list(DEPLOYMENTS, namespace, as_=Deployment, label_selector=labels.VERSION)
-    current = {(d.metadata.namespace, d.metadata.name): d for d in deployments.items if name in ("", d.metadata.name)}
-    shown = [w for w in workloads.items if (w.metadata.namespace, w.spec.service_name) in current]
+        lists = [await _listed(client, adapter, namespace, records) for adapter in adapters]
+    workloads = [each for found in lists for each in found if name in ("", each.metadata.name)]
+    shown = matched(records, workloads)
     if name and not shown:
+        kind = adapters[0].resource.kind.lower() if len(adapters) == 1 else "workload"
         raise UsageError(
-            f"deployment {namespace}/{name} has no release yet; is the namespace labelled "
+            f"{kind} {namespace}/{name} has no release yet; is the namespace labelled "
             f"{labels.GOVERNED}={labels.GOVERNED_VALUE}?"
         )
-    shown.sort(key=lambda w: (w.metadata.namespace, w.spec.service_name, w.spec.create_time_unix))
     console = Console(highlight=False, soft_wrap=True)
     if not shown:
         console.print("No releases yet.")
-    rows = [_row(workload, current[workload.metadata.namespace, workload.spec.service_name]) for workload in shown]
+    rows = [_row(release) for release in shown]
     widths = [max(map(len, column)) for column in zip(_HEADER, *(row.cells for row in rows), strict=True)]
     if rows:
         console.print(_line(_HEADER, widths), style="bold")
@@ -74,17 +103,63 @@ async def _status(kubeconfig: str | None, namespace: str, name: str) -> int:
         console.print(_line(row.cells, widths), style=row.style, markup=False)
         if row.why:
             console.print(f"  {row.why}", markup=False)
-    return exit_code(shown, list(current.values()))
+    return exit_code([release.record for release in shown], workloads)
 
 
-def exit_code(workloads: list[ChangeWorkload], deployments: list[Deployment]) -> int:
+async def _listed(
+    client: Client, adapter: Adapter, namespace: str, records: Sequence[ChangeWorkload]
+) -> Sequence[Workload]:
+    """The workloads of a kind that have a version; none where the cluster does not have the kind."""
+    resource = adapter.resource
+    try:
+        found = await client.list(resource, namespace, as_=msgspec.Raw, label_selector=labels.VERSION)
+    except NotFoundError:
+        return ()
+    except ForbiddenError as error:  # an API server says so also of a kind that it does not have
+        if not adapter.crd:
+            raise
+        if any(record.spec.workload_ref.kind == resource.kind for record in records):
+            print(f"altershield: releases of {resource.plural} are not shown: {error}", file=sys.stderr)
+        return ()
+    return [adapter.read(item) for item in found.items]
+
+
+def matched(records: Iterable[ChangeWorkload], workloads: Iterable[Workload]) -> list[Release]:
+    """The records of these workloads, in the order in which they are shown."""
+    by_family = {releases.family(each.metadata.namespace, _ref(each)): each for each in workloads}
+    found = []
+    for record in records:
+        workload = by_family.get(releases.family_of(record))
+        if workload is not None and releases.belongs(record, _ref(workload)):
+            found.append(Release(record, workload))
+    return sorted(found, key=_place)
+
+
+def _place(release: Release) -> tuple[str, str, str, int, int]:
+    record, workload = release
+    spec = record.spec
+    return (
+        workload.metadata.namespace,
+        workload.metadata.name,
+        workload.kind,
+        spec.create_time_unix,
+        spec.workload_generation,
+    )
+
+
+def _ref(workload: Workload) -> WorkloadRef:
+    metadata = workload.metadata
+    return WorkloadRef(BY_KIND[workload.kind].resource.api_version, workload.kind, metadata.name, metadata.uid)
+
+
+def exit_code(records: Iterable[ChangeWorkload], workloads: Iterable[Workload]) -> int:
     """3 when one is suspended, else 5 when one was rolled back, else 0."""
-    if any(labels.SUSPEND in d.metadata.labels for d in deployments):
+    records = list(records)
+    if any(each.suspended for each in workloads) or any(
+        releases.state(record) == WorkloadState.SUSPEND for record in records
+    ):
         return EXIT_SUSPENDED
-    if any(w.status.status == WorkloadState.SUSPEND for w in workloads):
-        return EXIT_SUSPENDED
-    rolled_back = (find_condition(w.status.conditions, ConditionType.ROLLED_BACK) for w in workloads)
-    return EXIT_ROLLED_BACK if any(c is not None and c.is_true for c in rolled_back) else 0
+    return EXIT_ROLLED_BACK if any(map(releases.rolled_back, records)) else 0
 
 
 class _Row(NamedTuple):
@@ -93,40 +168,24 @@ class _Row(NamedTuple):
     why: str
 
 
-def _row(workload: ChangeWorkload, deployment: Deployment) -> _Row:
-    status = workload.status
-    version = workload.metadata.labels.get(labels.VERSION, "")
-    state = status.status or WorkloadState.INIT
-    is_current = version == deployment.version
+def _row(release: Release) -> _Row:
+    record, workload = release
+    status, state, since = record.status, releases.state(record), releases.since(record)
+    is_current = releases.is_current(record, workload)
     cells = (
         workload.metadata.namespace,
-        workload.spec.service_name,
-        version[:12] + ("*" if is_current else ""),
+        f"{workload.kind.lower()}/{workload.metadata.name}",
+        releases.version(record)[:12] + ("*" if is_current else ""),
         state,
         str(len(status.defense_check_pass_pods)),
         str(len(status.defense_check_fail_pods)),
         str(len(status.defense_preparing_pods) + len(status.defense_checking_pods)),
-        status.entry_time or workload.spec.create_time,
+        plain_time(since) if since else "",
     )
     # what people wrote into a verdict goes to a terminal
-    slipped = find_condition(status.conditions, ConditionType.SLIPPED)
-    past = f"slipped past the gate ({slipped.reason}); " if slipped is not None and slipped.is_true else ""
-    why = "".join(c if c.isprintable() else " " for c in past + _why(workload, current=is_current))
+    why = "".join(c if c.isprintable() else " " for c in releases.why(record, current=is_current))
     return _Row(cells, _STYLES.get(state, ""), why)
 
 
 def _line(cells: tuple[str, ...], widths: list[int]) -> str:
     return "   ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
-
-
-def _why(workload: ChangeWorkload, *, current: bool) -> str:
-    rolled_back = find_condition(workload.status.conditions, ConditionType.ROLLED_BACK)
-    if rolled_back is not None:
-        return rolled_back.message
-    failed = [f"{pod.pod}: {pod.message or pod.verdict}" for pod in workload.status.defense_check_fail_pods]
-    if failed:
-        return "; ".join(failed[:3]) + (f" and {len(failed) - 3} more" if len(failed) > 3 else "")
-    verified = find_condition(workload.status.conditions, ConditionType.VERIFIED)
-    if verified is not None and verified.message:
-        return verified.message
-    return "" if current else "superseded"

@@ -11,17 +11,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from altershield.api import labels
-from altershield.api.kinds import UNPASS, ChangePod, ChangeWorkload, PodState, WorkloadState
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEPLOYMENTS, NAMESPACES, PODS
-from altershield.api.views import Deployment, Pod
+from altershield.api.kinds import ChangePod, ChangeWorkload, PodState, Verdict, WorkloadState
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, NAMESPACES, PODS
 from altershield.errors import AlterShieldError
 from altershield.kube.client import Client, ObjectList, PatchType
 from altershield.kube.errors import ApiError, ForbiddenError, NotFoundError
 from altershield.kube.informer import Informer
+from altershield.workloads import BY_KIND, change_workload_name, pods, webhook_name
+from altershield.workloads.pods import Pod
+from altershield.workloads.workload import Workload
 
 NAMESPACE = "altershield-demo"
 NAME = "sleep"
 REPLICAS = 5
+_ADAPTER = BY_KIND["Deployment"]
+_RESOURCE = _ADAPTER.resource
 _FIELD_MANAGER = "altershield-demo"
 _STEP_SECONDS = 90.0
 
@@ -41,10 +45,10 @@ class Step:
 
 
 def manifest(*, labels_: dict[str, str], template_labels: dict[str, str], image: str = "busybox") -> dict[str, Any]:
-    """The walkthrough's Deployment `sleep`."""
+    """The walkthrough's `sleep`."""
     return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
+        "apiVersion": _RESOURCE.api_version,
+        "kind": _RESOURCE.kind,
         "metadata": {"name": NAME, "labels": {"app": NAME, **labels_}},
         "spec": {
             "replicas": REPLICAS,
@@ -75,17 +79,17 @@ class Story:
         self.start_timeout = start_timeout
         self.states: dict[str, list[str]] = {}
         """States each ChangeWorkload was seen in, in order."""
-        self.most_workloads = 0
+        self.most_records = 0
         """The most ChangeWorkloads seen at one time since it was last set."""
         self._changed = asyncio.Event()
-        self.deployments = Informer(client, DEPLOYMENTS, Deployment, namespace=NAMESPACE)
-        self.pods = Informer(client, PODS, Pod, namespace=NAMESPACE)
-        self.workloads = Informer(client, CHANGE_WORKLOADS, ChangeWorkload, namespace=NAMESPACE)
+        self.workloads = Informer(client, _RESOURCE, Workload, read=_ADAPTER.read, namespace=NAMESPACE)
+        self.pods = Informer(client, PODS, Pod, read=pods.read, namespace=NAMESPACE)
+        self.records = Informer(client, CHANGE_WORKLOADS, ChangeWorkload, namespace=NAMESPACE)
         self.change_pods = Informer(client, CHANGE_PODS, ChangePod, namespace=NAMESPACE)
-        self._informers = (self.deployments, self.pods, self.workloads, self.change_pods)
+        self._informers = (self.workloads, self.pods, self.records, self.change_pods)
         for informer in self._informers:
             informer.add_handler(lambda _old, _new: self._changed.set())
-        self.workloads.add_handler(self._record)
+        self.records.add_handler(self._record)
 
     @contextlib.asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
@@ -105,7 +109,7 @@ class Story:
             state = new.status.status or WorkloadState.INIT
             if not seen or seen[-1] != state:
                 seen.append(state)
-        self.most_workloads = max(self.most_workloads, len(list(self.workloads.all())))
+        self.most_records = max(self.most_records, len(self.records))
 
     async def until(self, met: Callable[[], str], waiting_for: str, seconds: float = _STEP_SECONDS) -> str:
         """Wait until `met` says (in words) what was seen; empty words mean not yet."""
@@ -121,42 +125,37 @@ class Story:
 
     def summary(self) -> str:
         """What there is right now, for a person who wonders why a step failed."""
-        deployment = self.deployments.get(NAMESPACE, NAME)
-        parts = [f"Deployment labels {dict(deployment.metadata.labels)}" if deployment else "no Deployment"]
-        parts += [f"{w.metadata.name}: {w.status.status or 'Init'}" for w in self.workloads.all()]
+        found = self.workloads.get(NAMESPACE, NAME)
+        since = f", suspended since {found.suspended}" if found and found.suspended else ""
+        parts = [f"version {found.version or 'none'}{since}" if found else f"no {_RESOURCE.kind}"]
+        parts += [f"{record.metadata.name}: {record.status.status or 'Init'}" for record in self.records.all()]
         parts += [f"{len(list(self.pods.all()))} pods, {len(self.up())} up"]
         return "; ".join(parts)
 
     # -- what the steps look at ----------------------------------------------------------------------------
 
     @property
-    def deployment(self) -> Deployment:
-        found = self.deployments.get(NAMESPACE, NAME)
+    def workload(self) -> Workload:
+        found = self.workloads.get(NAMESPACE, NAME)
         if found is None:
-            raise StepFailedError(f"Deployment {NAMESPACE}/{NAME} is gone")
+            raise StepFailedError(f"{_RESOURCE.kind} {NAMESPACE}/{NAME} is gone")
         return found
 
-    def workload(self, version: str) -> ChangeWorkload | None:
-        return self.workloads.get(NAMESPACE, f"{NAME}--x--{version}")
+    def record(self, version: str) -> ChangeWorkload | None:
+        return self.records.get(NAMESPACE, _record(version))
 
     def state(self, version: str) -> str:
-        found = self.workload(version)
+        found = self.record(version)
         return found.status.status if found else ""
 
     def up(self, version: str = "") -> list[Pod]:
-        return [
-            pod
-            for pod in self.pods.all()
-            if (not version or pod.version == version)
-            and not pod.metadata.deletion_timestamp
-            and any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions)
-        ]
+        return [pod for pod in self.pods.all() if (not version or pod.version == version) and pod.exists and pod.ready]
 
     # -- what the steps do ---------------------------------------------------------------------------------
 
     async def apply(self, obj: dict[str, Any]) -> None:
         await self.client.patch(
-            DEPLOYMENTS,
+            _RESOURCE,
             obj,
             NAME,
             NAMESPACE,
@@ -167,7 +166,7 @@ class Story:
 
     async def patch(self, patch: dict[str, Any], *, subresource: str = "") -> None:
         type_ = PatchType.MERGE if subresource else PatchType.STRATEGIC
-        await self.client.patch(DEPLOYMENTS, patch, NAME, NAMESPACE, type_=type_, subresource=subresource)
+        await self.client.patch(_RESOURCE, patch, NAME, NAMESPACE, type_=type_, subresource=subresource)
 
     async def denied(self, change: Callable[[], Awaitable[None]]) -> ApiError:
         """Expect the API server to refuse a change."""
@@ -181,18 +180,18 @@ class Story:
         """Wait for the version's Success (and, if `alone`, for older records to be gone)."""
 
         def met() -> str:
-            if self.state(version) != WorkloadState.SUCCESS or (alone and len(list(self.workloads.all())) != 1):
+            if self.state(version) != WorkloadState.SUCCESS or (alone and len(self.records) != 1):
                 return ""
-            return f"{version[:8]}… {' → '.join(self.states[f'{NAME}--x--{version}'])}"
+            return f"{version[:8]}… {' → '.join(self.states[_record(version)])}"
 
-        return await self.until(met, f"ChangeWorkload {NAME}--x--{version} to succeed")
+        return await self.until(met, f"ChangeWorkload {_record(version)} to succeed")
 
     async def next_version(self, old: str) -> str:
         def met() -> str:
-            found = self.deployments.get(NAMESPACE, NAME)
+            found = self.workloads.get(NAMESPACE, NAME)
             return found.version if found is not None and found.version != old else ""
 
-        return await self.until(met, "a new version on the Deployment")
+        return await self.until(met, f"a new version on the {_RESOURCE.kind}")
 
 
 def template_patch(value: str) -> dict[str, Any]:
@@ -219,14 +218,14 @@ async def govern(story: Story) -> str:
             while True:
                 try:
                     answer = await story.client.request(
-                        "POST", DEPLOYMENTS.path(NAMESPACE), query={"dryRun": "All"}, body=probe
+                        "POST", _RESOURCE.path(NAMESPACE), query={"dryRun": "All"}, body=probe
                     )
                 except ApiError as error:
                     seen = str(error)
                 else:
                     if labels.VERSION.encode() in answer:
-                        return "a dry run of the Deployment comes back with a version"
-                    seen = "a Deployment without a version"
+                        return f"a dry run of the {_RESOURCE.kind} comes back with a version"
+                    seen = f"a {_RESOURCE.kind} without a version"
                 await asyncio.sleep(0.1)
     except TimeoutError:
         raise StepFailedError(
@@ -237,10 +236,10 @@ async def govern(story: Story) -> str:
 async def release(story: Story) -> str:
     await story.apply(manifest(labels_={}, template_labels={}))
     version = await story.next_version("")
-    if story.deployment.spec.template.metadata.labels.get(labels.VERSION) != version:
-        raise StepFailedError("the pod template does not carry the Deployment's version")
+    if story.workload.template_version != version:
+        raise StepFailedError(f"the pod template does not carry the {_RESOURCE.kind}'s version")
     seen = await story.succeeded(version)
-    states = story.states[f"{NAME}--x--{version}"]
+    states = story.states[_record(version)]
     if WorkloadState.RUNNING not in states:
         raise StepFailedError(f"the ChangeWorkload went {states}, without Running")
     ended = f"{PodState.EXECUTE_DONE}/{PodState.PRE_FAILED}"
@@ -253,18 +252,18 @@ async def release(story: Story) -> str:
 
 
 async def fail_a_pod(story: Story) -> str:
-    version = story.deployment.version
+    version = story.workload.version
     target = min(story.change_pods.all(), key=lambda change_pod: change_pod.metadata.name)
-    result = {**_plain(target.spec.pod_infos[0]), "verdict": UNPASS, "message": "find error"}
+    result = {**_plain(target.spec.pod_infos[0]), "verdict": Verdict.UNPASS, "message": "find error"}
     patch = {"status": {"podResults": [result], "message": PodState.POST_FINISH}}
     await story.client.patch(CHANGE_PODS, patch, target.metadata.name, NAMESPACE, subresource="status")
 
     def met() -> str:
-        workload = story.workload(version)
-        since = story.deployment.metadata.labels.get(labels.SUSPEND, "")
-        if workload is None or workload.status.status != WorkloadState.SUSPEND or not since.isdigit():
+        record = story.record(version)
+        since = story.workload.suspended
+        if record is None or record.status.status != WorkloadState.SUSPEND or not since.isdigit():
             return ""
-        failed = [f"{pod.pod}: {pod.message}" for pod in workload.status.defense_check_fail_pods]
+        failed = [f"{pod.pod}: {pod.message}" for pod in record.status.defense_check_fail_pods]
         return f"Suspend since {since}, failed {failed}" if failed else ""
 
     return await story.until(met, "the release to be suspended")
@@ -272,8 +271,8 @@ async def fail_a_pod(story: Story) -> str:
 
 async def next_release_denied(story: Story) -> str:
     error = await story.denied(lambda: story.patch(template_patch("test")))
-    text = f"deployment {NAME} is suspended"
-    full = f'admission webhook "vdeployment.kb.io" denied the request: {text}'
+    text = f"{_KIND} {NAME} is suspended"
+    full = f'admission webhook "{webhook_name(_RESOURCE, mutating=False)}" denied the request: {text}'
     if (error.reason, str(error)) != (text, full):
         raise StepFailedError(f"denied with reason {error.reason!r}: {error}")
     return f"Error from server ({error.reason}): {error}"
@@ -286,40 +285,34 @@ async def scale(story: Story) -> str:
 
 
 async def repair(story: Story) -> str:
-    old = story.deployment.version
-    story.most_workloads = 0
+    old = story.workload.version
+    story.most_records = 0
     await story.apply(manifest(labels_={labels.IGNORED_SUSPEND: "true"}, template_labels={"test": "1234"}))
     version = await story.next_version(old)
     seen = await story.succeeded(version, alone=True)
-    if story.most_workloads != 2:
-        raise StepFailedError(f"{story.most_workloads} ChangeWorkloads were seen at one time instead of 2")
+    if story.most_records != 2:
+        raise StepFailedError(f"{story.most_records} ChangeWorkloads were seen at one time instead of 2")
 
     def met() -> str:
-        kept = {labels.SUSPEND, labels.IGNORED_SUSPEND} & set(story.deployment.metadata.labels)
+        kept = story.workload.suspended or story.workload.ignores_suspension
         return "" if kept else f"two ChangeWorkloads, then only {seen}; the suspend label is off"
 
     return await story.until(met, "suspend and ignored-suspend to be taken off")
 
 
 async def release_again(story: Story) -> str:
-    old = story.deployment.version
+    old = story.workload.version
     await story.patch(template_patch("test"))
     return await story.succeeded(await story.next_version(old), alone=True)
 
 
 async def bad_image(story: Story) -> str:
-    good = story.deployment.version
+    good = story.workload.version
     await story.patch(image_patch("busybo"))
     bad = await story.next_version(good)
 
     def stuck() -> str:
-        waiting = [
-            status.state.waiting.reason
-            for pod in story.pods.all()
-            if pod.version == bad
-            for status in pod.status.container_statuses
-            if status.state.waiting is not None
-        ]
+        waiting = [pod.trouble.reason for pod in story.pods.all() if pod.version == bad and pod.trouble is not None]
         return f"{waiting}" if {"ImagePullBackOff"} & set(waiting) else ""
 
     seen = await story.until(stuck, "a pod in ImagePullBackOff")
@@ -328,12 +321,12 @@ async def bad_image(story: Story) -> str:
         raise StepFailedError(f"only {still_up} of the old pods were still up")
 
     def back() -> str:
-        workload = story.workload(bad)
+        record = story.record(bad)
         done = (
-            story.deployment.version == good
+            story.workload.version == good
             and len(story.up(good)) == REPLICAS == len(list(story.pods.all()))
-            and workload is not None
-            and workload.status.status == WorkloadState.FAILED
+            and record is not None
+            and record.status.status == WorkloadState.FAILED
         )
         return (
             f"{seen}, {still_up} old pods up; then {good[:8]}… is back, {REPLICAS} up, {bad[:8]}… Failed"
@@ -390,20 +383,25 @@ def _plain(info: Any) -> dict[str, str]:
     }
 
 
-_BUSYBO = f"kubectl set image deployment {NAME} {NAME}=busybo"
+def _record(version: str) -> str:
+    return change_workload_name(_RESOURCE.kind, NAME, version)
+
+
+_KIND = _RESOURCE.kind.lower()
+_BUSYBO = f"kubectl set image {_KIND} {NAME} {NAME}=busybo"
 
 STEPS = (
     Step("Govern a namespace", f"kubectl label namespace {NAMESPACE} {labels.GOVERNED}=enabled",
-         "the gate sees its Deployments", govern),
+         "the gate sees its workloads", govern),
     Step("Release", "kubectl apply -f sleep.yaml",
          f"version stamped; ChangeWorkload Running, {REPLICAS} ChangePods, Success", release),
     Step("Fail a pod", "kubectl patch changepod --subresource=status … verdict: unpass",
          "Suspend, defenseCheckFailPods, suspend label", fail_a_pod),
-    Step("Release on top", f"kubectl patch deployment {NAME} …", "denied: it is suspended", next_release_denied),
-    Step("Scale", f"kubectl scale deployment {NAME} --replicas={REPLICAS + 1}", "allowed", scale),
+    Step("Release on top", f"kubectl patch {_KIND} {NAME} …", "denied: it is suspended", next_release_denied),
+    Step("Scale", f"kubectl scale {_KIND} {NAME} --replicas={REPLICAS + 1}", "allowed", scale),
     Step("Repair", f"kubectl apply -f sleep.yaml   # with {labels.IGNORED_SUSPEND}",
          "two ChangeWorkloads, then only the new one, Success", repair),
-    Step("Release", f"kubectl patch deployment {NAME} …", "allowed, Success", release_again),
+    Step("Release", f"kubectl patch {_KIND} {NAME} …", "allowed, Success", release_again),
     Step("Release what never comes up", _BUSYBO,
          "ImagePullBackOff, old pods up; then the old template is back, Running", bad_image),
     Step("Release it again", _BUSYBO, "denied with its reason and the way out", bad_image_again),

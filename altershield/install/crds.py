@@ -28,6 +28,7 @@ _COLUMNS = {
     CHANGE_WORKLOADS: (
         _STATUS,
         _CREATED,
+        ("KIND", "string", ".spec.workloadRef.kind", 1),
         ("WORKLOAD", "string", ".spec.serviceName", 1),
         ("VERIFIED", "string", '.status.conditions[?(@.type=="Verified")].status', 1),
         ("REASON", "string", '.status.conditions[?(@.type=="Verified")].reason', 1),
@@ -55,8 +56,8 @@ _COLUMNS = {
 def crds() -> list[dict[str, Any]]:
     """The three CustomResourceDefinition objects (apiextensions.k8s.io/v1)."""
     return [
-        _crd(CHANGE_WORKLOADS, "changeworkload", ["cw"], ChangeWorkload, WorkloadState.ALL),
-        _crd(CHANGE_PODS, "changepod", ["cp"], ChangePod, PodState.ALL),
+        _crd(CHANGE_WORKLOADS, "changeworkload", ["cw"], ChangeWorkload, tuple(WorkloadState)),
+        _crd(CHANGE_PODS, "changepod", ["cp"], ChangePod, tuple(PodState)),
         _crd(OPS_CONFIG_INFOS, "opsconfiginfo", ["oci"], OpsConfigInfo, ()),
     ]
 
@@ -71,7 +72,7 @@ def _crd(
     schema = structural_schema(type_)
     status_schema = schema["properties"]["status"]
     if states:
-        status_schema["properties"]["status"]["enum"] = ["", *states]
+        status_schema["properties"]["status"]["enum"] = ["", *map(str, states)]
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",

@@ -1,17 +1,21 @@
 """What AlterShield may do in a cluster: exactly what gatekeeper and reconciler call, nothing more."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 from altershield.api.names import SERVICE_ACCOUNT
 from altershield.api.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
+    CRDS,
     GROUP,
     ROLE_BINDINGS,
     ROLES,
     SERVICE_ACCOUNTS,
+    Resource,
 )
+from altershield.workloads import ADAPTERS
 
 Object = dict[str, Any]
 
@@ -33,14 +37,30 @@ RESOURCES = {
 }
 """Where the objects of each kind go."""
 
+
+def _each_group(resources: Iterable[Resource], verbs: str, subresource: str = "") -> Iterator[Object]:
+    """One rule per API group, as it takes; `resources` of one group follow each other."""
+    for group, members in groupby(dict.fromkeys(resources), key=lambda resource: resource.group):
+        plurals = [resource.plural for resource in members]
+        yield _rule(group, [f"{plural}/{subresource}" if subresource else plural for plural in plurals], verbs)
+
+
+_WORKLOADS = [adapter.resource for adapter in ADAPTERS]
+_BETWEEN = [adapter.between for adapter in ADAPTERS if adapter.between is not None]
+_REVISIONS = [adapter.revisions for adapter in ADAPTERS if adapter.revisions not in _BETWEEN]
+_OPTIONAL = [adapter.crd for adapter in ADAPTERS if adapter.crd]
+
 CLUSTER_RULES = (
-    _rule("", ["namespaces"], "list watch"),
-    _rule("", ["pods"], "list watch patch"),
-    _rule("", ["events"], "create patch"),
-    _rule("apps", ["deployments"], "list watch patch"),
-    _rule("apps", ["replicasets"], "get list watch patch"),
+    _rule("", ["namespaces", "nodes"], "list watch"),
+    _rule("", ["pods"], "list watch patch delete"),
+    _rule("", ["events"], "list create patch"),
+    *_each_group(_WORKLOADS, "get list watch patch"),
+    *_each_group(_BETWEEN, "get list watch patch"),
+    *_each_group(_REVISIONS, "get list"),
     # owner references with blockOwnerDeletion, where the API server enforces who may set them
-    _rule("apps", ["deployments/finalizers"], "update"),
+    *_each_group(_WORKLOADS, "update", "finalizers"),
+    # whether the cluster has the kinds that are not Kubernetes' own
+    {**_rule(CRDS.group, [CRDS.plural], "list watch"), "resourceNames": _OPTIONAL},
     _rule(GROUP, ["changeworkloads/finalizers"], "update"),
     _rule(GROUP, ["changeworkloads"], "list watch create patch delete"),
     _rule(GROUP, ["changepods"], "list watch create delete"),

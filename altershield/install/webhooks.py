@@ -1,17 +1,36 @@
-"""The webhook configurations that send Deployments of governed namespaces to the gatekeeper."""
+"""The webhook configurations that send workloads of governed namespaces to the gatekeeper."""
 
 import base64
-from typing import Any
+from typing import Any, NamedTuple
 
 from altershield.api import labels
+from altershield.api.resources import Resource
 from altershield.install.rbac import LABELS
+from altershield.workloads import ADAPTERS, webhook_name, webhook_path
 
 Object = dict[str, Any]
 
-MUTATING_WEBHOOK = "mdeployment.kb.io"
-VALIDATING_WEBHOOK = "vdeployment.kb.io"
-MUTATING_PATH = "/mutate-apps-v1-deployment"
-VALIDATING_PATH = "/validate-apps-v1-deployment"
+
+class Webhook(NamedTuple):
+    """One webhook: what it is called, where it is reached, and which kind it judges."""
+
+    name: str
+    path: str
+    resource: Resource
+    mutating: bool
+
+
+def _webhooks(*, mutating: bool) -> tuple[Webhook, ...]:
+    resources = [adapter.resource for adapter in ADAPTERS]
+    return tuple(
+        Webhook(webhook_name(each, mutating=mutating), webhook_path(each, mutating=mutating), each, mutating)
+        for each in resources
+    )
+
+
+MUTATING = _webhooks(mutating=True)
+VALIDATING = _webhooks(mutating=False)
+WEBHOOKS = (*MUTATING, *VALIDATING)
 
 MATCH_CONDITIONS = (
     {
@@ -20,27 +39,30 @@ MATCH_CONDITIONS = (
         "object.metadata.?labels.orValue({}) != oldObject.metadata.?labels.orValue({})",
     },
 )
-"""Only labels and templates matter. Scaling, annotations and the deployment controller's bookkeeping, which are most
-updates, go on without the gatekeeper even while none answers."""
+"""Only labels and templates matter. Scaling, annotations and the bookkeeping of the kind's own controller, which are
+most updates, go on without the gatekeeper even while none answers."""
 
 
 def configurations(name: str, url: str, ca_bundle: bytes, *, system_namespace: str) -> list[Object]:
     """The MutatingWebhookConfiguration and the ValidatingWebhookConfiguration called `name`, for a gatekeeper at
-    `url` (`https://host:port`) whose certificate `ca_bundle` (PEM) vouches for.
+    `url` (`https://host:port`) whose certificate `ca_bundle` (PEM) vouches for. Each has one webhook per kind; one for
+    a kind that the cluster does not have is never called.
 
     While the gatekeeper is down nothing needs a stamp (`Ignore`), but no release may pass unjudged (`Fail`).
     """
+    bundle = base64.b64encode(ca_bundle).decode()
 
-    def webhook(webhook_name: str, path: str, timeout: int, failure_policy: str) -> Object:
+    def configured(webhook: Webhook, timeout: int, failure_policy: str) -> Object:
+        resource = webhook.resource
         return {
-            "name": webhook_name,
-            "clientConfig": {"url": url + path, "caBundle": base64.b64encode(ca_bundle).decode()},
+            "name": webhook.name,
+            "clientConfig": {"url": url + webhook.path, "caBundle": bundle},
             "rules": [
                 {
-                    "apiGroups": ["apps"],
-                    "apiVersions": ["v1"],
+                    "apiGroups": [resource.group],
+                    "apiVersions": [resource.version],
                     "operations": ["CREATE", "UPDATE"],
-                    "resources": ["deployments"],
+                    "resources": [resource.plural],
                     "scope": "Namespaced",
                 }
             ],
@@ -62,18 +84,17 @@ def configurations(name: str, url: str, ca_bundle: bytes, *, system_namespace: s
             "failurePolicy": failure_policy,
         }
 
-    mutating = webhook(MUTATING_WEBHOOK, MUTATING_PATH, 2, "Ignore")
     # other webhooks may change the template after ours; the version must be that of the final one
-    mutating["reinvocationPolicy"] = "IfNeeded"
-    validating = webhook(VALIDATING_WEBHOOK, VALIDATING_PATH, 3, "Fail")
+    mutating = [configured(each, 2, "Ignore") | {"reinvocationPolicy": "IfNeeded"} for each in MUTATING]
+    validating = [configured(each, 3, "Fail") for each in VALIDATING]
     return [
         {
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": kind,
             "metadata": {"name": name, "labels": LABELS},
-            "webhooks": [content],
+            "webhooks": webhooks,
         }
-        for kind, content in (
+        for kind, webhooks in (
             ("MutatingWebhookConfiguration", mutating),
             ("ValidatingWebhookConfiguration", validating),
         )

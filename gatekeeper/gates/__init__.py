@@ -3,50 +3,53 @@
 To add one: a file with a pure function `(Change, View) -> Opinion`, and its place in a list below.
 """
 
-from altershield.install.webhooks import MUTATING_WEBHOOK, VALIDATING_WEBHOOK
+from altershield.install.webhooks import MUTATING, VALIDATING, Webhook
 from gatekeeper.gates.bypass import BYPASSES
+from gatekeeper.gates.inheritance import inherit
 from gatekeeper.gates.opinion import NOTHING, Gate, Opinion
 from gatekeeper.gates.ownership import protect
 from gatekeeper.gates.rolled_back import deny_rolled_back
 from gatekeeper.gates.suspension import deny_suspended
+from gatekeeper.gates.template_labels import purge
 from gatekeeper.gates.version import stamp
 from gatekeeper.patch import patch
 from gatekeeper.review import Response, Review
 from gatekeeper.view import View
 
-_GATES: dict[tuple[str, str], tuple[Gate, ...]] = {
-    (MUTATING_WEBHOOK, "CREATE"): (stamp, protect),
-    (MUTATING_WEBHOOK, "UPDATE"): (stamp, protect),
-    (VALIDATING_WEBHOOK, "UPDATE"): (deny_suspended, deny_rolled_back),
+_MUTATING: dict[str, tuple[Gate, ...]] = {
+    "CREATE": (stamp, purge, inherit),
+    "UPDATE": (stamp, purge, protect),
 }
+_VALIDATING: dict[str, tuple[Gate, ...]] = {"UPDATE": (deny_suspended, deny_rolled_back)}
 
-
+_MUTATING_OUTCOMES = (
+    ("patched", "new-version"),
+    ("patched", "restored"),
+    ("allowed", "new-version"),  # stamped already, as when the webhook is called twice
+    ("allowed", "passed"),
+)
+_VALIDATING_OUTCOMES = (
+    ("allowed", "passed"),
+    *(("allowed", bypass) for bypass in BYPASSES),
+    ("denied", "suspended"),
+    ("denied", "rolled-back"),
+)
 OUTCOMES = {
-    MUTATING_WEBHOOK: (
-        ("patched", "new-version"),
-        ("patched", "restored"),
-        ("allowed", "new-version"),  # stamped already, as when the webhook is called twice
-        ("allowed", "passed"),
-    ),
-    VALIDATING_WEBHOOK: (
-        ("allowed", "passed"),
-        *(("allowed", bypass) for bypass in BYPASSES),
-        ("denied", "suspended"),
-        ("denied", "rolled-back"),
-    ),
+    **{webhook.name: _MUTATING_OUTCOMES for webhook in MUTATING},
+    **{webhook.name: _VALIDATING_OUTCOMES for webhook in VALIDATING},
 }
-"""Every decision and reason that a webhook's requests can end with."""
+"""Every decision and reason that a webhook's requests can end with, by the webhook's name."""
 
 _PASSED = Response("allowed", "passed")
 
 
-def decide(webhook: str, review: Review, view: View) -> Response:
+def decide(webhook: Webhook, review: Review, view: View) -> Response:
     """Ask the gates of `webhook` in their order; the first denial ends it, the first reason names it."""
     change = review.change
     if change is None:
         return _PASSED
     opinions: list[Opinion] = []
-    for gate in _GATES.get((webhook, review.operation), ()):
+    for gate in (_MUTATING if webhook.mutating else _VALIDATING).get(review.operation, ()):
         opinion = gate(change, view)
         if opinion is not NOTHING:
             opinions.append(opinion)

@@ -1,11 +1,10 @@
 """A version that was rolled back is not released again by accident, as a GitOps tool would do."""
 
+from altershield import releases
 from altershield.api import labels
-from altershield.api.kinds import ConditionType
-from altershield.api.meta import find_condition
-from gatekeeper.gates.bypass import bypass
+from gatekeeper.gates.bypass import awaited, bypass
 from gatekeeper.gates.opinion import NOTHING, Opinion
-from gatekeeper.gates.texts import clean
+from gatekeeper.gates.texts import at, clean
 from gatekeeper.review import Change, Denial
 from gatekeeper.view import View
 
@@ -13,27 +12,31 @@ _MAX_WHY = 300  # bytes
 
 
 def deny_rolled_back(change: Change, view: View) -> Opinion:
-    """Deny a template whose version has a record of its rollback. The record goes when a newer version
+    """Deny a template of which there is a record that it was rolled back. The record goes when a newer version
     succeeded."""
-    if change.old is None or not view.has_rolled_back(change.namespace):
+    if change.old is None:
         return NOTHING
-    version = change.release()
+    records = view.rolled_back(change.namespace, change.workload)
+    if not records:
+        return NOTHING
+    version = change.release
     if not version:
         return NOTHING
-    record = view.record(change.namespace, change.name, change.old.metadata.uid, version)
-    if record is None or not record.rolled_back:
+    record = next((each for each in records if releases.is_of_template(each, version)), None)
+    if record is None:
         return NOTHING
     passes = bypass(change, view) or ("" if view.blocking else "blocking-off")
     if passes:
         return Opinion(reason=passes, audit={"version": version, "bypass": passes})
-    condition = find_condition(record.status.conditions, ConditionType.ROLLED_BACK)
-    when = f" at {condition.last_transition_time}" if condition and condition.last_transition_time else ""
-    why = f": {clean(condition.message, _MAX_WHY)}" if condition and condition.message else ""
+    reason = clean(releases.why(record, current=True), _MAX_WHY)
+    why = f": {reason}" if reason else ""
     message = (
-        f"{change.kind} {change.name}: version {version} was rolled back{when}{why}; "
+        f"{change.kind} {change.name}: version {releases.version(record)} was rolled back"
+        f"{at('at', releases.since(record))}{why}; "
         f'change the template, or set the label {labels.IGNORED_SUSPEND}: "true" to release it again'
     )
     return Opinion(
+        warnings=awaited(change),
         audit={"version": version, "reason": message},
         # kubectl prints the reason before the message: the API's own word there, not the whole text twice
         denial=Denial(message=message, reason="Forbidden"),

@@ -1,16 +1,17 @@
 """After a release that failed verification, the next one is denied until it is repaired."""
 
+from altershield import releases
 from altershield.api import labels
 from altershield.api.kinds import WorkloadState
-from altershield.api.meta import plain_time
-from gatekeeper.gates.bypass import bypass
+from gatekeeper.gates.bypass import awaited, bypass
 from gatekeeper.gates.opinion import NOTHING, Opinion
-from gatekeeper.gates.texts import warning
+from gatekeeper.gates.texts import at, warning
+from gatekeeper.records import Record
 from gatekeeper.review import Change, Denial, Workload
-from gatekeeper.view import Record, View
+from gatekeeper.view import View
 
 _MAX_PODS = 5
-_MAX_DIGITS = 11  # of a Unix time; later than the year 5000 is none
+_MAX_DIGITS = 11  # of a Unix time
 
 
 def deny_suspended(change: Change, view: View) -> Opinion:
@@ -20,7 +21,7 @@ def deny_suspended(change: Change, view: View) -> Opinion:
     old = change.old
     if old is None or old.label(labels.SUSPEND) is None:
         return NOTHING
-    release = change.release()
+    release = change.release
     if not release:
         return NOTHING
     passes = bypass(change, view)
@@ -28,7 +29,7 @@ def deny_suspended(change: Change, view: View) -> Opinion:
         return Opinion(reason=passes, audit={"version": release, "bypass": passes})
     text = f"{change.kind} {change.name} is suspended"
     return Opinion(
-        warnings=tuple(warning(line) for line in _why(change, old, view)),
+        warnings=(*awaited(change), *(warning(line) for line in _why(change, old, view))),
         audit={"version": release, "reason": text},
         denial=Denial(message=text, reason=text),
         reason="suspended",
@@ -37,10 +38,10 @@ def deny_suspended(change: Change, view: View) -> Opinion:
 
 def _why(change: Change, old: Workload, view: View) -> list[str]:
     version = old.label(labels.VERSION) or ""
-    record = view.record(change.namespace, change.name, old.metadata.uid, version)
-    pods = record.status.defense_check_fail_pods if record else ()
+    record = view.record(change.namespace, change.workload, version)
+    pods = releases.failures(record) if record is not None else ()
     lines = [f"releases of {change.kind} {change.name} are suspended{_since(old)}: {_state(version, record)}"]
-    lines += [f"pod {failed.pod} failed: {failed.message or 'no message'}" for failed in pods[:_MAX_PODS]]
+    lines += [f"pod {pod.pod} failed: {pod.message or pod.verdict or 'no message'}" for pod in pods[:_MAX_PODS]]
     if len(pods) > _MAX_PODS:
         lines.append(f"and {len(pods) - _MAX_PODS} more pods failed")
     namespace = f" -n {change.namespace}" if change.namespace else ""
@@ -54,14 +55,17 @@ def _why(change: Change, old: Workload, view: View) -> list[str]:
 
 
 def _state(version: str, record: Record | None) -> str:
+    """What became of the version that is released now."""
     if record is None:
         return f"version {version or 'unknown'} failed verification (its record is gone)"
-    if record.status.defense_check_fail_pods or record.status.status == WorkloadState.SUSPEND:
+    state = releases.state(record)
+    if releases.failures(record) or state == WorkloadState.SUSPEND:
         return f"version {version} failed verification"
-    return f"version {version} has not passed verification yet ({record.status.status or WorkloadState.INIT})"
+    why = releases.why(record, current=True)
+    return f"version {version} has not passed verification yet ({f'{state}, {why}' if why else state})"
 
 
 def _since(workload: Workload) -> str:
     since = workload.label(labels.SUSPEND) or ""
     known = since.isascii() and since.isdigit() and len(since) <= _MAX_DIGITS
-    return f" since {plain_time(int(since))} UTC" if known else ""
+    return at("since", int(since)) if known else ""

@@ -14,7 +14,7 @@ _VERSION = re.compile(r"[0-9a-f]{32}")
 def stamp(change: Change, view: View) -> Opinion:
     """Stamp what was created or has a changed template. The new version is not verified, so `defense-status`
     goes, whoever made the change."""
-    version = change.release()
+    version = change.release
     if not version:
         return NOTHING
     return Opinion(

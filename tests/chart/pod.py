@@ -73,14 +73,15 @@ def account(system: Kubectl, name: str, server: str, directory: Path) -> Path:
 
 def point_webhooks_here(system: Kubectl, port: int) -> None:
     for kind in ("mutatingwebhookconfiguration", "validatingwebhookconfiguration"):
-        (webhook,) = system.json(kind, RELEASE)["webhooks"]
-        url = f"https://127.0.0.1:{port}{webhook['clientConfig']['service']['path']}"
-        place = "/webhooks/0/clientConfig"
-        patch = [
-            {"op": "add", "path": f"{place}/url", "value": url},
-            {"op": "remove", "path": f"{place}/service"},
-            {"op": "replace", "path": "/webhooks/0/timeoutSeconds", "value": 30},  # this machine is busy with tests
-        ]
+        patch = []
+        for number, webhook in enumerate(system.json(kind, RELEASE)["webhooks"]):
+            url = f"https://127.0.0.1:{port}{webhook['clientConfig']['service']['path']}"
+            place = f"/webhooks/{number}"
+            patch += [
+                {"op": "add", "path": f"{place}/clientConfig/url", "value": url},
+                {"op": "remove", "path": f"{place}/clientConfig/service"},
+                {"op": "replace", "path": f"{place}/timeoutSeconds", "value": 30},  # this machine is busy with tests
+            ]
         system("patch", kind, RELEASE, "--type=json", "-p", json.dumps(patch))
 
 

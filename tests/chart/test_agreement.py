@@ -16,6 +16,7 @@ from altershield.api.names import SYSTEM_NAMESPACE, service_account_user
 from altershield.commands import app
 from altershield.install import crds, rbac, webhooks
 from altershield.install.__main__ import files
+from altershield.workloads import ADAPTERS, webhook_name, webhook_path
 from certgen.settings import service_hosts
 from tests.chart.rendering import CHART, Object, containers, of_kind, rendered, the, variables
 
@@ -57,12 +58,44 @@ def test_a_provided_secret_is_only_read(chart: helm_python.Chart, mode: str) -> 
 def test_webhooks_are_those_of_dev(chart: helm_python.Chart) -> None:
     objects = rendered(chart)
     for dev in webhooks.configurations("altershield", "https://gate", b"", system_namespace=SYSTEM_NAMESPACE):
-        (wanted,) = dev["webhooks"]
-        (webhook,) = the(objects, dev["kind"])["webhooks"]
-        path = wanted.pop("clientConfig")["url"].removeprefix("https://gate")
-        service = {"name": "altershield", "namespace": SYSTEM_NAMESPACE, "path": path, "port": 443}
-        assert webhook.pop("clientConfig") == {"service": service}, "caBundle belongs to certgen"
-        assert webhook == wanted
+        found = the(objects, dev["kind"])["webhooks"]
+        assert [webhook["name"] for webhook in found] == [webhook["name"] for webhook in dev["webhooks"]]
+        for webhook, wanted in zip(found, dev["webhooks"], strict=True):
+            path = wanted.pop("clientConfig")["url"].removeprefix("https://gate")
+            service = {"name": "altershield", "namespace": SYSTEM_NAMESPACE, "path": path, "port": 443}
+            assert webhook.pop("clientConfig") == {"service": service}, "caBundle belongs to certgen"
+            assert webhook == wanted
+
+
+def test_every_kind_of_workload_has_one_webhook_of_each_sort(chart: helm_python.Chart) -> None:
+    objects = rendered(chart)
+    for mutating, kind in ((True, "MutatingWebhookConfiguration"), (False, "ValidatingWebhookConfiguration")):
+        found = {webhook["name"]: webhook for webhook in the(objects, kind)["webhooks"]}
+        assert list(found) == [webhook_name(each.resource, mutating=mutating) for each in ADAPTERS]
+        for adapter in ADAPTERS:
+            resource = adapter.resource
+            webhook = found[webhook_name(resource, mutating=mutating)]
+            assert webhook["clientConfig"]["service"]["path"] == webhook_path(resource, mutating=mutating)
+            (rule,) = webhook["rules"]
+            assert (rule["apiGroups"], rule["apiVersions"], rule["resources"]) == (
+                [resource.group],
+                [resource.version],
+                [resource.plural],
+            )
+
+
+def test_a_request_meets_one_webhook_of_each_sort_and_waits_for_both_within_the_api_servers_patience(
+    chart: helm_python.Chart,
+) -> None:
+    """Mutating webhooks run one after the other; some clients of API servers, leader elections, wait ten seconds."""
+    objects = rendered(chart)
+    kinds = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+    sorts = [the(objects, kind)["webhooks"] for kind in kinds]
+    for found in sorts:
+        asked = [tuple(rule["apiGroups"] + rule["resources"]) for webhook in found for rule in webhook["rules"]]
+        assert len(asked) == len(set(asked))
+    twice, once = (max(webhook["timeoutSeconds"] for webhook in found) for found in sorts)
+    assert 2 * twice + once < 10, "the mutating one may be called again"
 
 
 def test_processes_take_the_arguments_that_they_are_given(objects: list[Object]) -> None:

@@ -75,13 +75,15 @@ def provide(kubectl: Kubectl, secret: str = SECRET_NAME, service: str = f"{NAME}
 def inject(kubectl: Kubectl, authority: bytes) -> None:
     """What cert-manager's CA injector does."""
     encoded = base64.b64encode(authority).decode()
-    patch = [{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": encoded}]
-    for webhook in WEBHOOKS:
-        kubectl("patch", webhook, "--type=json", "-p", json.dumps(patch))
+    for configuration in WEBHOOKS:
+        places = [f"/webhooks/{number}/clientConfig" for number in range(len(kubectl.json(configuration)["webhooks"]))]
+        patch = [{"op": "add", "path": f"{place}/caBundle", "value": encoded} for place in places]
+        kubectl("patch", configuration, "--type=json", "-p", json.dumps(patch))
 
 
 def bundles(kubectl: Kubectl) -> set[bytes]:
-    found = [kubectl.json(webhook)["webhooks"][0]["clientConfig"].get("caBundle", "") for webhook in WEBHOOKS]
+    webhooks = [webhook for configuration in WEBHOOKS for webhook in kubectl.json(configuration)["webhooks"]]
+    found = [webhook["clientConfig"].get("caBundle", "") for webhook in webhooks]
     return {base64.b64decode(bundle) for bundle in found}
 
 

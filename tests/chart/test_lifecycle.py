@@ -10,6 +10,7 @@ import pytest
 
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.api.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from altershield.install.webhooks import MUTATING, VALIDATING
 from altershield.kube.client import Client
 from certgen.ownership import adopt
 from tests.chart.release import Release, changed_chart
@@ -60,9 +61,9 @@ def test_a_release_is_installed_upgraded_rolled_back_and_uninstalled(
                                changed_chart(tmp_path))  # fmt: skip
     assert upgraded["revision"] == 2
     assert system.json("deployment", RELEASE)["spec"]["replicas"] == 2
-    (webhook,) = system.json("validatingwebhookconfiguration", RELEASE)["webhooks"]
-    assert webhook["failurePolicy"] == "Ignore"
-    assert webhook["clientConfig"]["caBundle"] == "Q0E=", "an upgrade leaves alone what certgen published"
+    for webhook in system.json("validatingwebhookconfiguration", RELEASE)["webhooks"]:
+        assert webhook["failurePolicy"] == "Ignore"
+        assert webhook["clientConfig"]["caBundle"] == "Q0E=", "an upgrade leaves alone what certgen published"
     assert system.json("changeworkload", "kept")["spec"] == RECORD["spec"]
 
     def takes_ticket() -> bool:
@@ -73,9 +74,9 @@ def test_a_release_is_installed_upgraded_rolled_back_and_uninstalled(
 
     release.rollback(1)
     assert system.json("deployment", RELEASE)["spec"]["replicas"] == 3
-    (webhook,) = system.json("validatingwebhookconfiguration", RELEASE)["webhooks"]
-    assert webhook["failurePolicy"] == "Fail"
-    assert webhook["clientConfig"]["caBundle"] == "Q0E="
+    for webhook in system.json("validatingwebhookconfiguration", RELEASE)["webhooks"]:
+        assert webhook["failurePolicy"] == "Fail"
+        assert webhook["clientConfig"]["caBundle"] == "Q0E="
 
     release.uninstall()
     assert left(system, f"{WEBHOOKS},clusterroles,clusterrolebindings,deployments,services,serviceaccounts") == []
@@ -88,15 +89,12 @@ def test_a_release_is_installed_upgraded_rolled_back_and_uninstalled(
 
 def publish(system: Kubectl, bundle: str) -> None:
     """What certgen does."""
-    for kind, name in (
-        ("MutatingWebhookConfiguration", "mdeployment"),
-        ("ValidatingWebhookConfiguration", "vdeployment"),
-    ):
+    for kind, webhooks in (("MutatingWebhookConfiguration", MUTATING), ("ValidatingWebhookConfiguration", VALIDATING)):
         applied = {
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": kind,
             "metadata": {"name": RELEASE},
-            "webhooks": [{"name": f"{name}.kb.io", "clientConfig": {"caBundle": bundle}}],
+            "webhooks": [{"name": each.name, "clientConfig": {"caBundle": bundle}} for each in webhooks],
         }
         flags = ["--server-side", "--force-conflicts", "--field-manager=altershield-certgen"]
         system("apply", *flags, "-f", "-", stdin=json.dumps(applied))
@@ -122,8 +120,8 @@ def test_what_is_applied_again_changes_nothing(release: Release, system: Kubectl
             eventually(no_diff, f"kubectl diff {' '.join(flags)} to find nothing")
             system("apply", *flags, "-f", "-", stdin=manifest)
             assert generations(system) == before
-            (webhook,) = system.json("mutatingwebhookconfiguration", RELEASE)["webhooks"]
-            assert webhook["clientConfig"]["caBundle"] == "Q0E="
+            for webhook in system.json("mutatingwebhookconfiguration", RELEASE)["webhooks"]:
+                assert webhook["clientConfig"]["caBundle"] == "Q0E="
             for kind in ("mutatingwebhookconfiguration", "validatingwebhookconfiguration"):
                 (owner,) = system.json(kind, RELEASE)["metadata"]["ownerReferences"]
                 assert owner["kind"] == "ClusterRole"

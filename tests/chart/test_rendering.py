@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from altershield.api.names import SYSTEM_NAMESPACE
+from altershield.workloads import ADAPTERS
 from gatekeeper import app, server
 from tests.chart import operators
 from tests.chart.rendering import (
@@ -185,8 +186,7 @@ def test_a_release_of_any_name_calls_its_own_service(chart: helm_python.Chart) -
         objects = rendered(chart, release=release)
         assert the(objects, "Service")["metadata"]["name"] == name
         for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
-            (webhook,) = the(objects, kind)["webhooks"]
-            assert webhook["clientConfig"]["service"]["name"] == name
+            assert {webhook["clientConfig"]["service"]["name"] for webhook in the(objects, kind)["webhooks"]} == {name}
 
 
 @pytest.mark.parametrize(
@@ -222,16 +222,17 @@ def test_under_any_name_and_in_any_namespace_all_parts_find_each_other(
     for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ClusterRole", "Service"):
         assert the(objects, kind)["metadata"]["name"] == name
     for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
-        (webhook,) = the(objects, kind)["webhooks"]
-        assert webhook["clientConfig"]["service"]["namespace"] == namespace
-        (left_alone,) = webhook["namespaceSelector"]["matchExpressions"]
-        assert left_alone["values"] == ["kube-system", namespace]
+        for webhook in the(objects, kind)["webhooks"]:
+            assert webhook["clientConfig"]["service"]["namespace"] == namespace
+            (left_alone,) = webhook["namespaceSelector"]["matchExpressions"]
+            assert left_alone["values"] == ["kube-system", namespace]
     for kind in ("ClusterRoleBinding", "RoleBinding"):
         binding = the(objects, kind)
         assert binding["roleRef"]["name"] == name
         assert binding["subjects"] == [{"kind": "ServiceAccount", "name": name, "namespace": namespace}]
     named = [rule.get("resourceNames") for kind in ("ClusterRole", "Role") for rule in the(objects, kind)["rules"]]
-    assert [names for names in named if names] == [[name], [name], [told["ALTERSHIELD_SECRET"]]]
+    kinds = [adapter.crd for adapter in ADAPTERS if adapter.crd]
+    assert [names for names in named if names] == [kinds, [name], [name], [told["ALTERSHIELD_SECRET"]]]
 
 
 def test_every_rendering_is_the_same(chart: helm_python.Chart, values: Object) -> None:

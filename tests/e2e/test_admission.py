@@ -1,9 +1,13 @@
 """What the gate lets through, puts right and denies, as a user of kubectl sees it."""
 
 import json
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from altershield.api.resources import Resource
+from altershield.workloads import ADAPTERS, webhook_name
 from tests.e2e.conftest import SLEEP, Kubectl, eventually
 from tests.e2e.test_walkthrough import (
     DEFENSE_STATUS,
@@ -15,6 +19,18 @@ from tests.e2e.test_walkthrough import (
     succeed,
     suspend,
 )
+
+OPERATE_FINISHED = "altershield.defense.antgroup.com/operate-finished"
+
+RESOURCES = [adapter.resource for adapter in ADAPTERS if not adapter.crd]
+
+
+def manifest(resource: Resource) -> str:
+    """`sleep` as a workload of this kind."""
+    obj = SLEEP.replace("kind: Deployment", f"kind: {resource.kind}")
+    if resource.kind == "StatefulSet":
+        obj = obj.replace("spec:\n  replicas", "spec:\n  serviceName: sleep\n  replicas", 1)
+    return obj.replace("  replicas: 5\n", "") if resource.kind == "DaemonSet" else obj
 
 
 def template_version(kubectl: Kubectl) -> str | None:
@@ -152,3 +168,66 @@ def test_an_exported_object_can_be_applied_under_another_name(kubectl: Kubectl) 
     done = kubectl.run("create", "-f", "-", stdin=json.dumps(exported))
     assert done.returncode == 0, done.stderr
     assert SUSPEND not in kubectl.labels("deployment", "copy")
+
+
+@pytest.mark.parametrize("resource", RESOURCES, ids=lambda each: each.plural)
+def test_a_suspended_workload_of_any_kind_is_denied_in_its_own_words(kubectl: Kubectl, resource: Resource) -> None:
+    kubectl("apply", "-f", "-", stdin=manifest(resource))
+    kind = resource.kind.lower()
+    version = kubectl.labels(kind, "sleep")[VERSION]
+    records = f"changepods -l {VERSION}={version}".split()
+    record = eventually(lambda: kubectl.json(*records)["items"], "a pod to be verified")[0]
+    result = {"pod": record["spec"]["podInfos"][0]["pod"], "verdict": "unpass", "message": "find error"}
+    patch = json.dumps({"status": {"podResults": [result]}})
+    kubectl("patch", "changepod", record["metadata"]["name"], "--subresource=status", "--type=merge", "-p", patch)
+    eventually(lambda: SUSPEND in kubectl.labels(kind, "sleep"), "the suspend label")
+
+    denied = kubectl.run("patch", kind, "sleep", "-p", TEMPLATE_PATCH)
+
+    text = f"{kind} sleep is suspended"
+    webhook = webhook_name(resource, mutating=False)
+    assert f'Error from server ({text}): admission webhook "{webhook}" denied the request: {text}' in denied.stderr
+
+
+@pytest.mark.parametrize("resource", RESOURCES, ids=lambda each: each.plural)
+def test_the_mark_of_pods_that_came_up_is_taken_out_of_templates(kubectl: Kubectl, resource: Resource) -> None:
+    marked = manifest(resource).replace(
+        "        app: sleep\n", f'        app: sleep\n        {OPERATE_FINISHED}: "1"\n', 1
+    )
+    assert OPERATE_FINISHED in marked
+    done = kubectl.run("apply", "-f", "-", stdin=marked)
+    assert done.returncode == 0, done.stderr
+    assert f"Warning: label {OPERATE_FINISHED} does not belong into a pod template" in done.stderr
+    stored = kubectl.json(resource.kind.lower(), "sleep")["spec"]["template"]["metadata"]["labels"]
+    assert stored == {"app": "sleep", VERSION: kubectl.labels(resource.kind.lower(), "sleep")[VERSION]}
+
+
+def test_of_ten_repairs_at_once_one_passes(kubectl: Kubectl) -> None:
+    suspend(kubectl, release(kubectl))
+    kubectl("label", "deployment", "sleep", f"{IGNORED_SUSPEND}=true")
+
+    def repair(number: int) -> subprocess.CompletedProcess[str]:
+        patch = {"spec": {"template": {"metadata": {"labels": {"test": str(number)}}}}}
+        return kubectl.run("patch", "deployment", "sleep", "-p", json.dumps(patch))
+
+    with ThreadPoolExecutor(10) as pool:
+        done = list(pool.map(repair, range(10)))
+
+    assert sorted(each.returncode for each in done) == [0, *[1] * 9]
+    assert all("deployment sleep is suspended" in each.stderr for each in done if each.returncode)
+
+
+def test_a_suspended_workload_deleted_without_its_pods_is_suspended_when_it_is_made_anew(kubectl: Kubectl) -> None:
+    suspend(kubectl, release(kubectl))
+    since = kubectl.labels("deployment", "sleep")[SUSPEND]
+    kubectl("delete", "deployment", "sleep", "--cascade=orphan")
+
+    def orphaned() -> bool:
+        return not any(each["metadata"].get("ownerReferences") for each in kubectl.json("changeworkloads")["items"])
+
+    eventually(orphaned, "its records to be left behind")
+    done = kubectl.run("apply", "-f", "-", stdin=SLEEP)
+    assert done.returncode == 0, done.stderr
+    assert "Warning: deployment sleep was suspended when it was deleted, and is again" in done.stderr
+    assert kubectl.labels("deployment", "sleep")[SUSPEND] == since
+    assert "is suspended" in kubectl.run("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH).stderr

@@ -243,7 +243,8 @@ def _configurations(name: str) -> list[dict[str, Any]]:
     """Ours, for one namespace of the test's own."""
     made = configurations(name, "", b"", system_namespace="none")
     for number, obj in enumerate(made):
-        webhook = obj["webhooks"][0]
+        (webhook, *_) = obj["webhooks"]
+        obj["webhooks"] = [webhook]
         webhook["name"] = f"{('mutate', 'validate')[number]}.rotation.test"
         webhook["namespaceSelector"] = {"matchLabels": {"rotation": name}}
         webhook["failurePolicy"] = "Fail"

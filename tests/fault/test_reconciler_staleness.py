@@ -54,7 +54,7 @@ async def test_pods_that_came_up_unseen_are_not_taken_for_late(tmp_path: Path) -
             blindness.set.set()
             await cluster.until(lambda: all_overdue_and_up(cluster), "the pods to come up, and to be overdue if not")
 
-            assert (await cluster.states())[version("v2")] == "Running"
+            assert (await cluster.states())[version("v2")] in ("Running", "Success"), "it looked itself"
             blindness.set.clear()
             await cluster.until_states(v2="Success")
 

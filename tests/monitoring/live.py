@@ -198,7 +198,7 @@ async def _story(gate: Watched) -> None:
 
 async def _suspend(story: Story) -> None:
     """Fail a pod of the version that is out now."""
-    version = story.deployment.version
+    version = story.workload.version
 
     def verified() -> list[tuple[str, str]]:
         up = {pod.metadata.name for pod in story.up(version)}

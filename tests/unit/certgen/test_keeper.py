@@ -30,6 +30,7 @@ from altershield.kube.client import Client
 from altershield.kube.errors import ForbiddenError, KubernetesError, NotFoundError
 from altershield.pki import Authority
 from altershield.sandbox.apiserver.server import ApiServer
+from altershield.workloads import ADAPTERS
 from certgen import certificates
 from certgen.contents import Contents, decode, encode
 from certgen.errors import CertificateError
@@ -694,15 +695,16 @@ async def test_metrics_count_the_webhooks_that_are_left(client: Client) -> None:
 
     assert await counted(0, 0), "nothing has been seen"
     async with running(Keeper(client, SETTINGS, metrics)):
-        await eventually(lambda: counted(1, 1))
+        every = len(ADAPTERS)
+        await eventually(lambda: counted(every, every))
         path = MUTATING_WEBHOOKS.path("", CONFIGURATION)
         emptied = [{"op": "remove", "path": "/webhooks"}]
         await client.request("PATCH", path, body=emptied, content_type="application/json-patch+json")
-        await eventually(lambda: counted(0, 1))
+        await eventually(lambda: counted(0, every))
         await client.delete(VALIDATING_WEBHOOKS, CONFIGURATION)
         await eventually(lambda: counted(0, 0))
         await client.create(VALIDATING_WEBHOOKS, installed()[1])
-        await eventually(lambda: counted(0, 1))
+        await eventually(lambda: counted(0, every))
 
 
 async def test_every_series_is_there_before_anything_happened() -> None:
@@ -730,7 +732,8 @@ async def give(
 async def publish(client: Client, bundle: bytes) -> None:
     """What somebody else does, cert-manager's injector for one."""
     encoded = base64.b64encode(bundle).decode()
-    patch = [{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": encoded}]
+    places = [f"/webhooks/{number}/clientConfig/caBundle" for number in range(len(ADAPTERS))]
+    patch = [{"op": "add", "path": place, "value": encoded} for place in places]
     for resource in KINDS:
         path = resource.path("", CONFIGURATION)
         await client.request("PATCH", path, body=patch, content_type="application/json-patch+json")

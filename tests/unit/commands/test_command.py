@@ -6,18 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from altershield.api import labels
-from altershield.api.kinds import (
-    ChangeWorkload,
-    ChangeWorkloadSpec,
-    ChangeWorkloadStatus,
-    ConditionType,
-    WorkloadState,
-)
-from altershield.api.meta import Condition, ObjectMeta
-from altershield.api.views import Deployment
-from altershield.commands.status import _row, exit_code
-
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -66,36 +54,3 @@ def test_what_the_check_cannot_read_is_one_sentence_and_code_2(wrong: str) -> No
 def test_a_threshold_out_of_bounds_is_a_usage_error() -> None:
     done = run("demo", "--start-timeout", "0")
     assert done.returncode == 2
-
-
-def workload(status: ChangeWorkloadStatus) -> ChangeWorkload:
-    spec = ChangeWorkloadSpec("w", "w", "w", "1", 1, 60, "", 0)
-    return ChangeWorkload(ObjectMeta(name="w--x--1"), spec, status)
-
-
-def test_what_a_verdict_says_cannot_steer_the_terminal() -> None:
-    said = Condition(ConditionType.VERIFIED, "False", "PodsFailed", "pod a: \x1b[31mred\nline")
-    row = _row(workload(ChangeWorkloadStatus(conditions=(said,))), Deployment(ObjectMeta(name="w")))
-    assert row.why == "pod a:  [31mred line"
-
-
-def test_status_says_which_release_slipped_past_the_gate() -> None:
-    conditions = (
-        Condition(ConditionType.SLIPPED, "True", "VersionReused", "ReplicaSet sleep-1 slipped past the gate: ..."),
-        Condition(ConditionType.VERIFIED, "True", "PodsPassed", "5 of 5 pods passed"),
-    )
-    row = _row(workload(ChangeWorkloadStatus(conditions=conditions)), Deployment(ObjectMeta(name="w")))
-    assert row.why == "slipped past the gate (VersionReused); 5 of 5 pods passed"
-
-
-def test_exit_codes_tell_suspended_from_rolled_back_from_fine() -> None:
-    fine = workload(ChangeWorkloadStatus(status=WorkloadState.SUCCESS))
-    rolled_back = workload(
-        ChangeWorkloadStatus(
-            status=WorkloadState.FAILED, conditions=(Condition(ConditionType.ROLLED_BACK, "True", "PodNotUp"),)
-        )
-    )
-    suspended = Deployment(ObjectMeta(name="w", labels={labels.SUSPEND: "1"}))
-    assert exit_code([fine], [Deployment(ObjectMeta(name="w"))]) == 0
-    assert exit_code([fine, rolled_back], [Deployment(ObjectMeta(name="w"))]) == 5
-    assert exit_code([fine, rolled_back], [suspended]) == 3

@@ -5,9 +5,21 @@ import datetime
 from typing import Any
 
 import pytest
+import typer
 
-from altershield.api.resources import CRDS, VALIDATING_WEBHOOKS
-from altershield.commands.gate import CONFIGURATION, GateStoppedError, _established, _refuse_running
+import reconciler.__main__
+from altershield.api.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from altershield.commands import demo
+from altershield.commands.gate import (
+    CONFIGURATION,
+    GateStoppedError,
+    Thresholds,
+    _established,
+    _refuse_running,
+    _refuse_second,
+)
+from altershield.errors import UsageError
+from altershield.install.webhooks import WEBHOOKS, Webhook
 from altershield.pki import Authority
 from tests.stub_api import serving
 
@@ -41,3 +53,34 @@ async def test_a_definition_that_is_being_deleted_is_not_relied_on() -> None:
         await admin.create(CRDS, crd)
         with pytest.raises(GateStoppedError, match=f"{name} is being deleted"):
             await _established(admin, name)
+
+
+@pytest.mark.parametrize("webhook", WEBHOOKS, ids=lambda each: each.name)
+async def test_a_second_gate_is_refused_whichever_of_our_webhooks_is_there(webhook: Webhook) -> None:
+    async with serving() as (_, admin):
+        resource = MUTATING_WEBHOOKS if webhook.mutating else VALIDATING_WEBHOOKS
+        await admin.create(resource, {"metadata": {"name": "theirs"}, "webhooks": [{"name": "a.b.c"}]})
+        await _refuse_second(admin)
+        await admin.create(resource, {"metadata": {"name": "altershield"}, "webhooks": [{"name": webhook.name}]})
+        with pytest.raises(UsageError, match="installed in this cluster already"):
+            await _refuse_second(admin)
+
+
+def test_the_reconciler_takes_every_threshold() -> None:
+    process = typer.Typer()
+    process.command()(reconciler.__main__.main)
+    thresholds = Thresholds(1.5, 2.5, 3, 4, 5, 6.5)
+    told = typer.main.get_command(process).make_context("reconciler", thresholds.arguments).params
+    assert {name: told[name] for name in vars(thresholds)} == vars(thresholds)
+
+
+@pytest.mark.parametrize(("fast", "expected"), [(True, (8, 1)), (False, (120, 10))])
+def test_the_fast_demo_waits_for_less(fast: bool, expected: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Thresholds] = []
+
+    async def played(_kubeconfig: str | None, thresholds: Thresholds) -> None:
+        told.append(thresholds)
+
+    monkeypatch.setattr(demo, "_demo", played)
+    demo.demo(fast=fast)
+    assert [(each.start_timeout, each.observe_seconds) for each in told] == [expected]

@@ -1,19 +1,29 @@
-"""Deployments and AdmissionReviews as an API server sends them, and a view for the gates."""
+"""Workloads and AdmissionReviews as an API server sends them, and a view for the gates.
+
+All of it is about one kind at a time, Deployments first; modules with the fixture `every_kind` are run for each.
+"""
 
 import base64
+import contextlib
 import copy
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import jsonpatch
 import msgspec
 
+from altershield import releases
 from altershield.api import labels, names
-from altershield.install.webhooks import MUTATING_WEBHOOK, VALIDATING_WEBHOOK
+from altershield.api.kinds import WorkloadRef
+from altershield.api.resources import DEPLOYMENTS, Resource
+from altershield.install.webhooks import WEBHOOKS, Webhook
+from altershield.workloads import change_workload_name, webhook_path
+from gatekeeper import records
 from gatekeeper.gates import decide
+from gatekeeper.records import Record
 from gatekeeper.review import read, write
-from gatekeeper.view import Record
 
 Object = dict[str, Any]
 
@@ -21,6 +31,38 @@ RECONCILER = names.service_account_user()
 UID = "09907f64-4eb8-47da-b46d-5ac0427ebf80"
 OLD = "c6c45d23c098bdf181853a85b60b5d74"
 NEW = "6a8ff823a5011291b0f02a1d83c2222d"
+
+
+MUTATE, VALIDATE = "mutate", "validate"
+MUTATING_PATH = webhook_path(DEPLOYMENTS, mutating=True)
+VALIDATING_PATH = webhook_path(DEPLOYMENTS, mutating=False)
+
+_about: list[Resource] = [DEPLOYMENTS]
+
+
+def about() -> Resource:
+    """The kind that requests are about now."""
+    return _about[-1]
+
+
+def kind() -> str:
+    """As in messages."""
+    return about().kind.lower()
+
+
+@contextlib.contextmanager
+def about_kind(resource: Resource) -> Iterator[None]:
+    """Let requests be about this kind."""
+    _about.append(resource)
+    yield
+    _about.pop()
+
+
+def webhook(which: str) -> Webhook:
+    """The present kind's; MUTATE or VALIDATE."""
+    mutating = which == MUTATE
+    (found,) = [each for each in WEBHOOKS if each.resource == about() and each.mutating == mutating]
+    return found
 
 
 @dataclass
@@ -31,11 +73,20 @@ class StaticView:
     records: dict[str, Record] = field(default_factory=dict)
     reconciler: str = RECONCILER
 
-    def record(self, namespace: str, workload: str, uid: str, version: str) -> Record | None:
-        return self.records.get(f"{namespace}/{names.change_workload_name(workload, version)}")
+    def record(self, namespace: str, workload: WorkloadRef, version: str) -> Record | None:
+        found = self.records.get(f"{namespace}/{change_workload_name(workload.kind, workload.name, version)}")
+        return found if found is not None and releases.belongs(found, workload) else None
 
-    def has_rolled_back(self, namespace: str) -> bool:
-        return any(record.rolled_back for record in self.records.values())
+    def rolled_back(self, namespace: str, workload: WorkloadRef) -> Sequence[Record]:
+        return [record for record in self._of(namespace, workload) if releases.rolled_back(record)]
+
+    def orphaned(self, namespace: str, workload: WorkloadRef) -> Sequence[Record]:
+        return [record for record in self._of(namespace, workload) if record.metadata.controller is None]
+
+    def _of(self, namespace: str, workload: WorkloadRef) -> list[Record]:
+        family = releases.family(namespace, workload)
+        found = [record for record in self.records.values() if releases.family_of(record) == family]
+        return [record for record in found if releases.belongs(record, workload)]
 
 
 def deployment(
@@ -44,8 +95,8 @@ def deployment(
     template_version: str | None = None,
     **more: str,
 ) -> Object:
-    """The walkthrough's `sleep`. `own` are labels of the workload besides its `app`, `more` labels of the
-    template."""
+    """The walkthrough's `sleep`; requests send it as one of the kind that they are about. `own` are labels of the
+    workload besides its `app`, `more` labels of the template."""
     template_labels = {"app": "sleep", **more}
     if template_version is not None:
         template_labels[labels.VERSION] = template_version
@@ -78,7 +129,7 @@ def deployment(
 
 
 def released(image: str = "busybox", **own: str) -> Object:
-    """A Deployment whose release was stamped and processed. `own` are further labels, without their prefix."""
+    """A workload whose release was stamped and processed. `own` are further labels, without their prefix."""
     version = version_of(deployment(image))
     further = {f"altershield.defense.antgroup.com/{key.replace('_', '-')}": value for key, value in own.items()}
     return deployment(image, {labels.VERSION: version, labels.DEFENSE_STATUS: labels.PROCESSED, **further}, version)
@@ -86,42 +137,51 @@ def released(image: str = "busybox", **own: str) -> Object:
 
 def review(new: Object | None, old: Object | None = None, *, user: str = "kubernetes-admin", **request: Any) -> Object:
     """A CREATE, or with `old` an UPDATE."""
+    resource = about()
     return {
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
         "request": {
             "uid": UID,
-            "kind": {"group": "apps", "version": "v1", "kind": "Deployment"},
-            "resource": {"group": "apps", "version": "v1", "resource": "deployments"},
+            "kind": {"group": resource.group, "version": resource.version, "kind": resource.kind},
+            "resource": {"group": resource.group, "version": resource.version, "resource": resource.plural},
             "name": "sleep",
             "namespace": "default",
             "operation": "CREATE" if old is None else "UPDATE",
             "userInfo": {"username": user, "groups": ["system:authenticated"]},
-            "object": new,
-            "oldObject": old,
+            "object": _sent(new),
+            "oldObject": _sent(old),
             "dryRun": False,
             **request,
         },
     }
 
 
+def _sent(obj: Object | None) -> Object | None:
+    """As one of the present kind."""
+    return obj and {**obj, "apiVersion": about().api_version, "kind": about().kind}
+
+
 def encode(obj: Object) -> bytes:
     return json.dumps(obj).encode()
 
 
-def ask(webhook: str, body: Object, view: StaticView | None = None) -> Object:
+def ask(which: str, body: Object, view: StaticView | None = None) -> Object:
     """The response as it is sent."""
-    read_review = read(encode(body))
-    answer = json.loads(write(read_review.uid, decide(webhook, read_review, view or StaticView())))
+    asked = webhook(which)
+    read_review = read(encode(body), asked.resource)
+    answer = json.loads(write(read_review.uid, decide(asked, read_review, view or StaticView())))
     assert answer["apiVersion"] == "admission.k8s.io/v1"
     assert answer["kind"] == "AdmissionReview"
     assert answer["response"]["uid"] == UID
     return answer["response"]  # type: ignore[no-any-return]
 
 
-def mutate(new: Object, old: Object | None = None, *, user: str = "kubernetes-admin") -> tuple[Object, list[str]]:
-    """What a Deployment becomes, and the warnings."""
-    response = ask(MUTATING_WEBHOOK, review(new, old, user=user))
+def mutate(
+    new: Object, old: Object | None = None, view: StaticView | None = None, *, user: str = "kubernetes-admin"
+) -> tuple[Object, list[str]]:
+    """What a workload becomes, and the warnings."""
+    response = ask(MUTATE, review(new, old, user=user), view)
     assert response["allowed"]
     return patched(new, response), response.get("warnings", [])
 
@@ -140,22 +200,25 @@ def patched(obj: Object, response: Object) -> Object:
 def validate(
     new: Object, old: Object | None = None, view: StaticView | None = None, *, user: str = "kubernetes-admin"
 ) -> Object:
-    response = ask(VALIDATING_WEBHOOK, review(new, old, user=user), view)
+    response = ask(VALIDATE, review(new, old, user=user), view)
     assert "patch" not in response
     assert "patchType" not in response
     return response
 
 
 def version_of(obj: Object) -> str:
-    """The version that this Deployment gets when it is created."""
+    """The version that this workload gets when it is created."""
     stamped, _ = mutate(obj)
     version = stamped["metadata"]["labels"][labels.VERSION]
     assert stamped["spec"]["template"]["metadata"]["labels"][labels.VERSION] == version
     return str(version)
 
 
-def record(version: str, **status: Any) -> dict[str, Record]:
+def record(
+    version: str, *, spec: Object | None = None, owner: Object | None = None, **status: Any
+) -> dict[str, Record]:
     """The ChangeWorkload of `sleep` at `version`, as a view holds it. `status` as on the wire."""
-    name = names.change_workload_name("sleep", version)
-    obj = {"metadata": {"name": name, "namespace": "default"}, "status": status}
-    return {f"default/{name}": msgspec.convert(obj, Record)}
+    name = change_workload_name(about().kind, "sleep", version)
+    metadata = {"name": name, "namespace": "default", "ownerReferences": [owner] if owner else []}
+    obj = {"metadata": metadata, "spec": spec or {}, "status": status}
+    return {f"default/{name}": records.read(msgspec.json.encode(obj))}

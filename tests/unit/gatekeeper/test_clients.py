@@ -5,10 +5,9 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from altershield.install.webhooks import VALIDATING_PATH
 from altershield.pki import Authority
 
-from .reviews import deployment, encode, review
+from .reviews import VALIDATING_PATH, deployment, encode, review
 from .serving import HOUR, Served, serving, trust
 
 API_SERVERS = Authority.create("api servers", lifetime=HOUR)

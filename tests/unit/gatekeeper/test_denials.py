@@ -8,9 +8,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from altershield.api import labels
-from altershield.install.webhooks import MUTATING_WEBHOOK, VALIDATING_WEBHOOK
 
-from .reviews import RECONCILER, StaticView, ask, deployment, record, released, review, validate, version_of
+from .reviews import (
+    MUTATE,
+    RECONCILER,
+    VALIDATE,
+    StaticView,
+    about,
+    ask,
+    deployment,
+    kind,
+    record,
+    released,
+    review,
+    validate,
+    version_of,
+)
+
+pytestmark = pytest.mark.usefixtures("every_kind")
 
 Object = dict[str, Any]
 
@@ -36,8 +51,8 @@ def test_a_suspended_workload_is_not_released_and_kubectl_shows_the_walkthroughs
     assert response["status"] == {
         "status": "Failure",
         "code": 403,
-        "reason": "deployment sleep is suspended",
-        "message": "deployment sleep is suspended",
+        "reason": f"{kind()} sleep is suspended",
+        "message": f"{kind()} sleep is suspended",
     }
 
 
@@ -46,9 +61,9 @@ def test_the_warnings_say_which_version_which_pods_since_when_and_how_to_repair(
     assert f"version {OLD}" in warnings[0]
     assert "since 2023-05-11 07:46:15 UTC" in warnings[0]
     assert warnings[1] == "pod sleep-5c698f4449-0 failed: find error"
-    assert warnings[2] == "pod sleep-5c698f4449-1 failed: no message"
+    assert warnings[2] == "pod sleep-5c698f4449-1 failed: unpass"
     assert (
-        "kubectl label --overwrite deployment -n default sleep "
+        f"kubectl label --overwrite {kind()} -n default sleep "
         "altershield.defense.antgroup.com/ignored-suspend=true" in warnings[3]
     )
     assert "kubectl edit changepod --subresource=status -n default" in warnings[4]
@@ -74,7 +89,7 @@ def test_warnings_fit_into_header_lines_whatever_is_in_the_cluster(
         return  # half surrogates are no JSON
     view = failed(*messages)
     view.record = lambda *_: next(iter(view.records.values()))  # type: ignore[method-assign]
-    warnings = ask(VALIDATING_WEBHOOK, body, view)["warnings"]
+    warnings = ask(VALIDATE, body, view)["warnings"]
     assert all(0 < len(warning.encode()) <= 256 for warning in warnings)
     assert sum(len(warning) for warning in warnings) < 4096
     assert not any(ord(c) < 32 or 127 <= ord(c) < 160 for c in "".join(warnings))
@@ -82,7 +97,7 @@ def test_warnings_fit_into_header_lines_whatever_is_in_the_cluster(
 
 def test_without_its_record_the_denial_stands() -> None:
     response = validate(*suspended_release(), StaticView())
-    assert response["status"]["message"] == "deployment sleep is suspended"
+    assert response["status"]["message"] == f"{kind()} sleep is suspended"
     assert any("ignored-suspend" in warning for warning in response["warnings"])
 
 
@@ -110,6 +125,17 @@ def test_a_repair_passes() -> None:
     response = validate(new, old, failed("find error"))
     assert response["allowed"] is True
     assert response["auditAnnotations"]["bypass"] == "ignored-suspend"
+
+
+def test_a_repair_right_after_another_one_is_denied_and_told_to_wait() -> None:
+    """What is stored is the first one, which nobody has taken up yet; its label is still there."""
+    first = released("busybox:2", suspend=SUSPENDED, ignored_suspend="true")
+    del first["metadata"]["labels"][labels.DEFENSE_STATUS]
+    response = validate(released("busybox:3", suspend=SUSPENDED, ignored_suspend="true"), first, failed("find error"))
+    assert response["status"]["message"] == response["status"]["reason"] == f"{kind()} sleep is suspended"
+    assert "has yet to be taken up" in response["warnings"][0]
+    assert version_of(deployment("busybox:2")) in response["warnings"][0]
+    assert "try again in a few seconds" in response["warnings"][0]
 
 
 @pytest.mark.parametrize("value", ["false", "", "True", "1"])
@@ -165,14 +191,14 @@ def stripped(obj: Object) -> None:
 
 
 @pytest.mark.parametrize("change", [scaled, annotated, with_status, labelled, paused, stripped])
-@pytest.mark.parametrize("webhook", [MUTATING_WEBHOOK, VALIDATING_WEBHOOK])
+@pytest.mark.parametrize("webhook", [MUTATE, VALIDATE])
 def test_what_is_no_release_is_never_denied(webhook: str, change: Any) -> None:
     new = released(suspend=SUSPENDED)
     change(new)
     assert ask(webhook, review(new, released(suspend=SUSPENDED)), failed("x"))["allowed"] is True
 
 
-@pytest.mark.parametrize("webhook", [MUTATING_WEBHOOK, VALIDATING_WEBHOOK])
+@pytest.mark.parametrize("webhook", [MUTATE, VALIDATE])
 @pytest.mark.parametrize(
     "request_",
     [
@@ -187,7 +213,7 @@ def test_deletions_and_subresources_pass_untouched(webhook: str, request_: Objec
     assert ask(webhook, body, failed("x")) == {"uid": body["request"]["uid"], "allowed": True}
 
 
-@pytest.mark.parametrize("webhook", [MUTATING_WEBHOOK, VALIDATING_WEBHOOK])
+@pytest.mark.parametrize("webhook", [MUTATE, VALIDATE])
 def test_a_dry_run_is_judged_like_the_real_thing(webhook: str) -> None:
     new, old = suspended_release()
     assert ask(webhook, review(new, old, dryRun=True)) == ask(webhook, review(new, old))
@@ -205,7 +231,11 @@ def rolled_back(version: str, **status: Any) -> StaticView:
         "message": "pod sleep-1 did not come up within 120 s (ImagePullBackOff)",
         "lastTransitionTime": "2026-08-21T07:29:49Z",
     }
-    return StaticView(records=record(version, **{"status": "Failed", "conditions": [condition], **status}))
+    return StaticView(
+        records=record(
+            version, **{"status": "Failed", "entryTimeUnix": 1787297389, "conditions": [condition], **status}
+        )
+    )
 
 
 BAD = version_of(deployment("busybo"))
@@ -217,8 +247,8 @@ def test_a_rolled_back_version_coming_back_is_denied_with_its_reason_and_the_way
         "status": "Failure",
         "code": 403,
         "reason": "Forbidden",
-        "message": f"deployment sleep: version {BAD} was rolled back at 2026-08-21T07:29:49Z: pod sleep-1 did not come "
-        "up within 120 s (ImagePullBackOff); change the template, or set the label "
+        "message": f"{kind()} sleep: version {BAD} was rolled back at 2026-08-21 07:29:49 UTC: pod sleep-1 did not "
+        "come up within 120 s (ImagePullBackOff); change the template, or set the label "
         'altershield.defense.antgroup.com/ignored-suspend: "true" to release it again',
     }
     assert response["auditAnnotations"]["version"] == BAD
@@ -251,6 +281,52 @@ def test_a_rolled_back_version_passes_for_repairs_for_the_reconciler_and_while_b
     assert validate(released("busybo"), released(), view, user=RECONCILER)["allowed"] is True
     view.blocking = False
     assert validate(released("busybo"), released(), view)["allowed"] is True
+
+
+def test_a_rolled_back_version_passes_for_one_repair_and_no_second() -> None:
+    first = released("busybox:2", ignored_suspend="true")
+    del first["metadata"]["labels"][labels.DEFENSE_STATUS]
+    response = validate(released("busybo", ignored_suspend="true"), first, rolled_back(BAD))
+    assert "was rolled back" in response["status"]["message"]
+    assert "has yet to be taken up" in response["warnings"][0]
+    view = rolled_back(BAD)
+    view.blocking = False
+    assert validate(released("busybo", ignored_suspend="true"), first, view)["allowed"] is True
+
+
+def test_a_rolled_back_template_is_known_by_what_the_api_server_makes_of_it_now() -> None:
+    """An API server with other defaults shows it otherwise than when it got its version."""
+    view = rolled_back("f" * 32, source={"version": "f" * 32, "fingerprint": BAD})
+    response = validate(released("busybo"), released(), view)
+    assert f"version {'f' * 32} was rolled back" in response["status"]["message"]
+    assert validate(released("busybox:2"), released(), view)["allowed"] is True
+
+
+def owner(**changes: str) -> Object:
+    ours = {
+        "apiVersion": about().api_version,
+        "kind": about().kind,
+        "name": "sleep",
+        "uid": released()["metadata"]["uid"],
+    }
+    return {**ours, "controller": True, **changes}
+
+
+@pytest.mark.parametrize(
+    ("changes", "spec", "belongs"),
+    [
+        ({}, {}, True),
+        ({"uid": "other"}, {}, False),
+        ({"kind": "Job"}, {}, False),
+        ({"apiVersion": "batch/v1"}, {}, False),
+        ({"uid": "other"}, {"workloadRef": {"uid": released()["metadata"]["uid"]}}, True),
+        (None, {}, True),
+        (None, {"workloadRef": {"kind": "Job", "name": "sleep", "uid": "other"}}, False),
+    ],
+)
+def test_a_record_is_the_workloads_if_its_owner_is(changes: dict[str, str] | None, spec: Object, belongs: bool) -> None:
+    view = rolled_back(BAD, owner=None if changes is None else owner(**changes), spec=spec)
+    assert validate(released("busybo"), released(), view)["allowed"] is not belongs
 
 
 def test_a_stale_version_label_does_not_hide_a_rolled_back_template() -> None:

@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 
 from altershield.api import labels
 from altershield.api.kinds import WorkloadState
-from altershield.install.webhooks import VALIDATING_WEBHOOK
 from gatekeeper.gates import OUTCOMES, decide
 from gatekeeper.journal import Journal
 from gatekeeper.metrics import Metrics
 from gatekeeper.review import read
 from gatekeeper.tls import Certificate
 
-from .reviews import RECONCILER, StaticView, encode, record, released, review, version_of
+from .reviews import RECONCILER, VALIDATE, StaticView, encode, record, released, review, version_of, webhook
 
 BYPASSES = "altershield_admission_bypasses_total"
 KNOWN_ACTORS = {"reconciler", "serviceaccount", "user"}
@@ -90,7 +89,8 @@ async def test_a_rolled_back_version_let_through_while_blocking_is_off_is_counte
 
 async def judge(metrics: Metrics, body: dict[str, Any], view: StaticView) -> None:
     """As the server does."""
-    sent = read(encode(body))
+    asked = webhook(VALIDATE)
+    sent = read(encode(body), asked.resource)
     journal = Journal(metrics)
-    journal.note(VALIDATING_WEBHOOK, sent, decide(VALIDATING_WEBHOOK, sent, view), 0.001)
+    journal.note(asked.name, sent, decide(asked, sent, view), 0.001)
     journal.flush()

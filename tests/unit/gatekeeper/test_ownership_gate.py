@@ -9,6 +9,8 @@ from altershield.api import labels
 
 from .reviews import NEW, OLD, RECONCILER, deployment, mutate, released, version_of
 
+pytestmark = pytest.mark.usefixtures("every_kind")
+
 Object = dict[str, Any]
 
 SUSPENDED = "1683791175"

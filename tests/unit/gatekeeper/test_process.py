@@ -18,10 +18,10 @@ import yaml
 
 from altershield.api import labels, names
 from altershield.api.resources import CHANGE_WORKLOADS, OPS_CONFIG_INFOS
-from altershield.install.webhooks import MUTATING_PATH, VALIDATING_PATH
+from altershield.workloads import change_workload_name
 from tests.stub_api import StubApi, is_list
 
-from .reviews import deployment, encode, released, review, version_of
+from .reviews import MUTATING_PATH, VALIDATING_PATH, deployment, encode, released, review, version_of
 from .serving import Files, session, trust, until
 
 JSON = {"Content-Type": "application/json"}
@@ -113,9 +113,11 @@ async def client() -> AsyncIterator[aiohttp.ClientSession]:
 def failed_record(version: str, uid: str) -> dict[str, Any]:
     return {
         "metadata": {
-            "name": names.change_workload_name("sleep", version),
+            "name": change_workload_name("Deployment", "sleep", version),
             "namespace": "default",
-            "ownerReferences": [{"kind": "Deployment", "name": "sleep", "uid": uid, "controller": True}],
+            "ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": "Deployment", "name": "sleep", "uid": uid, "controller": True}
+            ],
         },
         "spec": {"changeWorkloadId": "x"},
         "status": {

@@ -5,18 +5,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from altershield.install.webhooks import MUTATING_WEBHOOK, VALIDATING_WEBHOOK
+from altershield.api.resources import DEPLOYMENTS
+from altershield.workloads import ADAPTERS, Adapter
 from gatekeeper.errors import ReviewError
 from gatekeeper.gates import decide
 from gatekeeper.review import Denial, Response, read, write
 
 from .malformed import MALFORMED
-from .reviews import UID, StaticView, deployment, encode, released, review
+from .reviews import MUTATE, UID, VALIDATE, StaticView, about_kind, deployment, encode, released, review, webhook
 
 
 def judge(data: bytes) -> None:
-    for webhook in (MUTATING_WEBHOOK, VALIDATING_WEBHOOK):
-        decide(webhook, read(data), StaticView())
+    for asked in (webhook(MUTATE), webhook(VALIDATE)):
+        decide(asked, read(data, asked.resource), StaticView())
 
 
 def code(data: bytes) -> int:
@@ -67,7 +68,7 @@ def test_a_review_with_anything_anywhere_is_judged_or_refused(path: tuple[Any, .
 @given(st.binary())
 def test_any_bytes_are_refused(data: bytes) -> None:
     with pytest.raises(ReviewError):
-        read(data)
+        read(data, DEPLOYMENTS)
 
 
 @given(st.integers(0, len(encode(BODY)) - 1), st.binary(min_size=1, max_size=4))
@@ -86,8 +87,24 @@ def test_at_any_depth_a_review_is_judged_or_refused(place: str, depth: int) -> N
         assert code(data.replace(b'"DEEP"', b'{"a":' * depth + b"1" + b"}" * depth)) in (200, 400)
 
 
+@pytest.mark.parametrize("judged", ADAPTERS, ids=lambda each: each.resource.plural)
+@pytest.mark.parametrize("sent", ADAPTERS, ids=lambda each: each.resource.plural)
+def test_the_webhook_of_a_kind_judges_that_kind_alone(judged: Adapter, sent: Adapter) -> None:
+    with about_kind(sent.resource):
+        body = review(released("busybox:2"), released())
+    data = encode(body)
+    if judged is sent:
+        assert read(data, judged.resource).change is not None
+        return
+    with pytest.raises(ReviewError, match="correct the rules of the webhook configuration"):
+        read(data, judged.resource)
+    del body["request"]["resource"]
+    with pytest.raises(ReviewError, match=f"not a {judged.resource.kind} of {judged.resource.api_version}"):
+        read(encode(body), judged.resource)
+
+
 def test_what_the_api_server_sends_is_read() -> None:
-    found = read(encode(review(released("busybox:2"), released(), user="jane")))
+    found = read(encode(review(released("busybox:2"), released(), user="jane")), DEPLOYMENTS)
     assert (found.uid, found.operation) == (UID, "UPDATE")
     assert found.change is not None
     assert (found.change.kind, found.change.name, found.change.namespace) == ("deployment", "sleep", "default")
@@ -99,7 +116,7 @@ def test_a_request_whose_name_is_yet_to_be_generated_is_read() -> None:
     obj = deployment()
     del obj["metadata"]["name"]
     obj["metadata"]["generateName"] = "sleep-"
-    found = read(encode(review(obj, name="")))
+    found = read(encode(review(obj, name="")), DEPLOYMENTS)
     assert found.change is not None
     assert found.change.name == ""
 

@@ -7,19 +7,31 @@ import json
 import logging
 import ssl
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 
-from altershield.install.webhooks import MUTATING_PATH, VALIDATING_PATH
+from altershield.api.kinds import WorkloadRef
 from gatekeeper import server
+from gatekeeper.records import Record
 from gatekeeper.server import MAX_BODY
 
 from .malformed import MALFORMED
-from .reviews import UID, StaticView, deployment, encode, patched, released, review, version_of
+from .reviews import (
+    MUTATING_PATH,
+    UID,
+    VALIDATING_PATH,
+    StaticView,
+    deployment,
+    encode,
+    patched,
+    released,
+    review,
+    version_of,
+)
 from .serving import AUTHORITY, Served, serving, session, until
 
 JSON = {"Content-Type": "application/json"}
@@ -139,6 +151,8 @@ async def test_a_larger_review_is_413(served: Served, client: aiohttp.ClientSess
     code, answer = await post(client, served.url(MUTATING_PATH), large(MAX_BODY + 1))
     assert code == 413
     assert "8 MiB" in answer["message"]
+    assert "failurePolicy is Ignore" in answer["message"]
+    assert "recorded as ungated and verified" in answer["message"]
     assert (await post(client, served.url(MUTATING_PATH), encode(review(deployment()))))[0] == 200
 
 
@@ -200,7 +214,7 @@ async def test_a_caller_that_goes_away_does_no_harm(served: Served, client: aioh
 
 
 class BrokenView(StaticView):
-    def has_rolled_back(self, namespace: str) -> bool:
+    def rolled_back(self, namespace: str, workload: WorkloadRef) -> Sequence[Record]:
         raise ZeroDivisionError("a bug in a gate")
 
 
@@ -291,7 +305,7 @@ async def test_every_decision_is_logged_in_one_line_without_the_object(
     logged = json.loads(line)
     assert logged["message"] == "patched"
     assert logged["reason"] == "new-version"
-    assert (logged["namespace"], logged["deployment"]) == ("default", "sleep")
+    assert (logged["namespace"], logged["workload"]) == ("default", "deployment/sleep")
     assert logged["version"] == version_of(deployment())
     assert logged["user"].startswith("jane\nx")
     assert len(line) < 1000

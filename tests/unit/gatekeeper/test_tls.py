@@ -8,10 +8,9 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from altershield.install.webhooks import MUTATING_PATH
 from gatekeeper.tls import Certificate
 
-from .reviews import deployment, encode, review
+from .reviews import MUTATING_PATH, deployment, encode, review
 from .serving import AUTHORITY, Files, Served, serving, session, trust
 
 

@@ -11,6 +11,8 @@ from altershield.api import labels
 
 from .reviews import NEW, OLD, RECONCILER, deployment, mutate, released, version_of
 
+pytestmark = pytest.mark.usefixtures("every_kind")
+
 Object = dict[str, Any]
 
 
@@ -140,7 +142,11 @@ owned = st.dictionaries(
     st.sampled_from([OLD, NEW, "true", "processed", "1683791175"]),
 )
 objects = st.builds(
-    deployment, st.sampled_from(["busybox", "busybox:2"]), owned, st.none() | st.sampled_from([OLD, NEW, "x"])
+    lambda image, own, version, more: deployment(image, own, version, **more),
+    st.sampled_from(["busybox", "busybox:2"]),
+    owned,
+    st.none() | st.sampled_from([OLD, NEW, "x"]),
+    st.dictionaries(st.sampled_from(labels.NOT_IN_TEMPLATES), st.sampled_from(["1", "2"])),
 )
 
 
@@ -156,7 +162,7 @@ def test_the_patched_object_sent_again_yields_no_patch_and_no_warning(
 def test_nothing_but_owned_labels_is_ever_patched(new: Object, old: Object | None) -> None:
     result, _ = mutate(new, old)
     for obj in (result, new):
-        for key in labels.OWNED:
+        for key in (*labels.OWNED, *labels.NOT_IN_TEMPLATES):
             own(obj).pop(key, None)
             template(obj).pop(key, None)
     assert result == new

@@ -1,0 +1,75 @@
+"""A workload that is deleted without its records, and made anew, is suspended again."""
+
+from typing import Any
+
+import pytest
+
+from altershield.api import labels
+
+from .reviews import MUTATE, OLD, StaticView, about, ask, deployment, mutate, record, released, review
+
+pytestmark = pytest.mark.usefixtures("every_kind")
+
+SINCE = 1683791175
+
+
+def left(status: str = "Suspend", **more: Any) -> StaticView:
+    """The caches after `sleep` was deleted with `--cascade=orphan`."""
+    ref = {"apiVersion": about().api_version, "kind": about().kind, "name": "sleep", "uid": "gone"}
+    known = {"status": status, "entryTimeUnix": SINCE, "spec": {"workloadRef": ref}}
+    return StaticView(records=record(OLD, **{**known, **more}))
+
+
+def own(obj: dict[str, Any]) -> dict[str, str]:
+    return obj["metadata"]["labels"]  # type: ignore[no-any-return]
+
+
+def test_a_namesake_made_anew_is_suspended_since_then_and_says_so() -> None:
+    result, warnings = mutate(deployment(), view=left())
+    assert own(result)[labels.SUSPEND] == str(SINCE)
+    (warning,) = warnings
+    assert "is again since 2023-05-11 07:46:15 UTC" in warning
+    assert f"version {OLD} failed verification" in warning
+
+
+def test_asked_twice_it_says_nothing_more() -> None:
+    once, _ = mutate(deployment(), view=left())
+    assert mutate(once, view=left()) == (once, [])
+
+
+def test_records_from_before_the_workload_was_named_in_them_count_by_their_names() -> None:
+    assert labels.SUSPEND in own(mutate(deployment(), view=left(spec={}))[0])
+
+
+def test_what_another_value_was_sent_for_gets_that_of_the_record() -> None:
+    sent = deployment(own={labels.SUSPEND: "1"})
+    assert own(mutate(sent, view=left())[0])[labels.SUSPEND] == str(SINCE)
+
+
+@pytest.mark.parametrize("status", ["Success", "Running", "Failed", "Rollback", ""])
+def test_only_a_suspension_is_inherited(status: str) -> None:
+    assert labels.SUSPEND not in own(mutate(deployment(), view=left(status))[0])
+
+
+def test_not_while_blocking_is_off() -> None:
+    view = left()
+    view.blocking = False
+    assert labels.SUSPEND not in own(mutate(deployment(), view=view)[0])
+
+
+def test_a_record_that_has_its_workload_still_is_nobody_elses() -> None:
+    owner = {"apiVersion": about().api_version, "kind": about().kind, "name": "sleep", "uid": "u", "controller": True}
+    assert labels.SUSPEND not in own(mutate(deployment(), view=left(owner=owner))[0])
+
+
+def test_another_name_and_another_kind_inherit_nothing() -> None:
+    ref = {"apiVersion": "batch/v1", "kind": "Job", "name": "sleep", "uid": "gone"}
+    assert labels.SUSPEND not in own(mutate(deployment(), view=left(spec={"workloadRef": ref}))[0])
+    for name in ("sleepy", ""):
+        body = review(deployment(), name=name)
+        body["request"]["object"] = {**body["request"]["object"], "metadata": {"generateName": "sleep-"}}
+        assert "warnings" not in ask(MUTATE, body, left())
+
+
+def test_an_update_inherits_nothing() -> None:
+    assert mutate(released(), released(), left()) == (released(), [])

@@ -1,0 +1,99 @@
+"""An API server that asks the gatekeeper, with nobody who takes up what was released."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from altershield.api import labels
+from altershield.api.resources import MUTATING_WEBHOOKS, NAMESPACES, VALIDATING_WEBHOOKS, Resource
+from altershield.install import webhooks
+from altershield.kube.client import Client
+from altershield.kube.errors import ForbiddenError
+from altershield.sandbox.apiserver.server import ApiServer
+from altershield.sandbox.cluster import clone_set_crd
+from altershield.workloads import ADAPTERS
+
+from .serving import AUTHORITY, serving
+
+SPACE = "shop"
+RESOURCES = [adapter.resource for adapter in ADAPTERS]
+
+
+@pytest.fixture
+async def admin(tmp_path: Path) -> AsyncIterator[Client]:
+    async with ApiServer() as api:
+        kubeconfig = tmp_path / "kubeconfig"
+        kubeconfig.write_text(api.kubeconfig())
+        async with await Client.connect(str(kubeconfig)) as client:
+            metadata = {"name": SPACE, "labels": {labels.GOVERNED: labels.GOVERNED_VALUE}}
+            await client.create(NAMESPACES, {"metadata": metadata})
+            await clone_set_crd.create(client)
+            yield client
+
+
+@pytest.fixture(params=RESOURCES, ids=lambda each: each.plural)
+def resource(request: pytest.FixtureRequest) -> Resource:
+    found: Resource = request.param
+    return found
+
+
+def suspended(resource: Resource) -> dict[str, Any]:
+    """A release that failed, and was recorded, with the label for its repair."""
+    own = {labels.DEFENSE_STATUS: labels.PROCESSED, labels.SUSPEND: "1", labels.IGNORED_SUSPEND: "true"}
+    pod = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": "nginx:1"}]}}
+    more = {"serviceName": "web"} if resource.kind == "StatefulSet" else {}
+    spec = {"selector": {"matchLabels": {"app": "web"}}, "template": pod, **more}
+    return {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": {"name": "web", "labels": {"app": "web", labels.VERSION: "0" * 32, **own}},
+        "spec": spec,
+    }
+
+
+def image(number: int) -> dict[str, Any]:
+    return {"spec": {"template": {"spec": {"containers": [{"name": "web", "image": f"nginx:{number}"}]}}}}
+
+
+async def ask_the_gate(admin: Client, url: str) -> None:
+    made = webhooks.configurations("gate", url, AUTHORITY.pair.certificate, system_namespace="none")
+    for kind, obj in zip((MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS), made, strict=True):
+        await admin.create(kind, obj)
+
+
+async def test_of_many_repairs_at_once_one_passes(admin: Client, tmp_path: Path, resource: Resource) -> None:
+    await admin.create(resource, suspended(resource), SPACE)
+    async with serving(tmp_path) as served:
+        await ask_the_gate(admin, served.url(""))
+
+        async def repair(number: int) -> str:
+            """The image that passed, or the denial."""
+            try:
+                answer = await admin.patch(resource, image(number), "web", SPACE)
+            except ForbiddenError as error:
+                return error.reason
+            found: str = answer["spec"]["template"]["spec"]["containers"][0]["image"]
+            return found
+
+        outcomes = await asyncio.gather(*map(repair, range(2, 12)))
+
+        (passed,) = [each for each in outcomes if each.startswith("nginx:")]
+        assert [each for each in outcomes if each != passed] == [f"{resource.kind.lower()} web is suspended"] * 9
+        stored = await admin.get(resource, "web", SPACE)
+        assert stored["spec"]["template"]["spec"]["containers"][0]["image"] == passed
+        assert labels.DEFENSE_STATUS not in stored["metadata"]["labels"]
+
+
+async def test_every_kind_is_stamped_and_denied(admin: Client, tmp_path: Path, resource: Resource) -> None:
+    async with serving(tmp_path) as served:
+        await ask_the_gate(admin, served.url(""))
+        obj = suspended(resource)
+        obj["metadata"]["labels"] = {"app": "web"}
+        created = await admin.create(resource, obj, SPACE)
+        version = created["metadata"]["labels"][labels.VERSION]
+        assert created["spec"]["template"]["metadata"]["labels"][labels.VERSION] == version != ""
+        released = await admin.patch(resource, image(2), "web", SPACE)
+        assert released["metadata"]["labels"][labels.VERSION] != version
