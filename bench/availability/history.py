@@ -10,9 +10,10 @@ from altershield.api import labels, names
 from altershield.api.kinds import ChangePod, ChangeWorkload, ConditionType, WorkloadState
 from altershield.api.meta import find_condition
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEPLOYMENTS
-from altershield.api.views import Deployment
 from altershield.kube.client import Client
 from altershield.kube.informer import Informer
+from altershield.workloads import BY_KIND, change_workload_name
+from altershield.workloads.workload import Workload
 
 Object = dict[str, Any]
 Released = Mapping[str, Sequence[str]]
@@ -43,7 +44,9 @@ class History:
         self._namespace = namespace
         self._change_workloads = Informer(client, CHANGE_WORKLOADS, ChangeWorkload, namespace=namespace)
         self._change_pods = Informer(client, CHANGE_PODS, ChangePod, namespace=namespace)
-        self._deployments = Informer(client, DEPLOYMENTS, Deployment, namespace=namespace)
+        self._deployments = Informer(
+            client, DEPLOYMENTS, Workload, read=BY_KIND[DEPLOYMENTS.kind].read, namespace=namespace
+        )
         self._change_workloads.add_handler(self._change_workload)
         self._change_pods.add_handler(self._change_pod)
         self._deployments.add_handler(self._deployment)
@@ -77,7 +80,7 @@ class History:
 
     def successes(self, deployment: str, version: str) -> int:
         """How often a version was found good: twice where another one was rolled back to it."""
-        return self.states[names.change_workload_name(deployment, version)].count(WorkloadState.SUCCESS)
+        return self.states[change_workload_name(DEPLOYMENTS.kind, deployment, version)].count(WorkloadState.SUCCESS)
 
     @property
     def rolling_back(self) -> bool:
@@ -94,7 +97,7 @@ class History:
         return record.status.status if record else ""
 
     def _record(self, deployment: str, version: str) -> ChangeWorkload | None:
-        return self._change_workloads.get(self._namespace, names.change_workload_name(deployment, version))
+        return self._change_workloads.get(self._namespace, change_workload_name(DEPLOYMENTS.kind, deployment, version))
 
     def _change_workload(self, _: ChangeWorkload | None, new: ChangeWorkload | None) -> None:
         if new is not None:
@@ -109,7 +112,7 @@ class History:
                 self.batches[pod.pod].add(new.metadata.name)
         self._note()
 
-    def _deployment(self, _: Deployment | None, new: Deployment | None) -> None:
+    def _deployment(self, _: Workload | None, new: Workload | None) -> None:
         if new is not None:
             _append(self.versions[new.metadata.name], new.version)
 
@@ -140,7 +143,7 @@ def wrong_with(
         if history.versions[name] != [*versions, *again]:
             wrong.append(f"{name} had the versions {history.versions[name]} instead of {[*versions, *again]}")
         for version in versions:
-            record = names.change_workload_name(name, version)
+            record = change_workload_name(DEPLOYMENTS.kind, name, version)
             ends = [_GOOD, _GOOD] if version in again else _UNDONE if again else [_GOOD]
             if [state for state in history.states[record] if state in _ENDS] != ends:
                 wrong.append(f"{record} went through {history.states[record]}")

@@ -70,12 +70,12 @@ async def webhooks(installation: Installation, port: int, seconds: int | None) -
     made = configurations(name, f"https://127.0.0.1:{port}", b"", system_namespace=names.SYSTEM_NAMESPACE)
     async with contextlib.AsyncExitStack() as stack:
         for resource, obj in zip((MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS), made, strict=True):
-            (webhook,) = obj["webhooks"]
-            webhook["name"] = f"{resource.plural}.availability.test"
-            webhook["namespaceSelector"] = {"matchLabels": {"availability": name}}
-            webhook["failurePolicy"] = "Fail"  # so that a failure is seen
-            if seconds is not None:
-                webhook["timeoutSeconds"] = seconds
+            for webhook in obj["webhooks"]:
+                webhook["name"] = f"{webhook['name'].partition('.')[0]}.availability.test"
+                webhook["namespaceSelector"] = {"matchLabels": {"availability": name}}
+                webhook["failurePolicy"] = "Fail"  # so that a failure is seen
+                if seconds is not None:
+                    webhook["timeoutSeconds"] = seconds
             await installation.admin.create(resource, obj)
             stack.push_async_callback(installation.admin.delete, resource, name)
         yield

@@ -14,11 +14,11 @@ import aiohttp
 from prometheus_client.parser import text_string_to_metric_families
 
 from altershield.api import labels
-from altershield.api.kinds import UNPASS
+from altershield.api.kinds import Verdict
 from altershield.api.resources import CHANGE_PODS, DEPLOYMENTS, EVENTS
-from altershield.install.webhooks import MUTATING_PATH, VALIDATING_PATH
 from altershield.kube.client import Client
 from altershield.serving import is_ready
+from altershield.workloads import webhook_path
 from bench.availability.deployments import create, deployment, release
 from bench.availability.gate import Gate, Pod
 from bench.availability.history import History, wrong_with
@@ -196,8 +196,8 @@ class Questions:
         """What a gatekeeper gets wrong just now: it is ready, denies from its cache, and stamps."""
         wrong = [] if await is_ready(self._session, pod.endpoint.health_port) else ["not ready"]
         try:
-            denied = await self._ask(pod, VALIDATING_PATH, self._denied)
-            stamped = await self._ask(pod, MUTATING_PATH, self._stamped)
+            denied = await self._ask(pod, webhook_path(DEPLOYMENTS, mutating=False), self._denied)
+            stamped = await self._ask(pod, webhook_path(DEPLOYMENTS, mutating=True), self._stamped)
         except (aiohttp.ClientError, TimeoutError) as error:
             return [*wrong, f"no answer: {error!r}"]
         if denied["allowed"] or not any(_WHY in warning for warning in denied.get("warnings", ())):
@@ -224,7 +224,7 @@ async def _suspended(admin: Client, namespace: str, history: History) -> dict[st
     await history.until_successful({name: [version]})
     records: list[dict[str, Any]] = (await admin.list(CHANGE_PODS, namespace)).items
     (record,) = records
-    failed = [{**pod, "verdict": UNPASS, "message": _WHY} for pod in record["spec"]["podInfos"]]
+    failed = [{**pod, "verdict": Verdict.UNPASS, "message": _WHY} for pod in record["spec"]["podInfos"]]
     status = {"podResults": failed, "message": "PostFinish"}
     await admin.patch(CHANGE_PODS, {"status": status}, record["metadata"]["name"], namespace, subresource="status")
     stored: dict[str, Any] = {}

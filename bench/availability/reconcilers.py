@@ -38,7 +38,7 @@ class Reconcilers:
             self._directory,
             *("reconciler", "--kubeconfig", str(self._installation.kubeconfig_for(identity)), "--metrics-port", "0"),
             *("--identity", identity, "--lease-duration", str(LEASE_SECONDS)),
-            *("--start-timeout", str(START_TIMEOUT), "--batch-wait", "1"),
+            *("--start-timeout", str(START_TIMEOUT), "--observe-seconds", "1", "--batch-wait", "1"),
         )
         self._processes[identity] = await self._running.enter_async_context(started)
 

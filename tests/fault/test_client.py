@@ -11,7 +11,6 @@ import pytest
 from aiohttp import web
 
 from altershield.api.resources import DEPLOYMENTS, PODS
-from altershield.api.views import Deployment, Pod
 from altershield.kube.client import Client
 from altershield.kube.errors import (
     AlreadyExistsError,
@@ -29,6 +28,7 @@ from altershield.kube.errors import (
     UnreadableError,
 )
 from tests.stub_api import Answer, answer, is_watch, serving
+from tests.views import Deployment, Pod
 
 pytestmark = pytest.mark.looptime
 

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from altershield.api.resources import PODS
-from altershield.api.views import Pod
 from altershield.kube.client import Client
 from altershield.kube.errors import CODES, KubernetesError, UnreachableError, UnreadableError, code_of, from_status
 from altershield.kube.events import WARNING, EventRecorder, ObjectRef
 from altershield.kube.informer import Informer
 from altershield.metrics import Shared
 from tests.stub_api import answer, is_list, is_watch, line, serving
+from tests.views import Pod
 from tests.waiting import eventually
 
 POD = {"metadata": {"name": "a", "namespace": "shop"}}
