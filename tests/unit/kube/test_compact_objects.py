@@ -8,11 +8,11 @@ import msgspec
 import pytest
 
 from altershield.api.resources import PODS
-from altershield.api.views import Pod
 from altershield.kube.errors import UnreadableError
 from altershield.kube.informer import Informer
 from tests.stub_api import serving
 from tests.unit.kube.informers import names, pod, running
+from tests.views import Pod
 from tests.waiting import eventually
 
 

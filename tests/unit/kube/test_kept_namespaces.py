@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from altershield.api.resources import PODS
-from altershield.api.views import Pod
 from altershield.kube import client as client_module
 from altershield.kube.errors import ServerError
 from altershield.kube.informer import Informer
 from tests.stub_api import StubApi, answer, is_paged_list, is_watch, serving
 from tests.unit.kube.informers import pod, running
+from tests.views import Pod
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.looptime

@@ -6,7 +6,6 @@ import pytest
 from aiohttp import web
 
 from altershield.api.resources import PODS
-from altershield.api.views import Pod
 from altershield.kube.informer import Informer
 from tests.stub_api import (
     Answer,
@@ -22,6 +21,7 @@ from tests.stub_api import (
     status,
 )
 from tests.unit.kube.informers import names, pod, running, started
+from tests.views import Pod
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.looptime
