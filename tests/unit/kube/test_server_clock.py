@@ -48,4 +48,4 @@ def test_servers_that_differ_a_little_do_not_make_it_jump(ahead: float, jitter: 
     first = clock()
     for each in jitter:
         heard(clock, NOW + each)
-    assert abs(clock() - first) <= 1.01
+    assert abs(clock() - first) <= 2.01, "whole seconds, and a tolerance of one"
