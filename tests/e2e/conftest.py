@@ -13,16 +13,18 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
+from altershield.api.labels import GOVERNED, VERSION
 from altershield.commands.gate import CONFIGURATION
 from altershield.kube.client import Client
 
 START_TIMEOUT = 8
+OBSERVE = 1
 BATCH_WAIT = 2
 
 SLEEP = """
@@ -149,7 +151,7 @@ def cluster(request: pytest.FixtureRequest, directory: Path) -> Iterator[Path]:
         yield Path(given)
         return
     kubeconfig, log = directory / "kubeconfig", directory / "sandbox.log"
-    arguments = ["--kubeconfig", given] if given else []
+    arguments = ["--clonesets", *(["--kubeconfig", given] if given else [])]
     with command("sandbox", "--output", str(kubeconfig), *arguments, log=log) as process:
         wait_for_line(process, log, "Serving ")
         yield kubeconfig
@@ -159,8 +161,9 @@ def cluster(request: pytest.FixtureRequest, directory: Path) -> Iterator[Path]:
 def gate(cluster: Path, directory: Path) -> Iterator[Path]:
     """The gate is up on the cluster."""
     log = directory / "gate.log"
-    arguments = ["dev", "--kubeconfig", str(cluster), "--start-timeout", str(START_TIMEOUT)]
-    with command(*arguments, "--batch-wait", str(BATCH_WAIT), "--lease-duration", "4", log=log) as process:
+    times = {"start-timeout": START_TIMEOUT, "observe-seconds": OBSERVE, "batch-wait": BATCH_WAIT, "lease-duration": 4}
+    arguments = [part for name, seconds in times.items() for part in (f"--{name}", str(seconds))]
+    with command("dev", "--kubeconfig", str(cluster), *arguments, log=log) as process:
         wait_for_line(process, log, "The gate is up")
         ask_patiently(cluster)
         yield cluster
@@ -169,9 +172,11 @@ def gate(cluster: Path, directory: Path) -> Iterator[Path]:
 def ask_patiently(cluster: Path) -> None:
     """On a machine that is busy with other tests an answer may take seconds; a release that slips past the gate, or
     is refused, is the subject of tests of their own."""
-    patch = json.dumps([{"op": "replace", "path": "/webhooks/0/timeoutSeconds", "value": 30}])
     for kind in ("mutatingwebhookconfiguration", "validatingwebhookconfiguration"):
-        Kubectl(cluster)("patch", kind, CONFIGURATION, "--type=json", "-p", patch)
+        webhooks = Kubectl(cluster).json(kind, CONFIGURATION)["webhooks"]
+        places = [f"/webhooks/{number}/timeoutSeconds" for number in range(len(webhooks))]
+        patch = [{"op": "replace", "path": place, "value": 30} for place in places]
+        Kubectl(cluster)("patch", kind, CONFIGURATION, "--type=json", "-p", json.dumps(patch))
 
 
 @pytest.fixture(scope="session")
@@ -208,14 +213,23 @@ async def client(cluster: Path) -> AsyncIterator[Client]:
 def kubectl(gate: Path, has_kubectl: None) -> Iterator[Kubectl]:
     """kubectl in a governed namespace of the test's own."""
     namespace = f"e2e-{uuid.uuid4().hex[:8]}"
+    govern(gate, [namespace])
     kubectl = Kubectl(gate, namespace)
-    kubectl("create", "namespace", namespace)
-    kubectl("label", "namespace", namespace, "admission-webhook-altershield=enabled")
-
-    def governed() -> bool:
-        done = kubectl.run("apply", "--dry-run=server", "-o", "json", "-f", "-", stdin=SLEEP)
-        return done.returncode == 0 and "admission-webhook-altershield.antgroup.com/version" in done.stdout
-
-    eventually(governed, "the gate to see the namespace")
     yield kubectl
     kubectl.run("delete", "namespace", namespace, "--wait=false")
+
+
+def govern(gate: Path, namespaces: Sequence[str]) -> None:
+    """Make these namespaces, governed, and wait until the gate sees them."""
+    made = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {GOVERNED: "enabled"}}}
+        for name in namespaces
+    ]
+    Kubectl(gate)("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": made}))
+    latest = Kubectl(gate, namespaces[-1])
+
+    def governed() -> bool:
+        done = latest.run("apply", "--dry-run=server", "-o", "json", "-f", "-", stdin=SLEEP)
+        return done.returncode == 0 and VERSION in done.stdout
+
+    eventually(governed, "the gate to see the namespaces")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.e2e.conftest import BATCH_WAIT, SLEEP, START_TIMEOUT, Json, Kubectl, eventually
+from tests.e2e.conftest import BATCH_WAIT, START_TIMEOUT, Json, Kubectl, eventually
 from tests.e2e.test_walkthrough import SUSPEND, TEMPLATE_PATCH, VERSION, release, succeed, suspend
 
 SYSTEM = "altershieldoperator-system"
@@ -102,20 +102,6 @@ def test_a_wrong_setting_is_reported_and_changes_nothing(kubectl: Kubectl, setti
     assert len(kubectl.json("changepods")["items"]) == 5
 
 
-def test_recreate_is_never_rolled_back(kubectl: Kubectl) -> None:
-    release(kubectl, SLEEP.replace("  replicas: 5", "  replicas: 2\n  strategy:\n    type: Recreate"))
-    kubectl("set", "image", "deployment", "sleep", "sleep=busybo")
-    bad = kubectl.labels("deployment", "sleep")[VERSION]
-    eventually(lambda: kubectl.run("get", f"changeworkload/sleep--x--{bad}").returncode == 0, "its record")
-
-    def refused() -> bool:
-        conditions = kubectl.json("changeworkload", f"sleep--x--{bad}").get("status", {}).get("conditions", [])
-        return any(c["type"] == "RolledBack" and c["reason"] == "StrategyRecreate" for c in conditions)
-
-    eventually(refused, "the reason why not", START_TIMEOUT + 30)
-    assert kubectl.labels("deployment", "sleep")[VERSION] == bad
-
-
 def test_a_rollback_can_be_asked_for(kubectl: Kubectl) -> None:
     good = release(kubectl)
     kubectl("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH)
@@ -130,21 +116,6 @@ def test_a_rollback_can_be_asked_for(kubectl: Kubectl) -> None:
     succeed(kubectl, good)
     eventually(lambda: resumed(kubectl), "the suspension to be lifted")
     assert state(kubectl, newer) == "Failed"
-
-
-def test_a_release_whose_pods_cannot_even_be_created_is_rolled_back(kubectl: Kubectl) -> None:
-    good = release(kubectl)
-    succeed(kubectl, good)
-    kubectl("patch", "deployment", "sleep", "-p", '{"spec":{"template":{"spec":{"serviceAccountName":"nobody"}}}}')
-    bad = kubectl.labels("deployment", "sleep")[VERSION]
-    eventually(lambda: kubectl.labels("deployment", "sleep")[VERSION] == good, "the old template", START_TIMEOUT + 60)
-    eventually(lambda: state(kubectl, bad) == "Failed", "the record to be closed")
-    (condition,) = (
-        condition
-        for condition in kubectl.json("changeworkload", f"sleep--x--{bad}")["status"]["conditions"]
-        if condition["type"] == "RolledBack"
-    )
-    assert 'serviceaccount "nobody" not found' in condition["message"]
 
 
 def test_events_on_the_deployment_tell_the_story(kubectl: Kubectl) -> None:

@@ -45,13 +45,15 @@ def suspend(kubectl: Kubectl, version: str, pod_number: int = 1) -> Json:
 
 def test_settings_exist_with_their_defaults(kubectl: Kubectl) -> None:
     system = Kubectl(kubectl.kubeconfig, "altershieldoperator-system")
-    lines = eventually(lambda: len(out := system("get", "opsconfiginfo").splitlines()) == 3 and out, "the settings")
+    lines = eventually(lambda: len(out := system("get", "opsconfiginfo").splitlines()) == 4 and out, "the settings")
     assert lines[0].split() == ["NAME", "AGE"]
-    assert [line.split()[0] for line in lines[1:]] == ["blocking", "branch"]
+    assert [line.split()[0] for line in lines[1:]] == ["blocking", "branch", "rollback"]
     blocking = system.json("opsconfiginfo", "blocking")["spec"]
     assert blocking == {"enable": True, "remark": "Enabling Blockade", "type": "isBlockingUp"}
     branch = system.json("opsconfiginfo", "branch")["spec"]
     assert branch == {"content": "10", "enable": False, "remark": "Enabling Batch Protection", "type": "isBranch"}
+    rollback = system.json("opsconfiginfo", "rollback")["spec"]
+    assert (rollback["type"], rollback["enable"], rollback["content"]) == ("isRollback", True, "20%")
 
 
 def test_release_block_repair_release(kubectl: Kubectl) -> None:

@@ -1,0 +1,103 @@
+"""What became of records, seen as it happens: one watch by the real kubectl, no asking in between.
+
+A state that lasts for a moment only is in it as well.
+"""
+
+import contextlib
+import json
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.conftest import Json, eventually
+
+
+class Record:
+    """One ChangeWorkload, as it was last seen."""
+
+    def __init__(self) -> None:
+        self.obj: Json = {}
+        self.states: list[str] = []
+        """Each that it was in, in their order."""
+        self.deleted = False
+
+    @property
+    def name(self) -> str:
+        return str(self.obj["metadata"]["name"])
+
+    @property
+    def status(self) -> Json:
+        return dict(self.obj.get("status") or {})
+
+    @property
+    def state(self) -> str:
+        return self.states[-1] if self.states else ""
+
+    @property
+    def failed(self) -> list[Json]:
+        return list(self.status.get("defenseCheckFailPods") or [])
+
+    def condition(self, type_: str) -> Json:
+        """An empty one where it has none of this type."""
+        return next((each for each in self.status.get("conditions") or [] if each["type"] == type_), {})
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {' > '.join(self.states)}: {json.dumps(self.status.get('conditions'))}"
+
+    def see(self, event: Json) -> None:
+        self.obj = event["object"]
+        self.deleted = event["type"] == "DELETED"
+        state = self.status.get("status", "")
+        if state and state != self.state:
+            self.states.append(state)
+
+
+class History:
+    """Of all namespaces."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self._process = process
+        self._records: dict[tuple[str, str], Record] = {}
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def record(self, namespace: str, name: str) -> Record | None:
+        return self._records.get((namespace, name))
+
+    def until(
+        self, namespace: str, name: str, met: Callable[[Record], object], waiting_for: str, seconds: float = 90
+    ) -> Record:
+        """The record, once this is so."""
+
+        def found() -> Any:
+            assert self._process.poll() is None, "kubectl ended"
+            record = self.record(namespace, name)
+            return record if record is not None and met(record) else None
+
+        try:
+            result: Record = eventually(found, waiting_for, seconds)
+        except AssertionError as error:
+            raise AssertionError(f"{namespace}: {error}; it is {self.record(namespace, name)!r}") from None
+        return result
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:  # one event each
+            event = json.loads(line)
+            metadata = event["object"]["metadata"]
+            self._records.setdefault((metadata["namespace"], metadata["name"]), Record()).see(event)
+
+
+@contextlib.contextmanager
+def watching(kubeconfig: Path) -> Iterator[History]:
+    arguments = ["get", "changeworkloads", "--all-namespaces", "--watch", "--output-watch-events", "-o", "json"]
+    process = subprocess.Popen(
+        ["kubectl", "--kubeconfig", str(kubeconfig), *arguments], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        yield History(process)
+    finally:
+        process.terminate()
+        process.wait(10)

@@ -1,0 +1,53 @@
+"""The kinds of workloads that the tests go through, and how a test makes one."""
+
+from typing import Any, NamedTuple
+
+from tests.e2e.conftest import Json
+
+
+class Kind(NamedTuple):
+    id: str
+    kind: str
+    spec: Json
+    """What makes it what `id` says."""
+    api_version: str = "apps/v1"
+
+    @property
+    def resource(self) -> str:
+        """As kubectl names it, and denials."""
+        return self.kind.lower()
+
+    def record(self, workload: str, version: str) -> str:
+        """The name of the ChangeWorkload of a version."""
+        prefix = "" if self.kind == "Deployment" else f"{self.resource}."
+        return f"{prefix}{workload}--x--{version}"
+
+    def manifest(
+        self, name: str, image: str, *, namespace: str = "", replicas: int = 3, pod: Json | None = None, **spec: Any
+    ) -> Json:
+        """A workload; `pod` is added to its pods' spec."""
+        labels = {"app": name}
+        template = {"metadata": {"labels": labels}, "spec": {"containers": [container(image)], **(pod or {})}}
+        count = {} if self.kind == "DaemonSet" else {"replicas": replicas}
+        return {
+            "apiVersion": self.api_version,
+            "kind": self.kind,
+            "metadata": {"name": name, "labels": dict(labels), **({"namespace": namespace} if namespace else {})},
+            "spec": {**count, "selector": {"matchLabels": labels}, "template": template, **self.spec, **spec},
+        }
+
+
+def container(image: str, **fields: Any) -> Json:
+    return {"name": "main", "image": image, **fields}
+
+
+DEPLOYMENT = Kind("deployment", "Deployment", {})
+ORDERED = Kind("statefulset", "StatefulSet", {"serviceName": "app"})
+PARALLEL = Kind("statefulset-parallel", "StatefulSet", {"serviceName": "app", "podManagementPolicy": "Parallel"})
+DAEMON_SET = Kind("daemonset", "DaemonSet", {})
+CLONE_SET = Kind("cloneset", "CloneSet", {}, "apps.kruise.io/v1alpha1")
+CLONE_SET_IN_PLACE = Kind(
+    "cloneset-in-place", "CloneSet", {"updateStrategy": {"type": "InPlaceIfPossible"}}, "apps.kruise.io/v1alpha1"
+)
+
+KINDS = (DEPLOYMENT, ORDERED, PARALLEL, DAEMON_SET, CLONE_SET, CLONE_SET_IN_PLACE)
