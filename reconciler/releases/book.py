@@ -267,7 +267,7 @@ class Book:
             pod,
             self._began,
             now,
-            was_up=judged is not None and not judged.member.verdict,
+            was_up=judged is not None and not _fails(judged.member) and not judged.member.overruled,
             down_since=self._remembered.get(uid),
             in_place=in_place,
         )
@@ -276,7 +276,7 @@ class Book:
 
     def _assign(self, uid: str, seen: Seen, now: float) -> None:
         if uid in self._up_at:
-            seen.down_since = now  # it was up until now, if it is not any more
+            seen.down_since, seen.broken = now, True  # it was up until now, if it is not any more
         health, due = assess(
             seen,
             self.workload.min_ready,

@@ -65,7 +65,8 @@ def _meanwhile(facts: Facts, step: Decision, now: float) -> Decision:
         *verification.marks(facts, book, now),
         *verification.numbered(book, ready.full),
     )
-    after: tuple[After, ...] = (*step.after, *suspension.suspend(facts, WorkloadState.SUSPEND, now))
+    # first the label: a write that is refused ends the turn
+    after: tuple[After, ...] = (*suspension.suspend(facts, WorkloadState.SUSPEND, now), *step.after)
     return Decision(None, before, after, again=ready.left)
 
 
@@ -102,7 +103,7 @@ def _go_on(facts: Facts, failing: Sequence[PodInfo], now: float, remark: str = "
     if record.spec.count_threshold != size:
         before.append(SetThreshold(size))
     before += suspension.resume(facts, target)
-    after += suspension.suspend(facts, target, now) or suspension.inherited(facts)
+    after += suspension.suspend(facts, target, now) or suspension.inherited(facts, target)
     after += suspension.announce(facts, target, message)
     after += _stalled(facts, draft)
     if target is WorkloadState.SUCCESS:

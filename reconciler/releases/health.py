@@ -51,6 +51,8 @@ class Seen:
     """Since when it was seen to be ready without a restart or a break; None where it is not."""
     was_up: bool
     """Whether it was up once in this release."""
+    broken: bool
+    """Whether it was seen not to be up any more, and has not been up since."""
     baseline: int
     """Restarts that do not count: those from before the release, of a pod that was updated in place."""
     fault: Fault | None = None
@@ -73,6 +75,7 @@ def seen_first(pod: Pod, began: float, now: float, *, was_up: bool, down_since: 
         down_since=since,
         ready_since=now if pod.ready else None,
         was_up=was_up,
+        broken=down_since is not None or (was_up and not pod.ready),
         baseline=pod.restarts if in_place else 0,
     )
 
@@ -82,7 +85,7 @@ def seen_again(seen: Seen, pod: Pod, now: float, *, updated_in_place: bool) -> N
     before = seen.pod
     seen.pod = pod
     if updated_in_place:
-        seen.baseline, seen.was_up, seen.down_since = pod.restarts, False, now
+        seen.baseline, seen.was_up, seen.broken, seen.down_since = pod.restarts, False, False, now
     if not pod.ready:
         seen.ready_since = None
     elif seen.ready_since is None or _interrupted(before, pod):
@@ -112,8 +115,8 @@ def assess(
     if pod.ready and node_ready and seen.ready_since is not None:
         need = needed(seen, min_ready, timing)
         due = seen.ready_since + need
-        if now >= due or (pod.ready_at and not seen.was_up and now - pod.ready_at >= need + CLOCK_SKEW):
-            seen.was_up = True
+        if now >= due or (pod.ready_at and now - pod.ready_at >= need + CLOCK_SKEW):
+            seen.was_up, seen.broken = True, False
             return Health.UP, None
         return Health.OBSERVED, due
     held_up = fault(seen, node_lost=node_lost) is not None

@@ -20,9 +20,9 @@ def suspend(facts: Facts, target: WorkloadState, now: float) -> tuple[Suspend, .
     return (Suspend(int(now)),) if wanted and not facts.workload.suspended else ()
 
 
-def inherited(facts: Facts) -> tuple[Suspend, ...]:
+def inherited(facts: Facts, target: WorkloadState) -> tuple[Suspend, ...]:
     """A workload that was deleted with `--cascade=orphan` and made anew is as suspended as it was."""
-    if facts.workload.suspended or not facts.settings.blocking or state(facts.record) is WorkloadState.SUCCESS:
+    if facts.workload.suspended or not facts.settings.blocking or target is WorkloadState.SUCCESS:
         return ()
     orphans = [each for each in facts.others if each.metadata.controller is None]
     since = [each.status.entry_time_unix for each in orphans if state(each) is WorkloadState.SUSPEND]

@@ -56,6 +56,9 @@ def _stall(facts: Facts, target: WorkloadState, now: float) -> tuple[Stall | Non
     if overdue:
         few = f"{len(overdue)} of {len(book)} pods, too few to end the release: {late(overdue, now)}"
         return (StallReason.PODS_OVERDUE, few), None
+    if book.count(Group.OVERDUE):
+        text = f"{book.count(Group.OVERDUE)} of {len(book)} pods are not up, of which a person said that they pass"
+        return (StallReason.PODS_OVERDUE, text), None
     missing = max(0, (workload.reach or 0) - len(book))
     if not missing or target is WorkloadState.SUCCESS:
         return None, None
@@ -101,12 +104,12 @@ def with_settling(draft: Draft, facts: Facts, entered: bool) -> tuple[Draft, flo
         ) if _broke_anew(draft) else draft, None
     if entered or until == 0 or (known is not None and known.reason == "PodsDown"):
         until = int(now + patience)
-    if now >= until and (book is None or not book.count(Group.DOWN)):
+    if now >= until and (book is None or not (book.count(Group.DOWN) or book.count(Group.OBSERVED))):
         message = "all pods stayed up for the start timeout after they had passed; what breaks now is another matter"
         return draft.condition(ConditionType.SETTLED, True, "StayedUp", message), None
     message = "its pods have passed; until the start timeout is over, what breaks ends the release"
     draft = draft.replace(settle_time_unix=until).condition(ConditionType.SETTLED, False, "Observing", message)
-    return draft, float(until)
+    return draft, float(until) if until > now else None  # past it, a pod's standing is what is waited for
 
 
 def _broke_anew(draft: Draft) -> bool:
@@ -116,4 +119,4 @@ def _broke_anew(draft: Draft) -> bool:
 
 def _broken(book: Book) -> int:
     groups = (Group.DOWN, Group.OBSERVED, Group.OVERDUE)
-    return sum(1 for group in groups if book.count(group) for seen in book.seen(group) if seen.was_up)
+    return sum(1 for group in groups if book.count(group) for seen in book.seen(group) if seen.broken)

@@ -1,0 +1,769 @@
+"""One workload of any kind, its pods, records and batches, as an API server would hold them; and a reconciler that
+carries out what was decided, as far as it gets.
+
+Times: `t` is the true one; the clocks of reconciler, API server and kubelets may differ from it.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from altershield.api import labels, names
+from altershield.api.kinds import (
+    ChangePod,
+    ChangePodSpec,
+    ChangePodStatus,
+    ChangeWorkload,
+    ChangeWorkloadSpec,
+    ChangeWorkloadStatus,
+    ConditionType,
+    PodInfo,
+    SourceRef,
+    WorkloadRef,
+    WorkloadState,
+)
+from altershield.api.meta import Condition, ObjectMeta, OwnerReference, find_condition, plain_time, rfc3339
+from altershield.api.ops_config import Settings
+from altershield.workloads import BY_KIND, change_workload_name, is_of
+from altershield.workloads import pods as pod_views
+from altershield.workloads.adapter import template_of
+from altershield.workloads.pods import Pod
+from altershield.workloads.workload import Workload, version_of
+from reconciler.batches import batch as batch_views
+from reconciler.batches import decide as batches
+from reconciler.releases import kept, recording, rollback
+from reconciler.releases.book import Book
+from reconciler.releases.decide import decide
+from reconciler.releases.effects import (
+    Announce,
+    CreateBatch,
+    Decision,
+    DeletePod,
+    Mark,
+    PutBack,
+    ReleaseAgain,
+    Remove,
+    Resume,
+    SetThreshold,
+    Suspend,
+)
+from reconciler.releases.facts import Facts, Target
+from reconciler.releases.health import Timing
+from reconciler.releases.kept import Kept
+from reconciler.releases.look import Look, _revision
+from reconciler.releases.slipped import Revision, present
+
+NOW = 1_700_000_000.0
+NAMESPACE, NAME, UID = "default", "web", "workload-uid"
+KINDS = ("Deployment", "StatefulSet", "DaemonSet", "CloneSet")
+Object = dict[str, Any]
+
+
+class Killed(Exception):  # noqa: N818  (of a reconciler, not of a test)
+    """The reconciler died between two writes."""
+
+
+class Conflicted(Exception):  # noqa: N818
+    """Somebody else wrote first."""
+
+
+class WriteRefused(Exception):  # noqa: N818
+    """A policy refuses the write."""
+
+
+@dataclass
+class SimPod:
+    """A pod as its kubelet and the scheduler see it. All times are true ones."""
+
+    name: str
+    uid: str
+    image: str
+    born: float
+    node: str = "node-1"
+    ready: bool = False
+    ready_at: float = 0.0
+    restarts: int = 0
+    waiting: tuple[str, str] | None = None
+    ended_with: tuple[str, int] | None = None
+    pod_labels: dict[str, str] = field(default_factory=dict)
+    owner: Object = field(default_factory=dict)
+    phase: str = "Running"
+    unscheduled: bool = False
+    creating: bool = False
+    deleting: bool = False
+    message: str = ""
+
+    def come_up(self, t: float) -> "SimPod":
+        self.ready, self.ready_at, self.waiting, self.creating = True, t, None, False
+        self.phase = "Running"
+        return self
+
+    def lose_readiness(self, t: float) -> "SimPod":
+        self.ready, self.ready_at = False, t
+        return self
+
+    def crash(self, t: float, reason: str = "Error", code: int = 1) -> "SimPod":
+        self.lose_readiness(t)
+        self.restarts += 1
+        self.ended_with = (reason, code)
+        self.waiting = ("CrashLoopBackOff", "back-off 10s restarting failed container")
+        return self
+
+    def restart(self, t: float) -> "SimPod":
+        """Its container ended and is ready again within the same second."""
+        self.restarts += 1
+        self.ended_with = ("Error", 1)
+        return self.come_up(t)
+
+    def wait_for_image(self) -> "SimPod":
+        self.waiting = ("ImagePullBackOff", 'Back-off pulling image "busybo"')
+        self.phase = "Pending"
+        return self
+
+    def find_no_node(self) -> "SimPod":
+        self.unscheduled, self.node, self.phase = True, "", "Pending"
+        return self
+
+    def be_created(self) -> "SimPod":
+        """It waits for volumes or the network."""
+        self.creating, self.phase = True, "Pending"
+        return self
+
+    def read(self, api: float, kubelet: float) -> Pod:
+        state: Object = {"running": {}} if self.waiting is None else {"waiting": _texts(self.waiting)}
+        status: Object = {"name": "main", "ready": self.ready, "restartCount": self.restarts, "state": state}
+        if self.creating:
+            status["state"] = {"waiting": {"reason": "ContainerCreating"}}
+        if self.ended_with is not None:
+            status["lastState"] = {"terminated": {"reason": self.ended_with[0], "exitCode": self.ended_with[1]}}
+        conditions = [
+            {
+                "type": "Ready",
+                "status": str(self.ready),
+                "lastTransitionTime": rfc3339((self.ready_at or self.born) + kubelet),
+            },
+            {
+                "type": "PodScheduled",
+                "status": str(not self.unscheduled),
+                "reason": "Unschedulable" if self.unscheduled else "",
+                "message": "0/3 nodes are available" if self.unscheduled else "",
+            },
+        ]
+        metadata: Object = {
+            "name": self.name,
+            "namespace": NAMESPACE,
+            "uid": self.uid,
+            "resourceVersion": "1",
+            "creationTimestamp": rfc3339(self.born + api),
+            "labels": self.pod_labels,
+            "ownerReferences": [self.owner],
+        }
+        if self.deleting:
+            metadata["deletionTimestamp"] = rfc3339(self.born + api)
+        body = {
+            "metadata": metadata,
+            "spec": {"nodeName": self.node} if self.node else {},
+            "status": {
+                "phase": self.phase,
+                "podIP": "10.0.0.1",
+                "conditions": conditions,
+                "containerStatuses": [] if self.unscheduled else [status],
+            },
+        }
+        return pod_views.read(msgspec.json.encode(body))
+
+
+def _texts(waiting: tuple[str, str]) -> Object:
+    return {"reason": waiting[0], "message": waiting[1]}
+
+
+def template(image: str) -> Object:
+    return {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main", "image": image}]}}
+
+
+def fingerprint(image: str) -> str:
+    """The version of a release of this image."""
+    return version_of(template_of(template(image)))
+
+
+class World:
+    def __init__(self, kind: str, *, replicas: int = 3, observe: float = 10, start_timeout: float = 120) -> None:
+        self.kind, self.adapter = kind, BY_KIND[kind]
+        self.t = NOW
+        self.ours = self.api = self.kubelet = 0.0
+        self.timing = Timing(start_timeout, observe)
+        self.settings = Settings()
+        self.replicas, self.image = replicas, ""
+        self.rolling, self.paused, self.min_ready = True, False, 0
+        self.partition: int | str = 0
+        self.observed = True
+        self.refusal = ""
+        """Why the workload's controller can make no pods."""
+        self.generation = 0
+        self.own_labels: dict[str, str] = {}
+        self.revisions: dict[str, Object] = {}
+        """By image."""
+        self.pods: dict[str, SimPod] = {}
+        self.records: dict[str, ChangeWorkload] = {}
+        self.batches: dict[str, ChangePod] = {}
+        self.lost_nodes: set[str] = set()
+        self.events_say: Any = None
+        """The fault that the Events of silent pods tell of."""
+        self.write_refused = ""
+        """Why a policy refuses to let an older template be released."""
+        self.announced: list[Announce] = []
+        self.resumed_by: list[str] = []
+        self.book: Book | None = None
+        self.looks = 0
+        self.writes = 0
+        self.decision = Decision()
+        self.write_hook: Callable[[str], None] = lambda what: None
+        self._born = 0
+
+    # clocks and nodes
+
+    @property
+    def now(self) -> float:
+        """By the reconciler's clock."""
+        return self.t + self.ours
+
+    def node_ready(self, node: str) -> bool:
+        return node not in self.lost_nodes
+
+    def node_lost(self, node: str) -> bool:
+        return node in self.lost_nodes
+
+    def lose_node(self, node: str) -> None:
+        self.lost_nodes.add(node)
+        self.touch(*[pod for pod in self.pods.values() if pod.node == node])
+
+    def find_node(self, node: str) -> None:
+        self.lost_nodes.discard(node)
+        self.touch(*[pod for pod in self.pods.values() if pod.node == node])
+
+    # the workload
+
+    def manifest(self) -> Object:
+        own = template(self.image)
+        if labels.VERSION in self.own_labels:
+            own["metadata"]["labels"][labels.VERSION] = self.own_labels[labels.VERSION]
+        spec: Object = {
+            "replicas": self.replicas,
+            "minReadySeconds": self.min_ready,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": own,
+        }
+        status: Object = {"observedGeneration": self.generation if self.observed else self.generation - 1}
+        match self.kind:
+            case "Deployment":
+                spec["strategy"] = {"type": "RollingUpdate" if self.rolling else "Recreate"}
+                spec["paused"] = self.paused
+                if self.refusal:
+                    status["conditions"] = [
+                        {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": self.refusal}
+                    ]
+            case "StatefulSet":
+                spec["updateStrategy"] = (
+                    {"type": "RollingUpdate", "rollingUpdate": {"partition": int(self.partition)}}
+                    if self.rolling
+                    else {"type": "OnDelete"}
+                )
+            case "DaemonSet":
+                del spec["replicas"]
+                status["desiredNumberScheduled"] = self.replicas
+                spec["updateStrategy"] = {"type": "RollingUpdate" if self.rolling else "OnDelete"}
+            case "CloneSet":
+                spec["updateStrategy"] = {"type": "ReCreate", "partition": self.partition, "paused": self.paused}
+        return {
+            "apiVersion": self.adapter.resource.api_version,
+            "kind": self.kind,
+            "metadata": {
+                "name": NAME,
+                "namespace": NAMESPACE,
+                "uid": UID,
+                "resourceVersion": "1",
+                "generation": self.generation,
+                "labels": self.own_labels,
+            },
+            "spec": spec,
+            "status": status,
+        }
+
+    @property
+    def workload(self) -> Workload:
+        return self.adapter.read(msgspec.json.encode(self.manifest()))
+
+    @property
+    def version(self) -> str:
+        return self.own_labels.get(labels.VERSION, "")
+
+    @property
+    def suspended(self) -> bool:
+        return labels.SUSPEND in self.own_labels
+
+    def release(self, image: str, *, version: str = "") -> None:
+        """Let it pass the gate; its controller makes the revision at once."""
+        self.image = image
+        self.generation += 1
+        self.own_labels[labels.VERSION] = version or fingerprint(image)
+        self.own_labels.pop(labels.DEFENSE_STATUS, None)
+        number = max((self.adapter.number(each) for each in self.revisions.values()), default=0) + 1
+        known = self.revisions.get(image)
+        self.revisions[image] = self._revision(image, known["metadata"]["uid"] if known else f"uid-{image}", number)
+
+    def _revision(self, image: str, uid: str, number: int, version: str = "") -> Object:
+        held = template(image)
+        held["metadata"]["labels"][labels.VERSION] = version or self.version or fingerprint(image)
+        metadata: Object = {
+            "name": f"{NAME}-{image}",
+            "namespace": NAMESPACE,
+            "uid": uid,
+            "creationTimestamp": rfc3339(self.t + self.api),
+            "ownerReferences": [
+                {
+                    "apiVersion": self.adapter.resource.api_version,
+                    "kind": self.kind,
+                    "name": NAME,
+                    "uid": UID,
+                    "controller": True,
+                }
+            ],
+        }
+        if self.kind == "Deployment":
+            held["metadata"]["labels"]["pod-template-hash"] = image
+            metadata["annotations"] = {"deployment.kubernetes.io/revision": str(number)}
+            return {"metadata": metadata, "spec": {"template": held}}
+        held["$patch"] = "replace"
+        return {"metadata": metadata, "data": {"spec": {"template": held}}, "revision": number}
+
+    # pods
+
+    def make(self, count: int = 1, image: str = "", *, number: int | None = None) -> list[SimPod]:
+        """Pods of the present template, or of an older one."""
+        return [self._make(image or self.image, number) for _ in range(count)]
+
+    def _make(self, image: str, number: int | None) -> SimPod:
+        self._born += 1
+        revision = self.revisions[image]["metadata"]
+        # only the pods of a StatefulSet come again under their names
+        name = f"{NAME}-{number if number is not None and self.kind == 'StatefulSet' else self._born}"
+        between = self.adapter.between
+        pod = SimPod(name, f"pod-{self._born}", image, self.t)
+        pod.pod_labels = {"app": "web", labels.VERSION: self._version_in(image)}
+        if between is not None:
+            pod.owner = _owner(between.api_version, between.kind, revision["name"], revision["uid"])
+        else:
+            pod.owner = _owner(self.adapter.resource.api_version, self.kind, NAME, UID)
+            pod.pod_labels[labels.CONTROLLER_REVISION_HASH] = revision["name"]
+        self.pods[pod.uid] = pod
+        self.touch(pod)
+        return pod
+
+    def _version_in(self, image: str) -> str:
+        held = self.adapter.template(self.revisions[image]) or {}
+        return str(held["metadata"]["labels"].get(labels.VERSION, ""))
+
+    def up(self, *pods: SimPod) -> None:
+        for pod in pods:
+            pod.come_up(self.t)
+        self.touch(*pods)
+
+    def update_in_place(self, pod: SimPod) -> None:
+        """As a CloneSet does: the same pod, of the present revision."""
+        pod.image = self.image
+        pod.pod_labels[labels.CONTROLLER_REVISION_HASH] = self.revisions[self.image]["metadata"]["name"]
+        pod.pod_labels[labels.VERSION] = self._version_in(self.image)
+        pod.restarts += 1
+        pod.lose_readiness(self.t)
+        self.touch(pod)
+
+    def touch(self, *pods: SimPod) -> None:
+        """Tell the reconciler of the pods as they are now."""
+        if self.book is not None:
+            for pod in pods:
+                self.book.put(self.view(pod), self.now)
+
+    def view(self, pod: SimPod) -> Pod:
+        return pod.read(self.api, self.kubelet)
+
+    def remove(self, *pods: SimPod) -> None:
+        for pod in pods:
+            self.pods.pop(pod.uid, None)
+            if self.book is not None:
+                self.book.drop(pod.uid)
+
+    def of(self, image: str) -> list[SimPod]:
+        return [pod for pod in self.pods.values() if pod.image == image]
+
+    # what is on record
+
+    def record(self, image: str = "") -> ChangeWorkload:
+        return self.records[fingerprint(image or self.image)]
+
+    def status(self, image: str = "") -> ChangeWorkloadStatus:
+        return self.record(image).status
+
+    def state(self, image: str = "") -> str:
+        return self.status(image).status
+
+    def condition(self, type_: ConditionType, image: str = "") -> Condition | None:
+        return find_condition(self.status(image).conditions, type_)
+
+    def said(self, type_: ConditionType, image: str = "") -> tuple[str, str]:
+        """Status and reason of a condition."""
+        found = self.condition(type_, image)
+        return ("", "") if found is None else (found.status, found.reason)
+
+    def edit_status(self, image: str = "", **fields: Any) -> None:
+        """As a person does."""
+        record = self.record(image)
+        self._store(msgspec.structs.replace(record, status=msgspec.structs.replace(record.status, **fields)))
+
+    def ask_rollback(self, to: str = "") -> None:
+        self.edit_status(status=WorkloadState.ROLLBACK, rollback_to=to)
+
+    def judge(self, pod: SimPod, verdict: str, message: str = "find error") -> bool:
+        """A person's verdict, in the newest batch of the pod; whether there is one."""
+        own = [each for each in self.batches.values() if any(info.uid == pod.uid for info in each.spec.pod_infos)]
+        if not own:
+            return False
+        newest = max(own, key=lambda each: names.change_pod_number(each.metadata.name))
+        others = tuple(each for each in newest.status.pod_results if each.pod != pod.name)
+        results = (*others, PodInfo(pod=pod.name, verdict=verdict, message=message))
+        self._store_batch(newest, msgspec.structs.replace(newest.status, pod_results=results))
+        return True
+
+    @property
+    def reasons(self) -> list[str]:
+        return [each.reason for each in self.announced]
+
+    # the reconciler
+
+    def die(self) -> None:
+        """The leader dies; what it knew by heart is lost."""
+        self.book = None
+
+    def reconcile(self) -> bool:
+        """One turn of each controller; whether anything was written."""
+        before = self.writes
+        self._reconcile_batches()
+        self._reconcile_release()
+        return self.writes != before
+
+    def rest(self, turns: int = 60) -> int:
+        """Reconcile until nothing is written, without time going by; how many turns that took."""
+        for turn in range(turns):
+            if not self.reconcile() and self.decision.again not in (0, 0.0):
+                return turn
+        raise AssertionError("it never comes to rest")
+
+    def run(self, seconds: float) -> None:
+        """Reconcile until at rest, whenever it asked for, for so many seconds."""
+        end = self.t + seconds
+        self.rest()
+        for _ in range(2000):
+            again = self.decision.again
+            if again is None or self.t + again > end:
+                break
+            self.t += max(again, 0.001)
+            self.rest()
+        else:
+            raise AssertionError("it asks again and again")
+        self.t = end
+        self.rest()
+
+    def advance(self, seconds: float) -> None:
+        """Time goes by, with nobody at work."""
+        self.t += seconds
+
+    def _write(self, what: str) -> None:
+        self.write_hook(what)
+        self.writes += 1
+
+    def _kept(self, record: ChangeWorkload) -> Kept:
+        return kept.read(msgspec.json.encode(record))
+
+    def _reconcile_batches(self) -> None:
+        for name in list(self.batches):
+            record = self.batches[name]
+            observed = batches.Observed(record, False, None, 120, 120)
+            status, following = batches.decide(record.status, observed, self.now)
+            assert following is None
+            if status != record.status:
+                self._write("batch")
+                self._store_batch(record, status)
+
+    def _store_batch(self, record: ChangePod, status: ChangePodStatus) -> None:
+        record = msgspec.structs.replace(record, status=status)
+        self.batches[record.metadata.name] = record
+        if self.book is not None and self.book.record_uid == record.metadata.owner_references[0].uid:
+            self.book.judge(batch_views.kept(record))
+
+    def _store(self, record: ChangeWorkload) -> None:
+        self.records[names.version_of(record.metadata.name)] = record
+
+    def _reconcile_release(self) -> None:
+        self.decision = Decision()
+        workload = self.workload
+        own = [self._kept(each) for each in self.records.values()]
+        for other in own:
+            if other.status.status == WorkloadState.ROLLBACK and names.version_of(other.metadata.name) != self.version:
+                self._close(other, workload)
+                return
+        record = next((each for each in own if names.version_of(each.metadata.name) == self.version), None)
+        if record is None or not workload.processed:
+            self._begin(workload, record, [each for each in own if each is not record])
+            return
+        self._go_on(workload, record, [each for each in own if each is not record])
+
+    def _begin(self, workload: Workload, record: Kept | None, others: list[Kept]) -> None:
+        version = workload.version
+        name = change_workload_name(self.kind, NAME, version)
+        metadata = ObjectMeta(
+            name=name,
+            namespace=NAMESPACE,
+            uid=f"record-{version}",
+            generation=1,
+            resource_version="1",
+            labels={labels.VERSION: version},
+            owner_references=(
+                OwnerReference(self.kind, NAME, UID, self.adapter.resource.api_version, controller=True),
+            ),
+        )
+        spec = ChangeWorkloadSpec(
+            change_workload_id=name,
+            service_name=NAME,
+            app_name=NAME,
+            reversion=version,
+            count_threshold=self.settings.batch(workload.replicas),
+            wait_time_threshold=60,
+            create_time=plain_time(self.now),
+            create_time_unix=int(self.now),
+            workload_ref=WorkloadRef(self.adapter.resource.api_version, self.kind, NAME, UID),
+            workload_generation=workload.generation,
+        )
+        if record is None:
+            self._write("record")
+            self._store(ChangeWorkload(metadata, spec))
+        elif record.spec.workload_generation != workload.generation:
+            status = ChangeWorkloadStatus(
+                status=WorkloadState.INIT,
+                source=record.status.source,
+                previous=recording.previous(record, others),
+                conditions=recording._kept(record, self.now),
+            )
+            self._write("status")
+            self._store(ChangeWorkload(metadata, record.spec, status))
+            self._write("spec")
+            self._store(ChangeWorkload(metadata, spec, status))
+        self._write("label")
+        self.own_labels[labels.DEFENSE_STATUS] = labels.PROCESSED
+        self.own_labels.pop(labels.IGNORED_SUSPEND, None)
+
+    def _close(self, record: Kept, workload: Workload) -> None:
+        source = record.status.source
+        views = [self.view(pod) for pod in self.pods.values()]
+        pods = [pod for pod in views if is_of(self.adapter, pod, source.name, source.uid)]
+        decision = rollback.close(record, workload, rollback.stuck_pods(workload, pods), self.now)
+        self._carry_out(record, workload, decision)
+
+    def open_book(self, record: Kept, source: SourceRef, workload: Workload) -> Book:
+        if self.book is None or not self.book.is_of(workload, record, source):
+            self.book = Book(workload, record, source, self, self.timing)
+            for each in self.batches.values():
+                if each.metadata.owner_references[0].uid == record.metadata.uid:
+                    self.book.judge(batch_views.kept(each))
+            for pod in self.pods.values():
+                self.book.put(self.view(pod), self.now)
+        self.book.refresh(workload, self.now)
+        return self.book
+
+    def revision_views(self) -> list[Revision]:
+        return [_revision(self.workload, raw) for raw in self.revisions.values()]
+
+    def facts(self, record: Kept, others: list[Kept], workload: Workload) -> Facts:
+        source = record.status.source
+        if not source.uid and workload.up_to_date:
+            found = present(workload, self.revision_views())
+            if found is not None:
+                held = found.source
+                source = SourceRef(held.kind, held.name, held.uid, self.version, held.fingerprint)
+        known = record.status.previous
+        return Facts(
+            record=record,
+            workload=workload,
+            book=self.open_book(record, source, workload) if source.uid else None,
+            others=others,
+            settings=self.settings,
+            timing=self.timing,
+            source=source,
+            previous=known if known.uid else recording.previous(record, others),
+        )
+
+    def targets(self, facts: Facts) -> list[Target]:
+        self.looks += 1
+        book = facts.book
+        assert book is not None
+        if self.events_say is not None:
+            for pod in self.pods.values():
+                if pod.creating:
+                    book.look_at_events(pod.uid, self.events_say)
+            book.refresh(facts.workload, self.now)
+        look: Any = Look(None, self)  # type: ignore[arg-type]
+        views = [self.view(pod) for pod in self.pods.values()]
+        found: list[Target] = look._targets(
+            facts.workload, facts.source, self.revision_views(), views, [facts.record, *facts.others]
+        )
+        return found
+
+    def _go_on(self, workload: Workload, record: Kept, others: list[Kept]) -> None:
+        facts = self.facts(record, others, workload)
+        self.decision = decide(facts, self.now)
+        if self.decision.look:
+            facts = msgspec_replace(facts, targets=self.targets(facts))
+            self.decision = decide(facts, self.now)
+            assert not self.decision.look
+        try:
+            self._carry_out(record, workload, self.decision)
+        except WriteRefused as cause:
+            current = self._kept(self.records[self.version])
+            decision = rollback.refused(current, str(cause), self.now)
+            self._carry_out(current, workload, decision)
+            self.decision = msgspec_replace(decision, again=5.0)
+
+    def _carry_out(self, record: Kept, workload: Workload, decision: Decision) -> None:
+        for effect in decision.before:
+            match effect:
+                case Mark(pod, at):
+                    if pod.metadata.uid in self.pods:
+                        self._write("mark")
+                        sim = self.pods[pod.metadata.uid]
+                        sim.pod_labels[labels.OPERATE_FINISHED] = str(at)
+                        self.touch(sim)
+                case PutBack(obj):
+                    if obj.metadata.uid in self.pods:
+                        self._write("put back")
+                        sim = self.pods[obj.metadata.uid]
+                        sim.pod_labels[labels.VERSION] = names.version_of(record.metadata.name)
+                        self.touch(sim)
+                case CreateBatch():
+                    self._write("create batch")
+                    self._create_batch(record, effect)
+                case DeletePod(pod):
+                    self._write("delete pod")
+                    sim = self.pods.get(pod.metadata.uid)
+                    if sim is not None:
+                        self.remove(sim)
+        for effect in decision.before:
+            match effect:
+                case SetThreshold(count):
+                    self._write("threshold")
+                    whole = self.records[names.version_of(record.metadata.name)]
+                    spec = msgspec.structs.replace(whole.spec, count_threshold=count)
+                    self._store(msgspec.structs.replace(whole, spec=spec))
+                case Resume():
+                    self._write("resume")
+                    self.own_labels.pop(labels.SUSPEND, None)
+                    self.resumed_by.append(self.version)
+        if decision.status is not None:
+            self._write("status")
+            self._save(record, decision)
+        for after in decision.after:
+            match after:
+                case Suspend(since):
+                    self._write("suspend")
+                    self.own_labels[labels.SUSPEND] = str(since)
+                case ReleaseAgain(target):
+                    self._release_again(target)
+                case Remove(obj):
+                    self._write("remove")
+                    self._remove(obj)
+                case Announce():
+                    self.announced.append(after)
+        if decision.lists and self.book is not None:
+            self.book.written = self.book.revision
+
+    def _save(self, record: Kept, decision: Decision) -> None:
+        status = decision.status
+        assert status is not None
+        whole = self.records[names.version_of(record.metadata.name)]
+        if not decision.lists:
+            status = msgspec.structs.replace(
+                status,
+                defense_preparing_pods=whole.status.defense_preparing_pods,
+                defense_checking_pods=whole.status.defense_checking_pods,
+                defense_check_pass_pods=whole.status.defense_check_pass_pods,
+            )
+        self._store(msgspec.structs.replace(whole, status=status))
+
+    def _create_batch(self, record: Kept, effect: CreateBatch) -> None:
+        name = names.change_pod_name(record.metadata.name, effect.number)
+        if name in self.batches:
+            raise Conflicted(name)
+        metadata = ObjectMeta(
+            name=name,
+            namespace=NAMESPACE,
+            uid=f"batch-{name}",
+            generation=1,
+            owner_references=(
+                OwnerReference(
+                    "ChangeWorkload",
+                    record.metadata.name,
+                    record.metadata.uid,
+                    "app.ops.cloud.alipay.com/v1alpha1",
+                    controller=True,
+                ),
+            ),
+        )
+        spec = ChangePodSpec(record.metadata.name, plain_time(self.now), int(self.now), effect.pods)
+        self._store_batch(ChangePod(metadata, spec), ChangePodStatus())
+
+    def _release_again(self, target: SourceRef) -> None:
+        if self.write_refused:
+            raise WriteRefused(self.write_refused)
+        self._write("release again")
+        image = next(image for image, revision in self.revisions.items() if revision["metadata"]["uid"] == target.uid)
+        self.release(image, version=target.version or target.fingerprint)
+
+    def _remove(self, obj: Any) -> None:
+        name = obj.metadata.name
+        if name in self.batches:
+            del self.batches[name]
+            self.book = None
+        else:
+            self.records.pop(names.version_of(name), None)
+            gone = obj.metadata.uid
+            self.batches = {
+                key: each for key, each in self.batches.items() if each.metadata.owner_references[0].uid != gone
+            }
+
+    # whole stories
+
+    def roll_out(self, image: str) -> list[SimPod]:
+        """Release it, let all of its pods come up and take the place of the others; until it has settled."""
+        old = list(self.pods.values())
+        self.release(image)
+        self.rest()
+        pods = self.make(self.replicas)
+        self.up(*pods)
+        self.remove(*old)
+        self.run(self.timing.observe + self.timing.start_timeout + 60)
+        assert self.state() == WorkloadState.SUCCESS, self.status()
+        return pods
+
+
+def msgspec_replace(obj: Any, **fields: Any) -> Any:
+    """`dataclasses.replace`, for what is frozen."""
+    from dataclasses import replace
+
+    return replace(obj, **fields)
+
+
+def _owner(api_version: str, kind: str, name: str, uid: str) -> Object:
+    return {"apiVersion": api_version, "kind": kind, "name": name, "uid": uid, "controller": True}
+
+
+def infos(pods: Iterable[PodInfo]) -> list[str]:
+    return [each.pod for each in pods]
