@@ -128,8 +128,9 @@ class Caches:
 
     @property
     def of_namespaces(self) -> tuple[Informer[Any], ...]:
-        """The informers that keep what is in governed namespaces alone."""
-        return (*self.workloads.values(), *self.sets.values(), self.pods, self.records, self.batches)
+        """The informers that keep what is in governed namespaces alone. Workloads are the last: once they are there, so
+        is what is theirs."""
+        return (self.batches, self.records, self.pods, *self.sets.values(), *self.workloads.values())
 
     @property
     def informers(self) -> tuple[Informer[Any], ...]:

@@ -82,8 +82,8 @@ class Manager:
         Routes(self.caches, self.queues, releases.books)
         self.metrics.observe(client, self.caches, self.queues.by_name(), self._recorder)
         self._settings = SettingsController(self.caches, writer, self._recorder, clock)
+        self._namespaces = NamespacesController(self.caches)
         self._controllers: dict[str, Reconcile[Any]] = {
-            "namespaces": NamespacesController(self.caches).reconcile,
             "settings": self._settings.reconcile,
             "batches": BatchesController(
                 self.caches,
@@ -100,7 +100,11 @@ class Manager:
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set. The lease is released before this returns, so that another one goes on at once."""
         async with serving(self._options.metrics_port, self.metrics.registry, self._missing):
-            background = [asyncio.create_task(follow(self.caches)), asyncio.create_task(self._recorder.run())]
+            background = [
+                asyncio.create_task(follow(self.caches)),
+                asyncio.create_task(self._recorder.run()),
+                asyncio.create_task(self._keep_what_is_governed()),
+            ]
             leading = asyncio.create_task(self._stand_for_election())
             stopping = asyncio.create_task(stop.wait())
             try:
@@ -110,6 +114,10 @@ class Manager:
             finally:
                 await _cancelled(leading)  # while the caches still follow: what is under way ends in order
                 await _cancelled(stopping, *background)
+
+    async def _keep_what_is_governed(self) -> None:
+        """Whether we lead or not: whoever does needs full caches."""
+        await work("namespaces", self.queues.namespaces, self._namespaces.reconcile, self.metrics)
 
     async def _stand_for_election(self) -> None:
         """Lead only with full caches; a follower keeps them, so that taking over costs no listing."""

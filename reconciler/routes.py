@@ -55,6 +55,8 @@ class Routes:
         caches.batches.add_handler(self._batch)
 
     def _namespace(self, old: Namespace | None, new: Namespace | None) -> None:
+        if not self._caches.namespaces.synced:
+            return  # nothing is listed before it is known what is governed
         for metadata in {each.metadata.name: each.metadata for each in (old, new) if each is not None}.values():
             if old is None or new is None or old.governed != new.governed or _ends(old) != _ends(new):
                 self._queues.namespaces.add(("", metadata.name))
