@@ -11,7 +11,7 @@ from altershield.api.kinds import ConditionType, SourceRef, WorkloadState
 from altershield.api.meta import Condition, find_condition, rfc3339
 from altershield.kube.client import Client
 from altershield.kube.events import EventRecorder
-from altershield.releases import is_current, state
+from altershield.releases import is_current, rolled_back, state
 from altershield.releases.record import version as version_of
 from altershield.workloads import BY_KIND, is_of
 from altershield.workloads.workload import Workload
@@ -58,6 +58,8 @@ class ReleasesController:
         self._carrier = Carrier(caches, writer, self._look, recorder, metrics, clock)
         self._writer = writer
         self._refused: dict[WorkloadKey, int] = {}
+        self._fresh: set[WorkloadKey] = set()
+        """Workloads whose rolled-back versions were looked at since this process began."""
         self._cleared: dict[WorkloadKey, tuple[str, ...]] = {}
         """Doubtful releases that were looked at and are none that slipped past the gate, by what was looked at."""
 
@@ -68,12 +70,14 @@ class ReleasesController:
             self.books.close(key)
             self._refused.pop(key, None)
             self._cleared.pop(key, None)
+            self._fresh.discard(key)
             return None
         records = [each for each in self._caches.records_of(workload) if each.metadata.deletion_timestamp is None]
         own = [each for each in records if belongs(each, workload)]
         for other in own:
             if state(other) is WorkloadState.ROLLBACK and version_of(other) != workload.version:
                 return await self._close(key, workload, other)
+        await self._keep_denied(key, workload, own)
         record = next((each for each in own if version_of(each) == workload.version), None)
         if doubtful(workload, record) and self._cleared.get(key) != _looked_at(workload, record):
             handled, record = await self._doubt(key, workload, own, record)
@@ -128,6 +132,7 @@ class ReleasesController:
                     self._cleared[key] = _looked_at(workload, record)
                 return False, record
             case Refresh(source) if record is not None:
+                self._fresh.discard(key)
                 return False, await self._refresh(record, source, [each.source for each in revisions])
             case Refresh():
                 return False, record
@@ -137,6 +142,23 @@ class ReleasesController:
             case Slip():
                 await self._slip(seen.workload, own, found)
                 return True, record
+
+    async def _keep_denied(self, key: WorkloadKey, workload: Workload, own: Sequence[Kept]) -> None:
+        """What was rolled back is denied by the fingerprint of its template, which an API server with other defaults
+        shows with another one. That it has other defaults, nothing tells: so it is looked at whenever a reconciler
+        begins to lead, and when the present version shows it."""
+        if key in self._fresh:
+            return
+        denied = [each for each in own if rolled_back(each) and each.status.source.uid]
+        shown = {each.source.uid: each.source for each in await self._look.revisions(workload)} if denied else {}
+        for record in denied:
+            source = record.status.source
+            now = shown.get(source.uid)
+            if now is not None and now.fingerprint != source.fingerprint:
+                fresh = msgspec.structs.replace(source, fingerprint=now.fingerprint)
+                status = msgspec.structs.replace(record.status, source=fresh)
+                await self._writer.save_record(record, status, lists=False)
+        self._fresh.add(key)
 
     async def _refresh(self, record: Kept, source: SourceRef, sources: Sequence[SourceRef]) -> Kept:
         """The API server shows templates otherwise than before: what is remembered of them follows."""
