@@ -73,11 +73,18 @@ def seen_first(pod: Pod, began: float, now: float, *, was_up: bool, down_since: 
     return Seen(
         pod=pod,
         down_since=since,
-        ready_since=now if pod.ready else None,
+        ready_since=_ready_since(pod, now),
         was_up=was_up,
         broken=down_since is not None or (was_up and not pod.ready),
         baseline=pod.restarts if in_place else 0,
     )
+
+
+def _ready_since(pod: Pod, now: float) -> float | None:
+    """Since when a pod that nobody watched is ready: by the kubelet's word, as far as its clock can be believed."""
+    if not pod.ready:
+        return None
+    return min(pod.ready_at + CLOCK_SKEW, now) if pod.ready_at else now
 
 
 def seen_again(seen: Seen, pod: Pod, now: float, *, updated_in_place: bool) -> None:
@@ -115,7 +122,7 @@ def assess(
     if pod.ready and node_ready and seen.ready_since is not None:
         need = needed(seen, min_ready, timing)
         due = seen.ready_since + need
-        if now >= due or (pod.ready_at and now - pod.ready_at >= need + CLOCK_SKEW):
+        if now >= due:
             seen.was_up, seen.broken = True, False
             return Health.UP, None
         return Health.OBSERVED, due

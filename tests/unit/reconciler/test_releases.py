@@ -9,6 +9,7 @@ from altershield.api import labels
 from altershield.api.kinds import ConditionType, Giver, PodInfo, SourceRef, WorkloadState
 from altershield.api.ops_config import Settings
 from altershield.workloads.pods import Fault
+from reconciler.releases.book import Group
 
 from .world import KINDS, NAMESPACE, SimPod, World, fingerprint, infos, rfc3339, template
 
@@ -736,6 +737,24 @@ def test_a_kubelets_word_counts_only_past_any_skew(kind: str) -> None:
     world.advance(1)
     world.rest()
     assert world.state() == SUCCESS
+
+
+@each_kind
+def test_a_restart_that_was_seen_counts_whatever_the_kubelet_says_of_readiness(kind: str) -> None:
+    """A container that ends may be back before the kubelet takes its pod for not ready."""
+    world = World(kind)
+    world.release("v1")
+    world.rest()
+    pods = world.make(3)
+    world.up(*pods)
+    world.run(20)
+    world.advance(400)
+    world.rest()
+    pods[0].restarts += 1
+    world.touch(pods[0])
+    world.rest()
+    assert world.book is not None
+    assert [seen.pod.metadata.uid for seen in world.book.seen(Group.OBSERVED)] == [pods[0].uid]
 
 
 @each_kind
