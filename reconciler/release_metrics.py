@@ -7,6 +7,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from altershield import releases
 from altershield.api.kinds import WorkloadState
+from altershield.api.meta import unix
 from altershield.releases.record import version
 from reconciler.caches import Caches, belongs, workload_key
 from reconciler.releases.kept import Kept
@@ -27,19 +28,43 @@ def families(caches: Caches) -> Iterator[Metric]:
         f"rolled back and are denied since. At most the {_MAX_RELEASES} oldest of each state. All replicas show them.",
         labels=["namespace", "kind", "workload", "version", "state", "by", "stalled"],
     )
+    stalled = GaugeMetricFamily(
+        "altershield_release_stalled_timestamp_seconds",
+        "Since when a workload's present release does not go on for a reason that is not its own fault (condition "
+        f"Stalled). At most the {_MAX_RELEASES} oldest. All replicas show them.",
+        labels=["namespace", "kind", "workload", "version", "reason"],
+    )
+    waiting: list[tuple[float, list[str]]] = []
     for state, records in by_state.items():
         counts.add_metric([state], len(records))
         if state is WorkloadState.SUCCESS:
             continue
         still = [record for record in records if _wants_attention(record, caches)]
+        waiting += [found for record in still if (found := _stalled(record)) is not None]
         for record in heapq.nsmallest(_MAX_RELEASES, still, key=releases.since):
-            kind, namespace, name = workload_key(record)
             waits = releases.stalled(record)
-            series = [namespace, kind.lower(), name, version(record), state]
-            entered.add_metric(
-                [*series, releases.failed_by(record), waits.reason if waits is not None else ""], releases.since(record)
-            )
-    yield from (counts, entered)
+            reason = waits.reason if waits is not None else ""
+            entered.add_metric([*_series(record), state, releases.failed_by(record), reason], releases.since(record))
+    for since, series in heapq.nsmallest(_MAX_RELEASES, waiting):
+        stalled.add_metric(series, since)
+    yield from (counts, entered, stalled)
+
+
+def _series(record: Kept) -> list[str]:
+    kind, namespace, name = workload_key(record)
+    return [namespace, kind.lower(), name, version(record)]
+
+
+def _stalled(record: Kept) -> tuple[float, list[str]] | None:
+    """Since when it is stalled, and its series; None where it is not."""
+    waits = releases.stalled(record)
+    if waits is None:
+        return None
+    try:
+        since = unix(waits.last_transition_time)
+    except ValueError:  # whoever may write the status may write any text
+        since = 0.0
+    return since or releases.since(record), [*_series(record), waits.reason]
 
 
 def _wants_attention(record: Kept, caches: Caches) -> bool:

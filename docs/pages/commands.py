@@ -40,11 +40,11 @@ _EXIT_CODES = (
 )
 
 _EXAMPLE = """
-So a pipeline can wait for its pods, and then ask what became of the release:
+A pipeline can wait for the pods, and then ask what became of the release:
 
 ```sh
 kubectl -n shop rollout status deployment web --timeout=300s
-altershield status web -n shop
+altershield status deployment/web -n shop
 ```
 """
 

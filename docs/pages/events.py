@@ -10,14 +10,23 @@ _ROOT = Path(__file__).parents[2]
 _ROOMS = ("gatekeeper", "reconciler", "certgen")
 
 MEANINGS = {
-    "ReleaseSuspended": "A pod failed its verification. The message says which and why, and whether further releases "
-    "are denied.",
-    "ReleaseResumed": "The failed pods are gone, or were judged anew: releases go on.",
-    "RollbackStarted": "A pod did not come up in time, or somebody asked for it: an older version is released again.",
-    "RolledBack": "The older version was released. The one that failed is denied until a newer one succeeded.",
-    "RollbackImpossible": "A rollback was due or asked for, but cannot be: the message says why.",
-    "ReleaseSlipped": "A release was not judged by the gate (it was down, or governance was switched on in between).",
-    "SettingRejected": "On an OpsConfigInfo: it is wrong and changes nothing: the message says what to correct.",
+    "ReleaseSuspended": "A pod failed. The message says which pod and why, and whether further releases are denied.",
+    "ReleaseResumed": "The workload was suspended, and its present version succeeded. Further releases pass.",
+    "ReleaseStalled": "The release does not go on, and the cause is not the release itself. The message begins with "
+    "the reason of the condition [`Stalled`](kinds.md#stalled).",
+    "RollbackStarted": "Pods were overdue, or a person asked for a rollback. The message says why, and which version "
+    "is released again.",
+    "RolledBack": "The older version was released again. The failed version is denied until a newer one has succeeded.",
+    "RollbackWithdrawn": "A rollback was not carried out: the pods are up, the version to go back to is not healthy "
+    "any more, or the setting `rollback` was switched off.",
+    "RollbackRefused": "The API server refused to change the workload. AlterShield tries again. The message has the "
+    "API server's answer.",
+    "RollbackImpossible": "A person asked for a rollback, but the version to go back to is not known. The message "
+    "lists what `rollbackTo` accepts.",
+    "ReleaseSlipped": "No gatekeeper saw the release: none answered, the webhooks were missing, or the namespace was "
+    "not governed at that time.",
+    "SettingRejected": "The object is an OpsConfigInfo. The setting is wrong and changes nothing. The message says "
+    "what to correct.",
 }
 """Each reason that the code has."""
 
@@ -26,14 +35,14 @@ _HEAD = f"""\
 
 {GENERATED}
 
-The reconciler raises them; `kubectl describe` shows them, and so does
+The reconciler writes these Events. `kubectl describe` shows them, and so does this command:
 
 ```sh
 kubectl get events -A --field-selector source=altershield
 ```
 
-They are about Deployments, unless it says otherwise. What happens again within ten minutes raises the count of the
-Event that is there. A release that succeeds raises none.
+Their object is the workload, if the table does not name another one. An Event that is repeated within ten minutes
+raises the count of the existing Event. A release that succeeds raises no Event.
 
 """
 
@@ -70,3 +79,5 @@ def _raised(call: ast.Call) -> Iterator[tuple[str, str]]:
             func=ast.Attribute(attr="event"), args=[_, ast.Name(id=type_), ast.Constant(value=str(reason)), *_]
         ):
             yield reason, type_.capitalize()
+        case ast.Call(func=ast.Attribute(attr="announce"), args=[_, ast.Constant(value=str(reason)), *_]):
+            yield reason, "Warning"

@@ -6,10 +6,20 @@ from typing import Any
 from altershield.api import kinds
 from altershield.api.resources import GROUP
 from altershield.install.crds import CATEGORY, crds
-from docs.pages.markdown import GENERATED, documented, table
-from reconciler.decisions.rollback import RollbackReason
+from altershield.workloads import ADAPTERS
+from docs.pages import conditions
+from docs.pages.markdown import GENERATED, table
 
 Schema = dict[str, Any]
+
+_NAMES = table(
+    ("workload", "ChangeWorkload", "ChangePods, numbers from 1"),
+    [
+        (adapter.resource.kind, f"`{name}`", f"`{name}--x--NUMBER`")
+        for adapter in ADAPTERS
+        for name in (f"{adapter.record_prefix}NAME--x--VERSION",)
+    ],
+)
 
 _HEAD = f"""\
 # Kinds
@@ -32,22 +42,28 @@ DESCRIPTION:
 …
 ```
 
-ChangeWorkloads and ChangePods live beside their Deployment, and end with it. A ChangeWorkload is called
-`DEPLOYMENT--x--VERSION` (the Deployment's part cut and hashed where the whole would be too long), its ChangePods
-`DEPLOYMENT--x--VERSION--x--NUMBER`, numbers from 1. Wherever pods are listed, they have the fields of a ChangePod's
-`spec.podInfos[]`.
+ChangeWorkloads and ChangePods are in the namespace of their workload, and are deleted with it. Their names:
+
+{_NAMES}
+Where a name would be too long, the workload's part is cut and ends with a hash. Lists of pods have the fields of a
+ChangePod's `spec.podInfos[]`.
 """
 
-_STATES = {
+_STATES: dict[str, dict[str, str]] = {
     "ChangeWorkload": {
-        kinds.WorkloadState.INIT: "Released; nothing of it was looked at yet.",
-        kinds.WorkloadState.RUNNING: "Its pods are coming up and being verified.",
-        kinds.WorkloadState.TIME_OUT_PRE_THRESHOLD: "A batch waited too long to be full, and is verified as it is; "
-        "then `Running` again.",
-        kinds.WorkloadState.SUCCESS: "Every pod came up and passed. Records of older versions are deleted.",
-        kinds.WorkloadState.SUSPEND: "A pod failed its verification: further releases are denied.",
-        kinds.WorkloadState.ROLLBACK: "An older version is being released again.",
-        kinds.WorkloadState.FAILED: "It was rolled back, and is denied until a newer version succeeded.",
+        kinds.WorkloadState.INIT: "The version was released. None of its pods was looked at yet.",
+        kinds.WorkloadState.RUNNING: "Pods are coming up and being verified. The conditions `Stalled` and `NoReplicas` "
+        "say why a release stays in this state.",
+        kinds.WorkloadState.TIME_OUT_PRE_THRESHOLD: "A batch was not full in time and is verified as it is. The next "
+        "state is `Running`.",
+        kinds.WorkloadState.SUCCESS: "Every pod that the release is to reach was up and had passed at the same moment. "
+        "Pods that break before the release has settled still end it. Records of older versions are deleted.",
+        kinds.WorkloadState.SUSPEND: "A pod failed: by a person, by the AlterShield server, or because it was overdue "
+        "and the release could not be rolled back. Further releases are denied.",
+        kinds.WorkloadState.ROLLBACK: "An older version is being released again. A person may write this state to ask "
+        "for a rollback.",
+        kinds.WorkloadState.FAILED: "The version was rolled back, or replaced before it could be. A version that was "
+        "rolled back is denied until a newer one has succeeded.",
     },
     "ChangePod": {
         kinds.PodState.INIT: "Just made.",
@@ -66,7 +82,7 @@ _STATES = {
 
 
 def page() -> str:
-    return "\n".join([_HEAD, *map(_kind, crds()), _conditions()])
+    return "\n".join([_HEAD, *map(_kind, crds()), conditions.section()])
 
 
 def _kind(crd: Schema) -> str:
@@ -110,15 +126,3 @@ def _type(field: Schema) -> str:
     if "minimum" in field and field["minimum"] > 0:
         bounds.append(f"from {field['minimum']}")
     return ", ".join([field["type"], *bounds])
-
-
-def _conditions() -> str:
-    rows = [(f"`{getattr(kinds.ConditionType, name)}`", text) for name, text in documented(kinds.ConditionType).items()]
-    reasons = [(f"`{getattr(RollbackReason, name)}`", text) for name, text in documented(RollbackReason).items()]
-    return (
-        "## Conditions\n\n`status.conditions[]` have a `type`, a `status` (`True`, `False` or `Unknown`), a `reason` "
-        "in one word, a `message` for people, `lastTransitionTime` and `observedGeneration`.\n\n"
-        + table(("type", "of which kind, and what it means"), rows)
-        + "\n"
-        + table(("reason of `RolledBack`", "means"), reasons)
-    )

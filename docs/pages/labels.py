@@ -1,6 +1,7 @@
 """The labels, from where the code has them."""
 
 from altershield.api import labels
+from altershield.workloads import ADAPTERS
 from docs.pages.markdown import GENERATED, documented, table
 
 _HEAD = f"""\
@@ -8,26 +9,28 @@ _HEAD = f"""\
 
 {GENERATED}
 
-Two are for you to set: `{labels.GOVERNED}: {labels.GOVERNED_VALUE}` on a Namespace, and
-`{labels.IGNORED_SUSPEND}: "true"` on a Deployment. The others are AlterShield's own. On a Deployment, what
-somebody else writes, changes or takes off of them is put back.
+You set two of these labels: `{labels.GOVERNED}: {labels.GOVERNED_VALUE}` on a Namespace, and
+`{labels.IGNORED_SUSPEND}: "true"` on a workload. AlterShield sets the others.
+If somebody else writes, changes or removes one of them on a workload, AlterShield puts it back.
 
 """
 
-_NO_LABELS_OF_OURS = ("OWNED", "POD_TEMPLATE_HASH")
+_NO_LABELS_OF_OURS = ("OWNED", "NOT_IN_TEMPLATES", "CONTROLLER_REVISION_HASH")
 
-_EXAMPLES = """
-See them all:
+_KINDS = ",".join(adapter.resource.plural for adapter in ADAPTERS if not adapter.crd)
+
+_EXAMPLES = f"""
+Show the labels:
 
 ```sh
-kubectl get namespaces -l admission-webhook-altershield=enabled
-kubectl -n shop get deployments,pods -L admission-webhook-altershield.antgroup.com/version
+kubectl get namespaces -l {labels.GOVERNED}={labels.GOVERNED_VALUE}
+kubectl -n shop get {_KINDS},pods -L {labels.VERSION}
 ```
 
-Of a suspended Deployment:
+Show the suspended workloads:
 
 ```console
-$ kubectl get deployments -A -l altershield.defense.antgroup.com/suspend
+$ kubectl get {_KINDS} -A -l {labels.SUSPEND}
 No resources found
 ```
 """

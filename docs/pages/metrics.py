@@ -12,28 +12,54 @@ from prometheus_client.core import Metric
 
 from altershield import options
 from altershield.api import labels, names
-from altershield.api.kinds import ChangeWorkload, ChangeWorkloadSpec, ChangeWorkloadStatus, WorkloadState
-from altershield.api.meta import ObjectMeta
-from altershield.api.views import Deployment, Namespace
+from altershield.api.kinds import (
+    ChangeWorkloadSpec,
+    ChangeWorkloadStatus,
+    ConditionType,
+    WorkloadRef,
+    WorkloadState,
+)
+from altershield.api.meta import Condition, ObjectMeta, OwnerReference
+from altershield.api.views import Namespace
+from altershield.install.webhooks import MUTATING, VALIDATING
 from altershield.kube.client import Client
+from altershield.releases.record import By
+from altershield.workloads import ADAPTERS, change_workload_name
 from certgen import metrics as of_certgen
 from certgen.keeper import Keeper
 from certgen.lifetimes import Lifetimes
 from certgen.settings import Settings
-from docs.pages.markdown import GENERATED, table
+from docs.pages.conditions import STALL_REASONS
+from docs.pages.markdown import GENERATED, code_list, table
 from gatekeeper import metrics as of_gatekeeper
 from gatekeeper.tls import Certificate
 from gatekeeper.view import caches
 from reconciler.caches import Caches
 from reconciler.manager import Manager, Options
+from reconciler.releases.facts import StallReason
+from reconciler.releases.kept import Kept
+
+_ENTERED = "altershield_release_entered_timestamp_seconds"
+_STALLED = "altershield_release_stalled_timestamp_seconds"
+
+_REASONS = f"the reason of the condition `Stalled`: {code_list(STALL_REASONS)}"
+_OF_A_RELEASE = {
+    "namespace": "the workload's namespace",
+    "kind": code_list(adapter.resource.kind.lower() for adapter in ADAPTERS),
+    "workload": "the workload's name",
+    "version": "the release's version, 32 hex digits",
+}
 
 OPEN_LABELS = {
     ("altershield_build_info", "version"): "of AlterShield",
-    ("altershield_release_entered_timestamp_seconds", "namespace"): "the Deployment's",
-    ("altershield_release_entered_timestamp_seconds", "deployment"): "its name",
-    ("altershield_release_entered_timestamp_seconds", "version"): "the release's, 32 hex digits",
-    ("altershield_release_entered_timestamp_seconds", "state"): "as in `altershield_releases`, but for `Success`",
-    ("altershield_release_entered_timestamp_seconds", "by"): "whose verdict failed it: `person`, `server`, or empty",
+    **{(metric, label): text for metric in (_ENTERED, _STALLED) for label, text in _OF_A_RELEASE.items()},
+    (_ENTERED, "state"): "as in `altershield_releases`, but for `Success`",
+    (_ENTERED, "by"): f"who failed it: {code_list(by for by in By if by)}; empty where nobody did",
+    (
+        _ENTERED,
+        "stalled",
+    ): "the `reason` of `altershield_release_stalled_timestamp_seconds`; empty where it is not stalled",
+    (_STALLED, "reason"): _REASONS,
 }
 """Labels whose values are not all there from the start, and what they are."""
 
@@ -46,15 +72,17 @@ _HEAD = f"""\
 {GENERATED}
 
 Each container serves them as `/metrics` on its plain port: gatekeeper 8080, reconciler 8081, certgen 8082. Every
-series exists from the start, and no label takes a value from a request. Times are Unix seconds. The alerts that watch
-them have their [runbooks](../runbooks).
+series exists from the start, those of single releases aside. No label takes a value from a request. Times are Unix
+seconds. The alerts have [runbooks](../runbooks).
 
-What a container counts before Prometheus has scraped it once, `rate()` and `increase()` do not see. After an outage
-that is what matters most: a new leader's first look finds all that went by. So where single events count,
-[alerts](../../charts/altershield/files/rules/altershield.yaml) and dashboards add all that a new series shows.
+`rate()` and `increase()` do not see what a container counts before its first scrape. After an outage this matters most:
+a new leader finds everything that happened in between at once. Where single events count,
+[alerts](../../charts/altershield/files/rules/altershield.yaml) and dashboards therefore add what a new series shows.
 
-How often API servers went on without us, they count themselves: `apiserver_admission_webhook_fail_open_count`, with
-`name` `mdeployment.kb.io` or `vdeployment.kb.io`. They show it from the first time on only.
+API servers count how often they went on without an answer: `apiserver_admission_webhook_fail_open_count`. An API server
+shows this counter only after the first such request. Its label `name` is the name of a webhook:
+{code_list(webhook.name for webhook in MUTATING)},
+{code_list(webhook.name for webhook in VALIDATING)}.
 """
 
 
@@ -70,6 +98,7 @@ async def registries() -> AsyncIterator[dict[str, CollectorRegistry]]:
                 system_namespace=names.SYSTEM_NAMESPACE,
                 identity="",
                 start_timeout=options.START_TIMEOUT,
+                observe_seconds=options.OBSERVE_SECONDS,
                 batch_wait=options.BATCH_WAIT,
                 pre_timeout=options.PRE_TIMEOUT,
                 post_timeout=options.POST_TIMEOUT,
@@ -80,7 +109,7 @@ async def registries() -> AsyncIterator[dict[str, CollectorRegistry]]:
         certgen = of_certgen.Metrics()
         settings = Settings(names.SYSTEM_NAMESPACE, "", "", (), Lifetimes())
         certgen.observe(client, Keeper(client, settings, certgen).informers)
-        _release(reconciler.caches)
+        release(reconciler.caches)
         yield {
             "gatekeeper": gatekeeper.registry,
             "reconciler": reconciler.metrics.registry,
@@ -127,22 +156,25 @@ def _row(family: list[Metric]) -> tuple[str, ...]:
     return f"`{name}`", type_, "<br>".join(shown), metric.documentation + buckets
 
 
-def _release(cached: Caches) -> None:
-    """Let there be one release that has not succeeded: only such ones have a series each."""
-    version, namespace = "0" * 32, "shop"
-    name = names.change_workload_name("web", version)
+def release(cached: Caches) -> None:
+    """Let there be one release that is stalled: only such ones have a series in every family."""
+    adapter = ADAPTERS[0]
+    kind, version, namespace = adapter.resource.kind, "0" * 32, "shop"
     own = {labels.VERSION: version, labels.DEFENSE_STATUS: labels.PROCESSED}
-    owner = {"kind": "Deployment", "name": "web", "uid": "uid", "controller": True}
-    governed = {labels.GOVERNED: labels.GOVERNED_VALUE}
-    of_namespace = {"name": namespace, "resourceVersion": "1", "labels": governed}
-    of_deployment = {"name": "web", "namespace": namespace, "uid": "uid", "resourceVersion": "1", "labels": own}
-    of_record = {"name": name, "namespace": namespace, "resourceVersion": "1", "ownerReferences": [owner]}
+    of_namespace = {"name": namespace, "resourceVersion": "1", "labels": {labels.GOVERNED: labels.GOVERNED_VALUE}}
     cached.namespaces.observe(msgspec.convert({"metadata": of_namespace}, Namespace))
-    cached.deployments.observe(msgspec.convert({"metadata": of_deployment}, Deployment))
-    cached.change_workloads.observe(
-        ChangeWorkload(
-            msgspec.convert(of_record, ObjectMeta),
-            ChangeWorkloadSpec(name, "web", "web", "1", 1, 60, "", 0),
-            ChangeWorkloadStatus(status=WorkloadState.RUNNING),
+    of_workload = {"name": "web", "namespace": namespace, "uid": "uid", "resourceVersion": "1", "labels": own}
+    cached.workloads[kind].observe(
+        adapter.read(msgspec.json.encode({"metadata": of_workload, "spec": {"template": {}}}))
+    )
+    name = change_workload_name(kind, "web", version)
+    reference = WorkloadRef(adapter.resource.api_version, kind, "web", "uid")
+    owner = OwnerReference(kind, "web", "uid", adapter.resource.api_version, controller=True)
+    stalled = Condition(ConditionType.STALLED, "True", StallReason.PAUSED, last_transition_time="1970-01-01T00:00:00Z")
+    cached.records.observe(
+        Kept(
+            metadata=ObjectMeta(name, namespace, resource_version="1", owner_references=(owner,)),
+            spec=ChangeWorkloadSpec(name, "web", "web", version, 1, 60, "", 0, reference),
+            status=ChangeWorkloadStatus(status=WorkloadState.RUNNING, conditions=(stalled,)),
         )
     )

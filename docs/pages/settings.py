@@ -1,14 +1,20 @@
-"""The two settings, with their defaults."""
+"""The settings, with their defaults."""
 
 from altershield.api import ops_config
 from altershield.api.names import SYSTEM_NAMESPACE
 from docs.pages.markdown import GENERATED, table
 
 _MEANINGS = {
-    ops_config.BLOCKING: "A release that failed its verification is suspended, and further ones are denied. Off: "
-    "failures are recorded only, and what was rolled back may be released again. What is suspended already stays so.",
-    ops_config.BRANCH: "Pods are verified in batches, not one by one. `content` is the batch: a number of pods (`10`) "
-    f"or a share of the replicas (`10%`), never more than the replicas, nor than {ops_config.MAX_BATCH}.",
+    ops_config.BLOCKING: "On: a release that fails is suspended, and further releases of the workload are denied. A "
+    "version that was rolled back is denied, too. Off: failures are recorded, and all releases pass. Workloads that "
+    "are suspended already stay suspended.",
+    ops_config.BRANCH: "On: pods are verified in batches. `content` is the size of a batch: a number of pods (`10`) or "
+    f"a share of the replicas (`10%`), never more than the replicas or {ops_config.MAX_BATCH}. Off: pods are verified "
+    "one by one.",
+    ops_config.ROLLBACK: "On: a release is rolled back when enough of its pods are overdue and an older version "
+    "serves. `content` says how many: a number of pods (`2`) or a share of the existing pods of this version (`20%`, "
+    "rounded up), at least one. Off: nothing is rolled back by itself; a release with so many overdue pods is "
+    "suspended. A rollback that a person asks for is carried out in both cases.",
 }
 
 
@@ -28,17 +34,44 @@ def page() -> str:
 
 {GENERATED}
 
-Two settings are switched in the cluster, at any time, without a restart. They are objects of the kind
-[OpsConfigInfo](kinds.md#opsconfiginfo) in `{SYSTEM_NAMESPACE}`, made with their defaults when they are missing. All
-others are [options](commands.md) of the commands, or [values](../../charts/altershield/values.yaml) of the chart.
+You switch these settings in the cluster, at any time, without a restart. Each is an object of the kind
+[OpsConfigInfo](kinds.md#opsconfiginfo) in the namespace `{SYSTEM_NAMESPACE}`. AlterShield creates missing ones with
+their defaults. All others are [options](commands.md) of the commands, or
+[values](../../charts/altershield/values.yaml) of the chart.
 
 {table(("name", "`spec.type`", "`spec.enable`", "`spec.content`", "on means"), rows)}
-Switch `blocking` off, and on again:
+A pod is *overdue* when it is not up for longer than the start timeout
+([`reconciler.startTimeoutSeconds`](../../charts/altershield/values.yaml)), and the cluster is not the cause
+([`Stalled`](kinds.md#stalled)). The time counts from the pod's creation, or from when it was last up.
+
+## blocking
+
+Switch it off, and on again:
 
 ```sh
 kubectl -n {SYSTEM_NAMESPACE} patch opsconfiginfo blocking --type merge -p '{{"spec":{{"enable":false}}}}'
 kubectl -n {SYSTEM_NAMESPACE} patch opsconfiginfo blocking --type merge -p '{{"spec":{{"enable":true}}}}'
 ```
+
+## rollback
+
+`rollback` is the kill switch of automatic rollbacks. Switch it off:
+
+```sh
+kubectl -n {SYSTEM_NAMESPACE} patch opsconfiginfo rollback --type merge -p '{{"spec":{{"enable":false}}}}'
+kubectl -n {SYSTEM_NAMESPACE} wait opsconfiginfo rollback --for=jsonpath='{{.status.enable}}'=false
+```
+
+A rollback that is not carried out yet is withdrawn. With `blocking` off as well, AlterShield only records. Switch it on
+again, with the share at which a release is rolled back:
+
+```sh
+kubectl -n {SYSTEM_NAMESPACE} patch opsconfiginfo rollback --type merge \\
+  -p '{{"spec":{{"enable":true,"content":"20%"}}}}'
+kubectl -n {SYSTEM_NAMESPACE} wait opsconfiginfo rollback --for=jsonpath='{{.status.enable}}'=true
+```
+
+## branch
 
 Verify a tenth of the replicas at a time, or fewer after
 [`reconciler.batchWaitSeconds`](../../charts/altershield/values.yaml):
@@ -48,7 +81,9 @@ kubectl -n {SYSTEM_NAMESPACE} patch opsconfiginfo branch --type merge -p '{{"spe
 kubectl -n {SYSTEM_NAMESPACE} wait opsconfiginfo branch --for=jsonpath='{{.status.content}}'=10%
 ```
 
-A wrong one changes nothing: what was accepted last stays in effect, and the condition `Accepted` says what to correct.
+## A wrong setting
+
+A wrong setting changes nothing: what was accepted last stays in effect. The condition `Accepted` says what to correct.
 
 ```sh
 kubectl -n {SYSTEM_NAMESPACE} patch opsconfiginfo branch --type merge -p '{{"spec":{{"content":"many"}}}}'

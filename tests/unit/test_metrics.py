@@ -2,11 +2,20 @@
 
 from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
+from kubernetes_asyncio.client import Configuration
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 
-from docs.pages.metrics import OPEN_LABELS, registries
+from altershield.api import names
+from altershield.api.kinds import ConditionType
+from altershield.api.meta import Condition
+from altershield.kube.client import Client
+from docs.pages.metrics import OPEN_LABELS, registries, release
+from reconciler.caches import Caches
+from reconciler.release_metrics import families
+from reconciler.releases.facts import StallReason
 
 GAUGE, COUNTER, HISTOGRAM, SUMMARY = "gauge", "counter", "histogram", "summary"
 
@@ -44,7 +53,8 @@ CONTRACT = {
         "altershield_slipped_releases": (COUNTER, "reason"),
         "altershield_releases": (GAUGE, "state"),
         "altershield_release_duration_seconds": (HISTOGRAM, "le result"),
-        "altershield_release_entered_timestamp_seconds": (GAUGE, "by deployment namespace state version"),
+        "altershield_release_entered_timestamp_seconds": (GAUGE, "by kind namespace stalled state version workload"),
+        "altershield_release_stalled_timestamp_seconds": (GAUGE, "kind namespace reason version workload"),
     },
     "certgen": {
         **SHARED,
@@ -58,6 +68,7 @@ CONTRACT = {
 }
 COMPONENTS = pytest.mark.parametrize("component", CONTRACT)
 ENTERED = "altershield_release_entered_timestamp_seconds"
+STALLED = "altershield_release_stalled_timestamp_seconds"
 SHOW_THE_EXAMPLE = {
     "altershield_releases",
     "altershield_cached_objects",
@@ -87,7 +98,7 @@ async def test_every_series_is_there_from_the_start_at_0(found: dict[str, Collec
         values = {sample.value for sample in metric.samples}
         if metric.name in SHOW_THE_EXAMPLE:
             assert 0 in values, metric.name
-        elif metric.name != ENTERED:
+        elif metric.name not in (ENTERED, STALLED):
             assert values == {metric.name == "altershield_build_info"}, metric.name
 
 
@@ -109,7 +120,44 @@ async def test_every_metric_is_explained_and_named_as_its_unit_wants(
 
 
 def test_no_label_but_those_of_the_oldest_open_releases_is_open() -> None:
-    assert {metric for metric, _ in OPEN_LABELS} == {"altershield_build_info", ENTERED}
+    assert {metric for metric, _ in OPEN_LABELS} == {"altershield_build_info", ENTERED, STALLED}
+
+
+ENTERED_AT = 1_700_000_000
+
+
+@pytest.fixture
+async def caches() -> AsyncIterator[Caches]:
+    """With one release, which is stalled."""
+    async with Client(Configuration(host="https://127.0.0.1")) as client:
+        caches = Caches(client, names.SYSTEM_NAMESPACE)
+        release(caches)
+        yield caches
+
+
+def stalled(caches: Caches, *conditions: Condition) -> dict[str, float]:
+    """What is shown as stalled, by reason, of a release that has these conditions."""
+    (record,) = caches.records.all()
+    status = msgspec.structs.replace(record.status, conditions=conditions, entry_time_unix=ENTERED_AT)
+    metadata = msgspec.structs.replace(record.metadata, resource_version="2")
+    caches.records.observe(msgspec.structs.replace(record, metadata=metadata, status=status))
+    (metric,) = [each for each in families(caches) if each.name == STALLED]
+    return {sample.labels["reason"]: sample.value for sample in metric.samples}
+
+
+async def test_a_stalled_release_is_shown_since_when_it_is_so(caches: Caches) -> None:
+    since = Condition(ConditionType.STALLED, "True", StallReason.PAUSED, last_transition_time="2023-11-14T22:15:00Z")
+    assert stalled(caches, since) == {"Paused": ENTERED_AT + 100}
+
+
+@pytest.mark.parametrize("text", ["", "yesterday", "0000-99-99T00:00:00Z"])
+async def test_what_somebody_wrote_as_a_time_does_not_take_all_metrics_away(caches: Caches, text: str) -> None:
+    since = Condition(ConditionType.STALLED, "True", StallReason.PAUSED, last_transition_time=text)
+    assert stalled(caches, since) == {"Paused": ENTERED_AT}
+
+
+async def test_a_release_that_goes_on_is_not_shown_as_stalled(caches: Caches) -> None:
+    assert stalled(caches, Condition(ConditionType.STALLED, "False", "GoesOn")) == {}
 
 
 def _labels(metric: Metric) -> set[str]:

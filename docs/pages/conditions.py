@@ -1,0 +1,161 @@
+"""The conditions and their reasons: the names from the code, the meanings from here."""
+
+import ast
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+
+from altershield.api.kinds import ConditionType, Giver
+from altershield.workloads.pods import Fault
+from docs.pages.markdown import table
+from reconciler.releases.facts import RollbackReason, StallReason
+from reconciler.releases.slipped import SlipReason
+
+_ROOT = Path(__file__).parents[2]
+_ROOMS = ("altershield", "reconciler")
+
+STALL_REASONS: dict[str, str] = {
+    Fault.UNSCHEDULABLE: "The scheduler finds no node for the pods.",
+    Fault.NODE_NOT_READY: "The node of the pods is not ready, or does not exist.",
+    Fault.VOLUME: "A volume of the pods cannot be attached or mounted. (A ConfigMap or Secret that does not exist is "
+    "not meant: the release is the cause.)",
+    Fault.SANDBOX: "The node cannot set up the pods' network or sandbox.",
+    StallReason.FAILED_CREATE: "The API server refuses the pods: a quota, a webhook, a missing service account. Only "
+    "Deployments report this; for other kinds the reason is `PodsMissing`.",
+    StallReason.PODS_MISSING: "Pods of this version are missing, none was made or came up for the start timeout, and "
+    "the workload's status does not say why.",
+    StallReason.PODS_OVERDUE: "Pods are overdue, but fewer than the setting `rollback` asks for.",
+    StallReason.PAUSED: "The rollout is paused, and pods of this version are still to come.",
+    StallReason.NOT_ROLLED_OUT: "The workload's controller has not created a ReplicaSet or ControllerRevision of this "
+    "version within the start timeout. A paused Deployment creates none.",
+}
+
+CONDITIONS: dict[ConditionType, tuple[str, dict[str, str]]] = {
+    ConditionType.VERIFIED: (
+        "ChangeWorkload, ChangePod. `True`: every pod passed. `False`: a pod failed. `Unknown`: not decided yet.",
+        {
+            "InProgress": "`Unknown`. Pods are coming up or being verified.",
+            "PodsPassed": "`True`. Every pod passed.",
+            "NotChecked": "`True`, ChangePod only. Nobody gave a verdict on some of the pods; this counts as passed.",
+            Giver.PERSON: "`False`. A person wrote the verdict.",
+            Giver.SERVER: "`False`. The AlterShield server gave the verdict.",
+            Giver.HEALTH: "`False`. Pods were not up for longer than the start timeout, and the release was not "
+            "rolled back. The message says why not.",
+        },
+    ),
+    ConditionType.SETTLED: (
+        "ChangeWorkload, in the state `Success`. `True`: the release is history. `False`: pods that break still end "
+        "the release. The release settles one start timeout after its success, or after its pods are up again.",
+        {
+            "Observing": "`False`. The start timeout after the success is not over.",
+            "PodsDown": "`False`. Pods that were up are not up any more.",
+            "StayedUp": "`True`. The pods stayed up.",
+        },
+    ),
+    ConditionType.STALLED: (
+        "ChangeWorkload. `True`: the release does not go on, and the cause is not the release itself. Such a release "
+        "is neither rolled back nor suspended. `lastTransitionTime` says since when.",
+        {**STALL_REASONS, "GoesOn": "`False`. The release was stalled and goes on."},
+    ),
+    ConditionType.NO_REPLICAS: (
+        "ChangeWorkload. `True`: the version has no pod and is to have none, so nothing can be verified. The release "
+        "stays `Running`; a suspension stays. The condition is removed once the workload is to have pods of it.",
+        {"NoPods": "The workload has 0 replicas, or its strategy lets no pod have this version."},
+    ),
+    ConditionType.ROLLED_BACK: (
+        "ChangeWorkload. `True`: an older version was released again. `False`: a rollback is under way, or is not "
+        "possible.",
+        {
+            RollbackReason.POD_NOT_UP: "Pods were overdue. `False` while the rollback is under way, then `True`.",
+            RollbackReason.REQUESTED: "A person wrote `status.status: Rollback`. `False` while the rollback is under "
+            "way, then `True`.",
+            RollbackReason.WRITE_REFUSED: "`False`. The API server refuses to change the workload: a policy, a quota, "
+            "or AlterShield's own webhook. AlterShield tries again after 5 s, then less often, at least every 5 "
+            "minutes.",
+            RollbackReason.NO_TARGET: "`False`. A person asked for a rollback, but the version to go back to is not "
+            "known. The message lists what `rollbackTo` accepts.",
+            RollbackReason.WITHDRAWN: "`False`. The rollback was not carried out: the pods are up, the version to go "
+            "back to is not healthy any more, or the setting `rollback` was switched off.",
+            RollbackReason.RELEASED_AGAIN: "`False`. The version was rolled back before and then released again on "
+            "purpose. AlterShield does not roll it back a second time.",
+            RollbackReason.SUPERSEDED: "`False`. Another version was released before the rollback was carried out.",
+        },
+    ),
+    ConditionType.SLIPPED: (
+        "ChangeWorkload. `True`: no gatekeeper saw the release. It is verified like any other.",
+        {
+            SlipReason.NO_VERSION: "The pod template has no version.",
+            SlipReason.VERSION_REUSED: "The pod template has the version of an earlier release.",
+        },
+    ),
+    ConditionType.ACCEPTED: (
+        "OpsConfigInfo. `True`: the setting is in effect. `False`: the setting is wrong and changes nothing.",
+        {
+            "Valid": "`True`. The setting is in effect.",
+            "UnknownName": "`False`. No setting has this name.",
+            "UnknownType": "`False`. `spec.type` is not the type of this setting.",
+            "InvalidContent": "`False`. `spec.content` is neither a number of pods nor a share.",
+            "WrongNamespace": "`False`. The object is not in AlterShield's system namespace.",
+        },
+    ),
+}
+"""Of each type: what it means, and what its reasons mean."""
+
+_ENUMS: dict[ConditionType, tuple[type[StrEnum], ...]] = {
+    ConditionType.VERIFIED: (Giver,),
+    ConditionType.STALLED: (Fault, StallReason),
+    ConditionType.ROLLED_BACK: (RollbackReason,),
+    ConditionType.SLIPPED: (SlipReason,),
+}
+
+
+def section() -> str:
+    """The page's section; LookupError where the code has other types or reasons."""
+    _compare()
+    parts = [
+        "## Conditions",
+        "An entry of `status.conditions[]` has a `type`, a `status` (`True`, `False` or `Unknown`), a `reason` in one "
+        "word, a `message` for people, `lastTransitionTime` (since when the status is this) and `observedGeneration`.",
+        table(("type", "kind and meaning"), [(f"`{type_}`", text) for type_, (text, _) in CONDITIONS.items()]),
+    ]
+    for type_, (_, reasons) in CONDITIONS.items():
+        rows = [(f"`{reason}`", text) for reason, text in reasons.items()]
+        parts.append(f"### {type_}\n\n" + table(("reason", "meaning"), rows))
+    return "\n\n".join(part.rstrip("\n") for part in parts) + "\n"
+
+
+def _compare() -> None:
+    unlike: set[str] = {*(set(ConditionType) ^ CONDITIONS.keys())}
+    written, constants = _in_code()
+    for type_, (_, reasons) in CONDITIONS.items():
+        known = {str(reason) for enum in _ENUMS.get(type_, ()) for reason in enum} | written.get(type_, set())
+        unlike |= (known - reasons.keys()) | (reasons.keys() - known - constants)
+    if unlike:
+        raise LookupError(
+            f"docs/pages/conditions.py and the code do not know the same conditions: {', '.join(sorted(unlike))}"
+        )
+
+
+def _in_code() -> tuple[dict[ConditionType, set[str]], set[str]]:
+    """The reasons that the code gives as literals, and all strings that it has."""
+    written: dict[ConditionType, set[str]] = {}
+    constants: set[str] = set()
+    for room in _ROOMS:
+        for path in sorted((_ROOT / room).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    constants.add(node.value)
+                for type_, reason in _given(node):
+                    written.setdefault(type_, set()).add(reason)
+    return written, constants
+
+
+def _given(node: ast.AST) -> Iterator[tuple[ConditionType, str]]:
+    match node:
+        case ast.Call(
+            func=ast.Attribute(attr="condition") | ast.Name(id="Condition"),
+            args=[ast.Attribute(value=ast.Name(id="ConditionType"), attr=name), _, ast.Constant(value=str(reason)), *_],
+        ):
+            yield ConditionType[name], reason
+        case ast.Call(func=ast.Name(id="Problem"), args=[ast.Constant(value=str(reason)), *_]):
+            yield ConditionType.ACCEPTED, reason
