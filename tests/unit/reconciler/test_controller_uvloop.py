@@ -1,0 +1,36 @@
+"""A controller's turn on the event loop of production."""
+
+import asyncio
+
+import uvloop
+
+from altershield.kube.queue import WorkQueue
+from reconciler.caches import Key
+from reconciler.controller import work
+from reconciler.metrics import Metrics
+
+KEY: Key = ("shop", "sleep")
+
+
+def test_what_is_due_in_a_moment_and_added_meanwhile_stops_no_worker() -> None:
+    async def main() -> int:
+        queue: WorkQueue[Key] = WorkQueue()
+        turns = 0
+
+        async def reconcile(key: Key) -> float | None:
+            nonlocal turns
+            turns += 1
+            if turns < 3:
+                queue.add(key)
+                return 0.0001
+            return None
+
+        working = asyncio.create_task(work("pods", queue, reconcile, Metrics()))
+        queue.add(KEY)
+        await asyncio.wait((working,), timeout=0.2)
+        assert not working.done()
+        working.cancel()
+        await asyncio.wait((working,))
+        return turns
+
+    assert uvloop.run(main()) >= 3
