@@ -52,7 +52,7 @@ def _end(facts: Facts, now: float) -> Decision | None:
             return rollback.intend(facts, target, RollbackReason.POD_NOT_UP, found.why, now)
         refusal = target
     failing = [verification.failed_now(facts.book, seen, verdict(seen, now)) for seen in found.pods]
-    return _go_on(facts, failing, now, f"; not rolled back: {refusal}")
+    return _go_on(facts, failing, now, f"{found.why}; not rolled back: {refusal}")
 
 
 def _meanwhile(facts: Facts, step: Decision, now: float) -> Decision:
@@ -70,13 +70,13 @@ def _meanwhile(facts: Facts, step: Decision, now: float) -> Decision:
     return Decision(None, before, after, again=ready.left)
 
 
-def _go_on(facts: Facts, failing: Sequence[PodInfo], now: float, remark: str = "") -> Decision:
+def _go_on(facts: Facts, failing: Sequence[PodInfo], now: float, not_undone: str = "") -> Decision:
     """Verify what came up, and bring state, conditions and labels to what follows. `failing`: pods to be failed now,
-    because they are overdue."""
+    because they are overdue, and why the release is `not_undone`."""
     record, book = facts.record, facts.book
     target = WorkloadState.SUSPEND if failing else verification.target_state(facts)
     target, taken, wake = _batches(facts, target, now)
-    message = verification.summary(facts, failing) + remark
+    message = verification.summary(facts, failing)
     draft = begin_with(facts, now)
     entered = state(record) is not target
     draft, waits = with_waits(draft, facts, target)
@@ -92,6 +92,8 @@ def _go_on(facts: Facts, failing: Sequence[PodInfo], now: float, remark: str = "
     else:
         draft = draft.without(ConditionType.SETTLED).replace(settle_time_unix=0)
     draft = _verified(draft.enter(target), facts, target, message, failing)
+    if not_undone and not _released_again(facts):
+        draft = draft.condition(ConditionType.ROLLED_BACK, False, RollbackReason.NOT_UNDONE, not_undone)
     before: list[Before] = []
     after: list[After] = []
     if book is not None:
@@ -104,7 +106,7 @@ def _go_on(facts: Facts, failing: Sequence[PodInfo], now: float, remark: str = "
         before.append(SetThreshold(size))
     before += suspension.resume(facts, target)
     after += suspension.suspend(facts, target, now) or suspension.inherited(facts, target)
-    after += suspension.announce(facts, target, message)
+    after += suspension.announce(facts, target, not_undone or message)
     after += _stalled(facts, draft)
     if target is WorkloadState.SUCCESS:
         after += [Remove(other) for other in facts.others if _obsolete(other, record)]
@@ -148,6 +150,12 @@ def _verified(draft: Draft, facts: Facts, target: WorkloadState, message: str, f
             return draft.condition(ConditionType.VERIFIED, True, "PodsPassed", message)
         case _:
             return draft.condition(ConditionType.VERIFIED, None, "InProgress", message)
+
+
+def _released_again(facts: Facts) -> bool:
+    """Whether it is known to be released again after a rollback, which has to stay known."""
+    known = find_condition(facts.record.status.conditions, ConditionType.ROLLED_BACK)
+    return known is not None and known.reason == RollbackReason.RELEASED_AGAIN
 
 
 def _put_back(facts: Facts, book: Book) -> list[Before]:

@@ -19,6 +19,8 @@ class RollbackReason(StrEnum):
     """Pods were not up in time."""
     REQUESTED = "Requested"
     """A person wrote `status.status: Rollback`."""
+    NOT_UNDONE = "NotUndone"
+    """Pods were not up in time, but it could not be undone, so it was suspended."""
     NO_TARGET = "NoTarget"
     """It was requested, but it is not known what to go back to."""
     WITHDRAWN = "Withdrawn"

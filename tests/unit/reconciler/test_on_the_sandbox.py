@@ -300,8 +300,8 @@ async def test_what_was_rolled_back_and_is_released_again_is_not_rolled_back_twi
     await cluster.release(V2, image="nosuch", repair=True)
 
     await cluster.until_states(v1="Success", v2="Suspend")
-    verified = await cluster.until_condition(CHANGE_WORKLOADS, record(V2), "Verified", reason="FailedByHealth")
-    assert "rolled back once before" in verified["message"]
+    await cluster.until_condition(CHANGE_WORKLOADS, record(V2), "Verified", reason="FailedByHealth")
+    await cluster.until_condition(CHANGE_WORKLOADS, record(V2), "RolledBack", reason="ReleasedAgain")
     await until_event(cluster, "ReleaseSuspended")
 
 
@@ -312,4 +312,5 @@ async def test_a_first_version_that_does_not_start_is_suspended_with_what_its_po
     await until_labelled(cluster, labels.SUSPEND, True)
     condition = await cluster.until_condition(CHANGE_WORKLOADS, record(V1), "Verified", reason="FailedByHealth")
     assert "ImagePull" in condition["message"]
+    condition = await cluster.until_condition(CHANGE_WORKLOADS, record(V1), "RolledBack", reason="NotUndone")
     assert "no older version serves" in condition["message"]

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from altershield.api import labels, names
-from altershield.api.resources import CHANGE_WORKLOADS, EVENTS, NAMESPACES, OPS_CONFIG_INFOS, REPLICA_SETS
+from altershield.api.resources import CHANGE_WORKLOADS, DEPLOYMENTS, EVENTS, NAMESPACES, OPS_CONFIG_INFOS, REPLICA_SETS
 from altershield.api.views import Namespace
 from reconciler.manager import Manager
 from tests.fault.reconciler_cluster import Cluster, GoOn, running_cluster, version
