@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from altershield import releases
-from altershield.api.kinds import WorkloadState
-from altershield.api.meta import unix
+from altershield.api.kinds import ConditionType, WorkloadState
+from altershield.api.meta import find_condition, unix
 from altershield.releases.record import version
 from reconciler.caches import Caches, belongs, workload_key
 from reconciler.releases.kept import Kept
@@ -24,8 +24,9 @@ def families(caches: Caches) -> Iterator[Metric]:
     counts = GaugeMetricFamily("altershield_releases", "Versions on record, by state.", labels=["state"])
     entered = GaugeMetricFamily(
         "altershield_release_entered_timestamp_seconds",
-        "When a release that has not succeeded entered its state: each workload's present one, and those that were "
-        f"rolled back and are denied since. At most the {_MAX_RELEASES} oldest of each state. All replicas show them.",
+        "When a release that has not succeeded entered its state: each workload's present one, unless it has no pods "
+        "to verify (condition NoReplicas), and those that were rolled back and are denied since. At most the "
+        f"{_MAX_RELEASES} oldest of each state. All replicas show them.",
         labels=["namespace", "kind", "workload", "version", "state", "by", "stalled"],
     )
     stalled = GaugeMetricFamily(
@@ -72,6 +73,12 @@ def _wants_attention(record: Kept, caches: Caches) -> bool:
     if not caches.governed(key.namespace) or key.kind not in caches.workloads:
         return False
     workload = caches.workload(key)
-    if workload is None or not belongs(record, workload):
+    if workload is None or not belongs(record, workload) or _is_empty(record):
         return False
     return releases.wants_attention(record, workload)
+
+
+def _is_empty(record: Kept) -> bool:
+    """Whether it waits for its workload to be scaled up: there may be many such, and nobody waits for them."""
+    condition = find_condition(record.status.conditions, ConditionType.NO_REPLICAS)
+    return condition is not None and condition.is_true

@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from altershield.install.webhooks import MUTATING, VALIDATING
 from tests.chart.rendering import CHART
 from tests.monitoring.conftest import Promtool
 
@@ -62,6 +63,21 @@ def test_the_configuration_that_the_documents_show_is_one(promtool: Promtool, tm
 
 def test_there_is_an_alert_for_everything_that_was_asked_for() -> None:
     assert {rule["alert"] for rule in rules()} == ALERTS
+
+
+def test_every_kinds_webhooks_are_watched_and_nobody_elses() -> None:
+    text = RULES.read_text()
+    asked_of_api_servers = set(re.findall(r'\bname=~"([^"]+)"', text))
+    asked_of_us = set(re.findall(r'\bwebhook=~"([^"]+)"', text))
+    assert asked_of_api_servers
+    assert asked_of_us
+    mutating, validating = [[webhook.name for webhook in each] for each in (MUTATING, VALIDATING)]
+    for pattern in asked_of_api_servers:
+        matched = [name for name in (*mutating, *validating, "vpod.kb.io") if re.fullmatch(pattern, name)]
+        assert matched == [*mutating, *validating], pattern
+    for pattern in asked_of_us:
+        assert [name for name in (*mutating, *validating) if re.fullmatch(pattern, name)] == validating
+    assert not re.search(r'\b(name|webhook)="', text)
 
 
 def test_an_alert_says_how_bad_it_is_what_it_is_and_where_help_is() -> None:

@@ -135,29 +135,35 @@ async def caches() -> AsyncIterator[Caches]:
         yield caches
 
 
-def stalled(caches: Caches, *conditions: Condition) -> dict[str, float]:
-    """What is shown as stalled, by reason, of a release that has these conditions."""
+def shown(caches: Caches, name: str, *conditions: Condition) -> dict[str, float]:
+    """The series of a metric, by the reason of their stall, of a release that has these conditions."""
     (record,) = caches.records.all()
     status = msgspec.structs.replace(record.status, conditions=conditions, entry_time_unix=ENTERED_AT)
     metadata = msgspec.structs.replace(record.metadata, resource_version="2")
     caches.records.observe(msgspec.structs.replace(record, metadata=metadata, status=status))
-    (metric,) = [each for each in families(caches) if each.name == STALLED]
-    return {sample.labels["reason"]: sample.value for sample in metric.samples}
+    (metric,) = [each for each in families(caches) if each.name == name]
+    return {sample.labels["reason" if name == STALLED else "stalled"]: sample.value for sample in metric.samples}
 
 
 async def test_a_stalled_release_is_shown_since_when_it_is_so(caches: Caches) -> None:
     since = Condition(ConditionType.STALLED, "True", StallReason.PAUSED, last_transition_time="2023-11-14T22:15:00Z")
-    assert stalled(caches, since) == {"Paused": ENTERED_AT + 100}
+    assert shown(caches, STALLED, since) == {"Paused": ENTERED_AT + 100}
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "0000-99-99T00:00:00Z"])
 async def test_what_somebody_wrote_as_a_time_does_not_take_all_metrics_away(caches: Caches, text: str) -> None:
     since = Condition(ConditionType.STALLED, "True", StallReason.PAUSED, last_transition_time=text)
-    assert stalled(caches, since) == {"Paused": ENTERED_AT}
+    assert shown(caches, STALLED, since) == {"Paused": ENTERED_AT}
 
 
 async def test_a_release_that_goes_on_is_not_shown_as_stalled(caches: Caches) -> None:
-    assert stalled(caches, Condition(ConditionType.STALLED, "False", "GoesOn")) == {}
+    goes_on = Condition(ConditionType.STALLED, "False", "GoesOn")
+    assert shown(caches, STALLED, goes_on) == {}
+    assert shown(caches, ENTERED, goes_on) == {"": ENTERED_AT}
+
+
+async def test_nobody_is_called_for_a_release_without_replicas(caches: Caches) -> None:
+    assert shown(caches, ENTERED, Condition(ConditionType.NO_REPLICAS, "True", "NoPods")) == {}
 
 
 def _labels(metric: Metric) -> set[str]:
