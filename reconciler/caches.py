@@ -28,7 +28,7 @@ from altershield.api.views import Namespace
 from altershield.kube.client import Client
 from altershield.kube.informer import Informer
 from altershield.workloads import ADAPTERS, BY_KIND, Adapter, nodes, pods, sets
-from altershield.workloads.meta import Meta, Owner
+from altershield.workloads.meta import Meta, Owner, WireMeta
 from altershield.workloads.nodes import Node
 from altershield.workloads.pods import Pod
 from altershield.workloads.sets import Set
@@ -44,7 +44,6 @@ Key = tuple[str, str]
 _KUBE_SYSTEM = "kube-system"
 
 _OWNER = "owner"
-_UID = "uid"
 _WORKLOAD = "workload"
 _RECORD = "record"
 
@@ -59,6 +58,10 @@ class WorkloadKey(NamedTuple):
 
 class _Definition(msgspec.Struct, frozen=True):
     metadata: Meta
+
+
+class _WireDefinition(msgspec.Struct, frozen=True):
+    metadata: WireMeta
 
 
 class Caches:
@@ -82,7 +85,7 @@ class Caches:
         }
         self.pods = Informer(client, PODS, Pod, read=pods.read, keep=self._keeps_pod, resync=0)
         self.records = Informer(client, CHANGE_WORKLOADS, Kept, read=kept.read, keep=self._governs)
-        self.batches = Informer(client, CHANGE_PODS, Batch, read=batch.read, keep=self._governs, resync=0)
+        self.batches = Informer(client, CHANGE_PODS, Batch, read=self._read_batch, keep=self._governs, resync=0)
         self.settings = Informer(client, OPS_CONFIG_INFOS, OpsConfigInfo)
         self.definitions = {
             adapter.resource.kind: Informer(
@@ -105,7 +108,6 @@ class Caches:
     def _index(self) -> None:
         for informer in self.sets.values():
             informer.add_index(_OWNER, lambda each: (each.owner.uid,))
-            informer.add_index(_UID, lambda each: (each.metadata.uid,))
         self.pods.add_index(_OWNER, lambda pod: (pod.owner.uid,))
         self.records.add_index(_WORKLOAD, lambda record: (_place(workload_key(record)),))
         self.batches.add_index(_RECORD, lambda each: ("/".join(each.record),))
@@ -184,6 +186,10 @@ class Caches:
     def _keeps_pod(self, pod: Pod) -> bool:
         return (_is_workload(pod.owner) or _is_between(pod.owner)) and self.governed(pod.metadata.namespace)
 
+    def _read_batch(self, data: bytes | msgspec.Raw) -> Batch:
+        """With the very strings that the pods hold: there are as many batches as pods."""
+        return batch.read(data, self.pods.get)
+
     # who belongs to whom
 
     def workload(self, key: WorkloadKey) -> Workload | None:
@@ -204,13 +210,8 @@ class Caches:
         informer = self.sets.get(pod.owner.kind)
         if informer is None:
             return None
-        for found in informer.by_index(_UID, pod.owner.uid):
-            if found.metadata.namespace == pod.metadata.namespace:
-                return found
-        return None
-
-    def set_by_uid(self, kind: str, uid: str) -> Set | None:
-        return next(iter(self.sets[kind].by_index(_UID, uid)), None)
+        found = informer.get(pod.metadata.namespace, pod.owner.name)
+        return found if found is not None and found.uid == pod.owner.uid else None
 
     def workload_of(self, pod: Pod) -> WorkloadKey | None:
         """The workload that a pod seems to be of; whether it is that very one, `pods_of` says."""
@@ -314,7 +315,7 @@ def _place(key: WorkloadKey) -> str:
 
 
 def _read_definition(data: bytes | msgspec.Raw) -> _Definition:
-    return _Definition(sets.read(data).metadata)
+    return _Definition(msgspec.json.decode(data, type=_WireDefinition).metadata.kept)
 
 
 def number_of(each: Batch | ChangePod) -> int:

@@ -223,6 +223,7 @@ def _share_names(new: Metadata, old: Metadata | None) -> None:
         return
     share(new, "namespace", old.namespace)
     share(new, "name", old.name)
-    uid = getattr(new, "uid", None)
-    if uid is not None and uid == getattr(old, "uid", None):
-        share(new, "uid", old.uid)  # type: ignore[attr-defined]  # it has one
+    for field in ("uid", "packed_uid"):
+        uid = getattr(new, field, None) if field in new.__struct_fields__ else None
+        if uid is not None and uid == getattr(old, field, None):
+            share(new, field, getattr(old, field))

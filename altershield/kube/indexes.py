@@ -9,7 +9,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
-_FEW = 8  # so many keys make a list; more make a dict, from which one is removed without a search
+_FEW = 12  # so many keys make a list; more make a dict, from which one is removed without a search
 
 
 class Indexes(Generic[K, T]):

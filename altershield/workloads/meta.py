@@ -1,11 +1,34 @@
 """What is kept of any object's metadata: little, as there are hundreds of thousands of them."""
 
+import re
 import sys
 from typing import Any
 
 import msgspec
 
-from altershield.api.meta import unix
+from altershield.api.meta import OwnerReference, unix
+
+Packed = int | str
+"""A text of digits as their number, which takes half the room; any other text as it is."""
+
+_UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def packed(uid: str) -> Packed:
+    """A uid, for `unpacked`."""
+    return int(uid.replace("-", ""), 16) if _UUID.fullmatch(uid) else uid
+
+
+def unpacked(uid: Packed) -> str:
+    if isinstance(uid, str):
+        return uid
+    digits = f"{uid:032x}"
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+
+def packed_version(version: str) -> Packed:
+    """A resourceVersion, for `str`."""
+    return int(version) if version.isascii() and version.isdigit() and version[0] != "0" else version
 
 
 class Meta(msgspec.Struct, frozen=True, gc=False):
@@ -13,11 +36,19 @@ class Meta(msgspec.Struct, frozen=True, gc=False):
 
     namespace: str
     name: str
-    uid: str
-    resource_version: str
+    packed_uid: Packed
+    packed_version: Packed
     created: int = 0
     """Unix seconds, by the API server's clock."""
     deleting: bool = False
+
+    @property
+    def uid(self) -> str:
+        return unpacked(self.packed_uid)
+
+    @property
+    def resource_version(self) -> str:
+        return str(self.packed_version)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -67,8 +98,8 @@ class WireMeta(msgspec.Struct, frozen=True, rename="camel", gc=False):
         return Meta(
             sys.intern(self.namespace),
             self.name,
-            self.uid,
-            self.resource_version,
+            packed(self.uid),
+            packed_version(self.resource_version),
             int(unix(self.creation_timestamp)),
             self.deletion_timestamp is not None,
         )
@@ -78,7 +109,7 @@ class WireMeta(msgspec.Struct, frozen=True, rename="camel", gc=False):
         """The owner that manages this object; shared by all that have the same."""
         for owner in self.owner_references:
             if owner.controller:
-                return _shared(owner)
+                return shared(owner)
         return NO_OWNER
 
 
@@ -86,13 +117,13 @@ _owners: dict[str, Owner] = {}
 _MAX_OWNERS = 8192
 
 
-def _shared(owner: WireOwner) -> Owner:
+def shared(owner: WireOwner | OwnerReference) -> Owner:
     """Lists bring siblings near each other: a small memory is enough to share most owners."""
     known = _owners.get(owner.uid)
     if known is not None and (known.name, known.kind, known.api_version) == (owner.name, owner.kind, owner.api_version):
         return known
     if len(_owners) >= _MAX_OWNERS:
         _owners.clear()
-    made = Owner(sys.intern(owner.api_version), sys.intern(owner.kind), owner.name, owner.uid)
-    _owners[owner.uid] = made
+    made = Owner(sys.intern(owner.api_version), sys.intern(owner.kind), sys.intern(owner.name), sys.intern(owner.uid))
+    _owners[made.uid] = made
     return made

@@ -1,12 +1,14 @@
 """What is kept of a ChangePod: there is one for each pod of the cluster, so it is little."""
 
 import sys
+from collections.abc import Callable
 
 import msgspec
 
 from altershield.api import names
 from altershield.api.kinds import ChangePod, PodState, Verdict
-from altershield.workloads.meta import NO_OWNER, Meta, Owner
+from altershield.workloads.meta import NO_OWNER, Meta, Owner, Packed, packed, packed_version, shared, unpacked
+from altershield.workloads.pods import Pod
 
 MAX_SAID = 200
 """Characters of a verdict's message in lists and messages."""
@@ -16,11 +18,15 @@ class Member(msgspec.Struct, frozen=True, gc=False):
     """A pod of a batch, and the explicit verdict on it; empty where there is none."""
 
     pod: str
-    uid: str
+    packed_uid: Packed
     verdict: str = ""
     message: str = ""
     overruled: bool = False
     """The batch was made with a verdict that fails it, and a person says that it passes."""
+
+    @property
+    def uid(self) -> str:
+        return unpacked(self.packed_uid)
 
 
 class Batch(msgspec.Struct, frozen=True, gc=False):
@@ -47,12 +53,17 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
 _decode = msgspec.json.Decoder(ChangePod).decode
 
 
-def read(data: bytes | msgspec.Raw) -> Batch:
-    """A ChangePod as the API server sent it; msgspec.DecodeError where it is none."""
-    return kept(_decode(data))
+Find = Callable[[str, str], Pod | None]
+"""The pod that is known by a namespace and a name."""
 
 
-def kept(record: ChangePod) -> Batch:
+def read(data: bytes | msgspec.Raw, find: Find = lambda namespace, name: None) -> Batch:
+    """A ChangePod as the API server sent it; msgspec.DecodeError where it is none. It shares the names of its pods
+    with those that `find` gives."""
+    return kept(_decode(data), find)
+
+
+def kept(record: ChangePod, find: Find = lambda namespace, name: None) -> Batch:
     """What is kept of it."""
     # Imported late: deciding needs what is kept, and what is kept follows from whether there is something to decide.
     from reconciler.batches.decide import failed_by, needs_work
@@ -63,23 +74,23 @@ def kept(record: ChangePod) -> Batch:
     for info in record.spec.pod_infos:
         said = results.get(info.pod, info)
         overruled = bool(info.verdict) and said.verdict == Verdict.PASS
-        members.append(Member(info.pod, info.uid, sys.intern(said.verdict), said.message[:MAX_SAID], overruled))
+        pod, uid = info.pod, packed(info.uid)
+        known = find(metadata.namespace, pod)
+        if known is not None and known.metadata.packed_uid == uid:
+            pod, uid = known.metadata.name, known.metadata.packed_uid
+        members.append(Member(pod, uid, sys.intern(said.verdict), said.message[:MAX_SAID], overruled))
     owner = metadata.controller
     return Batch(
         Meta(
             sys.intern(metadata.namespace),
             metadata.name,
-            metadata.uid,
-            metadata.resource_version,
+            packed(metadata.uid),
+            packed_version(metadata.resource_version),
             deleting=metadata.deletion_timestamp is not None,
         ),
-        NO_OWNER if owner is None else _owner(owner.api_version, owner.kind, owner.name, owner.uid),
+        NO_OWNER if owner is None else shared(owner),
         tuple(members),
         record.status.status == PodState.EXECUTE_DONE,
         failed_by(record) if any(each.verdict not in ("", Verdict.PASS) for each in members) else "",
         record if needs_work(record) else None,
     )
-
-
-def _owner(api_version: str, kind: str, name: str, uid: str) -> Owner:
-    return Owner(sys.intern(api_version), sys.intern(kind), sys.intern(name), sys.intern(uid))

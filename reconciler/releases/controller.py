@@ -246,7 +246,7 @@ class ReleasesController:
     async def _source(self, workload: Workload, record: Kept) -> SourceRef:
         """The object that holds the present template; an empty one as long as there is none."""
         known, adapter = record.status.source, BY_KIND[workload.kind]
-        there = adapter.between is None or self._caches.set_by_uid(adapter.between.kind, known.uid) is not None
+        there = adapter.between is None or any(each.uid == known.uid for each in self._caches.sets_of(workload))
         if known.uid and there:
             return known
         if not workload.up_to_date:

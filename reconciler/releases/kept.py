@@ -1,10 +1,17 @@
 """What is kept of a ChangeWorkload: all but its long lists of pods, of which a digest tells whether they changed."""
 
 import hashlib
+import sys
+from typing import TypeVar
 
 import msgspec
 
-from altershield.api.kinds import ChangeWorkload, ChangeWorkloadStatus, PodInfo
+from altershield.api.kinds import ChangeWorkload, ChangeWorkloadSpec, ChangeWorkloadStatus, PodInfo
+from altershield.api.meta import ObjectMeta
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+_NOTHING: dict[str, str] = {}
 
 
 class Kept(ChangeWorkload, frozen=True, rename="camel"):
@@ -24,14 +31,53 @@ def read(data: bytes | msgspec.Raw) -> Kept:
     record = _decode(data)
     status = record.status
     return Kept(
-        metadata=record.metadata,
-        spec=record.spec,
-        status=without_lists(status),
-        api_version=record.api_version,
-        kind=record.kind,
+        metadata=_metadata(record.metadata),
+        spec=_spec(record.spec, record.metadata.name),
+        status=_status(without_lists(status)),
+        api_version=sys.intern(record.api_version),
+        kind=sys.intern(record.kind),
         passed=len(status.defense_check_pass_pods),
         digest=digest(status),
     )
+
+
+def _metadata(metadata: ObjectMeta) -> ObjectMeta:
+    """Without labels and annotations, which anybody may have written."""
+    return msgspec.structs.replace(
+        metadata,
+        namespace=sys.intern(metadata.namespace),
+        name=sys.intern(metadata.name),
+        uid=sys.intern(metadata.uid),
+        creation_timestamp=None,
+        labels=_NOTHING,
+        annotations=_NOTHING,
+        owner_references=tuple(_shared(owner) for owner in metadata.owner_references),
+    )
+
+
+def _spec(spec: ChangeWorkloadSpec, name: str) -> ChangeWorkloadSpec:
+    return _shared(msgspec.structs.replace(spec, workload_ref=_shared(spec.workload_ref)))
+
+
+def _status(status: ChangeWorkloadStatus) -> ChangeWorkloadStatus:
+    return _shared(
+        msgspec.structs.replace(
+            status,
+            source=_shared(status.source),
+            previous=_shared(status.previous),
+            rollback_target=_shared(status.rollback_target),
+            conditions=tuple(_shared(each) for each in status.conditions),
+        )
+    )
+
+
+def _shared(each: T) -> T:
+    """With texts that are the same as other objects hold."""
+    for field in each.__struct_fields__:
+        value = getattr(each, field)
+        if type(value) is str:
+            msgspec.structs.force_setattr(each, field, sys.intern(value))
+    return each
 
 
 def without_lists(status: ChangeWorkloadStatus) -> ChangeWorkloadStatus:
