@@ -2,11 +2,11 @@
 
 from dashboards.board import GATE, Row, board
 from dashboards.panels import GREEN, NEVER, ORANGE, RED, SELDOM, Column, Object, Query, graph, heatmap, stat, table
+from dashboards.queries import HOOKS, JUDGED
 
 _OURS = 'namespace=~"$namespace"'
-_JUDGED = f'webhook="vdeployment.kb.io", {_OURS}'
-_HOOKS = 'name=~"(m|v)deployment[.]kb[.]io"'  # API servers' series
-_UNANSWERED = f'error_type="calling_webhook_error", {_HOOKS}'
+_JUDGED = f"{JUDGED}, {_OURS}"
+_UNANSWERED = f'error_type="calling_webhook_error", {HOOKS}'
 
 
 def dashboard() -> Object:
@@ -62,7 +62,7 @@ def _now() -> list[Object]:
             "Passed unasked",
             "Changes that API servers let pass in the time range because the gate did not answer and failurePolicy is "
             "Ignore.",
-            _failed_calls(f"apiserver_admission_webhook_fail_open_count{{{_HOOKS}}}"),
+            _failed_calls(f"apiserver_admission_webhook_fail_open_count{{{HOOKS}}}"),
             steps=NEVER,
         ),
         stat(
@@ -87,8 +87,8 @@ def _failed_calls(counter: str) -> str:
 def _decisions() -> Object:
     return graph(
         "Decisions",
-        "Changes of Deployments that were decided, by webhook and decision. The mutating webhook (m) stamps the "
-        "version, the validating one (v) judges.",
+        "Changes of workloads that were decided, by webhook and decision. Each kind of workload has two webhooks: the "
+        "mutating one (m) stamps the version, the validating one (v) judges.",
         Query(
             f"sum by (webhook, decision) (rate(altershield_admission_requests_total{{{_OURS}}}[$__rate_interval]))",
             "{{webhook}} {{decision}}",
@@ -144,7 +144,7 @@ def _outcomes() -> Object:
 def _errors() -> Object:
     return graph(
         "Requests that could not be decided",
-        "By the HTTP status they were answered with. 4xx: what came was no review of a Deployment (look at the webhook "
+        "By the HTTP status they were answered with. 4xx: what came was no review of a workload (look at the webhook "
         "configurations). 408: it did not arrive in time. 500: a bug in the gate, its log has the traceback.",
         Query(
             f"60 * sum by (webhook, code) (rate(altershield_admission_errors_total{{{_OURS}}}[$__rate_interval]))",
@@ -170,7 +170,7 @@ def _quantiles() -> Object:
 def _durations() -> Object:
     return heatmap(
         "Distribution of the time to answer",
-        "How many requests took how long, both webhooks together.",
+        "How many requests took how long, all webhooks together.",
         Query(
             f"sum by (le) (increase(altershield_admission_duration_seconds_bucket{{{_OURS}}}[$__rate_interval]))",
             "{{le}}",
@@ -194,7 +194,7 @@ def _calls() -> Object:
         "Calls of the gate's webhooks",
         "Calls by API servers, by the status code that the gate answered with; 0 is none, 403 a denial.",
         Query(
-            f"sum by (name, code) (rate(apiserver_admission_webhook_request_total{{{_HOOKS}}}[$__rate_interval]))",
+            f"sum by (name, code) (rate(apiserver_admission_webhook_request_total{{{HOOKS}}}[$__rate_interval]))",
             "{{name}} {{code}}",
         ),
         unit="reqps",
@@ -208,7 +208,7 @@ def _failures() -> Object:
         "Calls by API servers that failed: passed where failurePolicy is Ignore, refused where it is Fail. The very "
         "first of an API server is not seen here, only in the numbers at the top.",
         Query(
-            f"60 * sum by (name) (rate(apiserver_admission_webhook_fail_open_count{{{_HOOKS}}}[$__rate_interval]))",
+            f"60 * sum by (name) (rate(apiserver_admission_webhook_fail_open_count{{{HOOKS}}}[$__rate_interval]))",
             "{{name}} passed",
         ),
         Query(

@@ -1,5 +1,14 @@
 """PromQL that more than one dashboard needs."""
 
+from altershield.workloads import ADAPTERS
+
+JUDGED = 'webhook=~"v.*"'
+"""Our own series: those of all webhooks that deny."""
+
+_KINDS = "|".join(adapter.resource.kind.lower() for adapter in ADAPTERS)
+HOOKS = f'name=~"(m|v)({_KINDS})[.]kb[.]io"'
+"""API servers' series: those of our webhooks."""
+
 
 def grown(counter: str, span: str) -> str:
     """How much each series of a counter of ours grew in `span`. A new pod counts before it is scraped for the first
