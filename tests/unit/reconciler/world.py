@@ -425,8 +425,14 @@ class World:
         self.edit_status(status=WorkloadState.ROLLBACK, rollback_to=to)
 
     def judge(self, pod: SimPod, verdict: str, message: str = "find error") -> bool:
-        """A person's verdict, in the newest batch of the pod; whether there is one."""
-        own = [each for each in self.batches.values() if any(info.uid == pod.uid for info in each.spec.pod_infos)]
+        """A person's verdict, in the newest batch of the pod in its present version; whether there is one."""
+        version = names.version_of
+        own = [
+            each
+            for each in self.batches.values()
+            if version(each.spec.change_workload_id) == fingerprint(pod.image)
+            and any(info.uid == pod.uid for info in each.spec.pod_infos)
+        ]
         if not own:
             return False
         newest = max(own, key=lambda each: names.change_pod_number(each.metadata.name))
