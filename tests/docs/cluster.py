@@ -30,6 +30,9 @@ from tests.threads import in_a_thread
 START_TIMEOUT = 8
 """Seconds until a rollback, whatever the values say: nobody waits two minutes here."""
 
+OBSERVE_SECONDS = 1
+"""Seconds for which a pod has to stay ready, likewise."""
+
 _NAME = "altershield"
 _COMPONENT = "app.kubernetes.io/component"
 
@@ -137,7 +140,7 @@ class _Gate:
             if name == "gatekeeper":
                 arguments += [f"--port={port}", "--host=127.0.0.1", "--shutdown-delay=0"]
             if name == "reconciler":
-                arguments += [f"--start-timeout={START_TIMEOUT}", "--batch-wait=2"]
+                arguments += [f"--start-timeout={START_TIMEOUT}", f"--observe-seconds={OBSERVE_SECONDS}", "--batch-wait=2"]
             environment = os.environ | dict(variables)
             await stack.enter_async_context(
                 Process([sys.executable, *arguments], directory / f"{name}.log", environment)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.cluster import START_TIMEOUT, cluster
+from tests.docs.cluster import OBSERVE_SECONDS, START_TIMEOUT, cluster
 from tests.docs.pages import ROOT
 from tests.docs.shell import Shell, terminal
 from tests.e2e.conftest import has_kubectl as has_kubectl
@@ -53,7 +53,12 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def environment(programs: Path, home: Path, kubeconfig: Path | None = None) -> dict[str, str]:
     path = os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]])
-    variables = os.environ | {"PATH": path, "HOME": str(home), "ALTERSHIELD_START_TIMEOUT": str(START_TIMEOUT)}
+    variables = os.environ | {
+        "PATH": path,
+        "HOME": str(home),
+        "ALTERSHIELD_START_TIMEOUT": str(START_TIMEOUT),
+        "ALTERSHIELD_OBSERVE_SECONDS": str(OBSERVE_SECONDS),
+    }
     variables.pop("KUBECONFIG", None)
     return variables | ({"KUBECONFIG": str(kubeconfig)} if kubeconfig else {})
 
