@@ -140,7 +140,11 @@ class _Gate:
             if name == "gatekeeper":
                 arguments += [f"--port={port}", "--host=127.0.0.1", "--shutdown-delay=0"]
             if name == "reconciler":
-                arguments += [f"--start-timeout={START_TIMEOUT}", f"--observe-seconds={OBSERVE_SECONDS}", "--batch-wait=2"]
+                arguments += [
+                    f"--start-timeout={START_TIMEOUT}",
+                    f"--observe-seconds={OBSERVE_SECONDS}",
+                    "--batch-wait=2",
+                ]
             environment = os.environ | dict(variables)
             await stack.enter_async_context(
                 Process([sys.executable, *arguments], directory / f"{name}.log", environment)
