@@ -1,0 +1,70 @@
+"""Records' names: no two workloads share one, whatever they are called."""
+
+import re
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from altershield.api import names
+from altershield.workloads import BY_KIND, change_workload_name
+
+VERSION = "1" * 32
+workload_names = st.from_regex(r"\A[a-z0-9]([-a-z0-9.]{0,240}[a-z0-9])?\Z").filter(
+    lambda name: ".." not in name and ".-" not in name and "-." not in name
+)
+prefixed = st.builds(
+    lambda prefix, name: prefix + name, st.sampled_from(["statefulset.", "cloneset.", ""]), workload_names
+)
+kinds = st.sampled_from(sorted(BY_KIND))
+long = st.builds(lambda name, length: (name * 253)[:length].rstrip("-.") or "a", workload_names, st.integers(195, 253))
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "expected"),
+    [
+        ("Deployment", "web", f"web--x--{VERSION}"),
+        ("StatefulSet", "web", f"statefulset.web--x--{VERSION}"),
+        ("DaemonSet", "web", f"daemonset.web--x--{VERSION}"),
+        ("CloneSet", "web", f"cloneset.web--x--{VERSION}"),
+        ("Deployment", "a" * 202, f"{'a' * 202}--x--{VERSION}"),
+    ],
+)
+def test_what_records_are_called(kind: str, name: str, expected: str) -> None:
+    assert change_workload_name(kind, name, VERSION) == expected
+
+
+def test_a_deployment_called_like_another_kinds_record_has_another_name() -> None:
+    name = change_workload_name("Deployment", "statefulset.web", VERSION)
+    assert name != change_workload_name("StatefulSet", "web", VERSION)
+    assert len(name) == 203 + 5 + 32
+
+
+@given(first=st.tuples(kinds, prefixed | long), second=st.tuples(kinds, prefixed | long))
+@example(("StatefulSet", "web"), ("Deployment", "statefulset.web"))
+@example(("Deployment", "a" * 203), ("Deployment", "a" * 204))
+@example(("Deployment", "a" * 203), ("Deployment", "a" * 203 + "b" * 50))
+@example(("StatefulSet", "a" * 191), ("StatefulSet", "a" * 192))
+@example(("StatefulSet", "a" * 191), ("Deployment", "statefulset." + "a" * 191))
+def test_no_two_workloads_share_a_name(first: tuple[str, str], second: tuple[str, str]) -> None:
+    if first != second:
+        assert change_workload_name(*first, VERSION) != change_workload_name(*second, VERSION)
+
+
+@given(kind=kinds, name=prefixed | long, number=st.integers(1, 10**8 - 1))
+def test_every_name_is_one_that_an_api_server_takes(kind: str, name: str, number: int) -> None:
+    record = change_workload_name(kind, name, VERSION)
+    batch = names.change_pod_name(record, number)
+
+    assert len(batch) <= 253
+    for each in (record, batch):
+        assert re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", each), each
+    assert names.version_of(record) == VERSION
+    assert names.change_workload_of(batch) == record
+    assert names.change_pod_number(batch) == number
+
+
+@given(kind=kinds, name=prefixed | long)
+def test_a_long_name_that_was_cut_is_not_that_of_one_that_was_not(kind: str, name: str) -> None:
+    own = change_workload_name(kind, name, VERSION).removesuffix(f"--x--{VERSION}")
+    assert (len(own) == 203) == (own != f"{BY_KIND[kind].record_prefix}{name}")
