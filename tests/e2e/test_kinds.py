@@ -1,89 +1,17 @@
-"""A release of every kind of workload: verified, suspended, repaired, undone by itself and on request.
-
-The stories run at the same time, each in a namespace of its own.
-"""
+"""A release of every kind of workload: verified, suspended, repaired, undone by itself and on request."""
 
 import json
-import uuid
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from altershield.api import labels
-from tests.e2e.conftest import START_TIMEOUT, Json, Kubectl, eventually, govern
-from tests.e2e.history import History, Record, watching
-from tests.e2e.kinds import KINDS, Kind
+from tests.e2e.conftest import START_TIMEOUT, eventually
+from tests.e2e.kinds import KINDS
+from tests.e2e.story import NAME, Story, Told, telling
 
 pytestmark = pytest.mark.xdist_group("kinds")
-
-NAME = "app"
-
-
-class Story:
-    """One workload and what is done to it."""
-
-    def __init__(self, kubectl: Kubectl, history: History, kind: Kind) -> None:
-        self.kubectl = kubectl
-        self.kind = kind
-        self._history = history
-
-    def release(self, image: str, **spec: object) -> str:
-        """Apply it with this image; the version."""
-        self.kubectl("apply", "-f", "-", stdin=json.dumps(self.kind.manifest(NAME, image, **spec)))
-        return self.version()
-
-    def get(self) -> Json:
-        return self.kubectl.json(self.kind.resource, NAME)
-
-    def labels(self) -> dict[str, str]:
-        return self.kubectl.labels(self.kind.resource, NAME)
-
-    def version(self) -> str:
-        return self.labels()[labels.VERSION]
-
-    def until(self, version: str, state: str, seconds: float = 90) -> Record:
-        """The record of this version, once it is in this state."""
-        name = self.kind.record(NAME, version)
-        return self._history.until(
-            self.kubectl.namespace, name, lambda record: record.state == state, f"{name} to be {state}", seconds
-        )
-
-    def released(self, image: str, **spec: object) -> str:
-        """Release it and see it succeed; the version."""
-        version = self.release(image, **spec)
-        self.until(version, "Success")
-        return version
-
-    def fail(self, version: str) -> str:
-        """Fail one of its pods, as a person does; the pod."""
-        name = f"{self.kind.record(NAME, version)}--x--1"
-        pod = self.kubectl.json("changepod", name)["spec"]["podInfos"][0]["pod"]
-        patch = {"status": {"podResults": [{"pod": pod, "verdict": "unpass", "message": "find error"}]}}
-        self.kubectl("patch", "changepod", name, "--subresource=status", "--type=merge", "-p", json.dumps(patch))
-        self.until(version, "Suspend")
-        eventually(lambda: labels.SUSPEND in self.labels(), "the label suspend")
-        return str(pod)
-
-    def pods(self) -> list[Json]:
-        found = self.kubectl.json("pods", "-l", f"app={NAME}")["items"]
-        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
-
-    def until_all_ready(self, image: str) -> list[Json]:
-        """Its pods, once all of them are ready and of this image."""
-
-        def met() -> list[Json]:
-            pods = self.pods()
-            good = [pod for pod in pods if is_ready(pod) and pod["spec"]["containers"][0]["image"] == image]
-            return pods if len(good) == len(pods) >= 3 else []
-
-        return eventually(met, f"all pods to be ready, of {image}")
-
-
-def is_ready(pod: Json) -> bool:
-    conditions = pod["status"].get("conditions", [])
-    return any((each["type"], each["status"]) == ("Ready", "True") for each in conditions)
 
 
 def verified_suspended_repaired(story: Story) -> None:
@@ -162,35 +90,12 @@ STORIES = {
     for story in (verified_suspended_repaired, undone_by_itself, undone_on_request)
     for kind in KINDS
 }
-Told = dict[str, "Future[None]"]
-
-
-def asked_for(request: pytest.FixtureRequest) -> list[str]:
-    """Of this module's cases those that are not deselected."""
-    items = [item for item in request.session.items if isinstance(item, pytest.Function) and item.path == request.path]
-    return list(dict.fromkeys(str(item.callspec.params["name"]) for item in items if hasattr(item, "callspec")))
 
 
 @pytest.fixture(scope="module")
 def told(request: pytest.FixtureRequest, gate: Path, has_kubectl: None) -> Iterator[Told]:
-    """Every story that is asked for, being told."""
-    asked = asked_for(request)
-    run = uuid.uuid4().hex[:6]
-    namespaces = {name: f"kinds-{run}-{number}" for number, name in enumerate(STORIES)}
-    govern(gate, [namespaces[name] for name in asked])
-    has_clone_sets = Kubectl(gate).run("get", "crd", "clonesets.apps.kruise.io").returncode == 0
-
-    def tell(name: str, history: History) -> None:
-        story, kind = STORIES[name]
-        story(Story(Kubectl(gate, namespaces[name]), history, kind))
-
-    with watching(gate) as history, ThreadPoolExecutor(6) as pool:
-        yield {
-            name: pool.submit(tell, name, history)
-            for name in STORIES
-            if name in asked and (has_clone_sets or STORIES[name][1].kind != "CloneSet")
-        }
-    Kubectl(gate).run("delete", "namespace", *(namespaces[name] for name in asked), "--wait=false")
+    with telling(request, gate, STORIES) as told:
+        yield told
 
 
 @pytest.mark.parametrize("name", STORIES)

@@ -1,6 +1,7 @@
 """What becomes of a release: verdicts, suspension, all-clear, settings, rollback."""
 
 import json
+import time
 
 import pytest
 
@@ -100,6 +101,39 @@ def test_a_wrong_setting_is_reported_and_changes_nothing(kubectl: Kubectl, setti
     eventually(lambda: "many" in system("get", "events"), "an Event")
     release(kubectl)
     assert len(kubectl.json("changepods")["items"]) == 5
+
+
+def test_with_rollback_off_nothing_is_undone(kubectl: Kubectl, setting) -> None:  # type: ignore[no-untyped-def]
+    release(kubectl)
+    setting("rollback", enable=False)
+    bad = release_what_does_not_start(kubectl)
+    record = kubectl.json("changeworkload", f"sleep--x--{bad}")["status"]
+    assert "the setting `rollback` is off" in json.dumps(record["conditions"])
+    assert "ImagePull" in record["defenseCheckFailPods"][0]["message"]
+    eventually(lambda: not resumed(kubectl), "the suspend label")
+    denied = kubectl.run("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH)
+    assert "deployment sleep is suspended" in denied.stderr
+
+
+def test_with_blocking_off_as_well_it_is_only_recorded(kubectl: Kubectl, setting) -> None:  # type: ignore[no-untyped-def]
+    release(kubectl)
+    setting("rollback", enable=False)
+    setting("blocking", enable=False)
+    bad = release_what_does_not_start(kubectl)
+    assert resumed(kubectl)
+    kubectl("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH)
+    assert kubectl.labels("deployment", "sleep")[VERSION] != bad
+
+
+def release_what_does_not_start(kubectl: Kubectl) -> str:
+    """The version, once it is suspended; it is left where it is."""
+    kubectl("set", "image", "deployment", "sleep", "sleep=busybo")
+    bad = kubectl.labels("deployment", "sleep")[VERSION]
+    eventually(lambda: state(kubectl, bad) == "Suspend", "Suspend", START_TIMEOUT + 60)
+    time.sleep(START_TIMEOUT)
+    assert kubectl.labels("deployment", "sleep")[VERSION] == bad
+    assert state(kubectl, bad) == "Suspend"
+    return bad
 
 
 def test_a_rollback_can_be_asked_for(kubectl: Kubectl) -> None:

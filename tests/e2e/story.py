@@ -1,0 +1,111 @@
+"""Stories of one workload each, told at the same time, each in a namespace of its own."""
+
+import contextlib
+import json
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from altershield.api import labels
+from tests.e2e.conftest import Json, Kubectl, eventually, govern
+from tests.e2e.history import History, Record, watching
+from tests.e2e.kinds import Kind
+
+NAME = "app"
+_AT_ONCE = 6
+
+
+class Story:
+    """One workload and what is done to it."""
+
+    def __init__(self, kubectl: Kubectl, history: History, kind: Kind) -> None:
+        self.kubectl = kubectl
+        self.kind = kind
+        self._history = history
+
+    def release(self, image: str, **spec: Any) -> str:
+        """Apply it with this image; the version."""
+        self.kubectl("apply", "-f", "-", stdin=json.dumps(self.kind.manifest(NAME, image, **spec)))
+        return self.version()
+
+    def get(self) -> Json:
+        return self.kubectl.json(self.kind.resource, NAME)
+
+    def labels(self) -> dict[str, str]:
+        return self.kubectl.labels(self.kind.resource, NAME)
+
+    def version(self) -> str:
+        return self.labels()[labels.VERSION]
+
+    def until(self, version: str, state: str = "", seconds: float = 90) -> Record:
+        """The record of this version, once it is in this state; in any state if none is given."""
+        name = self.kind.record(NAME, version)
+
+        def met(record: Record) -> bool:
+            return bool(record.state) and state in ("", record.state)
+
+        return self._history.until(self.kubectl.namespace, name, met, f"{name} to be {state or 'there'}", seconds)
+
+    def released(self, image: str, **spec: Any) -> str:
+        """Release it and see it succeed; the version."""
+        version = self.release(image, **spec)
+        self.until(version, "Success")
+        return version
+
+    def fail(self, version: str) -> str:
+        """Fail one of its pods, as a person does; the pod."""
+        name = f"{self.kind.record(NAME, version)}--x--1"
+        pod = self.kubectl.json("changepod", name)["spec"]["podInfos"][0]["pod"]
+        patch = {"status": {"podResults": [{"pod": pod, "verdict": "unpass", "message": "find error"}]}}
+        self.kubectl("patch", "changepod", name, "--subresource=status", "--type=merge", "-p", json.dumps(patch))
+        self.until(version, "Suspend")
+        eventually(lambda: labels.SUSPEND in self.labels(), "the label suspend")
+        return str(pod)
+
+    def pods(self) -> list[Json]:
+        found = self.kubectl.json("pods", "-l", f"app={NAME}")["items"]
+        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+    def until_all_ready(self, image: str) -> list[Json]:
+        """Its pods, once all of them are ready and of this image."""
+
+        def met() -> list[Json]:
+            pods = self.pods()
+            good = [pod for pod in pods if is_ready(pod) and pod["spec"]["containers"][0]["image"] == image]
+            return pods if len(good) == len(pods) >= 3 else []
+
+        return eventually(met, f"all pods to be ready, of {image}")
+
+
+def is_ready(pod: Json) -> bool:
+    conditions = pod["status"].get("conditions", [])
+    return any((each["type"], each["status"]) == ("Ready", "True") for each in conditions)
+
+
+Stories = Mapping[str, tuple[Callable[[Story], None], Kind]]
+Told = dict[str, "Future[None]"]
+
+
+@contextlib.contextmanager
+def telling(request: pytest.FixtureRequest, gate: Path, stories: Stories) -> Iterator[Told]:
+    """Those of a module's stories whose tests, which take a `name`, are not deselected; without those of CloneSets
+    where the cluster has none."""
+    items = [item for item in request.session.items if isinstance(item, pytest.Function) and item.path == request.path]
+    asked = {item.callspec.params.get("name") for item in items if hasattr(item, "callspec")}
+    has_clone_sets = Kubectl(gate).run("get", "crd", "clonesets.apps.kruise.io").returncode == 0
+    names = [name for name in stories if name in asked and (has_clone_sets or stories[name][1].kind != "CloneSet")]
+    run = uuid.uuid4().hex[:6]
+    namespaces = {name: f"story-{run}-{number}" for number, name in enumerate(names)}
+    govern(gate, list(namespaces.values()))
+
+    def tell(name: str, history: History) -> None:
+        story, kind = stories[name]
+        story(Story(Kubectl(gate, namespaces[name]), history, kind))
+
+    with watching(gate) as history, ThreadPoolExecutor(_AT_ONCE) as pool:
+        yield {name: pool.submit(tell, name, history) for name in names}
+    Kubectl(gate).run("delete", "namespace", *namespaces.values(), "--wait=false")

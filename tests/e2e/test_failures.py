@@ -1,0 +1,382 @@
+"""Releases that fail in every way, and what becomes of each: undone, suspended, stalled, or a success after all.
+
+All of them are released at the same time. A bad one is not a success for a moment.
+"""
+
+import json
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from altershield.api import labels
+from tests.e2e.conftest import START_TIMEOUT, Json, Kubectl, eventually, govern
+from tests.e2e.history import History, Record, watching
+from tests.e2e.kinds import (
+    CLONE_SET,
+    CLONE_SET_IN_PLACE,
+    DAEMON_SET,
+    DEPLOYMENT,
+    ORDERED,
+    PARALLEL,
+    Kind,
+    container,
+)
+
+pytestmark = pytest.mark.xdist_group("failures")
+
+NAME = "app"
+REPLICAS = 2
+_WAVE = 8  # releases at the same moment: a machine that is busy must not be what keeps pods from coming up
+_PAUSE = 1.5  # seconds between two waves of failing ones
+KUBELET = "sandbox.altershield.io/kubelet"
+
+
+class End(StrEnum):
+    UNDONE = "undone"
+    SUSPENDED = "suspended"
+    STALLED = "stalled"
+    NO_REPLICAS = "no replicas"
+    UNSETTLED = "unsettled"
+    """It neither ends nor settles: its pods come up again, each time before it is too late."""
+    SUCCESS = "success"
+
+
+ENDED = (End.UNDONE, End.SUSPENDED)
+"""Undone as long as older pods serve; how fast they are replaced is up to the cluster."""
+
+
+class Case(NamedTuple):
+    name: str
+    image: str
+    ends: Sequence[End]
+    says: str = ""
+    """What is said of why it failed; or the reason why it stalls."""
+    kind: Kind = DEPLOYMENT
+    after: str = "busybox:1"
+    """What was released before; empty: nothing."""
+    spec: Json = {}  # noqa: RUF012  (nobody changes it)
+    pod: Json = {}  # noqa: RUF012
+    """What else is in the spec of the failing release's pods."""
+    passes_before: bool = False
+    """It breaks so late that it may have been a success."""
+
+
+SLOWLY = {"minReadySeconds": 5}
+UNDONE, SUSPENDED, STALLED = (End.UNDONE,), (End.SUSPENDED,), (End.STALLED,)
+HUGE = {"resources": {"requests": {"cpu": "4096"}}}
+ELSEWHERE = {"tolerations": [{"operator": "Exists"}]}
+CRASHING_INIT = {"initContainers": [{"name": "init", "image": "crash:init"}]}
+
+CASES = (
+    # it is ready at first
+    Case("crashes", "exits-after-500ms:1", ENDED, "exit code 1"),
+    Case("crashes-slowly-released", "exits-after-500ms:1", UNDONE, "exit code 1", spec=SLOWLY),
+    Case("crashes-at-once", "crash:1", UNDONE, "CrashLoopBackOff (exit code 1)"),
+    Case("crashes-first", "exits-after-500ms:1", SUSPENDED, "exit code 1", after=""),
+    Case("crashes-later", "exits-after-3s:1", ENDED, "exit code 1", passes_before=True),
+    Case("crashes-once", "exits-once-after-500ms:1", (End.SUCCESS,)),
+    Case("out-of-memory", "oom-after-500ms:1", UNDONE, "OOMKilled", spec=SLOWLY),
+    Case("out-of-memory-first", "oom-after-500ms:1", SUSPENDED, "exit code 137", after=""),
+    Case("loses-readiness", "unready-after-500ms:1", ENDED, "ContainersNotReady"),
+    Case("loses-readiness-later", "unready-after-3s:1", ENDED, "ContainersNotReady", passes_before=True),
+    Case("flaps", "flaps-every-400ms:1", ENDED, "ContainersNotReady"),
+    Case("flaps-slowly", "flaps-every-3s:1", (End.UNSETTLED,), passes_before=True),
+    Case("completes", "completes-after-500ms:1", ENDED, "exit code 0"),
+    # it never is
+    Case("never-ready", "never-ready:1", UNDONE, "ContainersNotReady"),
+    Case("never-ready-first", "never-ready:1", SUSPENDED, "ContainersNotReady", after=""),
+    Case("no-image", "nosuch:1", UNDONE, "ImagePull"),
+    Case("no-image-first", "nosuch:1", SUSPENDED, "ImagePull", after=""),
+    Case("bad-config", "badconfig:1", UNDONE, "CreateContainerConfigError"),
+    Case("init-crashes", "busybox:2", UNDONE, "exit code 1", pod=CRASHING_INIT),
+    Case("recreate", "nosuch:1", SUSPENDED, "ImagePull", spec={"strategy": {"type": "Recreate"}}),
+    # the cluster's fault
+    Case("unschedulable", "busybox:2", STALLED, "Unschedulable", pod={"containers": [container("busybox:2", **HUGE)]}),
+    Case("node-lost", "busybox:2", STALLED, "NodeNotReady"),
+    Case("no-volume", "noattach:1", STALLED, "VolumeNotAttached"),
+    Case("quota", "busybox:2", STALLED, "FailedCreate"),
+    Case("refused", "busybox:2", STALLED, "FailedCreate"),
+    Case("no-account", "busybox:2", STALLED, "FailedCreate", pod={"serviceAccountName": "nobody"}),
+    # nothing to be said of it
+    Case("no-replicas", "nosuch:1", (End.NO_REPLICAS,), after="", spec={"replicas": 0}),
+    # other kinds
+    *(
+        Case(f"no-image-first-{kind.id}", "nosuch:1", SUSPENDED, "ImagePull", kind=kind, after="")
+        for kind in (ORDERED, PARALLEL, DAEMON_SET, CLONE_SET)
+    ),
+    *(
+        Case(f"crashes-slowly-released-{kind.id}", "exits-after-500ms:1", UNDONE, "exit code 1", kind=kind, spec=SLOWLY)
+        for kind in (ORDERED, PARALLEL, DAEMON_SET, CLONE_SET, CLONE_SET_IN_PLACE)
+    ),
+    *(
+        Case(f"crashes-once-{kind.id}", "exits-once-after-500ms:1", (End.SUCCESS,), kind=kind)
+        for kind in (ORDERED, DAEMON_SET, CLONE_SET_IN_PLACE)
+    ),
+    Case("never-ready-statefulset", "never-ready:1", UNDONE, "ContainersNotReady", kind=ORDERED),
+    Case(
+        "on-delete-statefulset",
+        "nosuch:1",
+        SUSPENDED,
+        "ImagePull",
+        ORDERED,
+        "",
+        {"updateStrategy": {"type": "OnDelete"}},
+    ),
+    Case(
+        "unschedulable-daemonset",
+        "busybox:2",
+        STALLED,
+        "Unschedulable",
+        kind=DAEMON_SET,
+        pod={"containers": [container("busybox:2", **HUGE)]},
+    ),
+    # the pod of the node that is lost is not gone before the node is back, and its ordinal is taken until then
+    Case("node-lost-statefulset", "busybox:2", STALLED, "PodsMissing", kind=PARALLEL),
+)
+BY_NAME = {case.name: case for case in CASES}
+
+
+class Failures:
+    """The cases that are asked for, each released in its namespace."""
+
+    def __init__(self, admin: Kubectl, history: History, cases: Sequence[Case]) -> None:
+        run = uuid.uuid4().hex[:6]
+        self._admin = admin
+        self._history = history
+        self._cases = cases
+        self._namespaces = {case.name: f"fails-{run}-{number}" for number, case in enumerate(cases)}
+        self._versions: dict[str, str] = {}
+        self.node = f"fails-{run}"
+        self.before: dict[str, str] = {}
+        """The versions that were released first."""
+
+    @property
+    def namespaces(self) -> list[str]:
+        return list(self._namespaces.values())
+
+    def kubectl(self, case: Case) -> Kubectl:
+        return Kubectl(self._admin.kubeconfig, self._namespaces[case.name])
+
+    def release(self) -> None:
+        """First what works, then what does not."""
+        first = [case for case in self._cases if case.after]
+        for wave in _waves(first):
+            self._apply([(case, case.after, {}) for case in wave])
+            self.before |= self._read_versions(wave)
+            for case in wave:
+                self._until(case, self.before[case.name], lambda record: record.state == "Success", "the first success")
+        self._break_cluster()
+        for wave in _waves(self._cases):
+            self._apply([(case, case.image, case.pod) for case in wave])
+            self._versions |= self._read_versions(wave)
+            time.sleep(_PAUSE)
+
+    def until(self, case: Case, met: object, waiting_for: str, seconds: float = START_TIMEOUT + 90) -> Record:
+        """The record of the failing release, once this is so."""
+        return self._until(case, self._versions[case.name], met, waiting_for, seconds)
+
+    def workload(self, case: Case) -> Json:
+        return self.kubectl(case).json(case.kind.resource, NAME)
+
+    def _until(self, case: Case, version: str, met: object, waiting_for: str, seconds: float = 60) -> Record:
+        assert callable(met)
+        name = case.kind.record(NAME, version)
+        return self._history.until(self._namespaces[case.name], name, met, waiting_for, seconds)
+
+    def _apply(self, releases: Sequence[tuple[Case, str, Json]]) -> None:
+        items = []
+        for case, image, pod in releases:
+            on_node = {"nodeSelector": {"fails": self.node}, **ELSEWHERE} if "node-lost" in case.name else {}
+            namespace = self._namespaces[case.name]
+            spec = {"replicas": REPLICAS, **case.spec}
+            items.append(case.kind.manifest(NAME, image, namespace=namespace, pod={**on_node, **pod}, **spec))
+        self._admin("apply", "--server-side", "-f", "-", stdin=_list(items))
+
+    def _read_versions(self, cases: Sequence[Case]) -> dict[str, str]:
+        found = {}
+        for resource in {case.kind.resource for case in cases}:
+            for obj in self._admin.json(resource, "--all-namespaces")["items"]:
+                found[obj["metadata"]["namespace"]] = obj["metadata"]["labels"].get(labels.VERSION, "")
+        return {case.name: found[self._namespaces[case.name]] for case in cases}
+
+    def make_node(self) -> None:
+        taint = {"key": "fails", "effect": "NoSchedule"}
+        metadata = {"name": self.node, "labels": {"fails": self.node}, "annotations": {KUBELET: "up"}}
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"taints": [taint]}}
+        self._admin("create", "-f", "-", stdin=json.dumps(node))
+        self._admin.wait(f"node/{self.node}", "condition=Ready")
+
+    def clean_up(self) -> None:
+        self._admin.run("delete", "validatingwebhookconfiguration", self.node)
+        self._admin.run("delete", "node", self.node)
+        self._admin.run("delete", "namespace", *self.namespaces, "--wait=false")
+
+    def _break_cluster(self) -> None:
+        names = {case.name for case in self._cases}
+        if names & {"node-lost", "node-lost-statefulset"}:
+            self._admin("annotate", "--overwrite", "node", self.node, f"{KUBELET}=down")
+            self._admin.wait(f"node/{self.node}", "condition=Ready=Unknown")
+        if "quota" in names:
+            quota = {
+                "apiVersion": "v1",
+                "kind": "ResourceQuota",
+                "metadata": {"name": "pods"},
+                "spec": {"hard": {"pods": str(REPLICAS)}},
+            }
+            self._refuse_pods(BY_NAME["quota"], quota, "quota")
+        if "refused" in names:
+            self._refuse_pods(BY_NAME["refused"], self._webhook(), "webhook")
+
+    def _refuse_pods(self, case: Case, by: Json, word: str) -> None:
+        kubectl = self.kubectl(case)
+        kubectl("create", "-f", "-", stdin=json.dumps(by))
+
+        def refused() -> bool:
+            probe = kubectl.run("run", "probe", "--image=busybox", "--dry-run=server")
+            return probe.returncode != 0 and word in probe.stderr
+
+        eventually(refused, f"pods to be refused by the {word}")
+
+    def _webhook(self) -> Json:
+        rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}
+        webhook = {
+            "name": "pods.fails.test",
+            "rules": [rule],
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": self._namespaces["refused"]}},
+            "clientConfig": {"url": "https://127.0.0.1:1/nobody"},
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+            "failurePolicy": "Fail",
+        }
+        return {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": self.node},
+            "webhooks": [webhook],
+        }
+
+
+def _waves(cases: Sequence[Case]) -> Iterator[Sequence[Case]]:
+    return (cases[at : at + _WAVE] for at in range(0, len(cases), _WAVE))
+
+
+def _list(items: list[Json]) -> str:
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+
+
+@pytest.fixture(scope="module")
+def failures(request: pytest.FixtureRequest, gate: Path, has_kubectl: None) -> Iterator[Failures]:
+    if request.config.getoption("--kubeconfig") and not request.config.getoption("--simulate-nodes"):
+        pytest.skip("images fail by their names on simulated nodes only")
+    items = [item for item in request.session.items if isinstance(item, pytest.Function) and item.path == request.path]
+    names = {item.callspec.params["case"].name for item in items if hasattr(item, "callspec")}
+    with watching(gate) as history:
+        failures = Failures(Kubectl(gate, ""), history, [case for case in CASES if case.name in names])
+        govern(gate, failures.namespaces)
+        try:
+            failures.make_node()
+            failures.release()
+            yield failures
+        finally:
+            failures.clean_up()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_failing_release(failures: Failures, case: Case) -> None:
+    record = failures.until(case, lambda record: _ended(record, case.ends), " or ".join(case.ends))
+    end = next(end for end in case.ends if _ends(record, end))
+    _CHECKS[end](failures, case, record)
+    assert end is End.SUCCESS or case.passes_before or "Success" not in record.states
+    failures.kubectl(case)("delete", "namespace", failures.kubectl(case).namespace, "--wait=false")
+
+
+def _ended(record: Record, ends: Sequence[End]) -> bool:
+    return any(_ends(record, end) for end in ends)
+
+
+def _ends(record: Record, end: End) -> bool:
+    match end:
+        case End.UNDONE:
+            return record.state == "Failed"
+        case End.SUSPENDED:
+            return record.state == "Suspend"
+        case End.STALLED:
+            return record.condition("Stalled").get("status") == "True"
+        case End.NO_REPLICAS:
+            return record.condition("NoReplicas").get("status") == "True"
+        case End.UNSETTLED:
+            return record.condition("Settled").get("reason") == "PodsDown"
+        case End.SUCCESS:
+            return record.condition("Settled").get("status") == "True"
+
+
+def _undone(failures: Failures, case: Case, record: Record) -> None:
+    undone = record.condition("RolledBack")
+    assert (undone["status"], undone["reason"]) == ("True", "PodNotUp")
+    assert case.says in undone["message"]
+    workload = failures.workload(case)
+    assert workload["metadata"]["labels"][labels.VERSION] == failures.before[case.name]
+    assert workload["spec"]["template"]["spec"]["containers"][0]["image"] == case.after
+
+
+def _suspended(failures: Failures, case: Case, record: Record) -> None:
+    assert record.failed
+    there = {pod["metadata"]["name"] for pod in failures.kubectl(case).json("pods")["items"]}
+    assert {pod["pod"] for pod in record.failed} <= there
+    for pod in record.failed:
+        assert pod["verdict"] == "unpass"
+        assert case.says in pod["message"]
+    verified = record.condition("Verified")
+    assert (verified["status"], verified["reason"]) == ("False", "FailedByHealth")
+    eventually(lambda: labels.SUSPEND in failures.workload(case)["metadata"]["labels"], "the label suspend")
+    changed = case.kind.manifest(NAME, "busybox:3", **case.spec)
+    denied = failures.kubectl(case).run("apply", "--server-side", "-f", "-", stdin=json.dumps(changed))
+    assert f"{case.kind.resource} {NAME} is suspended" in denied.stderr
+    assert record.failed[0]["pod"] in denied.stderr
+
+
+def _stalled(failures: Failures, case: Case, record: Record) -> None:
+    stalled = record.condition("Stalled")
+    assert stalled["reason"] == case.says, stalled["message"]
+    _stays(record, "Running")
+    assert record.condition("Stalled")["status"] == "True"
+    assert labels.SUSPEND not in failures.workload(case)["metadata"]["labels"]
+    found = failures.kubectl(case).json("events", "--field-selector", "reason=ReleaseStalled")["items"]
+    assert case.says in found[0]["message"]
+
+
+def _no_replicas(failures: Failures, case: Case, record: Record) -> None:
+    _stays(record, "Running")
+
+
+def _unsettled(failures: Failures, case: Case, record: Record) -> None:
+    deadline = time.monotonic() + 2 * START_TIMEOUT
+    while time.monotonic() < deadline:
+        assert record.condition("Settled").get("status") != "True"
+        time.sleep(0.1)
+
+
+def _succeeded(failures: Failures, case: Case, record: Record) -> None:
+    assert record.state == "Success"
+
+
+def _stays(record: Record, state: str) -> None:
+    """For a start timeout more, and has been in no other but those before it."""
+    time.sleep(max(0.0, record.status["entryTimeUnix"] + 2 * START_TIMEOUT + 2 - time.time()))
+    assert set(record.states) <= {"Init", state, "TimeOutPreThreshold"}
+    assert record.state == state
+
+
+_CHECKS = {
+    End.UNDONE: _undone,
+    End.SUSPENDED: _suspended,
+    End.STALLED: _stalled,
+    End.NO_REPLICAS: _no_replicas,
+    End.UNSETTLED: _unsettled,
+    End.SUCCESS: _succeeded,
+}
