@@ -45,6 +45,6 @@ def test_the_architecture_names_files_that_exist() -> None:
 
 
 def _places(name: str) -> Iterator[bool]:
-    for directory in (ROOT, ROOT / "gatekeeper", ROOT / "gatekeeper" / "gates", ROOT / "reconciler", ROOT / "certgen"):
-        yield (directory / name).exists()
+    for room in ("", "gatekeeper", "gatekeeper/gates", "reconciler", "reconciler/releases", "certgen"):
+        yield (ROOT / room / name).exists()
     yield (ROOT / "tests" / "unit" / "gatekeeper" / name).exists()
