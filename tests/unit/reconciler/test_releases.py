@@ -497,7 +497,7 @@ def test_switched_off_nothing_is_undone_but_suspended(kind: str) -> None:
     world.run(121)
     assert world.image == "v2"
     assert (world.state(), world.suspended) == (SUSPEND, True)
-    found = world.condition(VERIFIED)
+    found = world.condition(ROLLED_BACK)
     assert found is not None
     assert found.message.endswith("not rolled back: the setting `rollback` is off")
 
@@ -781,7 +781,7 @@ def test_what_does_not_roll_is_not_undone_by_itself(kind: str) -> None:
     world.rolling = False
     world.run(121)
     assert (world.image, world.state(), world.suspended) == ("v2", SUSPEND, True)
-    found = world.condition(VERIFIED)
+    found = world.condition(ROLLED_BACK)
     assert found is not None
     assert "not rolled back: the update strategy is" in found.message
 
@@ -802,7 +802,7 @@ def test_where_no_older_version_serves_there_is_nothing_to_go_back_to(kind: str)
     world.touch(*world.of("v1"))
     world.run(121)
     assert (world.image, world.state()) == ("v2", SUSPEND)
-    found = world.condition(VERIFIED)
+    found = world.condition(ROLLED_BACK)
     assert found is not None
     assert found.message.endswith("not rolled back: no older version serves")
 
@@ -897,7 +897,7 @@ def test_a_template_that_somebody_edited_is_never_released(kind: str) -> None:
         held["data"]["spec"]["template"] = edited
     world.run(121)
     assert (world.image, world.state()) == ("v2", SUSPEND)
-    found = world.condition(VERIFIED)
+    found = world.condition(ROLLED_BACK)
     assert found is not None
     assert "web-v1 is not the one that passed any more" in found.message
 
@@ -913,7 +913,7 @@ def test_a_target_that_is_gone_is_said_to_be(kind: str) -> None:
     del world.revisions["v1"]
     world.run(121)
     assert (world.image, world.state()) == ("v3", SUSPEND)
-    found = world.condition(VERIFIED)
+    found = world.condition(ROLLED_BACK)
     assert found is not None
     assert "web-v1, which holds the last version that passed, is gone" in found.message
 
@@ -930,7 +930,7 @@ def test_a_target_whose_pods_are_not_ready_any_more_is_none(kind: str) -> None:
     world.touch(*world.of("v1"))
     world.run(121)
     assert (world.image, world.state()) == ("v3", SUSPEND)
-    found = world.condition(VERIFIED)
+    found = world.condition(ROLLED_BACK)
     assert found is not None
     assert "no pod of" in found.message
 

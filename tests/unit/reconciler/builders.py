@@ -1,0 +1,95 @@
+"""Records, batches and workloads as the caches hold them, with what a test cares about."""
+
+from typing import Any
+
+import msgspec
+
+from altershield.api import labels, names
+from altershield.api.kinds import (
+    ChangePod,
+    ChangePodSpec,
+    ChangePodStatus,
+    ChangeWorkload,
+    ChangeWorkloadSpec,
+    ChangeWorkloadStatus,
+    PodInfo,
+    WorkloadRef,
+    WorkloadState,
+)
+from altershield.api.meta import ObjectMeta, OwnerReference, plain_time, rfc3339
+from altershield.workloads import BY_KIND, change_workload_name
+from altershield.workloads.workload import Workload
+
+NOW = 1_700_000_000
+V1, V2, V3 = "1" * 32, "2" * 32, "3" * 32
+
+
+def workload(version: str = V1, *, kind: str = "Deployment", name: str = "sleep", generation: int = 1) -> Workload:
+    """Its version is recorded."""
+    adapter = BY_KIND[kind]
+    own = {labels.VERSION: version, labels.DEFENSE_STATUS: labels.PROCESSED} if version else {}
+    body: dict[str, Any] = {
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "uid": name,
+            "resourceVersion": "1",
+            "generation": generation,
+            "labels": own,
+        },
+        "spec": {"template": {"metadata": {"labels": {"app": name}}, "spec": {}}, "selector": {}},
+        "status": {"observedGeneration": generation},
+    }
+    return adapter.read(msgspec.json.encode(body))
+
+
+def record(
+    version: str = V1,
+    status: ChangeWorkloadStatus | str = WorkloadState.RUNNING,
+    *,
+    kind: str = "Deployment",
+    name: str = "sleep",
+    uid: str = "",
+) -> ChangeWorkload:
+    """Of the workload with this name."""
+    api_version, own = BY_KIND[kind].resource.api_version, change_workload_name(kind, name, version)
+    if isinstance(status, str):
+        status = ChangeWorkloadStatus(status=status)
+    return ChangeWorkload(
+        metadata=ObjectMeta(
+            name=own,
+            namespace="default",
+            uid=uid or f"record-{own}",
+            resource_version="1",
+            generation=1,
+            creation_timestamp=rfc3339(NOW),
+            labels={labels.VERSION: version},
+            owner_references=(OwnerReference(kind, name, name, api_version, controller=True),),
+        ),
+        spec=ChangeWorkloadSpec(
+            change_workload_id=own,
+            service_name=name,
+            app_name=name,
+            reversion=version,
+            count_threshold=1,
+            wait_time_threshold=60,
+            create_time=plain_time(NOW),
+            create_time_unix=NOW,
+            workload_ref=WorkloadRef(api_version, kind, name, name),
+            workload_generation=1,
+        ),
+        status=status,
+    )
+
+
+def change_pod(number: int, *pods: str, status: ChangePodStatus | None = None, verdict: str = "") -> ChangePod:
+    """A batch of these pods. `verdict`: what it was made with."""
+    own = change_workload_name("Deployment", "sleep", V1)
+    infos = tuple(PodInfo(pod=pod, uid=f"{pod}-uid", verdict=verdict) for pod in pods)
+    return ChangePod(
+        metadata=ObjectMeta(
+            name=names.change_pod_name(own, number), namespace="default", uid=f"batch-{number}", generation=1
+        ),
+        spec=ChangePodSpec(own, plain_time(NOW), NOW, infos),
+        status=status or ChangePodStatus(),
+    )
