@@ -1,4 +1,4 @@
-"""What is going on, what is suspended, since when, and by whom?"""
+"""What is going on, what is stalled or suspended, since when, why, and by whom?"""
 
 from dashboards.board import GATE, Row, board, namespaces
 from dashboards.panels import (
@@ -38,7 +38,7 @@ _WORKLOADS = namespaces(
 def dashboard() -> Object:
     return board(
         "Releases",
-        "What is going on, what is suspended, since when, and by whom?",
+        "What is going on, what is stalled or suspended, since when, why, and by whom?",
         "24h",
         [GATE, _WORKLOADS],
         [

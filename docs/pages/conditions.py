@@ -39,8 +39,8 @@ CONDITIONS: dict[ConditionType, tuple[str, dict[str, str]]] = {
             "NotChecked": "`True`, ChangePod only. Nobody gave a verdict on some of the pods; this counts as passed.",
             Giver.PERSON: "`False`. A person wrote the verdict.",
             Giver.SERVER: "`False`. The AlterShield server gave the verdict.",
-            Giver.HEALTH: "`False`. Pods were not up for longer than the start timeout, and the release was not "
-            "rolled back. The message says why not.",
+            Giver.HEALTH: "`False`. Pods were overdue, and the release was not rolled back. The condition `RolledBack` "
+            "says why not.",
         },
     ),
     ConditionType.SETTLED: (
@@ -69,6 +69,8 @@ CONDITIONS: dict[ConditionType, tuple[str, dict[str, str]]] = {
             RollbackReason.POD_NOT_UP: "Pods were overdue. `False` while the rollback is under way, then `True`.",
             RollbackReason.REQUESTED: "A person wrote `status.status: Rollback`. `False` while the rollback is under "
             "way, then `True`.",
+            RollbackReason.NOT_UNDONE: "`False`. Pods were overdue, but the release was not rolled back; it was "
+            "suspended. The message says why.",
             RollbackReason.WRITE_REFUSED: "`False`. The API server refuses to change the workload: a policy, a quota, "
             "or AlterShield's own webhook. AlterShield tries again after 5 s, then less often, at least every 5 "
             "minutes.",

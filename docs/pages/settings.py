@@ -40,9 +40,9 @@ their defaults. All others are [options](commands.md) of the commands, or
 [values](../../charts/altershield/values.yaml) of the chart.
 
 {table(("name", "`spec.type`", "`spec.enable`", "`spec.content`", "on means"), rows)}
-A pod is *overdue* when it is not up for longer than the start timeout
+A pod is [*overdue*](../verdicts.md#the-words) when it is not up for longer than the start timeout
 ([`reconciler.startTimeoutSeconds`](../../charts/altershield/values.yaml)), and the cluster is not the cause
-([`Stalled`](kinds.md#stalled)). The time counts from the pod's creation, or from when it was last up.
+([`Stalled`](kinds.md#stalled)).
 
 ## blocking
 

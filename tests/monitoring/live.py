@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from altershield.api.kinds import UNPASS, WorkloadState
+from altershield.api.kinds import Verdict, WorkloadState
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.api.resources import CHANGE_PODS, DEPLOYMENTS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from altershield.commands.account import Account
@@ -63,7 +63,12 @@ class Watched:
                 port = f"--port={self.webhook}"
                 return [container, account, health, port, "--host=127.0.0.1", "--shutdown-delay=0", *files]
             case "reconciler":
-                times = [f"--start-timeout={START_TIMEOUT}", "--batch-wait=2", "--lease-duration=4"]
+                times = [
+                    f"--start-timeout={START_TIMEOUT}",
+                    "--observe-seconds=1",
+                    "--batch-wait=2",
+                    "--lease-duration=4",
+                ]
                 return [container, account, health, *times]
             case _:  # with permissions that `altershield dev` does not give
                 admin = f"--kubeconfig={self.kubeconfig}"
@@ -185,14 +190,18 @@ async def rename(gate: Watched, old: str, new: str) -> None:
 
 
 async def _story(gate: Watched) -> None:
-    """All that can become of a release; at the end one is suspended, one is stuck, one was rolled back."""
+    """All that can become of a release; at the end one is suspended by a person and one by health, one is stalled, one
+    was rolled back."""
     async with await Client.connect(str(gate.kubeconfig)) as client:
         story = Story(client, START_TIMEOUT)
         async with story.watching():
             for step in STEPS[:-1]:  # what is left is not cleaned up
                 await step.run(story)
-            stuck = {**manifest(labels_={}, template_labels={}, image="busybo"), "metadata": {"name": "stuck"}}
-            await client.create(DEPLOYMENTS, stuck, NAMESPACE)
+            broken = {**manifest(labels_={}, template_labels={}, image="busybo"), "metadata": {"name": "broken"}}
+            await client.create(DEPLOYMENTS, broken, NAMESPACE)
+            stalled = {**manifest(labels_={}, template_labels={}), "metadata": {"name": "stalled"}}
+            stalled["spec"]["paused"] = True
+            await client.create(DEPLOYMENTS, stalled, NAMESPACE)
             await _suspend(story)
 
 
@@ -207,7 +216,7 @@ async def _suspend(story: Story) -> None:
 
     await story.until(lambda: "verified" * bool(verified()), "pods to be verified")
     record, pod = verified()[0]
-    patch = {"status": {"podResults": [{"pod": pod, "verdict": UNPASS, "message": "find error"}]}}
+    patch = {"status": {"podResults": [{"pod": pod, "verdict": Verdict.UNPASS, "message": "find error"}]}}
     await story.client.patch(CHANGE_PODS, patch, record, NAMESPACE, subresource="status")
     await story.until(lambda: "suspended" * (story.state(version) == WorkloadState.SUSPEND), "the suspension")
 
@@ -240,5 +249,6 @@ async def _passes(client: Client, release: dict[str, Any]) -> bool:
 
 
 async def _validate(client: Client, failure_policy: str) -> None:
-    patch = [{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": failure_policy}]
+    path = f"/webhooks/{[webhook.resource for webhook in webhooks.VALIDATING].index(DEPLOYMENTS)}/failurePolicy"
+    patch = [{"op": "replace", "path": path, "value": failure_policy}]
     await client.patch(VALIDATING_WEBHOOKS, patch, CONFIGURATION, type_=PatchType.JSON)

@@ -57,7 +57,7 @@ class Prometheus:
         """Whether there was ever such a series. States of releases are known to be passed through, if only for less
         time than there is between two looks."""
         state = _STATE.search(selector)
-        assert state is None or set(state[1].split("|")) <= set(WorkloadState.ALL)
+        assert state is None or set(state[1].split("|")) <= set(WorkloadState)
         return bool(self.get("series", **{"match[]": _STATE.sub("", selector)}))
 
 
