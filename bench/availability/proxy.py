@@ -74,13 +74,15 @@ class ApiProxy:
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         _, client, path = request.raw_path.split("/", 2)
-        followed = Followed(client, path.partition("?")[0], request.query.get("labelSelector", ""))
-        verb = "watch" if "watch" in request.query else "list" if "limit" in request.query else ""
-        if verb:
-            self.asked.append(Asked(asyncio.get_running_loop().time(), verb, followed))
-        if verb == "list":
+        query = request.query
+        selector = ",".join(filter(None, (query.get("labelSelector"), query.get("fieldSelector"))))
+        followed = Followed(client, path.partition("?")[0], selector)
+        streamed = "sendInitialEvents" in query  # a list that goes on as a watch
+        verbs = [verb for verb, asked in (("list", streamed or "limit" in query), ("watch", "watch" in query)) if asked]
+        self.asked += [Asked(asyncio.get_running_loop().time(), verb, followed) for verb in verbs]
+        if "list" in verbs:
             self.forgotten.discard(followed)
-        if verb == "watch" and followed in self.forgotten:
+        if "watch" in verbs and followed in self.forgotten:
             gone = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Expired", "code": 410}
             return web.json_response(gone, status=410)
         if self._upstream is None:
