@@ -27,7 +27,7 @@ class Kind(NamedTuple):
     ) -> Json:
         """A workload; `pod` is added to its pods' spec."""
         labels = {"app": name}
-        template = {"metadata": {"labels": labels}, "spec": {"containers": [container(image)], **(pod or {})}}
+        template = {"metadata": {"labels": dict(labels)}, "spec": {"containers": [container(image)], **(pod or {})}}
         count = {} if self.kind == "DaemonSet" else {"replicas": replicas}
         return {
             "apiVersion": self.api_version,

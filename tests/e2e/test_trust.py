@@ -1,0 +1,316 @@
+"""What users who may `edit` their own namespace can write does not change a verdict.
+
+Each story is told by such a user; what only an administrator may write (ControllerRevisions), by one.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from altershield.api import labels
+from tests.e2e.conftest import START_TIMEOUT, Json, Kubectl, eventually, govern
+from tests.e2e.kinds import CLONE_SET, CLONE_SET_IN_PLACE, DAEMON_SET, DEPLOYMENT, KINDS, ORDERED, PARALLEL
+from tests.e2e.story import NAME, Story, Told, telling
+
+pytestmark = pytest.mark.xdist_group("trust")
+
+FORGED = "f" * 32
+A_WHILE = 3.0  # seconds in which a wrong reaction would have come
+EDITOR = "mallory"
+BAD = "exits-after-500ms:1"
+
+
+def editor(kubectl: Kubectl) -> Kubectl:
+    """kubectl of a user who may edit this namespace and nothing else. CloneSets are theirs as well, as OpenKruise's
+    roles have it."""
+    kubectl("create", "rolebinding", EDITOR, "--clusterrole=edit", f"--user={EDITOR}")
+    if kubectl.run("get", "crd", "clonesets.apps.kruise.io").returncode == 0:
+        verbs = "get,list,watch,create,update,patch,delete"
+        resources = "clonesets.apps.kruise.io,clonesets.apps.kruise.io/scale"
+        kubectl("create", "role", EDITOR, f"--verb={verbs}", f"--resource={resources}")
+        kubectl("create", "rolebinding", f"{EDITOR}-clonesets", f"--role={EDITOR}", f"--user={EDITOR}")
+    own = Kubectl(kubectl.kubeconfig, kubectl.namespace, f"--as={EDITOR}")
+    eventually(lambda: own.run("get", "pods").returncode == 0, "the permissions")
+    return own
+
+
+def stays(met: Callable[[], object], seconds: float = A_WHILE) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        assert met()
+        time.sleep(0.5)
+
+
+def is_suspended(story: Story, version: str) -> bool:
+    own, template = story.get()["metadata"]["labels"], story.get()["spec"]["template"]["metadata"]["labels"]
+    assert own[labels.VERSION] == template[labels.VERSION] == version
+    changed = story.kind.manifest(NAME, "busybox:9")
+    denied = story.kubectl.run("apply", "-f", "-", stdin=json.dumps(changed)).stderr
+    return labels.SUSPEND in own and f"{story.kind.resource} {NAME} is suspended" in denied
+
+
+def between(story: Story) -> str:
+    """What stands between the workload and its pods, or holds their template."""
+    return "replicasets" if story.kind is DEPLOYMENT else "controllerrevisions"
+
+
+def labels_are_no_evidence(story: Story) -> None:
+    version = story.released("busybox:1")
+    failed = story.fail(version)
+    pods = len(story.pods())
+    user = editor(story.kubectl)
+    holder = user if story.kind is DEPLOYMENT else story.kubectl
+    for value in (f"{labels.VERSION}-", f"{labels.VERSION}={FORGED}"):
+        holder("label", "--overwrite", between(story), "--all", value)
+        user("label", "--overwrite", "pod", failed, value)
+        stays(lambda: is_suspended(story, version))
+        eventually(
+            lambda: story.kubectl.labels("pod", failed).get(labels.VERSION) == version, "the pod's to be put back"
+        )
+        if holder is user:
+            (made,) = eventually(lambda: sets(story), "the ReplicaSet")
+            eventually(
+                lambda: sets(story)[0]["metadata"]["labels"].get(labels.VERSION) == version, "its to be put back"
+            )
+            assert made["spec"]["replicas"] == pods
+    user("label", "--overwrite", "pods", "--all", f"{labels.OPERATE_FINISHED}=1")
+    user("label", "pods", "--all", f"{labels.OPERATE_FINISHED}-")
+    user("label", "--overwrite", story.kind.resource, NAME, f"{labels.SUSPEND}-", f"{labels.VERSION}={FORGED}")
+    stays(lambda: is_suspended(story, version))
+    record = story.until(version, "Suspend")
+    assert record.states[-1] == "Suspend"
+    assert [pod["pod"] for pod in record.failed] == [failed]
+    assert len(story.pods()) == pods
+    assert len(story.kubectl.json("changeworkloads")["items"]) == 1
+
+
+def put_back(story: Story, resource: str, name: str, version: str) -> None:
+    eventually(lambda: story.kubectl.labels(resource, name).get(labels.VERSION) == version, f"the {resource}'s label")
+
+
+def sets(story: Story) -> list[Json]:
+    found: list[Json] = story.kubectl.json("replicasets")["items"]
+    return found
+
+
+def a_mark_in_the_template(story: Story) -> None:
+    good = story.released("busybox:1")
+    user = editor(story.kubectl)
+    for seconds in (0, 10**6):
+        bad = story.kind.manifest(NAME, f"nosuch:{seconds}")
+        bad["spec"]["template"]["metadata"]["labels"][labels.OPERATE_FINISHED] = str(int(time.time()) + seconds)
+        user("apply", "-f", "-", stdin=json.dumps(bad))
+        assert labels.OPERATE_FINISHED not in story.get()["spec"]["template"]["metadata"]["labels"]
+        version = story.version()
+        eventually(lambda: [pod for pod in story.pods() if not ready_or_old(pod)], "a pod of it")
+        for pod in story.pods():
+            user("label", "--overwrite", "pod", pod["metadata"]["name"], f"{labels.OPERATE_FINISHED}=9999999999")
+        record = story.until(version, "Failed", START_TIMEOUT + 60)
+        assert "Success" not in record.states
+        assert story.version() == good
+        story.until_all_ready("busybox:1")
+
+
+def ready_or_old(pod: Json) -> bool:
+    return str(pod["spec"]["containers"][0]["image"]).startswith("busybox")
+
+
+def owners_of_another_namespace(story: Story) -> None:
+    first = story.released("busybox:1")
+    there = f"{story.kubectl.namespace}-b"
+    govern(story.kubectl.kubeconfig, [there])
+    outside = Kubectl(story.kubectl.kubeconfig, there)
+    try:
+        user = editor(outside)
+        for image in ("nosuch:1", "busybox:1"):
+            user("create", "-f", "-", stdin=json.dumps(story_pod(story, first, image)))
+        second = story.released("busybox:2")
+        for image in ("nosuch:2", "busybox:2"):
+            user("create", "-f", "-", stdin=json.dumps(story_pod(story, second, image)))
+        story.fail(second)
+        stays(lambda: not outside.json("changepods")["items"])
+        assert not outside.json("changeworkloads")["items"]
+        assert len(story.until(second, "Suspend").status["defenseCheckPassPods"]) == 2
+    finally:
+        story.kubectl.run("delete", "namespace", there, "--wait=false")
+
+
+def story_pod(story: Story, version: str, image: str) -> Json:
+    """A pod that says it is the workload's."""
+    if story.kind is DEPLOYMENT:
+        owner = next(each for each in sets(story) if each["metadata"]["labels"][labels.VERSION] == version)
+    else:
+        owner = story.get()
+    reference = {
+        "apiVersion": "apps/v1",
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+    }
+    own = story.pods()[0]["metadata"]["labels"]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "generateName": "forged-",
+            "labels": {**own, labels.VERSION: version},
+            "ownerReferences": [reference],
+        },
+        "spec": {"containers": [{"name": "main", "image": image}]},
+    }
+
+
+def what_goes_back_is_what_was_verified(story: Story) -> None:
+    good = story.released("busybox:1")
+    (passed,) = sets(story)
+    bad = story.release("nosuch:1")
+    user = editor(story.kubectl)
+    evil = '[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"evil:1"}]'
+    user("patch", "replicaset", passed["metadata"]["name"], "--type=json", "-p", evil)
+    record = story.until(bad, "Suspend", START_TIMEOUT + 60)
+    assert "is not the one that passed" in record.condition("RolledBack")["message"]
+    patch = ("patch", "changeworkload", record.name, "--subresource=status", "--type=merge", "-p")
+    story.kubectl(*patch, json.dumps({"status": {"status": "Rollback"}}))
+    stays(lambda: story.get()["spec"]["template"]["spec"]["containers"][0]["image"] == "nosuch:1")
+    assert story.version() == bad != good
+    assert "Rollback" in record.states
+    assert record.condition("RolledBack")["reason"] == "NoTarget"
+
+
+def orphaned_and_made_anew(story: Story) -> None:
+    version = story.released("busybox:1")
+    story.fail(version)
+    since, deleted = story.labels()[labels.SUSPEND], story.get()["metadata"]["uid"]
+    story.kubectl("delete", story.kind.resource, NAME, "--cascade=orphan")
+
+    def orphaned() -> bool:
+        records = story.kubectl.json("changeworkloads")["items"]
+        assert records
+        owners = [each["metadata"].get("ownerReferences", []) for each in (*records, *sets(story), *story.pods())]
+        return deleted not in {owner["uid"] for each in owners for owner in each}
+
+    eventually(orphaned, "the pods and records to be left behind")
+    editor(story.kubectl)("apply", "-f", "-", stdin=json.dumps(story.kind.manifest(NAME, "busybox:1")))
+    assert story.labels()[labels.SUSPEND] == since
+    uid = story.get()["metadata"]["uid"]
+
+    def adopted() -> bool:
+        (record,) = story.kubectl.json("changeworkloads")["items"]
+        return [each["uid"] for each in record["metadata"].get("ownerReferences", [])] == [uid]
+
+    eventually(adopted, "the record to be taken over")
+    stays(lambda: is_suspended(story, version))
+
+
+def long_names(story: Story) -> None:
+    shared = "a" * 210
+    for name in (f"{shared}-one", f"{shared}-two"):
+        manifest = story.kind.manifest("app", "busybox:1")
+        manifest["metadata"]["name"] = name
+        manifest["spec"]["selector"]["matchLabels"] = manifest["spec"]["template"]["metadata"]["labels"] = {
+            "app": name[-3:]
+        }
+        story.kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
+    story.kubectl("set", "image", "deployment", f"{shared}-two", "main=busybox:2")
+
+    def both() -> bool:
+        records = story.kubectl.json("changeworkloads")["items"]
+        found = sorted((each["spec"]["serviceName"][-3:], each["status"].get("status")) for each in records)
+        return found == [("one", "Success"), ("two", "Success")]
+
+    eventually(both, "a record of each")
+    stays(both)
+
+
+def a_selector_on_our_label(story: Story) -> None:
+    manifest = story.kind.manifest(NAME, "busybox:1")
+    dry = story.kubectl("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=json.dumps(manifest))
+    version = json.loads(dry)["metadata"]["labels"][labels.VERSION]
+    manifest["spec"]["selector"]["matchLabels"] = {"app": NAME, labels.VERSION: version}
+    manifest["spec"]["template"]["metadata"]["labels"][labels.VERSION] = version
+    user = editor(story.kubectl)
+    user("create", "-f", "-", stdin=json.dumps(manifest))
+    assert story.version() == version
+    story.until(version, "Success")
+    assert len(story.pods()) == 3
+    user("label", "--overwrite", "pod", story.pods()[0]["metadata"]["name"], f"{labels.VERSION}={FORGED}")
+    eventually(lambda: len(story.pods()) == 4, "the pod that is nobody's any more to be replaced")
+    stays(lambda: len(story.pods()) == 4 and len(sets(story)) == 1)
+    assert story.until(version, "Success")
+
+
+def a_selector_on_any_version(story: Story) -> None:
+    manifest = story.kind.manifest(NAME, "busybox:1")
+    manifest["spec"]["selector"]["matchExpressions"] = [{"key": labels.VERSION, "operator": "Exists"}]
+    manifest["spec"]["template"]["metadata"]["labels"][labels.VERSION] = FORGED
+    user = editor(story.kubectl)
+    user("create", "-f", "-", stdin=json.dumps(manifest))
+    version = story.version()
+    assert version != FORGED
+    story.until(version, "Success")
+    failed = story.fail(version)
+    user("label", "--overwrite", "pod", failed, f"{labels.VERSION}={FORGED}")
+    stays(lambda: labels.SUSPEND in story.labels() and len(story.pods()) == 3)
+
+
+def scaled_to_zero(story: Story) -> None:
+    version = story.released("busybox:1")
+    story.fail(version)
+    user = editor(story.kubectl)
+    user("scale", story.kind.resource, NAME, "--replicas=0")
+    eventually(lambda: not story.pods(), "no pods")
+    stays(lambda: is_suspended(story, version))
+    assert story.until(version, "Suspend").states[-1] == "Suspend"
+    user("scale", story.kind.resource, NAME, "--replicas=3")
+    story.until(version, "Success")  # its first pods decide
+    eventually(lambda: labels.SUSPEND not in story.labels(), "the all-clear")
+
+
+def a_repair_that_crashes(story: Story) -> None:
+    first = story.released("busybox:1")
+    story.fail(first)
+    since = story.labels()[labels.SUSPEND]
+    repair = story.kind.manifest(NAME, BAD)
+    repair["metadata"]["labels"][labels.IGNORED_SUSPEND] = "true"
+    editor(story.kubectl)("apply", "-f", "-", stdin=json.dumps(repair))
+    version = story.version()
+    assert version != first
+    deadline = time.monotonic() + START_TIMEOUT + 60
+    while story.until(version).state not in ("Failed", "Suspend"):
+        assert story.labels()[labels.SUSPEND] == since
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+    stays(lambda: story.labels().get(labels.SUSPEND) == since)
+    assert "Success" not in story.until(version).states
+
+
+TOLD_OF = (
+    (labels_are_no_evidence, KINDS),
+    (a_mark_in_the_template, (DEPLOYMENT, ORDERED)),
+    (owners_of_another_namespace, (DEPLOYMENT, PARALLEL)),
+    (what_goes_back_is_what_was_verified, (DEPLOYMENT,)),
+    (orphaned_and_made_anew, (DEPLOYMENT, ORDERED, DAEMON_SET, CLONE_SET)),
+    (long_names, (DEPLOYMENT,)),
+    (a_selector_on_our_label, (DEPLOYMENT,)),
+    (a_selector_on_any_version, (DEPLOYMENT,)),
+    (scaled_to_zero, (DEPLOYMENT, ORDERED, CLONE_SET)),
+    (a_repair_that_crashes, (DEPLOYMENT, PARALLEL, DAEMON_SET, CLONE_SET_IN_PLACE)),
+)
+STORIES = {f"{story.__name__}-{kind.id}": (story, kind) for story, kinds in TOLD_OF for kind in kinds}
+
+
+@pytest.fixture(scope="module")
+def told(request: pytest.FixtureRequest, gate: Path, has_kubectl: None) -> Iterator[Told]:
+    with telling(request, gate, STORIES) as told:
+        yield told
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_story(told: Told, name: str) -> None:
+    if name not in told:
+        pytest.skip("the cluster has no CloneSets")
+    told[name].result(timeout=280)
