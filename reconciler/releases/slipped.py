@@ -102,7 +102,7 @@ def judge(
             reused = True
         else:  # its record is not begun, or gone: another template with this version shows that it is an older one's
             others = [each for each in revisions if each.source.uid != now.source.uid]
-            reused = (
+            reused = known is not None or (
                 any(
                     each.source.version == workload.version and each.source.fingerprint != workload.fingerprint
                     for each in others

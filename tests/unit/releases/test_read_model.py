@@ -1,0 +1,192 @@
+"""What is said of a record, in one way to all who ask."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from altershield import releases
+from altershield.api.kinds import ChangeWorkload, ChangeWorkloadStatus, PodInfo, SourceRef, WorkloadRef, WorkloadState
+from altershield.api.meta import Condition
+from altershield.workloads import BY_KIND
+from tests.unit.reconciler.builders import NOW, V1, V2, V3, record, workload
+
+each_kind = pytest.mark.parametrize("kind", sorted(BY_KIND))
+
+
+def condition(type_: str, status: str = "True", reason: str = "Because", message: str = "why") -> Condition:
+    return Condition(type_, status, reason, message)
+
+
+def with_status(state: str = "Running", *conditions: Condition, **fields: Any) -> ChangeWorkload:
+    return record(V1, ChangeWorkloadStatus(status=state, conditions=conditions, **fields))
+
+
+def test_the_version_is_that_in_the_name_whatever_the_label_says() -> None:
+    made = record(V1)
+    forged = msgspec.structs.replace(made.metadata, labels={"version": V2})
+    assert releases.version(msgspec.structs.replace(made, metadata=forged)) == V1
+
+
+@pytest.mark.parametrize("state", list(WorkloadState))
+def test_every_state_is_known(state: WorkloadState) -> None:
+    assert releases.state(record(V1, state)) is state
+
+
+@pytest.mark.parametrize("odd", ["", "success", "Elsewhere", "\n"])
+def test_what_is_no_state_is_not_begun(odd: str) -> None:
+    assert releases.state(record(V1, odd)) is WorkloadState.INIT
+
+
+@each_kind
+def test_which_record_is_the_present_one(kind: str) -> None:
+    made = record(V1, kind=kind)
+    assert releases.is_current(made, workload(V1, kind=kind))
+    assert not releases.is_current(made, workload(V2, kind=kind))
+    assert not releases.is_current(made, None)
+    unprocessed = msgspec.structs.replace(workload(V1, kind=kind), processed=False)
+    assert not releases.is_current(made, unprocessed)
+    ends = msgspec.structs.replace(workload(V1).metadata, deleting=True)
+    assert not releases.is_current(made, msgspec.structs.replace(workload(V1), metadata=ends))
+    gone = msgspec.structs.replace(made.metadata, deletion_timestamp="2026-08-21T07:29:49Z")
+    assert not releases.is_current(msgspec.structs.replace(made, metadata=gone), workload(V1, kind=kind))
+
+
+def test_since_when() -> None:
+    assert releases.since(record(V1)) == NOW
+    assert releases.since(with_status(entry_time_unix=NOW + 5)) == NOW + 5
+
+
+def test_only_a_success_passed() -> None:
+    assert [state for state in WorkloadState if releases.passed(record(V1, state))] == [WorkloadState.SUCCESS]
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (with_status("Rollback"), True),
+        (with_status("Failed", condition("RolledBack")), True),
+        (with_status("Failed", condition("RolledBack", "False")), False),
+        (with_status("Failed"), False),
+        (with_status("Running"), False),
+    ],
+)
+def test_what_was_rolled_back(made: ChangeWorkload, expected: bool) -> None:
+    assert releases.rolled_back(made) is expected
+
+
+def test_a_template_is_known_by_either_fingerprint() -> None:
+    made = with_status(source=SourceRef(fingerprint=V2))
+    assert releases.is_of_template(made, V1)
+    assert releases.is_of_template(made, V2)
+    assert not releases.is_of_template(made, V3)
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "by"),
+    [
+        ("False", "FailedByPerson", "person"),
+        ("False", "FailedByServer", "server"),
+        ("False", "FailedByHealth", "health"),
+        ("True", "FailedByPerson", ""),
+        ("False", "anything else", ""),
+    ],
+)
+def test_whose_verdict_it_was(status: str, reason: str, by: str) -> None:
+    assert releases.failed_by(with_status("Suspend", condition("Verified", status, reason))) == by
+    assert releases.failed_by(with_status("Suspend")) == ""
+
+
+def test_what_it_waits_for_and_whether_it_slipped() -> None:
+    stalled, slipped = condition("Stalled"), condition("Slipped")
+    assert releases.stalled(with_status("Running", stalled)) == stalled
+    assert releases.stalled(with_status("Running", condition("Stalled", "False"))) is None
+    assert releases.slipped(with_status("Running", slipped)) == slipped
+    assert releases.slipped(with_status()) is None
+
+
+@pytest.mark.parametrize(
+    ("made", "present", "expected"),
+    [
+        (with_status("Success"), V1, False),
+        (with_status("Running"), V1, True),
+        (with_status("Suspend"), V1, True),
+        (with_status("Suspend"), V2, False),
+        (with_status("Failed", condition("RolledBack")), V2, True),
+        (with_status("Failed", condition("RolledBack", "False")), V2, False),
+    ],
+)
+def test_what_wants_attention(made: ChangeWorkload, present: str, expected: bool) -> None:
+    assert releases.wants_attention(made, workload(present)) is expected
+    assert not releases.wants_attention(made, None)
+
+
+# texts
+
+
+def pods(count: int) -> tuple[PodInfo, ...]:
+    return tuple(PodInfo(f"web-{number}", verdict="unpass", message="find error") for number in range(count))
+
+
+def test_the_pods_that_failed_by_name() -> None:
+    assert releases.named(with_status("Suspend", defense_check_fail_pods=pods(1))) == "web-0 (find error)"
+    several = releases.named(with_status("Suspend", defense_check_fail_pods=pods(5)))
+    assert several == "web-0 (find error); web-1 (find error); web-2 (find error) and 2 more"
+    odd = (PodInfo("a", verdict="x"), PodInfo("b"))
+    assert releases.named(with_status("Suspend", defense_check_fail_pods=odd)) == "a (x); b (no message)"
+
+
+@pytest.mark.parametrize(
+    ("made", "current", "text"),
+    [
+        (with_status("Rollback", condition("RolledBack", "False", message="back")), True, "back"),
+        (with_status("Suspend", defense_check_fail_pods=pods(1)), True, "failed: web-0 (find error)"),
+        (with_status("Running", condition("Stalled", reason="Unschedulable")), True, "Unschedulable: why"),
+        (with_status("Running", condition("NoReplicas", message="none")), True, "none"),
+        (with_status("Running", condition("NoReplicas", "False", message="none")), True, ""),
+        (with_status("Running", condition("Verified", "Unknown", message="1 of 3")), True, "1 of 3"),
+        (with_status("Running"), True, ""),
+        (with_status("Running"), False, "superseded"),
+        (
+            with_status("Running", condition("Slipped", reason="NoVersion"), condition("Verified", message="1 of 3")),
+            True,
+            "slipped past the gate (NoVersion); 1 of 3",
+        ),
+    ],
+)
+def test_why_a_release_is_where_it_is(made: ChangeWorkload, current: bool, text: str) -> None:
+    assert releases.why(made, current=current) == text
+
+
+# which records are a workload's
+
+
+def reference(kind: str = "Deployment", name: str = "sleep", uid: str = "sleep") -> WorkloadRef:
+    return WorkloadRef(BY_KIND[kind].resource.api_version, kind, name, uid)
+
+
+@each_kind
+def test_a_record_belongs_to_its_workload_alone(kind: str) -> None:
+    made = record(V1, kind=kind)
+    assert releases.belongs(made, reference(kind))
+    assert not releases.belongs(made, reference(kind, uid="another"))
+    assert releases.family_of(made) == releases.family("default", reference(kind))
+    assert releases.family_of(made) != releases.family("default", reference(kind, name="other"))
+
+
+def test_an_owner_of_another_kind_or_api_does_not_count() -> None:
+    made = record(V1)
+    spec = msgspec.structs.replace(made.spec, workload_ref=WorkloadRef())
+    for forged in ({"kind": "StatefulSet"}, {"api_version": "evil/v1"}, {"uid": "other"}):
+        owner = msgspec.structs.replace(made.metadata.owner_references[0], **forged)
+        metadata = msgspec.structs.replace(made.metadata, owner_references=(owner,))
+        assert not releases.belongs(msgspec.structs.replace(made, metadata=metadata, spec=spec), reference())
+
+
+def test_an_orphan_is_its_namesakes() -> None:
+    made = record(V1)
+    orphan = msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, owner_references=()))
+    assert releases.belongs(orphan, reference(uid="anew"))
+    assert not releases.belongs(orphan, reference("StatefulSet", uid="anew"))
+    nobody = msgspec.structs.replace(orphan, spec=msgspec.structs.replace(made.spec, workload_ref=WorkloadRef()))
+    assert releases.belongs(nobody, reference(uid="anew"))
