@@ -91,8 +91,15 @@ class Follower:
         return 0.0 if since is None else asyncio.get_running_loop().time() - since
 
     async def run(self) -> None:
-        """Follow the cluster until cancelled."""
+        """Follow the cluster until cancelled. Begun again, it lists again: what it follows may have come anew."""
         self._began = asyncio.get_running_loop().time()
+        self._resume = ""
+        try:
+            await self._follow()
+        finally:
+            self._began = self._heard_at = None  # nothing is followed, so nothing grows old
+
+    async def _follow(self) -> None:
         failures = 0
         while True:
             began = asyncio.get_running_loop().time()
