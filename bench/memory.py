@@ -52,6 +52,7 @@ class Figure:
 async def measure(module: str, shape: Shape, *, lists_again: int = 2) -> Figure:
     """Start it, wait until it is ready, have it list everything again."""
     api = Api(shape)
+    api.prepare()
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         async with api.serving() as url:

@@ -14,6 +14,7 @@ from altershield.kube.errors import (
     TooManyRequestsError,
 )
 from altershield.kube.queue import WorkQueue
+from altershield.kube.turns import turns
 from reconciler.metrics import Metrics
 from reconciler.outcome import Outcome
 
@@ -29,7 +30,9 @@ Reconcile = Callable[[K], Awaitable[float | None]]
 
 
 async def work(name: str, queue: WorkQueue[K], reconcile: Reconcile[K], metrics: Metrics) -> None:
-    """One worker: reconcile keys until cancelled. No failure of one key stops the others."""
+    """One worker: reconcile keys until cancelled. No failure of one key stops the others, and however many keys wait,
+    they hold the loop for one turn at a time."""
+    turn = turns()
     while True:
         key = await queue.get()
         began = time.perf_counter()
@@ -42,6 +45,7 @@ async def work(name: str, queue: WorkQueue[K], reconcile: Reconcile[K], metrics:
             raise
         finally:
             queue.done(key)
+        await turn.give_way()
 
 
 async def _turn(name: str, queue: WorkQueue[K], reconcile: Reconcile[K], key: K) -> Outcome:

@@ -17,6 +17,7 @@ from reconciler.batches.controller import BatchesController, Server
 from reconciler.caches import Caches
 from reconciler.controller import Reconcile, work
 from reconciler.follow import follow
+from reconciler.garbage import spare
 from reconciler.metrics import Metrics
 from reconciler.namespaces import NamespacesController
 from reconciler.releases.controller import ReleasesController
@@ -105,6 +106,7 @@ class Manager:
                 asyncio.create_task(self._recorder.run()),
                 asyncio.create_task(self._keep_what_is_governed()),
             ]
+            sparing = asyncio.create_task(spare(self.caches))
             leading = asyncio.create_task(self._stand_for_election())
             stopping = asyncio.create_task(stop.wait())
             try:
@@ -113,7 +115,7 @@ class Manager:
                     task.result()  # nothing but the signal to stop ends without an error
             finally:
                 await _cancelled(leading)  # while the caches still follow: what is under way ends in order
-                await _cancelled(stopping, *background)
+                await _cancelled(stopping, sparing, *background)
 
     async def _keep_what_is_governed(self) -> None:
         """Whether we lead or not: whoever does needs full caches."""

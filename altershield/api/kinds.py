@@ -12,6 +12,7 @@ import msgspec
 from altershield.api.meta import Condition, ObjectMeta
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, GROUP, OPS_CONFIG_INFOS
 
+# `gc=False`: there are many, and none can be part of a cycle.
 # `omit_defaults` leaves out what equals a plain default; what a factory gives is always written.
 API_VERSION = f"{GROUP}/v1alpha1"
 
@@ -100,7 +101,7 @@ class Giver(enum.StrEnum):
     """The pod was not up for longer than the start timeout."""
 
 
-class PodInfo(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class PodInfo(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """A pod under verification, and (in results) what was found."""
 
     pod: Annotated[Name, _says("Its name.")]
@@ -120,7 +121,7 @@ class PodInfo(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
 Pods = Annotated[tuple[PodInfo, ...], msgspec.Meta(max_length=MAX_PODS)]
 
 
-class WorkloadRef(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class WorkloadRef(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """A workload, this very one."""
 
     api_version: Annotated[Name, _says("Its API version.")] = ""
@@ -129,7 +130,7 @@ class WorkloadRef(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
     uid: Annotated[Name, _says("Its uid.")] = ""
 
 
-class SourceRef(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class SourceRef(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """An object that holds a released pod template, and which version that is."""
 
     kind: Annotated[Name, _says("Its kind.")] = ""
@@ -141,7 +142,7 @@ class SourceRef(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel")
     ] = ""
 
 
-class DownPod(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class DownPod(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """A pod that was up and is not any more."""
 
     pod: Annotated[Name, _says("Its name.")] = ""
@@ -150,7 +151,7 @@ class DownPod(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     message: Annotated[Text, _says("Why, in the kubelet's words.")] = ""
 
 
-class ChangeWorkloadSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class ChangeWorkloadSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """What was released."""
 
     change_workload_id: Annotated[Name, _says("The ChangeWorkload's own name.")]
@@ -169,7 +170,7 @@ class ChangeWorkloadSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename
     ] = 0
 
 
-class ChangeWorkloadStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class ChangeWorkloadStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """What became of it. Only `status: Rollback` (with `rollbackTo`, if need be) is for people to write."""
 
     status: Annotated[
@@ -207,7 +208,7 @@ class ChangeWorkloadStatus(msgspec.Struct, frozen=True, omit_defaults=True, rena
     observed_generation: Annotated[Generation, _says("The generation of the spec that this status is about.")] = 0
 
 
-class ChangeWorkload(msgspec.Struct, frozen=True, rename="camel"):
+class ChangeWorkload(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """One version of a workload, from its release to its verdict."""
 
     metadata: ObjectMeta

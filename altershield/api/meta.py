@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 
-class OwnerReference(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class OwnerReference(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     kind: str
     name: str
     uid: str
@@ -16,7 +16,7 @@ class OwnerReference(msgspec.Struct, frozen=True, omit_defaults=True, rename="ca
     block_owner_deletion: bool = False
 
 
-class ObjectMeta(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class ObjectMeta(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """The metadata that is read here; everything else is dropped while decoding."""
 
     name: str = ""
@@ -36,7 +36,7 @@ class ObjectMeta(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
         return next((owner for owner in self.owner_references if owner.controller), None)
 
 
-class Condition(msgspec.Struct, frozen=True, rename="camel"):
+class Condition(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """One aspect of an object's state, as in metav1.Condition, whose bounds these are."""
 
     type: Annotated[str, msgspec.Meta(max_length=316, description="Which aspect.")]

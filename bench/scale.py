@@ -1,0 +1,221 @@
+"""How long the event loop is held at most, and how long a new leader takes, in a cluster of many workloads.
+
+    python -m bench.scale
+
+A reconciler leads in the cluster of `bench.cluster`, whose 20,000 releases are all at rest. Another task of its loop
+wants to run every millisecond and notes how long it had to wait: in CPU time of that thread, which does not count what
+other processes of the machine use, and as a clock on the wall sees it.
+"""
+
+import asyncio
+import json
+import os
+import platform
+import resource
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+import uvloop
+from rich.console import Console
+from rich.table import Table
+
+from altershield.api import names
+from altershield.api.ops_config import ROLLBACK
+from altershield.kube.client import Client
+from bench.cluster import REPLICAS, Api, Shape, kubeconfig, namespace, setting
+from reconciler.manager import Manager, Options
+
+RESULTS = Path(__file__).parent / "results" / "scale.json"
+MOST_HELD = 100.0
+"""Milliseconds."""
+_PATIENCE = 300.0
+_QUIET = 1.5  # seconds without work until a phase is over
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Milliseconds for which the loop was held at most, and seconds of the phase; of CPU time and on the wall."""
+
+    name: str
+    held: float
+    held_wall: float
+    seconds: float
+    cpu_seconds: float
+    reconciles: int
+
+
+class Watchdog:
+    """Notes for how long the loop does not let another task run."""
+
+    def __init__(self) -> None:
+        self.cpu = self.wall = 0.0
+
+    async def run(self) -> None:
+        while True:
+            cpu, wall = time.thread_time(), time.perf_counter()
+            await asyncio.sleep(0.001)
+            self.cpu = max(self.cpu, time.thread_time() - cpu)
+            self.wall = max(self.wall, time.perf_counter() - wall - 0.001)
+
+    def take(self) -> tuple[float, float]:
+        found, self.cpu, self.wall = (self.cpu, self.wall), 0.0, 0.0
+        return found
+
+
+async def reconcile(path: str) -> None:
+    """The other process: a reconciler. A line of input ends a phase, a line of output tells of it."""
+    loop = asyncio.get_running_loop()
+    asked = asyncio.Queue[str]()
+    loop.add_reader(sys.stdin, lambda: asked.put_nowait(sys.stdin.readline()))
+    watchdog = Watchdog()
+    async with await Client.connect(path) as client:
+        manager = Manager(
+            client,
+            Options(
+                system_namespace=names.SYSTEM_NAMESPACE,
+                identity="bench",
+                start_timeout=120,
+                observe_seconds=10,
+                batch_wait=60,
+                pre_timeout=120,
+                post_timeout=120,
+                lease_duration=60,
+                metrics_port=0,
+            ),
+        )
+        background = [asyncio.create_task(manager.run(asyncio.Event())), asyncio.create_task(watchdog.run())]
+        synced = manager.caches.always
+        while True:
+            wanted = (await asked.get()).strip()
+            if not wanted:
+                break
+            worked, taken = time.monotonic(), -1
+            while time.monotonic() - worked < _QUIET or not all(each.synced for each in synced):
+                now = sum(queue.taken for queue in manager.queues.by_name().values())
+                if now != taken or any(queue.depth for queue in manager.queues.by_name().values()):
+                    worked, taken = time.monotonic(), now
+                await asyncio.sleep(0.05)
+                if wanted == "list" and all(each.synced for each in synced):
+                    break
+                for task in background:
+                    if task.done():
+                        task.result()
+            held, held_wall = watchdog.take()
+            used = resource.getrusage(resource.RUSAGE_SELF)
+            told = {
+                "held": held,
+                "held_wall": held_wall,
+                "at": worked if wanted != "list" else time.monotonic(),
+                "cpu": used.ru_utime + used.ru_stime,
+                "reconciles": manager.queues.releases.taken,
+            }
+            print(json.dumps(told), flush=True)
+        for task in background:
+            task.cancel()
+
+
+async def measure(shape: Shape) -> tuple[list[Phase], Counter[str]]:
+    api = Api(shape, lead=True)
+    api.prepare()
+    phases: list[Phase] = []
+    with tempfile.TemporaryDirectory() as name:
+        async with api.serving() as url:
+            with kubeconfig(Path(name), url) as path:
+                process = await asyncio.create_subprocess_exec(
+                    *(sys.executable, "-m", "bench.scale", "--reconcile", str(path)),
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=asyncio.subprocess.PIPE,
+                )
+                said, heard = process.stdin, process.stdout
+                if said is None or heard is None:
+                    raise RuntimeError("it has no pipes")
+                before = {"cpu": 0.0, "reconciles": 0}
+
+                async def phase(title: str, begin: Callable[[], None] = lambda: None, wanted: str = "rest") -> None:
+                    nonlocal before
+                    began = time.monotonic()
+                    begin()
+                    await asyncio.sleep(0.3 if wanted == "rest" else 0)
+                    said.write(f"{wanted}\n".encode())
+                    async with asyncio.timeout(_PATIENCE):
+                        told = json.loads(await heard.readline())
+                    phases.append(
+                        Phase(
+                            title,
+                            round(told["held"] * 1000, 1),
+                            round(told["held_wall"] * 1000, 1),
+                            round(told["at"] - began, 1),
+                            round(told["cpu"] - before["cpu"], 1),
+                            told["reconciles"] - before["reconciles"],
+                        )
+                    )
+                    print(phases[-1], file=sys.stderr)
+                    before = told
+
+                def change_setting(name: str, **changes: object) -> None:
+                    api.tell("opsconfiginfoes", "MODIFIED", msgspec.to_builtins(setting(name, **changes)))
+
+                def govern(*, governed: bool) -> None:
+                    api.tell("namespaces", "MODIFIED" if governed else "DELETED", namespace(7, governed=governed))
+
+                try:
+                    await phase("list all", wanted="list")
+                    await phase("take over")
+                    await phase("change a setting", lambda: change_setting(ROLLBACK, content="30%"))
+                    await phase(
+                        "annotate all Namespaces",
+                        lambda: [api.tell("namespaces", "MODIFIED", namespace(n, x="y")) for n in range(100)] and None,
+                    )
+                    await phase("a Namespace is governed no more", lambda: govern(governed=False))
+                    await phase("it is governed again", lambda: govern(governed=True))
+                    await phase("list all anew", lambda: api.forget())
+                finally:
+                    process.kill()
+                    await process.wait()
+    asked = Counter(
+        f"{method} {target.partition('?')[0].rpartition('/')[2]}" if method == "GET" else f"{method} {target}"
+        for _, method, target in api.requests
+        if method != "GET" or "watch" not in target
+    )
+    return phases, asked
+
+
+def main(
+    pods: Annotated[int, typer.Option(help="Governed pods, five to a Deployment.")] = 100_000,
+    reconcile_: Annotated[str, typer.Option("--reconcile", hidden=True)] = "",
+) -> None:
+    """Measure it; ends with 1 where the loop is held for too long."""
+    if reconcile_:
+        uvloop.run(reconcile(reconcile_))
+        return
+    shape = Shape(pods // REPLICAS, fat=0)
+    phases, asked = uvloop.run(measure(shape))
+    title = f"{shape.pods:,} pods in {shape.deployments:,} Deployments of {shape.revisions} ReplicaSets"
+    table = Table("", "loop held at most", "by the wall", "it took", "CPU", "reconciles", title=title)
+    for each in phases:
+        times = (
+            f"{each.held:.0f} ms",
+            f"{each.held_wall:.0f} ms",
+            f"{each.seconds:.1f} s",
+            f"{each.cpu_seconds:.1f} s",
+        )
+        table.add_row(each.name, *times, f"{each.reconciles:,}")
+    Console().print(table)
+    print("requests other than watches:", dict(asked.most_common(20)))
+    taken = {"python": platform.python_version(), "cores": os.cpu_count(), "pods": pods}
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps(taken | {"phases": [asdict(each) for each in phases]}, indent=2) + "\n")
+    if max(each.held for each in phases) > MOST_HELD:
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    typer.run(main)
