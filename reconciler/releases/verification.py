@@ -41,8 +41,8 @@ def target_state(facts: Facts) -> WorkloadState:
         return present if present in (WorkloadState.SUSPEND, WorkloadState.SUCCESS) else WorkloadState.RUNNING
     if book.count(Group.FAILED):
         return WorkloadState.SUSPEND
-    if present is WorkloadState.SUSPEND and not len(book):
-        return WorkloadState.SUSPEND  # nothing is proved: the first pods decide
+    if present is WorkloadState.SUSPEND and not (len(book) and facts.workload.replicas):
+        return WorkloadState.SUSPEND  # nothing is proved, also by pods that are about to go: the first pods decide
     if present is WorkloadState.SUCCESS and not _goes_on(facts, book):
         return WorkloadState.SUCCESS  # pods that come later are verified without taking it back
     return WorkloadState.SUCCESS if complete(facts, book) else WorkloadState.RUNNING
@@ -53,6 +53,7 @@ def complete(facts: Facts, book: Book) -> bool:
     existing, workload = len(book), facts.workload
     return (
         existing > 0
+        and workload.replicas > 0
         and existing >= (workload.reach or 0)
         and book.count(Group.PASSED) == existing
         and workload.up_to_date

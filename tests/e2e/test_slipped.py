@@ -135,7 +135,7 @@ def test_a_release_with_the_version_of_the_last_one(kubectl: Kubectl) -> None:
     assert carried(kubectl) == third
     succeed(kubectl, third)
     conditions = kubectl.json("changeworkload", f"sleep--x--{third}")["status"]["conditions"]
-    assert [each["type"] for each in conditions] == ["Verified"]
+    assert "Slipped" not in {each["type"] for each in conditions}
     kubectl("rollout", "undo", "deployment/sleep", "--to-revision=2")
     assert (kubectl.labels("deployment", "sleep")[VERSION], carried(kubectl)) == (second, second)
     succeed(kubectl, second)
@@ -270,6 +270,7 @@ def test_a_paused_release_is_noticed_when_it_goes_on(kubectl: Kubectl, replicas:
         return kubectl.labels("deployment", "sleep")[VERSION] != first
 
     eventually(noticed, "the slip")
+    kubectl("scale", "deployment", "sleep", "--replicas=1")  # no pods prove nothing
     succeed(kubectl, kubectl.labels("deployment", "sleep")[VERSION])
 
 

@@ -578,6 +578,20 @@ def test_scaled_to_zero_a_suspended_release_stays_suspended(kind: str) -> None:
     assert (world.state(), world.suspended) == (RUNNING, True)
 
 
+@each_kind
+def test_pods_that_are_about_to_go_prove_nothing(kind: str) -> None:
+    world = World(kind)
+    failed, *others = world.roll_out("v1")
+    assert world.judge(failed, "unpass")
+    world.rest()
+    assert (world.state(), world.suspended) == (SUSPEND, True)
+    world.replicas = 0
+    for pod in (failed, *others):
+        world.remove(pod)
+        world.run(20)
+        assert (world.state(), world.suspended) == (SUSPEND, True)
+
+
 # whose fault
 
 
