@@ -33,6 +33,10 @@ class Adapter(Protocol):
         None where the workload itself controls its pods, which then bear the hash of their revision."""
 
     @property
+    def in_place(self) -> bool:
+        """Whether its controller may give a pod another template without making it anew."""
+
+    @property
     def crd(self) -> str:
         """The CustomResourceDefinition without which a cluster does not have it; empty for a built-in kind."""
 

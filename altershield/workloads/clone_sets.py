@@ -12,6 +12,7 @@ CLONE_SETS = Resource("apps.kruise.io", "v1alpha1", "clonesets", "CloneSet")
 
 
 class _Strategy(msgspec.Struct, frozen=True, gc=False):
+    type: str = ""
     partition: int | str | None = None
     paused: bool = False
 
@@ -42,16 +43,18 @@ class CloneSets:
     resource: Resource = CLONE_SETS
     revisions: Resource = revision_data.CONTROLLER_REVISIONS
     between: Resource | None = None
+    in_place: bool = True
     crd: str = "clonesets.apps.kruise.io"
     record_prefix: str = "cloneset."
 
     def read(self, data: bytes | msgspec.Raw) -> Workload:
         wire = _decode(data)
         spec, status = wire.spec, wire.status
+        on_delete = spec.update_strategy.type == "OnDelete"
         return Workload(
             replicas=spec.replicas,
-            reach=spec.replicas - kept(spec.update_strategy.partition, spec.replicas),
-            strategy=Strategy.ROLLING,
+            reach=None if on_delete else spec.replicas - kept(spec.update_strategy.partition, spec.replicas),
+            strategy=Strategy.ON_DELETE if on_delete else Strategy.ROLLING,
             paused=spec.update_strategy.paused,
             min_ready=spec.min_ready_seconds,
             waits_for_ready=False,

@@ -40,6 +40,7 @@ class DaemonSets:
     resource: Resource = DAEMON_SETS
     revisions: Resource = revision_data.CONTROLLER_REVISIONS
     between: Resource | None = None
+    in_place: bool = False
     crd: str = ""
     record_prefix: str = "daemonset."
 

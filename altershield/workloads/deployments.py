@@ -53,6 +53,7 @@ class Deployments:
     resource: Resource = DEPLOYMENTS
     revisions: Resource = REPLICA_SETS
     between: Resource | None = REPLICA_SETS
+    in_place: bool = False
     crd: str = ""
     record_prefix: str = ""
 

@@ -47,6 +47,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     ip: str
     ended: bool
     """Succeeded or Failed, as evicted pods are."""
+    disrupted: bool
+    """The cluster ended it, or is about to: an eviction, a preemption, a node that shuts down."""
     ready: bool
     ready_at: int
     """Since when it is ready or not, in Unix seconds by the kubelet's clock; 0 where nobody says."""
@@ -130,7 +132,7 @@ def read(data: bytes | msgspec.Raw) -> Pod:
     ready = conditions.get("Ready")
     scheduled = conditions.get("PodScheduled")
     is_ready = status.phase == "Running" and ready is not None and ready.status == "True"
-    unscheduled = not wire.spec.node_name and scheduled is not None and scheduled.status == "False"
+    unscheduled = not wire.spec.node_name and (scheduled is None or scheduled.status != "True")
     metadata = wire.metadata
     return Pod(
         metadata.kept,
@@ -141,6 +143,7 @@ def read(data: bytes | msgspec.Raw) -> Pod:
         sys.intern(wire.spec.node_name),
         status.pod_ip,
         status.phase in ("Succeeded", "Failed"),
+        (disruption := conditions.get("DisruptionTarget")) is not None and disruption.status == "True",
         is_ready,
         int(unix(ready.last_transition_time)) if ready is not None else 0,
         sum(container.restart_count for container in statuses),

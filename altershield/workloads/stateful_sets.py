@@ -52,6 +52,7 @@ class StatefulSets:
     resource: Resource = STATEFUL_SETS
     revisions: Resource = revision_data.CONTROLLER_REVISIONS
     between: Resource | None = None
+    in_place: bool = False
     crd: str = ""
     record_prefix: str = "statefulset."
 

@@ -20,7 +20,10 @@ _MUTATING: dict[str, tuple[Gate, ...]] = {
     "CREATE": (stamp, purge, inherit),
     "UPDATE": (stamp, purge, protect),
 }
-_VALIDATING: dict[str, tuple[Gate, ...]] = {"UPDATE": (deny_suspended, deny_rolled_back)}
+_VALIDATING: dict[str, tuple[Gate, ...]] = {
+    "CREATE": (deny_rolled_back,),
+    "UPDATE": (deny_suspended, deny_rolled_back),
+}
 
 _MUTATING_OUTCOMES = (
     ("patched", "new-version"),

@@ -34,6 +34,6 @@ def _repairs(change: Change) -> bool:
 
 
 def _processed(change: Change) -> bool:
-    """Whether the stored release has its record. The label that lets a repair pass is taken off when that is made:
-    until then it has let one pass already, and what is stored is that one."""
-    return change.old is not None and change.old.label(labels.DEFENSE_STATUS) == labels.PROCESSED
+    """Whether the stored release has its record, or nothing is stored. The label that lets a repair pass is taken off
+    when the record is made: until then it has let one pass already, and what is stored is that one."""
+    return change.old is None or change.old.label(labels.DEFENSE_STATUS) == labels.PROCESSED

@@ -13,9 +13,7 @@ _MAX_WHY = 300  # bytes
 
 def deny_rolled_back(change: Change, view: View) -> Opinion:
     """Deny a template of which there is a record that it was rolled back. The record goes when a newer version
-    succeeded."""
-    if change.old is None:
-        return NOTHING
+    succeeded. A workload that is made anew has the records of one that was deleted without them."""
     records = view.rolled_back(change.namespace, change.workload)
     if not records:
         return NOTHING

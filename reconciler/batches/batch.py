@@ -7,6 +7,7 @@ import msgspec
 
 from altershield.api import names
 from altershield.api.kinds import ChangePod, PodState, Verdict
+from altershield.api.meta import unix
 from altershield.workloads.meta import NO_OWNER, Meta, Owner, Packed, packed, packed_version, shared, unpacked
 from altershield.workloads.pods import Pod
 
@@ -86,6 +87,7 @@ def kept(record: ChangePod, find: Find = lambda namespace, name: None) -> Batch:
             metadata.name,
             packed(metadata.uid),
             packed_version(metadata.resource_version),
+            int(unix(metadata.creation_timestamp)),
             deleting=metadata.deletion_timestamp is not None,
         ),
         NO_OWNER if owner is None else shared(owner),

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from altershield.api.kinds import ChangeWorkloadStatus, ConditionType, PodInfo, SourceRef, Verdict
-from altershield.api.meta import find_condition
+from altershield.api.meta import find_condition, unix
 from altershield.releases.record import version as version_of
 from altershield.workloads import BY_KIND, is_of
 from altershield.workloads.pods import Fault, Pod
@@ -75,11 +75,21 @@ class Book:
         self.written = -1
         """The revision that the record's lists show."""
         self.progress_at = float(record.spec.create_time_unix)
-        """When a pod was last made or came up."""
+        """When a pod last came up."""
         self._adapter = BY_KIND[workload.kind]
-        self._began = record.spec.create_time_unix
+        self._created = record.spec.create_time_unix
+        self._began = self._created
         self._nodes = nodes
         self._timing = timing
+        stall = find_condition(record.status.conditions, ConditionType.STALLED)
+        self._held_up = stall is not None and stall.is_true and stall.reason in list(Fault)
+        if stall is not None and not stall.is_true:
+            # the cluster has let the release go on only since then
+            self._began = max(self._began, int(unix(stall.last_transition_time)))
+        self._broke: list[
+            tuple[float, bool]
+        ] = []  # pods that ended by themselves: since when not up, whether they were
+        self._by_member: dict[str, _Judged] = {}  # by the pod's name, of batches that know no uid
         self._remembered = {down.uid: float(down.since_unix) for down in record.status.down_pods}
         self._seen: dict[str, Seen] = {}
         self._up_at: dict[str, float] = {}
@@ -96,7 +106,7 @@ class Book:
 
     def is_of(self, workload: Workload, record: Kept, source: SourceRef) -> bool:
         """Whether it is of this very release."""
-        return (self.workload.metadata.uid, self.record_uid, self.source.uid, self._began) == (
+        return (self.workload.metadata.uid, self.record_uid, self.source.uid, self._created) == (
             workload.metadata.uid,
             record.metadata.uid,
             source.uid,
@@ -180,6 +190,11 @@ class Book:
         """Of all pods of the workload, of whatever version."""
         return [*self._seen, *self._older]
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether all that is to be known of it is in the caches."""
+        return not self._broke and self.count(Group.PASSED) + self.count(Group.FAILED) == len(self)
+
     def knows(self, uid: str) -> bool:
         """Whether the pod with this uid exists in the release."""
         return uid in self._group_of
@@ -199,6 +214,8 @@ class Book:
                 return
         self._older.pop(uid, None)
         if not pod.exists:
+            if pod.ended and not pod.disrupted and not pod.metadata.deleting and uid in self._seen:
+                self._hand_down(self._seen[uid], now)
             self._forget(uid)
             return
         known = self._seen.get(uid)
@@ -222,12 +239,35 @@ class Book:
         self._batches[batch.metadata.name] = batch
         self.highest = max(self.highest, batch.number)
         for member in batch.members:
-            uid = member.uid or self._by_name.get(member.pod, "")
-            known = self._judged.get(uid)
-            if uid and (known is None or known.batch.number <= batch.number):
-                self._judged[uid] = _Judged(batch, member)
-                self._changed.add(uid)
-                self.revision += 1
+            if member.uid:
+                self._judge(member.uid, _Judged(batch, member))
+                continue
+            named = self._by_member.get(member.pod)
+            if named is None or named.batch.number <= batch.number:
+                self._by_member[member.pod] = _Judged(batch, member)
+                self._judge_by_name(member.pod)
+
+    def _judge_by_name(self, name: str) -> None:
+        """A batch from before uids were noted is about the pod of that name that was there when it was made."""
+        judged, uid = self._by_member.get(name), self._by_name.get(name)
+        seen = self._seen.get(uid) if uid is not None else None
+        if judged is None or uid is None or seen is None:
+            return
+        if judged.batch.metadata.created >= seen.pod.metadata.created:
+            seen.was_up = seen.was_up or not _fails(judged.member)
+            self._judge(uid, judged)
+
+    def _judge(self, uid: str, judged: _Judged) -> None:
+        known = self._judged.get(uid)
+        if known is None or known.batch.number <= judged.batch.number:
+            self._judged[uid] = judged
+            self._changed.add(uid)
+            self.revision += 1
+
+    def _hand_down(self, seen: Seen, now: float) -> None:
+        """A pod that ended by itself is made anew: the time in which it did not come up is that of its successor."""
+        up = seen.pod.metadata.uid in self._up_at
+        self._broke.append((now if up else seen.down_since, seen.was_up or seen.broken))
 
     def look_at_events(self, uid: str, found: Fault | None) -> None:
         """What the Events of a pod say of why it is not up."""
@@ -261,18 +301,22 @@ class Book:
 
     def _begin(self, pod: Pod, now: float) -> None:
         uid = pod.metadata.uid
-        in_place = self._adapter.between is None and pod.metadata.created < self._began - 1
+        in_place = self._adapter.in_place and pod.metadata.created < self._created - 1
+        remembered = self._remembered.get(uid)
+        if remembered is None and self._broke:
+            remembered, _ = self._broke.pop(0)
         judged = self._judged.get(uid)
         self._seen[uid] = seen_first(
             pod,
             self._began,
             now,
             was_up=judged is not None and not _fails(judged.member) and not judged.member.overruled,
-            down_since=self._remembered.get(uid),
+            down_since=remembered,
             in_place=in_place,
+            held_up=self._held_up and not pod.ready,
         )
         self._by_name[pod.metadata.name] = uid
-        self.progress_at = max(self.progress_at, min(float(pod.metadata.created), now))
+        self._judge_by_name(pod.metadata.name)
 
     def _assign(self, uid: str, seen: Seen, now: float) -> None:
         if uid in self._up_at:
@@ -291,8 +335,8 @@ class Book:
             if uid not in self._up_at:
                 self._up_at[uid] = now
                 self.progress_at = max(self.progress_at, now)
-        else:
-            self._up_at.pop(uid, None)
+        elif self._up_at.pop(uid, None) is not None:
+            seen.breaks += 1
         group = self._group(uid, health)
         old = self._group_of.get(uid)
         if group != old:

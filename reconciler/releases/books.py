@@ -22,7 +22,6 @@ class Books:
         self._timing = timing
         self._clock = clock
         self._books: OrderedDict[WorkloadKey, Book] = OrderedDict()
-        self._pods = 0
 
     def open(self, key: WorkloadKey, workload: Workload, record: Kept, source: SourceRef) -> Book:
         """The book of a release, as of now."""
@@ -66,9 +65,10 @@ class Books:
         self._books.pop(key, None)
 
     def rest(self, key: WorkloadKey) -> None:
-        """The release is at rest: its book may go."""
+        """Nothing of the release becomes due: its book may go, if it is not the only one that knows something."""
         book = self._books.get(key)
-        if book is not None and len(book) < _SMALL:
+        if book is not None and book.at_rest and len(book) < _SMALL:
             del self._books[key]
-        while self._books and sum(map(len, self._books.values())) > _MAX_PODS:
-            self._books.popitem(last=False)
+        if sum(map(len, self._books.values())) > _MAX_PODS:
+            for other in [other for other, kept in self._books.items() if kept.at_rest]:
+                del self._books[other]

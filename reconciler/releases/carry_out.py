@@ -3,7 +3,8 @@ status, what rests on the status."""
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Sequence
+import logging
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import assert_never
 
 from altershield.api import labels, names
@@ -18,7 +19,17 @@ from altershield.api.kinds import (
 )
 from altershield.api.meta import ObjectMeta, OwnerReference, find_condition, plain_time
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, PODS
-from altershield.kube.errors import ApiError, ConflictError, ForbiddenError, InvalidError, NotFoundError, ServerError
+from altershield.kube.errors import (
+    ApiError,
+    BadRequestError,
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    NamespaceTerminatingError,
+    NotFoundError,
+    TooManyRequestsError,
+    UnauthorizedError,
+)
 from altershield.kube.events import NORMAL, WARNING, EventRecorder, ObjectRef
 from altershield.releases.record import version as version_of
 from altershield.workloads import BY_KIND
@@ -44,6 +55,8 @@ from reconciler.releases.effects import (
 from reconciler.releases.kept import Kept
 from reconciler.releases.look import Look
 from reconciler.writer import Operation, Writer, label_path
+
+logger = logging.getLogger(__name__)
 
 _SUSPEND = label_path(labels.SUSPEND)
 _VERSION = label_path(labels.VERSION)
@@ -130,13 +143,12 @@ class Carrier:
 
     async def _mark(self, pod: Pod, at: int) -> None:
         mark: Operation = {"op": "add", "path": label_path(labels.OPERATE_FINISHED), "value": str(at)}
-        # where it is gone, or has no labels any more, it is none of the workload's
-        with contextlib.suppress(ConflictError, NotFoundError):
+        with _not_in_the_way(pod):
             await self._writer.patch(self._caches.pods, pod, [mark])
 
     async def _put_back(self, obj: Pod | Set, version: str) -> None:
         label: Operation = {"op": "add", "path": _VERSION, "value": version}
-        with contextlib.suppress(ConflictError, NotFoundError):
+        with _not_in_the_way(obj):
             if isinstance(obj, Pod):
                 await self._writer.patch(self._caches.pods, obj, [label])
             else:
@@ -212,7 +224,9 @@ class Carrier:
             operations.append({"op": "remove", "path": label_path(labels.DEFENSE_STATUS)})
         try:
             await self._writer.patch(self._caches.workloads[workload.kind], workload, operations)
-        except (ForbiddenError, InvalidError, ServerError) as error:
+        except ApiError as error:
+            if _will_pass(error):
+                raise
             raise Refused(error) from error
 
     def _announce(self, workload: Workload, reason: str, message: str, *, warning: bool) -> None:
@@ -228,3 +242,24 @@ class Carrier:
             self._metrics.rollbacks.labels(condition.reason).inc()
         if rolled_back or status.status in (WorkloadState.SUCCESS, WorkloadState.SUSPEND):
             self._metrics.ended(status.status, max(0.0, self._clock() - record.spec.create_time_unix))
+
+
+@contextlib.contextmanager
+def _not_in_the_way(obj: Pod | Set) -> Iterator[None]:
+    """A label of a pod decides nothing. Where the pod is gone, it is none of the workload's any more; where somebody's
+    policy forbids the write, the release is verified all the same."""
+    try:
+        yield
+    except (ConflictError, NotFoundError):
+        return
+    except (BadRequestError, ForbiddenError, InvalidError) as error:
+        place = f"{obj.metadata.namespace}/{obj.metadata.name}"
+        logger.warning("a label could not be written", extra={"object": place, "cause": str(error)})
+
+
+def _will_pass(error: ApiError) -> bool:
+    """Whether an error says nothing of the write itself: somebody was faster, or it is too early or too much. What a
+    webhook denies comes with whatever code the webhook likes."""
+    if isinstance(error, ConflictError):
+        return not str(error).count("admission webhook")
+    return isinstance(error, NotFoundError | TooManyRequestsError | NamespaceTerminatingError | UnauthorizedError)

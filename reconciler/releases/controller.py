@@ -11,7 +11,7 @@ from altershield.api.kinds import ConditionType, SourceRef, WorkloadState
 from altershield.api.meta import Condition, find_condition, rfc3339
 from altershield.kube.client import Client
 from altershield.kube.events import EventRecorder
-from altershield.releases import is_current, rolled_back, state
+from altershield.releases import is_current, is_of_template, rolled_back, state
 from altershield.releases.record import version as version_of
 from altershield.workloads import BY_KIND, is_of
 from altershield.workloads.workload import Workload
@@ -75,7 +75,12 @@ class ReleasesController:
         records = [each for each in self._caches.records_of(workload) if each.metadata.deletion_timestamp is None]
         own = [each for each in records if belongs(each, workload)]
         for other in own:
-            if state(other) is WorkloadState.ROLLBACK and version_of(other) != workload.version:
+            if (
+                state(other) is WorkloadState.ROLLBACK
+                and version_of(other) != workload.version
+                and names.is_version(workload.version)
+                and not is_of_template(other, workload.fingerprint)
+            ):
                 return await self._close(key, workload, other)
         await self._keep_denied(key, workload, own)
         record = next((each for each in own if version_of(each) == workload.version), None)
@@ -85,7 +90,8 @@ class ReleasesController:
                 return None
         if not names.is_version(workload.version):
             return None
-        if record is None or not is_current(record, workload):
+        # what failed is history, but for the release that is the present one
+        if record is None or not is_current(record, workload) or state(record) is WorkloadState.FAILED:
             await self._begin(workload, records)
             return None
         return await self._go_on(key, workload, record, [each for each in records if each is not record])
@@ -107,11 +113,21 @@ class ReleasesController:
         record = await self._recording.existing(workload, workload.version)
         if record is None:
             record = await self._recording.create(workload, workload.version)
-        elif not workload.processed and record.spec.workload_generation != workload.generation:
+        elif self._begins_anew(workload, record):
             others = [each for each in records if each.metadata.uid != record.metadata.uid]
             record = await self._recording.start_anew(workload, record, others)
         if not workload.processed:
             await self._carrier.label(workload, processed(workload))
+
+    @staticmethod
+    def _begins_anew(workload: Workload, record: Kept) -> bool:
+        """Whether what the record says is about an earlier release of its version. A suspension that a workload takes
+        over from a namesake is not."""
+        if state(record) is WorkloadState.FAILED:
+            return True
+        if record.spec.workload_generation == 0:
+            return state(record) is not WorkloadState.SUSPEND
+        return not workload.processed and record.spec.workload_generation != workload.generation
 
     async def _doubt(
         self, key: WorkloadKey, workload: Workload, own: Sequence[Kept], record: Kept | None

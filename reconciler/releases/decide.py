@@ -4,11 +4,12 @@ from collections.abc import Sequence
 
 from altershield.api.kinds import ConditionType, Giver, PodInfo, WorkloadState
 from altershield.api.meta import find_condition
-from altershield.releases import state
+from altershield.releases import rolled_back, state
 from altershield.releases.record import version
+from altershield.workloads import BY_KIND, is_of
 from reconciler.releases import rollback, suspension, verification
 from reconciler.releases.book import Book, Group
-from reconciler.releases.effects import After, Announce, Before, Decision, PutBack, Remove, SetThreshold
+from reconciler.releases.effects import After, Announce, Before, Decision, DeletePod, PutBack, Remove, SetThreshold
 from reconciler.releases.ending import automatic_target, counts, ending, not_undone, verdict
 from reconciler.releases.facts import Facts, RollbackReason
 from reconciler.releases.kept import Kept
@@ -100,6 +101,7 @@ def _go_on(facts: Facts, failing: Sequence[PodInfo], now: float, not_undone: str
         before += verification.marks(facts, book, now)
         before += verification.numbered(book, [*taken, *([tuple(failing)] if failing else [])])
         before += _put_back(facts, book)
+        before += _stuck(facts, book)
         after += [Remove(each) for each in verification.surplus(book)]
     size = facts.settings.batch(facts.workload.replicas)
     if record.spec.count_threshold != size:
@@ -166,6 +168,20 @@ def _put_back(facts: Facts, book: Book) -> list[Before]:
     return [PutBack(pod) for pod in book.mislabelled()]
 
 
+def _stuck(facts: Facts, book: Book) -> list[Before]:
+    """Pods of versions that were rolled back, for which the workload's controller would wait for ever. One that was
+    ready when its version was rolled back may not be any more."""
+    if not facts.workload.waits_for_ready:
+        return []
+    adapter = BY_KIND[facts.workload.kind]
+    gone = [each.status.source for each in facts.others if rolled_back(each) and each.status.source.uid]
+    return [
+        DeletePod(pod)
+        for pod in book.older
+        if not pod.ready and any(is_of(adapter, pod, source.name, source.uid) for source in gone)
+    ]
+
+
 def _stalled(facts: Facts, draft: Draft) -> tuple[Announce, ...]:
     known = find_condition(facts.record.status.conditions, ConditionType.STALLED)
     wanted = find_condition(draft.status.conditions, ConditionType.STALLED)
@@ -203,7 +219,9 @@ def _written(
     now, record, book = draft.now, facts.record, facts.book
     status, lists = draft.status, False
     write = urgent(record.status, status)
-    if book is not None and book.revision != book.written:
+    # a book that was made anew does not know yet that pods which passed long ago are up
+    unknown = book is not None and state(record) is WorkloadState.SUCCESS and book.count(Group.OBSERVED) > 0
+    if book is not None and book.revision != book.written and not unknown:
         left = 0.0 if status.status != record.status.status else lists_due(record, book.count(Group.PASSED), now)
         if left > 0:
             wakes.append(now + left)

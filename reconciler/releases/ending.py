@@ -7,7 +7,7 @@ import msgspec
 
 from altershield.api.kinds import ConditionType, WorkloadState
 from altershield.api.meta import find_condition
-from altershield.releases import state
+from altershield.releases import rolled_back, state, version
 from altershield.workloads.pods import clip
 from altershield.workloads.workload import Strategy
 from reconciler.releases.book import Group
@@ -40,7 +40,7 @@ def counts(facts: Facts) -> bool:
     if state(facts.record) != WorkloadState.SUCCESS:
         return True
     settled = find_condition(facts.record.status.conditions, ConditionType.SETTLED)
-    return settled is None or not settled.is_true
+    return settled is not None and not settled.is_true
 
 
 def overdue_pods(facts: Facts) -> list[Seen]:
@@ -116,7 +116,10 @@ def automatic_target(facts: Facts, targets: Sequence[Target]) -> Target | str:
 
 
 def _healthy(target: Target) -> Target | str:
-    """What has pods of which none is ready is no place to go back to."""
+    """What has pods of which none is ready is no place to go back to, nor is what failed itself since it passed."""
+    record = target.record
+    if record is not None and (rolled_back(record) or state(record) is WorkloadState.SUSPEND):
+        return f"version {version(record)}, the last one that passed, was itself rolled back or suspended since"
     if target.pods and not target.serving:
         return f"no pod of {target.source.kind} {target.source.name} is ready any more"
     return target

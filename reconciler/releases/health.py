@@ -7,6 +7,7 @@ Times are by our own clock, which follows the API server's. The kubelet's clock 
 where we have not seen ourselves for how long a pod has been ready, because we have just begun.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -16,6 +17,7 @@ CLOCK_SKEW = 300
 """Seconds by which a kubelet's clock may differ from the API server's; tokens bear no more either."""
 
 _MAX_DOUBLINGS = 20
+_LOOKED_AT_AGAIN = 4  # times in a start timeout that a pod is looked at which the cluster holds up
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +59,27 @@ class Seen:
     """Restarts that do not count: those from before the release, of a pod that was updated in place."""
     fault: Fault | None = None
     """Whose fault it is where only its Events tell."""
+    breaks: int = 0
+    """How often it was up and then not any more."""
     held_up: bool = False
     """The cluster kept it from coming up when it was last looked at."""
 
 
-def seen_first(pod: Pod, began: float, now: float, *, was_up: bool, down_since: float | None, in_place: bool) -> Seen:
+def seen_first(
+    pod: Pod,
+    began: float,
+    now: float,
+    *,
+    was_up: bool,
+    down_since: float | None,
+    in_place: bool,
+    held_up: bool = False,
+) -> Seen:
     """What can be said of a pod when we look at it for the first time, in a release that `began` then.
 
     `down_since`: what the record remembers of a pod that was up and is not any more. `in_place`: it is older than the
-    release, and was updated for it. What was made in the future, by a clock that differs, was made now.
+    release, and was updated for it. `held_up`: the record says that the cluster holds pods up. What was made in the
+    future, by a clock that differs, was made now.
     """
     made = max(pod.metadata.created, pod.scheduled_at, began)
     since = down_since if down_since is not None else now if was_up or in_place else made
@@ -73,10 +87,12 @@ def seen_first(pod: Pod, began: float, now: float, *, was_up: bool, down_since: 
     return Seen(
         pod=pod,
         down_since=since,
-        ready_since=_ready_since(pod, now),
+        # the container that is ready just after an update in place may still be the old one
+        ready_since=(now if pod.ready else None) if in_place else _ready_since(pod, now),
         was_up=was_up,
         broken=down_since is not None or (was_up and not pod.ready),
         baseline=pod.restarts if in_place else 0,
+        held_up=held_up,
     )
 
 
@@ -107,9 +123,9 @@ def _interrupted(before: Pod, after: Pod) -> bool:
 
 
 def needed(seen: Seen, min_ready: int, timing: Timing) -> float:
-    """Seconds for which the pod has to be ready. Each restart doubles what is observed, up to the start timeout: what
-    crashes again and again must not seem up in between."""
-    restarts = min(max(seen.pod.restarts - seen.baseline, 0), _MAX_DOUBLINGS)
+    """Seconds for which the pod has to be ready. Each restart, and each loss of readiness, doubles what is observed, up
+    to the start timeout: what crashes or flaps again and again must not seem up in between."""
+    restarts = min(max(seen.pod.restarts - seen.baseline, seen.breaks, 0), _MAX_DOUBLINGS)
     base = max(timing.observe, 1.0) if restarts else timing.observe
     return max(min_ready, 0) + min(base * 2.0**restarts, max(timing.start_timeout, timing.observe))
 
@@ -133,7 +149,9 @@ def assess(
     due = seen.down_since + timing.start_timeout
     if now < due:
         return Health.DOWN, due
-    return (Health.HELD_UP if held_up else Health.OVERDUE), None
+    if held_up:  # looked at again: that a node is back, no event of the pod need tell
+        return Health.HELD_UP, now + timing.start_timeout / _LOOKED_AT_AGAIN
+    return Health.OVERDUE, None
 
 
 def fault(seen: Seen, *, node_lost: bool) -> Fault | None:
@@ -146,18 +164,29 @@ def fault(seen: Seen, *, node_lost: bool) -> Fault | None:
     return seen.fault
 
 
-def event_fault(reason: str, message: str) -> Fault | None:
-    """Whose fault the Event of a pod whose containers cannot be started tells of; None: the release's, or nobody's.
-
-    A volume that cannot be attached, or mounted in time, is the cluster's; a ConfigMap or Secret that is not there is
-    the release's (kubelet: volumemanager, kuberuntime).
+def events_fault(events: Iterable[tuple[str, str]]) -> Fault | None:
+    """Whose fault the Events (reason and message) of a pod tell of whose containers cannot be started; None: the
+    release's, or nobody's. One that tells of what the release itself lacks counts before all others: where a
+    ConfigMap is missing, the kubelet complains of the volume too.
     """
+    found = {_event_fault(*event) for event in events}
+    if _OWN in found:
+        return None
+    return next((fault for fault in Fault if fault in found), None)
+
+
+_OWN = "own"
+
+
+def _event_fault(reason: str, message: str) -> Fault | str | None:
+    """A volume that cannot be attached, or mounted in time, is the cluster's fault; a ConfigMap or Secret that is not
+    there is the release's own (kubelet: volumemanager, kuberuntime)."""
     match reason:
         case "FailedAttachVolume" | "FailedMapVolume":
             return Fault.VOLUME
         case "FailedMount":
             missing = "not found" in message and any(kind in message for kind in ("configmap", "secret"))
-            return None if missing or "references non-existent" in message else Fault.VOLUME
+            return _OWN if missing or "references non-existent" in message else Fault.VOLUME
         case "FailedCreatePodSandBox" | "NetworkNotReady":
             return Fault.SANDBOX
         case _:

@@ -23,7 +23,7 @@ from reconciler.caches import Caches
 from reconciler.releases.book import Book
 from reconciler.releases.ending import overdue_pods
 from reconciler.releases.facts import Facts, Target
-from reconciler.releases.health import event_fault
+from reconciler.releases.health import events_fault
 from reconciler.releases.kept import Kept
 from reconciler.releases.slipped import Revision
 
@@ -37,15 +37,9 @@ class _Managed(msgspec.Struct):
     metadata: ManagedMeta
 
 
-class _Event(msgspec.Struct, rename="camel"):
+class _Event(msgspec.Struct):
     reason: str = ""
     message: str = ""
-    last_timestamp: str | None = None
-    event_time: str | None = None
-
-    @property
-    def at(self) -> float:
-        return unix(self.last_timestamp or self.event_time)
 
 
 class Present(NamedTuple):
@@ -130,12 +124,7 @@ class Look:
             events = await self._client.list(
                 EVENTS, metadata.namespace, as_=_Event, field_selector=f"involvedObject.uid={metadata.uid}"
             )
-            faults = [
-                (event.at, fault)
-                for event in events.items
-                if (fault := event_fault(event.reason, event.message)) is not None
-            ]
-            found = max(faults)[1] if faults else None
+            found = events_fault((event.reason, event.message) for event in events.items)
             for other in silent if found is not None else ():
                 book.look_at_events(other.pod.metadata.uid, found)
             if found is not None:

@@ -16,7 +16,7 @@ from altershield.api.kinds import (
 )
 from altershield.api.meta import Condition, ObjectMeta, OwnerReference, find_condition, plain_time, rfc3339
 from altershield.api.resources import CHANGE_WORKLOADS
-from altershield.releases import passed
+from altershield.releases import passed, rolled_back, state
 from altershield.releases.record import version as version_of
 from altershield.workloads import BY_KIND, change_workload_name
 from altershield.workloads.workload import Workload
@@ -39,7 +39,7 @@ class Recording:
         """The record of one version of this very workload, if there is one.
 
         One without owner is from a namesake that was deleted with `--cascade=orphan`: it goes on with this workload,
-        which has taken over its pods. One whose owner is gone goes.
+        which has taken over its pods, as a release that begins anew. One whose owner is gone goes.
         """
         name = change_workload_name(workload.kind, workload.metadata.name, version)
         record = self._caches.records.get(workload.metadata.namespace, name)
@@ -89,7 +89,8 @@ class Recording:
             {"op": "test", "path": "/metadata/resourceVersion", "value": record.metadata.resource_version},
             {"op": "add", "path": "/metadata/ownerReferences", "value": [owner(resource, metadata)]},
             {"op": "add", "path": "/spec/workloadRef", "value": msgspec.to_builtins(_reference(workload))},
-            {"op": "add", "path": "/spec/workloadGeneration", "value": workload.generation},
+            # that of no release: so it is begun anew, unless it is processed
+            {"op": "add", "path": "/spec/workloadGeneration", "value": 0},
         ]
         return await self._writer.patch(self._caches.records, record, operations)
 
@@ -120,15 +121,16 @@ def processed(workload: Workload) -> list[Operation]:
 
 def previous(record: Kept, others: Sequence[Kept]) -> SourceRef:
     """The last version that passed before this one: that of the release before, or where that did not pass, what that
-    one went by. A record without it, and with none before it, knows of none."""
-    own = version_of(record)
+    one went by. Not one that failed itself since. A record without it, and with none before it, knows of none."""
+    failed = {version_of(each) for each in others if rolled_back(each) or state(each) is WorkloadState.SUSPEND}
+    failed.add(version_of(record))
     before = sorted(others, key=lambda each: (each.spec.workload_generation, each.spec.create_time_unix), reverse=True)
     for other in before:
         if passed(other) and other.status.source.uid:
             return other.status.source
-        if other.status.previous.uid and other.status.previous.version != own:
+        if other.status.previous.uid and other.status.previous.version not in failed:
             return other.status.previous
-    return record.status.previous if record.status.previous.version != own else SourceRef()
+    return record.status.previous if record.status.previous.version not in failed else SourceRef()
 
 
 def _reference(workload: Workload) -> WorkloadRef:

@@ -113,11 +113,11 @@ def close(record: Kept, workload: Workload, stuck: Sequence[Before], now: float)
     if stuck:
         return Decision(before=tuple(stuck), again=1.0)
     target, known = record.status.rollback_target, intent(record)
-    went_back = known is not None and (
-        workload.fingerprint == target.fingerprint or workload.version == (target.version or target.fingerprint)
-    )
+    if known is None:
+        return _not_the_present(record, workload, now)
+    went_back = workload.fingerprint == target.fingerprint or workload.version == (target.version or target.fingerprint)
     draft = begin(record, now).enter(WorkloadState.FAILED).without(ConditionType.STALLED)
-    if not went_back or known is None:
+    if not went_back:
         present = workload.version or "none"
         message = f"version {present} was released before version {version_of(record)} could be rolled back"
         draft = draft.condition(ConditionType.ROLLED_BACK, False, RollbackReason.SUPERSEDED, message)
@@ -128,6 +128,18 @@ def close(record: Kept, workload: Workload, stuck: Sequence[Before], now: float)
     draft = draft.replace(rollback_to=workload.version).condition(ConditionType.ROLLED_BACK, True, reason, message)
     announcement = Announce("RolledBack", f"version {version_of(record)} was rolled back: {message}")
     return Decision(stamped(draft.status, now), after=(announcement,))
+
+
+def _not_the_present(record: Kept, workload: Workload, now: float) -> Decision:
+    """A person asked to roll back a version that is not the present one: nothing was undone, and it is what it was."""
+    verified = find_condition(record.status.conditions, ConditionType.VERIFIED)
+    was = WorkloadState.SUCCESS if verified is not None and verified.is_true else WorkloadState.FAILED
+    own, present = version_of(record), workload.version or "none"
+    message = f"a rollback of version {own} was asked for, but it is not the present one, which is {present}"
+    draft = begin(record, now).enter(was).replace(rollback_to="", rollback_target=SourceRef())
+    if was is WorkloadState.FAILED:
+        draft = draft.condition(ConditionType.ROLLED_BACK, False, RollbackReason.SUPERSEDED, message)
+    return Decision(stamped(draft.status, now), after=(Announce("RollbackImpossible", message),))
 
 
 def _requested(facts: Facts, targets: Sequence[Target], now: float) -> Decision:

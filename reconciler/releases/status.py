@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from altershield.api.kinds import ChangeWorkloadStatus, ConditionType, DownPod, PodInfo, WorkloadState
-from altershield.api.meta import Condition, find_condition, plain_time, set_condition
+from altershield.api.meta import Condition, plain_time, set_condition
 from reconciler.releases.book import Book, Group
 from reconciler.releases.facts import Facts
 from reconciler.releases.kept import Kept
@@ -126,10 +126,11 @@ def stamped(status: ChangeWorkloadStatus, now: float) -> ChangeWorkloadStatus:
 
 
 def _core(status: ChangeWorkloadStatus) -> ChangeWorkloadStatus:
-    verified = find_condition(status.conditions, ConditionType.VERIFIED)
-    conditions = [each for each in status.conditions if each.type != ConditionType.VERIFIED]
-    if verified is not None:
-        conditions.append(msgspec.structs.replace(verified, message=""))
+    # what these two say counts pods and seconds; it is brought up to date with whatever is written next
+    counted = (ConditionType.VERIFIED, ConditionType.STALLED)
+    conditions = [
+        msgspec.structs.replace(each, message="") if each.type in counted else each for each in status.conditions
+    ]
     return msgspec.structs.replace(
         status,
         conditions=tuple(sorted(conditions, key=lambda each: each.type)),

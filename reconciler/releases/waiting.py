@@ -10,6 +10,8 @@ from reconciler.releases.ending import counts, late, overdue_pods
 from reconciler.releases.facts import Facts, StallReason
 from reconciler.releases.status import Draft
 
+_NOT_UP = (Group.DOWN, Group.OBSERVED, Group.OVERDUE, Group.HELD_UP)
+
 Stall = tuple[StallReason | Fault, str]
 
 
@@ -59,17 +61,25 @@ def _stall(facts: Facts, target: WorkloadState, now: float) -> tuple[Stall | Non
     if book.count(Group.OVERDUE):
         text = f"{book.count(Group.OVERDUE)} of {len(book)} pods are not up, of which a person said that they pass"
         return (StallReason.PODS_OVERDUE, text), None
+    again = [seen for seen in book.seen(Group.OBSERVED) if now - seen.down_since >= patience]
+    if again:
+        text = f"{len(again)} of {len(book)} pods were not up for {int(patience)} s and more, and are ready just now"
+        return (StallReason.PODS_OVERDUE, text), None
     missing = max(0, (workload.reach or 0) - len(book))
-    if not missing or target is WorkloadState.SUCCESS:
+    if not (missing or book.count(Group.DOWN)) or target is WorkloadState.SUCCESS:
         return None, None
     due = book.progress_at + patience
     if now < due:
         return None, due
+    if not missing:
+        down = book.count(Group.DOWN)
+        text = f"no pod came up for {int(patience)} s: {down} are not up, and are made anew again and again"
+        return (StallReason.PODS_OVERDUE, text), None
     if workload.refused:
         return (StallReason.FAILED_CREATE, f"{missing} pods cannot be made: {workload.refused}"), None
     if workload.paused:
         return (StallReason.PAUSED, f"the rollout is paused, {missing} pods of this version are to come"), None
-    text = f"{missing} of {workload.reach} pods are missing, and none was made or came up for {int(patience)} s"
+    text = f"{missing} of {workload.reach} pods are missing, and none came up for {int(patience)} s"
     return (StallReason.PODS_MISSING, text), None
 
 
@@ -93,8 +103,8 @@ def with_settling(draft: Draft, facts: Facts, entered: bool) -> tuple[Draft, flo
     """
     now, patience, book = draft.now, facts.timing.start_timeout, facts.book
     known = find_condition(draft.status.conditions, ConditionType.SETTLED)
-    if known is not None and known.is_true and not entered:
-        return draft, None
+    if not entered and (known is None or known.is_true):
+        return draft, None  # history, as what succeeded before there was this condition
     broken = _broken(book) if book is not None else 0
     until = draft.status.settle_time_unix
     if broken:
@@ -102,9 +112,9 @@ def with_settling(draft: Draft, facts: Facts, entered: bool) -> tuple[Draft, flo
         return draft.replace(settle_time_unix=int(now + patience)).condition(
             ConditionType.SETTLED, False, "PodsDown", message
         ) if _broke_anew(draft) else draft, None
-    if entered or until == 0 or (known is not None and known.reason == "PodsDown"):
+    if entered or (known is not None and known.reason == "PodsDown"):
         until = int(now + patience)
-    if now >= until and (book is None or not (book.count(Group.DOWN) or book.count(Group.OBSERVED))):
+    if now >= until and (book is None or not any(map(book.count, _NOT_UP))):
         message = "all pods stayed up for the start timeout after they had passed; what breaks now is another matter"
         return draft.condition(ConditionType.SETTLED, True, "StayedUp", message), None
     message = "its pods have passed; until the start timeout is over, what breaks ends the release"
@@ -118,5 +128,4 @@ def _broke_anew(draft: Draft) -> bool:
 
 
 def _broken(book: Book) -> int:
-    groups = (Group.DOWN, Group.OBSERVED, Group.OVERDUE)
-    return sum(1 for group in groups if book.count(group) for seen in book.seen(group) if seen.broken)
+    return sum(1 for group in _NOT_UP if book.count(group) for seen in book.seen(group) if seen.broken)
