@@ -122,11 +122,11 @@ def test_a_refusal_passes_at_once(state: str, message: str) -> None:
 def test_a_persons_verdict_on_every_pod_ends_it_and_stays(state: str) -> None:
     results = (PodInfo("a", verdict="unpass", message="find error"), PodInfo("b", verdict="pass"))
 
-    status, following = run(at(state, pod_results=results, message="PostFinish"), FAILED)
+    status, following = run(at(state, pod_results=results, message="I looked"), FAILED)
 
     assert (status.status, status.message, status.pod_results, following) == (
         "ExecuteDone",
-        "PostFinish",
+        "I looked",
         results,
         None,
     )
@@ -279,3 +279,10 @@ def test_a_verdict_after_the_end_is_work() -> None:
 def test_a_result_without_a_verdict_says_nothing() -> None:
     status = ChangePodStatus(status="ExecuteDone", pod_results=(PodInfo("a", message="looks odd"),))
     assert kept_of(change_pod(1, "a", status=status)).members[0].verdict == ""
+
+
+def test_a_batch_of_which_one_pod_was_checked_was_not_checked() -> None:
+    for results, said in ((("a",), "NotChecked"), (("a", "b"), "PodsPassed")):
+        judged = tuple(PodInfo(pod, verdict="pass") for pod in results)
+        status, _ = run(ChangePodStatus(pod_results=judged), server=False)
+        assert reason(status) == ("True", said)

@@ -2,31 +2,28 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from kubernetes_asyncio.client import Configuration
 
 from altershield.api import labels, names
-from altershield.api.kinds import ChangePodStatus, ChangeWorkloadStatus, PodInfo, WorkloadState
+from altershield.api.kinds import ChangeWorkloadStatus, WorkloadState
 from altershield.api.meta import Condition
 from altershield.api.resources import CHANGE_PODS
 from altershield.api.views import Namespace
 from altershield.kube.client import Client
-from altershield.kube.informer import Informer
+from altershield.workloads import BY_KIND
 from reconciler.caches import Caches
-from reconciler.decisions.change_pods import Checked, Observed, decide
 from reconciler.metrics import Metrics
-from reconciler.release_metrics import releases
+from reconciler.release_metrics import families
+from reconciler.releases import kept
 from tests.fault.reconciler_cluster import running_cluster, version
 
-from .builders import NOW, V1, V2, change_pod, change_workload, deployment
+from .builders import NOW, V1, V2, record, workload
 
 ENTERED = "altershield_release_entered_timestamp_seconds"
-UNFINISHED = [state for state in WorkloadState.ALL if state not in (WorkloadState.SUCCESS, WorkloadState.FAILED)]
+UNFINISHED = [state for state in WorkloadState if state not in (WorkloadState.SUCCESS, WorkloadState.FAILED)]
 Labels = dict[str, str]
 
 
@@ -35,45 +32,44 @@ async def caches() -> AsyncIterator[Caches]:
     """Of the governed namespace `default`, which is empty."""
     async with Client(Configuration(host="https://127.0.0.1")) as client:
         caches = Caches(client, names.SYSTEM_NAMESPACE)
-        governed = {"name": "default", "labels": {labels.GOVERNED: labels.GOVERNED_VALUE}}
-        put(caches.namespaces, msgspec.convert({"metadata": governed}, Namespace))
+        governed = {"name": "default", "labels": {labels.GOVERNED: labels.GOVERNED_VALUE}, "resourceVersion": "1"}
+        caches.namespaces.observe(msgspec.convert({"metadata": governed}, Namespace))
         yield caches
 
 
-def put(informer: Informer[Any], obj: Any, **metadata: Any) -> None:
-    """Into the cache, as the answers to our own writes get there."""
-    changed = msgspec.structs.replace(obj.metadata, resource_version="1", **metadata)
-    informer.observe(msgspec.structs.replace(obj, metadata=changed))
-
-
-def put_release(caches: Caches, name: str, status: ChangeWorkloadStatus, present: str = V1) -> None:
-    """A Deployment at the version `present`, and the record of its version V1."""
-    put(caches.deployments, deployment(present), name=name, uid=name)
-    record = change_workload(V1, status)
-    (owner,) = record.metadata.owner_references
-    put(
-        caches.change_workloads,
-        record,
-        name=names.change_workload_name(name, V1),
-        owner_references=(msgspec.structs.replace(owner, name=name, uid=name),),
-    )
+def put_release(
+    caches: Caches, name: str, status: ChangeWorkloadStatus, present: str = V1, kind: str = "Deployment"
+) -> None:
+    """A workload at the version `present`, and the record of its version V1."""
+    caches.workloads[kind].observe(workload(present, kind=kind, name=name))
+    caches.records.observe(kept.read(msgspec.json.encode(record(V1, status, kind=kind, name=name))))
 
 
 def shown(caches: Caches, family: str = ENTERED) -> list[tuple[Labels, float]]:
-    return [(s.labels, s.value) for metric in releases(caches) for s in metric.samples if s.name == family]
+    return [(s.labels, s.value) for metric in families(caches) for s in metric.samples if s.name == family]
 
 
 def condition(type_: str, status: str, reason: str) -> tuple[Condition, ...]:
     return (Condition(type_, status, reason),)
 
 
+@pytest.mark.parametrize("kind", sorted(BY_KIND))
 @pytest.mark.parametrize("state", ["", *UNFINISHED])
 async def test_a_release_that_has_not_succeeded_is_shown_with_its_state_and_since_when(
-    caches: Caches, state: str
+    caches: Caches, state: str, kind: str
 ) -> None:
-    put_release(caches, "sleep", ChangeWorkloadStatus(status=state, entry_time_unix=NOW + 5 if state else 0))
+    status = ChangeWorkloadStatus(status=state, entry_time_unix=NOW + 5 if state else 0)
+    put_release(caches, "sleep", status, kind=kind)
 
-    expected = {"namespace": "default", "deployment": "sleep", "version": V1, "state": state or "Init", "by": ""}
+    expected = {
+        "namespace": "default",
+        "kind": kind.lower(),
+        "workload": "sleep",
+        "version": V1,
+        "state": state or "Init",
+        "by": "",
+        "stalled": "",
+    }
     assert shown(caches) == [(expected, NOW + 5 if state else NOW)]
 
 
@@ -112,87 +108,50 @@ async def test_at_most_the_hundred_oldest_of_a_state_are_shown(caches: Caches) -
         put_release(caches, f"late-{number:03}", ChangeWorkloadStatus(status="Suspend", entry_time_unix=NOW - number))
     put_release(caches, "new", ChangeWorkloadStatus(status="Running", entry_time_unix=NOW))
 
-    suspended = {series["deployment"] for series, _ in shown(caches) if series["state"] == "Suspend"}
+    suspended = {series["workload"] for series, _ in shown(caches) if series["state"] == "Suspend"}
     assert suspended == {f"late-{number:03}" for number in range(30, 130)}
-    assert [series["deployment"] for series, _ in shown(caches) if series["state"] == "Running"] == ["new"]
+    assert [series["workload"] for series, _ in shown(caches) if series["state"] == "Running"] == ["new"]
     counts = {series["state"]: value for series, value in shown(caches, "altershield_releases")}
-    assert counts == {**dict.fromkeys(WorkloadState.ALL, 0), "Suspend": 130, "Running": 1}
+    assert counts == {**dict.fromkeys(map(str, WorkloadState), 0), "Suspend": 130, "Running": 1}
 
 
 @pytest.mark.parametrize("state", ["Elsewhere", "success", "x" * 1000, "\n"])
 async def test_no_state_that_somebody_wrote_makes_a_series(caches: Caches, state: str) -> None:
     put_release(caches, "sleep", ChangeWorkloadStatus(status=state))
 
-    assert {series["state"] for series, _ in shown(caches, "altershield_releases")} == set(WorkloadState.ALL)
+    assert {series["state"] for series, _ in shown(caches, "altershield_releases")} == set(map(str, WorkloadState))
     assert [series["state"] for series, _ in shown(caches)] == ["Init"]
 
 
 @pytest.mark.parametrize(
-    ("reasons", "by"),
-    [
-        (["FailedByPerson"], "person"),
-        (["FailedByServer"], "server"),
-        (["FailedByServer", "FailedByPerson"], "person"),
-        (["PodsPassed"], ""),
-        (["anything else"], ""),
-        ([], ""),
-    ],
+    ("reason", "by"),
+    [("FailedByPerson", "person"), ("FailedByServer", "server"), ("FailedByHealth", "health"), ("anything else", "")],
 )
-async def test_a_suspended_release_tells_whose_verdict_it_was(caches: Caches, reasons: list[str], by: str) -> None:
-    pods = [f"pod-{number}" for number, _ in enumerate(reasons)]
-    failed = tuple(PodInfo(pod, verdict="unpass") for pod in pods)
-    put_release(caches, "sleep", ChangeWorkloadStatus(status="Suspend", defense_check_fail_pods=failed))
-    put_batch(caches, 98, "another", "FailedByPerson")  # a pod that is no longer there
-    for number, (pod, reason) in enumerate(zip(pods, reasons, strict=True), start=1):
-        put_batch(caches, number, pod, reason)
+async def test_a_suspended_release_tells_whose_verdict_it_was(caches: Caches, reason: str, by: str) -> None:
+    failed = condition("Verified", "False", reason)
+    put_release(caches, "sleep", ChangeWorkloadStatus(status="Suspend", conditions=failed))
 
     assert [series["by"] for series, _ in shown(caches)] == [by]
 
 
-def put_batch(caches: Caches, number: int, pod: str, reason: str) -> None:
-    """A ChangePod of the record that `put_release` makes."""
-    record = change_pod(number, pod, status=ChangePodStatus(conditions=condition("Verified", "False", reason)))
-    uid = change_workload(V1).metadata.uid
-    owner = msgspec.structs.replace(change_workload(V1).metadata.owner_references[0], kind="ChangeWorkload", uid=uid)
-    put(caches.change_pods, record, owner_references=(owner,))
+async def test_a_release_that_the_cluster_holds_up_tells_by_what(caches: Caches) -> None:
+    held_up = condition("Stalled", "True", "Unschedulable")
+    put_release(caches, "sleep", ChangeWorkloadStatus(status="Running", conditions=held_up))
+    put_release(caches, "fine", ChangeWorkloadStatus(status="Running", conditions=condition("Stalled", "False", "x")))
+
+    assert {series["workload"]: series["stalled"] for series, _ in shown(caches)} == {
+        "sleep": "Unschedulable",
+        "fine": "",
+    }
 
 
-Results = st.dictionaries(st.sampled_from("abc"), st.sampled_from(["pass", "unpass", "error", ""]))
+async def test_a_record_of_a_deleted_namesake_is_not_shown(caches: Caches) -> None:
+    put_release(caches, "sleep", ChangeWorkloadStatus(status="Suspend"))
+    namesake = workload(V1)
+    anew = msgspec.structs.replace(namesake.metadata, packed_uid="another", packed_version=2)
+    caches.workloads["Deployment"].observe(msgspec.structs.replace(namesake, metadata=anew))
 
-
-@given(st.lists(Results, min_size=1, max_size=6), st.data())
-def test_what_a_person_writes_is_never_taken_for_the_servers_verdict(written: list[dict[str, str]], data: Any) -> None:
-    """A person writes verdicts, the reconciler looks whenever it likes, and the server never answers."""
-    status = ChangePodStatus()
-    for results in written:
-        judged = tuple(PodInfo(pod, verdict=verdict) for pod, verdict in results.items())
-        status = msgspec.structs.replace(status, pod_results=judged)
-        if data.draw(st.booleans(), label="looks"):
-            status = looked(status)
-    reasons = {condition.reason for condition in looked(status).conditions}
-    failed = any(verdict not in ("pass", "") for verdict in written[-1].values())
-    assert ("FailedByPerson" in reasons) == failed
-    assert "FailedByServer" not in reasons
-
-
-def looked(status: ChangePodStatus, answer: Checked | None = None) -> ChangePodStatus:
-    return decide(status, Observed(change_pod(1, *"abc", status=status), True, answer, 120, 120), NOW)[0]
-
-
-def test_the_servers_verdict_is_told_as_its_own_however_often_it_is_looked_at() -> None:
-    asked = ChangePodStatus(status="PreSubmitted", pre_submit_time_unix=NOW, pre_timeout_threshold=120)
-    failed = looked(asked, Checked(False, "error rate 12 %"))
-    assert [condition.reason for condition in failed.conditions] == ["FailedByServer"]
-    assert looked(failed) == failed
-
-
-def test_a_batch_that_a_person_failed_first_stays_theirs_when_the_server_fails_the_rest() -> None:
-    asked = ChangePodStatus(status="PreSubmitted", pre_submit_time_unix=NOW, pre_timeout_threshold=120)
-    judged = looked(msgspec.structs.replace(asked, pod_results=(PodInfo("a", verdict="unpass"),)))
-    assert [condition.reason for condition in judged.conditions] == ["FailedByPerson"]
-    both = looked(judged, Checked(False, "error rate 12 %"))
-    assert len(both.pod_results) == 3
-    assert [condition.reason for condition in both.conditions] == ["FailedByPerson"]
+    assert shown(caches) == []
 
 
 def value(metrics: Metrics, name: str, **labels: str) -> float:
@@ -220,7 +179,7 @@ async def test_the_figures_follow_releases_from_their_start_to_each_end(tmp_path
             await cluster.until(lambda: failed(metrics, 1), "the verdict to be counted")
             assert value(metrics, "leader") == 1
             assert value(metrics, "verifications_total", verdict="pass") == 2
-            for controller in ("deployments", "change_workloads", "change_pods", "pods", "rollback"):
+            for controller in ("releases", "batches", "settings"):
                 turns = value(metrics, "reconcile_duration_seconds_count", controller=controller)
                 waited = value(metrics, "queue_wait_seconds_count", controller=controller)
                 assert 0 < turns <= waited

@@ -52,6 +52,7 @@ def restored(world: World, image: str = "v1") -> bool:
 @each_kind
 def test_a_release_begins_to_run_at_once(kind: str) -> None:
     world = first(kind)
+    assert world.said(NO_REPLICAS) == ("", ""), "its pods are to come"
     world.make(1)
     world.rest()
     assert world.state() == RUNNING
@@ -94,6 +95,51 @@ def test_more_min_ready_seconds_count_at_once(kind: str) -> None:
     assert world.state() == RUNNING
     world.run(5)
     assert world.state() == SUCCESS
+
+
+@each_kind
+def test_fewer_min_ready_seconds_count_at_once(kind: str) -> None:
+    world = first(kind)
+    world.min_ready = 100
+    world.up(*world.make(3))
+    world.run(50)
+    world.min_ready = 0
+    world.rest()
+    assert world.state() == SUCCESS
+
+
+@each_kind
+def test_what_is_being_verified_has_not_passed(kind: str) -> None:
+    world = first(kind)
+    world.checked = False
+    pods = world.make(3)
+    world.up(*pods)
+    world.run(50)
+    assert (world.state(), len(world.batches)) == (RUNNING, 3)
+    assert infos(world.status().defense_checking_pods) == sorted(pod.name for pod in pods)
+    for pod in pods:
+        world.judge(pod, "pass")
+    world.rest()
+    assert world.state() == SUCCESS, "a person need not wait"
+
+
+@each_kind
+def test_the_newest_batch_of_a_pod_counts(kind: str) -> None:
+    """As of a pod that was overdue, passed by a person, and verified again by another leader."""
+    world = first(kind)
+    pods = world.roll_out("v1")
+    old = next(each for each in world.batches.values() if each.spec.pod_infos[0].uid == pods[0].uid)
+    name = old.metadata.name.rpartition("--x--")[0] + "--x--9"
+    metadata = msgspec.structs.replace(old.metadata, name=name)
+    world.batches[name] = msgspec.structs.replace(old, metadata=metadata)
+    world.die()
+    results = (PodInfo(pods[0].name, verdict="unpass"),)
+    world._store_batch(old, msgspec.structs.replace(old.status, pod_results=results))
+    world.run(20)
+    assert world.state() == SUCCESS
+    world.judge(pods[0], "unpass")
+    world.rest()
+    assert world.state() == SUSPEND
 
 
 @each_kind
@@ -271,6 +317,8 @@ def test_what_breaks_before_a_success_has_settled_puts_that_off(kind: str) -> No
     world.run(30)
     world.up(pods[0])
     world.run(10)
+    assert world.said(SETTLED) == ("False", "PodsDown"), "what broke once is observed for twice as long"
+    world.run(10)
     assert world.said(SETTLED) == ("False", "Observing")
     world.run(118)
     assert world.said(SETTLED)[0] == "False"
@@ -320,6 +368,7 @@ def test_what_breaks_after_a_success_has_settled_is_history(kind: str) -> None:
     assert world.state() == SUCCESS
     assert not world.suspended
     assert world.status().down_pods == ()
+    assert world.said(STALLED) == ("", "")
 
 
 @each_kind
@@ -962,6 +1011,7 @@ def test_a_version_from_before_altershield_is_gone_back_to_where_all_of_it_is_re
     world.make(1)
     world.run(121)
     assert restored(world, "v0") is (ready == 3)
+    assert world.status("v1").rollback_to == (fingerprint("v0") if ready == 3 else "")
 
 
 @each_kind
@@ -1102,13 +1152,59 @@ def test_a_release_in_between_forestalls_a_rollback(kind: str) -> None:
     assert world.status("v3").previous.uid == "uid-v1"
 
 
-def test_going_back_deletes_the_pods_that_a_stateful_set_would_wait_for() -> None:
-    world, (pod, *_) = second("StatefulSet")
+def test_going_back_deletes_the_pods_that_a_controller_in_order_would_wait_for() -> None:
+    world, (fine, pod) = second("StatefulSet", 2)
+    world.up(fine)
     world.touch(pod.wait_for_image())
     world.run(121)
     assert restored(world)
     assert pod.uid not in world.pods
-    assert all(each.image == "v1" for each in world.pods.values())
+    assert fine.uid in world.pods, "what is ready is replaced in its turn"
+    assert world.state("v2") == FAILED
+
+
+@each_kind
+def test_a_target_that_a_person_named_is_not_released_once_it_was_edited(kind: str) -> None:
+    world, _ = second(kind)
+    world.write_refused = "denied by policy"
+    world.ask_rollback("web-v1")
+    world.rest()
+    assert world.said(ROLLED_BACK) == ("False", "WriteRefused")
+    held = world.revisions["v1"]["spec" if kind == "Deployment" else "data"]
+    (held if kind == "Deployment" else held["spec"])["template"] = template("evil")
+    world.write_refused = ""
+    world.rest()
+    assert (world.image, world.state()) == ("v2", RUNNING)
+    assert "RollbackWithdrawn" in world.reasons
+
+
+@each_kind
+def test_an_intent_is_withdrawn_when_its_target_alone_is_not_healthy_any_more(kind: str) -> None:
+    world, old = second(kind)
+    world.up(*old)
+    world.release("v3")
+    world.rest()
+    world.make(1)
+    world.write_refused = "denied by policy"
+    world.run(125)
+    assert world.state() == ROLLBACK
+    for pod in world.of("v1"):
+        pod.lose_readiness(world.t)
+    world.write_refused = ""
+    world.run(5)
+    assert (world.image, world.state()) == ("v3", SUSPEND)
+
+
+@each_kind
+def test_the_end_of_a_release_is_written_at_once(kind: str) -> None:
+    """Who dies in between leaves no state without its reason."""
+    world = first(kind)
+    world.make(3)
+    world.rest()
+    world.advance(120)
+    world.reconcile()
+    assert (world.state(), world.suspended) == (SUSPEND, True)
+    assert world.said(VERIFIED) == ("False", Giver.HEALTH)
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "DaemonSet", "CloneSet"])
@@ -1161,6 +1257,9 @@ def test_a_persons_pass_is_believed_also_of_a_pod_that_is_not_up(kind: str) -> N
     assert world.state() == RUNNING
     assert world.said(STALLED) == ("True", "PodsOverdue")
     assert len(world.batches) == 3
+    world.die()
+    world.rest()
+    assert world.said(STALLED) == ("True", "PodsOverdue"), "it never was up, and the next leader knows that"
     world.up(pods[0])
     world.run(10)
     assert (world.state(), world.suspended) == (SUCCESS, False)
@@ -1565,6 +1664,36 @@ def test_an_orphans_suspension_is_not_inherited_by_what_succeeds_just_then(kind:
     world.settings = Settings()
     world.run(30)
     assert "suspend" not in seen
+
+
+@each_kind
+def test_a_suspended_version_with_an_owner_is_no_orphan(kind: str) -> None:
+    """A person took the label off: that is believed."""
+    world = first(kind)
+    pods = world.roll_out("v1")
+    world.judge(pods[0], "unpass")
+    world.rest()
+    world.release("v2")
+    del world.own_labels[labels.SUSPEND]
+    world.rest()
+    assert not world.suspended
+
+
+@each_kind
+def test_a_version_on_record_that_never_passed_is_not_gone_back_to(kind: str) -> None:
+    world = World(kind)
+    world.release("v1")
+    world.rest()
+    world.up(*world.make(3))
+    world.rest()
+    world.release("v2")
+    world.rest()
+    world.make(1)
+    world.run(121)
+    assert (world.image, world.state()) == ("v2", SUSPEND)
+    found = world.condition(ROLLED_BACK)
+    assert found is not None
+    assert "no older version is known to have passed" in found.message
 
 
 @each_kind

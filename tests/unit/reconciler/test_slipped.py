@@ -335,16 +335,16 @@ def test_what_passed_the_gate_never_slipped(history: list[tuple[str, int]]) -> N
             assert not isinstance(world.follow_up(), Slip | Restore)
 
 
-@given(st.lists(st.tuples(by_the_gate | past_the_gate | st.just("look"), contents), max_size=25))
+@given(st.lists(st.tuples(by_the_gate | past_the_gate, contents), max_size=25))
 def test_in_the_end_every_release_has_the_version_of_its_template(history: list[tuple[str, int]]) -> None:
     world = World()
     world.control()
     world.follow_up()
     for action, content in history:
         world.do(action, content)
-        if action == "look":
-            world.control()
-            world.follow_up()
+        world.control()
+        world.follow_up()  # a release that nobody looked at before the next one is not on record: nothing tells of it
+        world.follow_up()
     world.control()
     world.follow_up()
     assert world.version == of(world.content)

@@ -45,6 +45,11 @@ def test_a_pod_that_is_ready() -> None:
     assert not found.creating
 
 
+def test_a_pod_that_is_ready_has_no_trouble_whatever_it_went_through() -> None:
+    status = container(restarts=1, running={}, last=ended(137, "OOMKilled"))
+    assert pod(status={"conditions": [READY], "containerStatuses": [status]}).trouble is None
+
+
 @pytest.mark.parametrize("phase", ["Pending", "Unknown", "Failed", "Succeeded"])
 def test_only_a_pod_that_runs_is_ready(phase: str) -> None:
     found = pod(status={"phase": phase, "conditions": [READY]})
@@ -170,9 +175,10 @@ def test_what_has_a_node_is_scheduled_whatever_is_said() -> None:
     assert not pod(status={"conditions": [condition("PodScheduled", False)]}).unscheduled
 
 
-def test_what_nobody_has_looked_at_is_not_unschedulable() -> None:
+def test_what_no_scheduler_has_looked_at_has_no_node_either() -> None:
     found = pod(spec={"nodeName": ""}, status={"phase": "Pending"})
-    assert not found.unscheduled
+    assert found.unscheduled
+    assert found.trouble is None
     assert not found.creating
 
 
@@ -183,6 +189,12 @@ def test_what_the_kubelet_says_of_readiness_comes_last() -> None:
     assert troubled(container(**ended(1)), conditions=[unready]) == "Error (exit code 1)"
     assert troubled(container(running={}), conditions=[condition("Ready", False)]) == ""
     assert troubled(container(running={}), conditions=[condition("Ready", False, message="why")]) == "NotReady: why"
+
+
+@pytest.mark.parametrize(("status", "disrupted"), [(True, True), (False, False), (None, False)])
+def test_what_the_cluster_ends_by_itself(status: bool | None, disrupted: bool) -> None:
+    conditions = [] if status is None else [condition("DisruptionTarget", status, reason="EvictionByEvictionAPI")]
+    assert pod(status={"conditions": conditions}).disrupted is disrupted
 
 
 @pytest.mark.parametrize(

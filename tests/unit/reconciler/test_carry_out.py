@@ -1,0 +1,45 @@
+"""What was decided is carried out on what was seen, or not at all."""
+
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from altershield.api import names
+from altershield.api.kinds import ChangeWorkload, ChangeWorkloadStatus, WorkloadState
+from altershield.api.resources import CHANGE_WORKLOADS
+from altershield.kube.errors import ConflictError
+from altershield.kube.events import EventRecorder
+from reconciler.caches import Caches
+from reconciler.metrics import Metrics
+from reconciler.releases import kept
+from reconciler.releases.carry_out import Carrier
+from reconciler.releases.effects import Decision, SetThreshold
+from reconciler.releases.look import Look
+from reconciler.writer import Writer
+from tests.fault.reconciler_cluster import running_cluster
+
+from .builders import V1, record, workload
+
+
+async def test_a_rollback_asked_for_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+    async with running_cluster(tmp_path) as cluster:
+        await cluster.go_to("shop")
+        client, metrics = cluster.admin, Metrics()
+        caches = Caches(client, names.SYSTEM_NAMESPACE)
+        recorder = EventRecorder(client, "altershield")
+        carrier = Carrier(caches, Writer(client, caches, metrics), Look(client, caches), recorder, metrics, time.time)
+        wanted = msgspec.to_builtins(record(V1))
+        wanted["metadata"] = {"name": wanted["metadata"]["name"]}
+        made = await client.create(CHANGE_WORKLOADS, wanted, "shop", as_=ChangeWorkload)
+        seen = kept.read(msgspec.json.encode(made))
+        asked = {"status": {"status": WorkloadState.ROLLBACK}}
+        await client.patch(CHANGE_WORKLOADS, asked, made.metadata.name, "shop", subresource="status")
+
+        decided = Decision(ChangeWorkloadStatus(status=WorkloadState.RUNNING), before=(SetThreshold(2),))
+        with pytest.raises(ConflictError):
+            await carrier.carry_out(seen, workload(V1), decided)
+
+        after = await client.get(CHANGE_WORKLOADS, made.metadata.name, "shop", as_=ChangeWorkload)
+        assert after.status.status == WorkloadState.ROLLBACK

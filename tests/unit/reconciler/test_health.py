@@ -1,0 +1,88 @@
+"""When a pod is up and since when it is not, looked at one by one; and whose fault an Event tells of."""
+
+import msgspec
+import pytest
+
+from altershield.workloads.pods import Fault
+from reconciler.releases.health import CLOCK_SKEW, Seen, events_fault, seen_first
+from tests.unit.workloads.objects import condition, pod
+
+READY = pod(status={"conditions": [condition("Ready", True)]})
+DOWN = msgspec.structs.replace(READY, ready=False)
+BORN = READY.metadata.created
+
+
+def first(began: float, now: float, *, scheduled: int = 0, up: bool = False, since: float | None = None) -> Seen:
+    there = msgspec.structs.replace(DOWN, scheduled_at=scheduled)
+    return seen_first(there, began, now, was_up=up, down_since=since, in_place=False)
+
+
+@pytest.mark.parametrize(
+    ("began", "scheduled", "since"),
+    [
+        (BORN - 50, 0, BORN),
+        (BORN + 50, 0, BORN + 50),
+        (BORN - 50, BORN + 30, BORN + 30),
+        (BORN + 50, BORN + 30, BORN + 50),
+    ],
+    ids=["made", "older than the release", "waited for a node", "all of it"],
+)
+def test_a_pods_time_begins_when_it_could_have_come_up(began: int, scheduled: int, since: int) -> None:
+    assert first(began, BORN + 100, scheduled=scheduled).down_since == since
+
+
+def test_what_was_up_has_its_time_from_when_it_was_last() -> None:
+    assert first(BORN, BORN + 100, up=True).down_since == BORN + 100
+    assert first(BORN, BORN + 100, up=True, since=BORN + 7).down_since == BORN + 7
+    assert first(BORN, BORN + 100, since=BORN + 7).broken
+    assert not first(BORN, BORN + 100).broken
+
+
+def test_nothing_was_made_in_the_future() -> None:
+    assert first(BORN - 500, BORN - 200).down_since == BORN - 200
+    assert first(BORN - 500, BORN - 200, since=BORN).down_since == BORN - 200
+
+
+def test_a_kubelets_word_is_believed_less_what_its_clock_may_differ() -> None:
+    for age, seconds in ((0, 0), (CLOCK_SKEW, 0), (CLOCK_SKEW + 7, 7)):
+        now = READY.ready_at + age
+        seen = seen_first(READY, BORN, now, was_up=False, down_since=None, in_place=False)
+        assert seen.ready_since == now - seconds
+    silent = msgspec.structs.replace(READY, ready_at=0)
+    seen = seen_first(silent, BORN, BORN + 9999, was_up=False, down_since=None, in_place=False)
+    assert seen.ready_since == BORN + 9999
+    assert first(BORN, BORN + 9999).ready_since is None
+
+
+@pytest.mark.parametrize(
+    ("reason", "message", "fault"),
+    [
+        ("FailedAttachVolume", "Multi-Attach error for volume", Fault.VOLUME),
+        ("FailedMapVolume", "cannot map", Fault.VOLUME),
+        ("FailedMount", "Unable to attach or mount volumes: timed out", Fault.VOLUME),
+        ("FailedMount", 'MountVolume.SetUp failed for volume "c": configmap "c" not found', None),
+        ("FailedMount", 'MountVolume.SetUp failed for volume "c": secret "c" not found', None),
+        ("FailedMount", "secret is locked by another node", Fault.VOLUME),
+        ("FailedMount", "references non-existent config key: a", None),
+        ("FailedMount", "device not found", Fault.VOLUME),
+        ("FailedCreatePodSandBox", "failed to set up sandbox", Fault.SANDBOX),
+        ("NetworkNotReady", "network is not ready", Fault.SANDBOX),
+        ("BackOff", "Back-off restarting failed container", None),
+        ("", "", None),
+    ],
+)
+def test_whose_fault_an_event_tells_of(reason: str, message: str, fault: Fault | None) -> None:
+    assert events_fault([("Scheduled", ""), (reason, message)]) is fault
+
+
+def test_what_the_release_itself_lacks_counts_before_what_the_cluster_does() -> None:
+    own = ("FailedMount", 'configmap "c" not found')
+    for other in (("FailedAttachVolume", ""), ("FailedCreatePodSandBox", "")):
+        assert events_fault([other, own]) is events_fault([own, other]) is None
+    assert events_fault([("NetworkNotReady", ""), ("FailedMapVolume", "")]) is Fault.VOLUME
+
+
+def test_what_was_updated_in_place_is_ready_from_when_it_was_seen() -> None:
+    """The container that is ready just then may still be the old one."""
+    seen = seen_first(READY, BORN, BORN + 9999, was_up=False, down_since=None, in_place=True)
+    assert (seen.ready_since, seen.baseline) == (BORN + 9999, READY.restarts)
