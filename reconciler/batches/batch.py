@@ -87,7 +87,7 @@ def kept(record: ChangePod, find: Find = lambda namespace, name: None) -> Batch:
             metadata.name,
             packed(metadata.uid),
             packed_version(metadata.resource_version),
-            int(unix(metadata.creation_timestamp)),
+            int(unix(metadata.creation_timestamp)) or record.spec.create_time_unix,
             deleting=metadata.deletion_timestamp is not None,
         ),
         NO_OWNER if owner is None else shared(owner),
