@@ -50,7 +50,7 @@ class _Crd(msgspec.Struct, frozen=True):
     status: _CrdStatus = _CrdStatus()
 
 
-class CannotRenewError(KubernetesError):
+class _CannotRenewError(KubernetesError):
     """A pod is to be updated in place only, and cannot be."""
 
 
@@ -186,7 +186,7 @@ class CloneSets:
                 self._control.tell(clone_set.metadata, "Normal", "SuccessfulUpdatePodInPlace", text)
                 return
             if kind == "InPlaceOnly":
-                raise CannotRenewError(
+                raise _CannotRenewError(
                     f"find Pod {pod.metadata.name} update strategy is InPlaceOnly but can not update in-place"
                 )
         label = {clone_pods.SPECIFIED_DELETE: "true"}
