@@ -342,8 +342,13 @@ def _stalled(failures: Failures, case: Case, record: Record) -> None:
     _stays(record, "Running")
     assert record.condition("Stalled")["status"] == "True"
     assert labels.SUSPEND not in failures.workload(case)["metadata"]["labels"]
-    found = failures.kubectl(case).json("events", "--field-selector", "reason=ReleaseStalled")["items"]
-    assert any(reason in found[0]["message"] for reason in case.says.split(", "))
+    told = ("events", "--field-selector", "reason=ReleaseStalled")
+
+    def announced() -> bool:
+        messages = [event["message"] for event in failures.kubectl(case).json(*told)["items"]]
+        return any(reason in message for reason in case.says.split(", ") for message in messages)
+
+    eventually(announced, "the Event")
 
 
 def _no_replicas(failures: Failures, case: Case, record: Record) -> None:
