@@ -163,6 +163,10 @@ async def measure(shape: Shape) -> tuple[list[Phase], Counter[str]]:
                 def change_setting(name: str, **changes: object) -> None:
                     api.tell("opsconfiginfoes", "MODIFIED", msgspec.to_builtins(setting(name, **changes)))
 
+                def annotate() -> None:
+                    for number in range(100):
+                        api.tell("namespaces", "MODIFIED", namespace(number, note="new"))
+
                 def govern(*, governed: bool) -> None:
                     api.tell("namespaces", "MODIFIED" if governed else "DELETED", namespace(7, governed=governed))
 
@@ -170,13 +174,10 @@ async def measure(shape: Shape) -> tuple[list[Phase], Counter[str]]:
                     await phase("list all", wanted="list")
                     await phase("take over")
                     await phase("change a setting", lambda: change_setting(ROLLBACK, content="30%"))
-                    await phase(
-                        "annotate all Namespaces",
-                        lambda: [api.tell("namespaces", "MODIFIED", namespace(n, x="y")) for n in range(100)] and None,
-                    )
+                    await phase("annotate all Namespaces", annotate)
                     await phase("a Namespace is governed no more", lambda: govern(governed=False))
                     await phase("it is governed again", lambda: govern(governed=True))
-                    await phase("list all anew", lambda: api.forget())
+                    await phase("list all anew", api.forget)
                 finally:
                     process.kill()
                     await process.wait()

@@ -5,6 +5,7 @@ the right kind: never by a name, and never by a label, which anybody may write.
 """
 
 import math
+import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -110,7 +111,7 @@ class Caches:
             informer.add_index(_OWNER, lambda each: (each.owner.uid,))
         self.pods.add_index(_OWNER, lambda pod: (pod.owner.uid,))
         self.records.add_index(_WORKLOAD, lambda record: (_place(workload_key(record)),))
-        self.batches.add_index(_RECORD, lambda each: ("/".join(each.record),))
+        self.batches.add_index(_RECORD, lambda each: (sys.intern(each.record[1]),))
 
     @property
     def always(self) -> tuple[Informer[Any], ...]:
@@ -265,7 +266,8 @@ class Caches:
 
     def batches_of(self, record: ChangeWorkload) -> list[Batch]:
         """The ChangePods by the name of a record, those of a deleted namesake included."""
-        return self.batches.by_index(_RECORD, f"{record.metadata.namespace}/{record.metadata.name}")
+        found = self.batches.by_index(_RECORD, record.metadata.name)
+        return [each for each in found if each.metadata.namespace == record.metadata.namespace]
 
 
 def workload_key(record: ChangeWorkload) -> WorkloadKey:

@@ -15,6 +15,7 @@ import msgspec
 from altershield.kube.errors import UnreadableError
 from altershield.kube.indexes import Indexes
 from altershield.kube.objects import Key, Metadata, T, bare, key_of, version_of
+from altershield.kube.places import Places
 
 logger = logging.getLogger(__name__)
 
@@ -40,11 +41,11 @@ class Cache(Generic[T]):
         """The resourceVersion up to which the watch has told everything."""
         self.skipped = 0
         """Objects received that could not be read and were left out."""
-        self.indexes: Indexes[Key, T] = Indexes()
+        self.indexes: Indexes[Key, T] = Indexes(lambda obj: key_of(obj.metadata))
         self._read = read
         self._keep = keep
         self._handlers: list[tuple[Handler[T], Callable[[T], None]]] = []
-        self._objects: dict[Key, T] = {}
+        self._objects: Places[T] = Places()
         self._unreadable: set[Key] = set()
         self._ahead: set[Key] = set()  # newer than what the watch has told
         self._refills: list[Refill] = []
@@ -62,7 +63,7 @@ class Cache(Generic[T]):
         return list(self._objects)
 
     def by_index(self, name: str, value: str) -> list[T]:
-        return [self._objects[key] for key in self.indexes.find(name, value)]
+        return self.indexes.find(name, value)
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -100,7 +101,8 @@ class Cache(Generic[T]):
 
     def unconfirmed(self, version: int) -> list[Key]:
         """Objects that came from elsewhere while a list at `version` was read, and which it would have shown."""
-        return [key for key in self._ahead if version_of(self._objects[key].metadata) <= version]
+        found = [(key, self._objects.get(key)) for key in self._ahead]
+        return [key for key, obj in found if obj is not None and version_of(obj.metadata) <= version]
 
     # what comes from elsewhere
 
@@ -187,7 +189,7 @@ class Cache(Generic[T]):
             key = key_of(obj.metadata)
         self._objects[key] = obj
         self._unreadable.discard(key)
-        self.indexes.replace(key, old, obj)
+        self.indexes.replace(old, obj)
         self._call((handler, (old, obj)) for handler, _ in self._handlers)
 
     def _end(self, key: Key, version: int, *, gone: bool) -> None:
@@ -201,7 +203,7 @@ class Cache(Generic[T]):
             return
         del self._objects[key]
         self._ahead.discard(key)
-        self.indexes.replace(key, known, None)
+        self.indexes.replace(known, None)
         self._call((handler, (known, None)) if gone else (evicted, (known,)) for handler, evicted in self._handlers)
 
     def _call(self, calls: Iterable[tuple[Callable[..., None], tuple[T | None, ...]]]) -> None:

@@ -75,7 +75,7 @@ def _shared(each: T) -> T:
     """With texts that are the same as other objects hold."""
     for field in each.__struct_fields__:
         value = getattr(each, field)
-        if type(value) is str:
+        if type(value) is str and not field.endswith("_time"):  # times are hardly ever the same
             msgspec.structs.force_setattr(each, field, sys.intern(value))
     return each
 
