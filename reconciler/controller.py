@@ -20,7 +20,6 @@ from reconciler.outcome import Outcome
 
 logger = logging.getLogger(__name__)
 
-_SHORTEST_DELAY = 0.001  # seconds
 
 K = TypeVar("K", bound=tuple[str, ...])
 
@@ -69,8 +68,7 @@ async def _turn(name: str, queue: WorkQueue[K], reconcile: Reconcile[K], key: K)
         return Outcome.ERROR
     queue.forget(key)
     if again is not None:
-        # an uvloop has no timer for less than half a millisecond, and the queue needs one
-        queue.add_after(key, again if again >= _SHORTEST_DELAY else 0.0)
+        queue.add_after(key, again)
     return Outcome.DONE
 
 

@@ -37,7 +37,7 @@ class WorkQueue(Generic[K]):
         self._ready: asyncio.Queue[K] = asyncio.Queue()
         self._waiting_since: dict[K, float] = {}  # in the order of arrival
         self._working: set[K] = set()
-        self._timers: dict[K, asyncio.TimerHandle] = {}
+        self._timers: dict[K, tuple[float, asyncio.Handle]] = {}  # when it is due: an uvloop tells of no short timer
         self._failures: dict[K, int] = {}
         self.taken = 0
         """Keys handed out so far."""
@@ -72,10 +72,10 @@ class WorkQueue(Generic[K]):
         due = loop.time() + seconds
         timer = self._timers.get(key)
         if timer is not None:
-            if timer.when() <= due:
+            if timer[0] <= due:
                 return
-            timer.cancel()
-        self._timers[key] = loop.call_at(due, self._due, key)
+            timer[1].cancel()
+        self._timers[key] = due, loop.call_at(due, self._due, key)
 
     def add_rate_limited(self, key: K) -> None:
         """Add `key` after a delay that doubles with every call, from 5 ms to a minute, until `forget`."""
@@ -94,7 +94,7 @@ class WorkQueue(Generic[K]):
         self._failures[key] = failures
         timer = self._timers.pop(key, None)
         if timer is not None:
-            timer.cancel()
+            timer[1].cancel()
         self.add_after(key, spread(failures, retry_after or 0.0, first=_FIRST_THROTTLED, last=_LAST_DELAY))
 
     def forget(self, key: K) -> None:

@@ -43,7 +43,7 @@ class Owner(Protocol):
 
 def snapshot(template: Object) -> Object:
     """The patch that brings a template back."""
-    return {"spec": {"template": {**template, "$patch": "replace"}}}
+    return {"spec": {"template": {"$patch": "replace", **template}}}
 
 
 def template_of(revision: ControllerRevision) -> Object:
