@@ -88,3 +88,72 @@ def test_a_batch_is_never_empty_nor_larger_than_the_replicas(content: str, repli
     batch = Settings(branch=True, content=content).batch(replicas)
 
     assert 1 <= batch <= min(max(replicas, 1), MAX_BATCH)
+
+
+# the setting `rollback`
+
+
+def rollback(content: str = "20%", *, enable: bool = True, type_: str = "isRollback") -> OpsConfigInfo:
+    return setting("rollback", type_, enable=enable, content=content)
+
+
+@pytest.mark.parametrize(
+    ("share", "pods", "overdue"),
+    [
+        ("20%", 0, 1),
+        ("20%", 1, 1),
+        ("20%", 5, 1),
+        ("20%", 6, 2),
+        ("20%", 10, 2),
+        ("100%", 7, 7),
+        ("1%", 1000, 10),
+        ("3", 10, 3),
+        ("3", 2, 2),
+        ("1", 1000, 1),
+        ("", 10, 2),
+        ("lots", 10, 2),
+    ],
+)
+def test_how_many_pods_have_to_be_overdue(share: str, pods: int, overdue: int) -> None:
+    assert Settings(share=share).overdue(pods) == overdue
+
+
+@given(share=st.text(max_size=12) | st.from_regex(r"\A[0-9]{1,9}%?\Z"), pods=st.integers(0, 10**6))
+def test_at_least_one_pod_and_never_more_than_there_are(share: str, pods: int) -> None:
+    assert 1 <= Settings(share=share).overdue(pods) <= max(pods, 1)
+
+
+def test_self_healing_is_on_at_a_fifth_of_the_pods() -> None:
+    assert (Settings().rollback, Settings().share) == (True, "20%")
+    assert effective([rollback("3")], SYSTEM) == Settings(share="3")
+
+
+@pytest.mark.parametrize("content", ["", "20%", "nonsense"])
+def test_the_kill_switch_works_however_it_is_written(content: str) -> None:
+    switched = rollback(content, enable=False)
+
+    assert problem(switched, SYSTEM) is None
+    assert not effective([switched], SYSTEM).rollback
+
+
+@pytest.mark.parametrize("content", ["0", "0%", "101%", "many", "1.5", "-1"])
+def test_a_share_that_is_none_is_refused(content: str) -> None:
+    found = problem(rollback(content), SYSTEM)
+
+    assert found is not None
+    assert found.reason == "InvalidContent"
+    assert effective([rollback(content)], SYSTEM) == Settings()
+
+
+def test_a_share_that_is_not_given_is_the_default() -> None:
+    assert problem(rollback(""), SYSTEM) is None
+    assert effective([rollback("")], SYSTEM).overdue(10) == 2
+
+
+def test_a_kill_switch_of_another_type_or_namespace_is_none() -> None:
+    for wrong in (
+        rollback(enable=False, type_="isBranch"),
+        setting("rollback", "isRollback", enable=False, namespace="shop"),
+    ):
+        assert problem(wrong, SYSTEM) is not None
+        assert effective([wrong], SYSTEM).rollback

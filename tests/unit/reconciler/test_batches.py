@@ -286,3 +286,9 @@ def test_a_batch_of_which_one_pod_was_checked_was_not_checked() -> None:
         judged = tuple(PodInfo(pod, verdict="pass") for pod in results)
         status, _ = run(ChangePodStatus(pod_results=judged), server=False)
         assert reason(status) == ("True", said)
+
+
+def test_a_remark_without_a_verdict_takes_back_none() -> None:
+    remark = ChangePodStatus(pod_results=(PodInfo("a", message="I am on it"),))
+    made = msgspec.structs.replace(born_failed("a"), status=remark)
+    assert kept_of(made).members[0].verdict == "unpass"

@@ -417,6 +417,8 @@ def test_without_an_older_version_it_is_suspended_with_the_pods_own_words(kind: 
     world.touch(pods[2].wait_for_image())
     world.run(119)
     assert world.state() == RUNNING
+    assert len(world.status().defense_check_pass_pods) == 2
+    assert world.status().down_pods == (), "it never was up"
     world.run(1)
     assert world.state() == SUSPEND
     assert world.suspended
@@ -1006,6 +1008,8 @@ def test_a_version_from_before_altershield_is_gone_back_to_where_all_of_it_is_re
     old = world.make(3)
     world.up(*old[:ready])
     world.generation, world.own_labels = 1, {}
+    held = world.revisions["v0"]["spec" if kind == "Deployment" else "data"]
+    del (held if kind == "Deployment" else held["spec"])["template"]["metadata"]["labels"][labels.VERSION]
     world.release("v1")
     world.rest()
     world.make(1)
@@ -1156,8 +1160,11 @@ def test_going_back_deletes_the_pods_that_a_controller_in_order_would_wait_for()
     world, (fine, pod) = second("StatefulSet", 2)
     world.up(fine)
     world.touch(pod.wait_for_image())
+    written: list[str] = []
+    world.write_hook = lambda what: written.append(f"{what} {world.state('v2')}")
     world.run(121)
     assert restored(world)
+    assert f"delete pod {ROLLBACK}" in written, "before the record is closed"
     assert pod.uid not in world.pods
     assert fine.uid in world.pods, "what is ready is replaced in its turn"
     assert world.state("v2") == FAILED
@@ -1766,6 +1773,18 @@ def test_a_failure_is_written_at_once(kind: str) -> None:
     world.judge(pods[1], "unpass")
     world.rest()
     assert {failed.uid for failed in world.status().defense_check_fail_pods} == {pods[0].uid, pods[1].uid}
+
+
+@each_kind
+def test_a_little_progress_can_wait(kind: str) -> None:
+    world = first(kind, replicas=10)
+    pods = world.make(10)
+    world.rest()
+    world.up(pods[0])
+    world.run(25)
+    assert (len(world.batches), world.status().defense_check_pass_pods) == (1, ())
+    world.run(10)
+    assert infos(world.status().defense_check_pass_pods) == [pods[0].name]
 
 
 def test_a_huge_workload_is_listed_in_part_and_counted_in_full() -> None:

@@ -140,6 +140,14 @@ def test_what_was_interrupted_goes_on_with_the_same_message() -> None:
     assert (between, after) == (before, None)
 
 
+def test_a_template_on_record_as_another_version_slipped_also_where_its_own_is_not_begun() -> None:
+    """Two releases past the gate, the second one before the first was on record."""
+    first, second = revision(V1), revision(V2, V1, number=2)
+    slip = verdict(workload(V2, V1), first, second, records=(record(V1, first), record(V2)))
+    assert isinstance(slip, Slip)
+    assert slip.version == V1
+
+
 # what did not
 
 
@@ -154,7 +162,8 @@ def test_a_template_that_an_api_server_shows_otherwise_than_before_is_no_release
     found = verdict(workload(V1, V2), now, records=(record(V1, now, V1),))
     assert isinstance(found, Refresh)
     assert (found.source.uid, found.source.version, found.source.fingerprint) == (now.source.uid, V1, V2)
-    assert verdict(workload(V1, V2), now, records=(record(V1, now, V2),)) is None, "once"
+    told = (record(V1, now, V2),)
+    assert judge(workload(V1, V2), told, [now], released_at=NOW, gated_since=LONG_AGO) is None, "once"
 
 
 @pytest.mark.parametrize(
@@ -166,6 +175,9 @@ def test_a_template_that_an_api_server_shows_otherwise_than_before_is_no_release
         pytest.param(workload(V1, V2), [revision()], (record(V1, revision()),), id="no revision holds its template"),
         pytest.param(workload(V1, V2), [], (), id="no revision yet"),
         pytest.param(workload(V1, V2), [revision(V2, V1)], (), id="a lone version is believed"),
+        pytest.param(
+            workload(V1, V1), [revision(uid="anew")], (record(V1, revision(V3, uid="gone")),), id="its own, made anew"
+        ),
         pytest.param(workload("", ""), [revision("", "")], (), id="no canonical form"),
         pytest.param(
             workload(V1, V2), [revision(V2, V1), revision(V3, V3, number=2)], (), id="another template, another version"
