@@ -30,11 +30,10 @@ from aiohttp import web
 from rich.console import Console
 from rich.table import Table
 
-from altershield.api import names
-from altershield.api.resources import CHANGE_WORKLOADS
+from altershield.api.resources import CHANGE_WORKLOADS, DEPLOYMENTS
 from altershield.errors import UsageError
-from altershield.install.webhooks import MUTATING_PATH, VALIDATING_PATH
 from altershield.pki import Authority
+from altershield.workloads import change_workload_name, webhook_path
 from bench.reviews import write_reviews
 
 RESULTS = Path(__file__).parent / "results" / "gatekeeper.json"
@@ -42,6 +41,8 @@ SIZES = {"4 KB": 4_000, "64 KB": 64_000, "1 MB": 1_000_000}
 MEMORY_REQUESTS = 200_000
 SERVER_CORE, CLIENT_CORE = 0, 1
 CONNECTIONS = 8
+MUTATING_PATH = webhook_path(DEPLOYMENTS, mutating=True)
+VALIDATING_PATH = webhook_path(DEPLOYMENTS, mutating=False)
 _DAY = datetime.timedelta(days=1)
 
 _SCRIPT = """
@@ -274,7 +275,7 @@ def _tail(log: Path) -> str:
 async def _kubernetes(kubeconfig: Path) -> AsyncIterator[None]:
     """As much of a Kubernetes API as the gatekeeper follows, and a kubeconfig for it."""
     record = {
-        "metadata": {"name": names.change_workload_name("sleep", "0" * 32), "namespace": "default"},
+        "metadata": {"name": change_workload_name(DEPLOYMENTS.kind, "sleep", "0" * 32), "namespace": "default"},
         "status": {"status": "Rollback"},
     }
 
