@@ -107,8 +107,8 @@ def with_settling(draft: Draft, facts: Facts, entered: bool) -> tuple[Draft, flo
         return draft, None  # history, as what succeeded before there was this condition
     broken = _broken(book) if book is not None else 0
     until = draft.status.settle_time_unix
-    if broken:
-        message = f"{broken} pods that were up are not any more"
+    if broken or (book is not None and not len(book)):
+        message = f"{broken or 'all'} pods that were up are not any more"
         return draft.replace(settle_time_unix=int(now + patience)).condition(
             ConditionType.SETTLED, False, "PodsDown", message
         ) if _broke_anew(draft) else draft, None

@@ -372,6 +372,27 @@ def test_what_breaks_after_a_success_has_settled_is_history(kind: str) -> None:
 
 
 @each_kind
+def test_a_success_does_not_settle_without_a_pod(kind: str) -> None:
+    """Scaled to zero just after it, and back: what then crashes is not history."""
+    world = first(kind)
+    pods = world.make(3)
+    world.up(*pods)
+    world.run(20)
+    world.replicas = 0
+    world.remove(*pods)
+    world.run(1000)
+    assert (world.state(), world.said(SETTLED)) == (SUCCESS, ("False", "PodsDown"))
+    assert world.rest() == 0
+    world.replicas = 3
+    pods = world.make(3)
+    world.up(*pods)
+    world.run(60)
+    world.touch(pods[0].crash(world.t))
+    world.run(121)
+    assert (world.state(), world.suspended) == (SUSPEND, True)
+
+
+@each_kind
 def test_a_success_does_not_settle_while_a_pod_is_looked_at_anew(kind: str) -> None:
     """A leader that has just begun has not seen whether they stayed up."""
     world = first(kind)
