@@ -15,7 +15,7 @@ import msgspec
 from altershield.kube.errors import UnreadableError
 from altershield.kube.indexes import Indexes
 from altershield.kube.objects import Key, Metadata, T, bare, key_of, version_of
-from altershield.kube.places import Places
+from altershield.kube.places import Names, Places
 
 logger = logging.getLogger(__name__)
 
@@ -94,10 +94,13 @@ class Cache(Generic[T]):
         """The object was gone from the cluster at `version`; a later one of that name is not affected."""
         self._end(key, version, gone=True)
 
-    def begin_list(self) -> set[Key]:
+    def begin_list(self) -> Names:
         """A list of everything begins; gives what is known so far. What it lacks of that is to be dropped."""
         self._ahead.clear()
-        return {*self._objects, *self._unreadable}
+        known = self._objects.names()
+        for key in self._unreadable:
+            known.add(key)
+        return known
 
     def unconfirmed(self, version: int) -> list[Key]:
         """Objects that came from elsewhere while a list at `version` was read, and which it would have shown."""

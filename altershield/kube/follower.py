@@ -35,7 +35,8 @@ from altershield.kube.errors import (
     UnreachableError,
     UnreadableError,
 )
-from altershield.kube.objects import Key, bare, key_of, number, version_of
+from altershield.kube.objects import bare, key_of, number, version_of
+from altershield.kube.places import Names
 from altershield.kube.turns import turns
 
 logger = logging.getLogger(__name__)
@@ -154,7 +155,7 @@ class Follower:
             self._reported = ""
             logger.info("following the cluster again", extra={"resource": self._cache.name})
 
-    def _begin_list(self) -> set[Key]:
+    def _begin_list(self) -> Names:
         """A list of everything begins; gives what is known, of which the list is to confirm what is still there."""
         if self.synced.is_set():
             self.relists += 1
@@ -162,7 +163,7 @@ class Follower:
         self.following.clear()
         return self._cache.begin_list()
 
-    async def _end_list(self, unlisted: set[Key], version: str) -> None:
+    async def _end_list(self, unlisted: Names, version: str) -> None:
         """Everything was listed at `version`: what was not is gone, and the watch goes on from there."""
         turn = turns()
         self._cache.passed = number(version)  # from here on, answers of older writes are late
@@ -199,7 +200,7 @@ class Follower:
             metadata_only=chosen.metadata_only,
         )
 
-    async def _watch(self, unlisted: set[Key] | None) -> None:
+    async def _watch(self, unlisted: Names | None) -> None:
         """Watch on from where we are. With `unlisted`, a streamed list comes first, which is to confirm these."""
         turn = turns()
         listing = unlisted is not None

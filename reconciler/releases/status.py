@@ -112,7 +112,7 @@ def urgent(before: ChangeWorkloadStatus, wanted: ChangeWorkloadStatus) -> bool:
 def lists_due(record: Kept, passed: int, now: float) -> float:
     """In how many seconds the lists are to be brought up to date, if they have changed."""
     written = record.status.update_time_unix
-    progress = passed - record.passed
+    progress = min(passed, _LISTED) - record.passed  # more are not listed
     if progress >= max(PROGRESS, record.passed // 4):
         interval = float(PROGRESS_INTERVAL)
     else:

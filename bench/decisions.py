@@ -1,0 +1,206 @@
+"""What decisions on one large release cost, and how many bytes its status is written in.
+
+    python -m bench.decisions
+
+In one process, without an API: a book of the release's pods is kept as the reconciler keeps it, and what was decided
+is done at once.
+"""
+
+import json
+import platform
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from altershield.api import names
+from altershield.api.kinds import ChangePod, ChangePodSpec, ChangePodStatus, ChangeWorkload, PodState
+from altershield.api.meta import ObjectMeta, OwnerReference
+from altershield.api.ops_config import Settings
+from altershield.api.resources import CHANGE_WORKLOADS, DEPLOYMENTS
+from altershield.workloads import BY_KIND, pods
+from altershield.workloads.pods import Pod
+from bench.cluster import Objects, Shape
+from reconciler.batches import batch
+from reconciler.releases import kept
+from reconciler.releases.book import Book
+from reconciler.releases.decide import decide
+from reconciler.releases.effects import CreateBatch
+from reconciler.releases.facts import Facts
+from reconciler.releases.health import Timing
+from reconciler.writer import merge_patch
+
+RESULTS = Path(__file__).parent / "results" / "decisions.json"
+SIZES = (100, 1000, 5000)
+_REPEATS = 200
+_TIMING = Timing(3600, 10)
+_LISTS = ("defensePreparingPods", "defenseCheckingPods", "defenseCheckPassPods")
+
+
+@dataclass(frozen=True)
+class Result:
+    pods: int
+    anew_ms: float
+    """To make the book and decide; the least of some runs, as all times here."""
+    changed_ms: float
+    """To decide after one pod has changed, when no list is due."""
+    writes: int
+    """Of the status, in a whole release whose pods come up one by one, ten a second."""
+    bytes_per_pod: int
+    """Of all these writes."""
+
+
+class Nodes:
+    def node_ready(self, node: str) -> bool:
+        return True
+
+    def node_lost(self, node: str) -> bool:
+        return False
+
+
+class Release:
+    """A release of so many pods that has just begun: its pods are not ready."""
+
+    def __init__(self, count: int) -> None:
+        objects = Objects(Shape(1, replicas=count, revisions=1, fat=0))
+        self.workload = BY_KIND[DEPLOYMENTS.kind].read(objects.maker("deployments", metadata_only=False)(0))
+        self.whole = msgspec.json.decode(objects.maker("changeworkloads", metadata_only=False)(0), type=ChangeWorkload)
+        status = self.whole.status
+        self.source = status.source
+        self.began = float(self.whole.spec.create_time_unix)
+        self.now = self.began
+        self.record = kept.read(msgspec.json.encode(msgspec.structs.replace(self.whole, status=type(status)())))
+        self.whole = msgspec.structs.replace(self.whole, status=type(status)())
+        make = objects.maker("pods", metadata_only=False)
+        self.up: Sequence[Pod] = [pods.read(make(number)) for number in range(count)]
+        self.writes = self.bytes = 0
+        self.book = self.begin_book([self.down(pod) for pod in self.up])
+
+    def down(self, pod: Pod) -> Pod:
+        return msgspec.structs.replace(pod, ready=False, ready_at=int(self.began), finished="")
+
+    def begin_book(self, found: Sequence[Pod]) -> Book:
+        book = Book(self.workload, self.record, self.source, Nodes(), _TIMING)
+        for pod in found:
+            book.put(pod, self.now)
+        return book
+
+    def decide(self) -> Any:
+        self.book.refresh(self.workload, self.now)
+        facts = Facts(
+            record=self.record,
+            workload=self.workload,
+            book=self.book,
+            others=(),
+            settings=Settings(),
+            timing=_TIMING,
+            source=self.source,
+            previous=self.record.status.previous,
+        )
+        return decide(facts, self.now)
+
+    def step(self) -> float | None:
+        """Decide and do it; in how many seconds to look again."""
+        decision = self.decide()
+        for effect in decision.before:
+            if isinstance(effect, CreateBatch):
+                self.book.judge(self.done(effect))
+        if decision.status is not None:
+            patch = merge_patch(msgspec.to_builtins(self.record.status), msgspec.to_builtins(decision.status))
+            for name in _LISTS:
+                if decision.lists:
+                    patch.setdefault(name, None)
+                else:
+                    patch.pop(name, None)
+            self.writes += 1
+            self.bytes += len(json.dumps(patch))
+            status = decision.status
+            if not decision.lists:
+                lists = ("defense_preparing_pods", "defense_checking_pods", "defense_check_pass_pods")
+                status = msgspec.structs.replace(status, **{each: getattr(self.whole.status, each) for each in lists})
+            self.whole = msgspec.structs.replace(self.whole, status=status)
+            self.record = kept.read(msgspec.json.encode(self.whole))
+            if decision.lists:
+                self.book.written = self.book.revision
+        again: float | None = 0.0 if decision.before else decision.again  # the batches' events lead here again
+        return again
+
+    def done(self, effect: CreateBatch) -> batch.Batch:
+        """A batch that nobody checked, which counts as passed."""
+        metadata = self.record.metadata
+        owner = OwnerReference(
+            CHANGE_WORKLOADS.kind, metadata.name, metadata.uid, CHANGE_WORKLOADS.api_version, controller=True
+        )
+        own = ObjectMeta(
+            name=names.change_pod_name(metadata.name, effect.number),
+            namespace=metadata.namespace,
+            uid=f"batch-{effect.number}",
+            resource_version="1",
+            owner_references=(owner,),
+        )
+        spec = ChangePodSpec(metadata.name, "", int(self.now), effect.pods)
+        return batch.kept(ChangePod(own, spec, ChangePodStatus(status=PodState.EXECUTE_DONE)))
+
+
+def measure(count: int) -> Result:
+    release = Release(count)
+    release.step()
+    for number, pod in enumerate(release.up):
+        release.now = release.began + 1 + number / 10
+        release.book.put(msgspec.structs.replace(pod, finished=str(int(release.now))), release.now)
+        release.step()
+    for _ in range(10_000):
+        again = release.step()
+        if again is None:
+            break
+        release.now += max(again, 0.01)
+    writes, written = release.writes, release.bytes
+    state = str(release.record.status.status)
+    if state != "Success":
+        raise RuntimeError(f"the release ended as {state}")
+    anew, changed = [], []
+    for _ in range(max(3, 5000 // count)):
+        began = time.process_time()
+        release.book = release.begin_book(release.up)
+        release.decide()
+        anew.append(time.process_time() - began)
+    release = Release(count)
+    release.book = release.begin_book(release.up)
+    for _ in range(3):
+        release.now += 10
+        release.step()
+    for number in range(_REPEATS):
+        pod = release.up[number % count]
+        release.now += 0.01
+        release.book.put(release.down(pod) if number % 2 else pod, release.now)
+        began = time.process_time()
+        release.decide()
+        changed.append(time.process_time() - began)
+    return Result(count, _ms(anew), _ms(sorted(changed)[: _REPEATS // 2]), writes, written // count)
+
+
+def _ms(seconds: Sequence[float]) -> float:
+    return round(min(seconds) * 1000, 3)
+
+
+def main() -> None:
+    """Measure releases of 100, 1,000 and 5,000 pods."""
+    results = [measure(count) for count in SIZES]
+    table = Table("pods", "book made anew", "one pod changed", "status writes", "bytes per pod")
+    for each in results:
+        times = (f"{each.anew_ms:.1f} ms", f"{each.changed_ms:.3f} ms")
+        table.add_row(f"{each.pods:,}", *times, str(each.writes), f"{each.bytes_per_pod:,}")
+    Console().print(table)
+    RESULTS.parent.mkdir(exist_ok=True)
+    taken = {"python": platform.python_version(), "releases": [asdict(each) for each in results]}
+    RESULTS.write_text(json.dumps(taken, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    typer.run(main)
