@@ -66,7 +66,7 @@ def own_version(kubectl: Kubectl, reason: str) -> str:
     def recorded() -> str:
         version = kubectl.labels("deployment", "sleep").get(VERSION, "none")
         done = kubectl.run("get", "changeworkload", f"sleep--x--{version}", "-o", "json")
-        conditions = json.loads(done.stdout)["status"].get("conditions", []) if done.returncode == 0 else []
+        conditions = json.loads(done.stdout).get("status", {}).get("conditions", []) if done.returncode == 0 else []
         slipped = [each for each in conditions if each["type"] == "Slipped"]
         return version if [(each["status"], each["reason"]) for each in slipped] == [("True", reason)] else ""
 
