@@ -208,6 +208,7 @@ class Releases(RuleBasedStateMachine):
             self.find(node)
 
     def find(self, node: str) -> None:
+        self.reconcile()  # a leader that begins just then cannot know that a pod was held up for less than its time
         world = self.world
         world.find_node(node)
         for pod in world.pods.values():
