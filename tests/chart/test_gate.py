@@ -174,7 +174,9 @@ def roll_back_what_has_no_replica_sets(kubectl: Kubectl) -> None:
         kubectl("apply", "-f", "-", stdin=manifest)
 
         def succeeded() -> bool:
-            return [each.get("status", {}).get("status") for each in kubectl.json("changeworkloads")["items"]] == ["Success"]
+            return [each.get("status", {}).get("status") for each in kubectl.json("changeworkloads")["items"]] == [
+                "Success"
+            ]
 
         eventually(succeeded, "the first release to succeed")
         kubectl("set", "image", "statefulset/sleep", "sleep=busybo")
