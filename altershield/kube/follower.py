@@ -204,7 +204,8 @@ class Follower:
         """Watch on from where we are. With `unlisted`, a streamed list comes first, which is to confirm these."""
         turn = turns()
         listing = unlisted is not None
-        began = asyncio.get_running_loop().time()
+        clock = asyncio.get_running_loop().time
+        began = patient_since = clock()
         try:
             async with (
                 asyncio.timeout(_MARK_TIMEOUT if listing else None) as patience,
@@ -225,8 +226,9 @@ class Follower:
                         self._cache.passed = version_of(metadata)
                         self._resume = metadata.resource_version
                     await turn.give_way()
-                    if unlisted is not None:
-                        patience.reschedule(asyncio.get_running_loop().time() + _MARK_TIMEOUT)
+                    if unlisted is not None and clock() - patient_since > 1.0:  # there are hundreds of thousands
+                        patient_since = clock()
+                        patience.reschedule(patient_since + _MARK_TIMEOUT)
         except (InvalidError, BadRequestError) as error:
             if unlisted is None:
                 raise

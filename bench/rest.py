@@ -1,0 +1,140 @@
+"""What a reconciler asks of the API server while releases that failed wait for somebody: it should be nothing.
+
+    python -m bench.rest
+
+On the sandbox: half of the Deployments never had a version that came up; the others are released anew with an image
+that does not exist, while the setting `rollback` is off. All end up suspended, and none is undone.
+"""
+
+import asyncio
+import json
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import uvloop
+
+from altershield import options
+from altershield.api import labels, names
+from altershield.api.kinds import WorkloadState
+from altershield.api.ops_config import ROLLBACK
+from altershield.api.resources import CRDS, DEPLOYMENTS, NAMESPACES, OPS_CONFIG_INFOS
+from altershield.install import crds
+from altershield.kube.client import Client
+from altershield.kube.transport import Request
+from altershield.releases import state
+from altershield.workloads import BY_KIND
+from bench.reconciler import NAMESPACE, deployment, namespace, sandbox
+from reconciler.manager import Manager, Options
+
+RESULTS = Path(__file__).parent / "results" / "rest.json"
+_SEPARATELY = 0.05  # seconds between two looks
+_PATIENCE = 300.0
+
+
+class Counting(Client):
+    """Counts requests; watches are none."""
+
+    asked: Counter[str]
+
+    async def _answer(self, request: Request) -> bytes:
+        self.asked[f"{request.method} {request.path}"] += 1
+        return await super()._answer(request)
+
+
+async def measure(deployments: int, seconds: float) -> tuple[Counter[str], Counter[str]]:
+    """Requests while the releases failed, and in so many seconds after that."""
+    async with (
+        sandbox() as kubeconfig,
+        await Counting.connect(str(kubeconfig)) as client,
+        await Client.connect(str(kubeconfig)) as user,
+    ):
+        client.asked = Counter()
+        await user.create(NAMESPACES, namespace(names.SYSTEM_NAMESPACE))
+        await user.create(NAMESPACES, namespace(NAMESPACE, **{labels.GOVERNED: labels.GOVERNED_VALUE}))
+        for crd in crds.crds():
+            await user.create(CRDS, crd)
+        manager = Manager(
+            client,
+            Options(
+                system_namespace=names.SYSTEM_NAMESPACE,
+                identity="bench",
+                start_timeout=15,
+                observe_seconds=1,
+                batch_wait=options.BATCH_WAIT,
+                pre_timeout=options.PRE_TIMEOUT,
+                post_timeout=options.POST_TIMEOUT,
+                lease_duration=60,
+                metrics_port=0,
+            ),
+        )
+        stop = asyncio.Event()
+        running = asyncio.create_task(manager.run(stop))
+
+        def ended(wanted: WorkloadState, count: int) -> bool:
+            return sum(state(record) is wanted for record in manager.caches.records.all()) >= count
+
+        await _until(lambda: len(manager.caches.settings) == 3)
+        off = {"spec": {"enable": False}}
+        await user.patch(OPS_CONFIG_INFOS, off, ROLLBACK, names.SYSTEM_NAMESPACE)
+        half = deployments // 2
+        for number in range(half):
+            await _release(user, f"good-{number}", "busybox")
+        await _until(lambda: ended(WorkloadState.SUCCESS, half))
+        for number in range(half):
+            await _release(user, f"good-{number}", "nosuch")
+            await _release(user, f"bad-{number}", "nosuch")
+        await _until(lambda: ended(WorkloadState.SUSPEND, 2 * half))
+        await asyncio.sleep(20)  # until the last was looked at
+        failing, client.asked = client.asked, Counter()
+        await asyncio.sleep(seconds)
+        resting = client.asked
+        stop.set()
+        await running
+    return failing, resting
+
+
+async def _release(user: Client, name: str, image: str) -> None:
+    """Release it with the version that the gatekeeper would give it."""
+    wanted = deployment(name, 1)
+    wanted["spec"]["template"]["spec"]["containers"][0]["image"] = image
+    shown: dict[str, Any] = await user.create(
+        DEPLOYMENTS, wanted | {"metadata": {"name": f"{name}-{image}"}}, "default"
+    )
+    version = BY_KIND[DEPLOYMENTS.kind].read(json.dumps(shown).encode()).fingerprint
+    wanted["metadata"]["labels"][labels.VERSION] = version
+    wanted["spec"]["template"]["metadata"]["labels"][labels.VERSION] = version
+    if image == "busybox" or name.startswith("bad"):
+        await user.create(DEPLOYMENTS, wanted, NAMESPACE)
+    else:
+        wanted["metadata"]["labels"][labels.DEFENSE_STATUS] = None
+        await user.patch(DEPLOYMENTS, wanted, name, NAMESPACE)
+
+
+async def _until(met: Callable[[], bool]) -> None:
+    began = time.monotonic()
+    while not met():
+        if time.monotonic() - began > _PATIENCE:
+            raise TimeoutError("the releases do not end")
+        await asyncio.sleep(_SEPARATELY)
+
+
+def main(
+    deployments: Annotated[int, typer.Option(min=2)] = 100,
+    seconds: Annotated[float, typer.Option(min=1)] = 60.0,
+) -> None:
+    """Count them; ends with 1 where anything is asked at rest."""
+    failing, resting = uvloop.run(measure(deployments, seconds))
+    print(f"{sum(failing.values())} requests until {deployments} releases were suspended")
+    print(f"{sum(resting.values())} requests in the {seconds:g} s after that: {dict(resting.most_common(5))}")
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps({"releases": deployments, "seconds": seconds, "requests": sum(resting.values())}))
+    if resting:
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    typer.run(main)
