@@ -127,11 +127,6 @@ class Book:
         return self._groups[group].values()
 
     @property
-    def serving(self) -> int:
-        """Pods of other versions that are ready."""
-        return sum(pod.ready and self._nodes.node_ready(pod.node) for pod in self._older.values())
-
-    @property
     def older(self) -> Iterable[Pod]:
         """Pods of other versions."""
         return self._older.values()
@@ -238,6 +233,8 @@ class Book:
         """A batch of the release, new or changed."""
         self._batches[batch.metadata.name] = batch
         self.highest = max(self.highest, batch.number)
+        if self._adapter.in_place and batch.metadata.created < self._created - 1:
+            return  # of an earlier release of this version: the same pods have come up anew since
         for member in batch.members:
             if member.uid:
                 self._judge(member.uid, _Judged(batch, member))

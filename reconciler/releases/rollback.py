@@ -169,9 +169,16 @@ def _give_up(facts: Facts, targets: Sequence[Target], why: str, now: float) -> D
         begin_with(facts, now)
         .enter(WorkloadState.RUNNING)
         .replace(rollback_to="", rollback_target=SourceRef())
-        .condition(ConditionType.ROLLED_BACK, False, RollbackReason.NO_TARGET, message)
+        .condition(ConditionType.ROLLED_BACK, False, _kept_reason(facts.record), message)
     )
     return Decision(stamped(draft.status, now), after=(Announce("RollbackImpossible", message),), again=0.0)
+
+
+def _kept_reason(record: Kept) -> RollbackReason:
+    """That it was rolled back once before has to stay known."""
+    known = find_condition(record.status.conditions, ConditionType.ROLLED_BACK)
+    again = known is not None and known.reason == RollbackReason.RELEASED_AGAIN
+    return RollbackReason.RELEASED_AGAIN if again else RollbackReason.NO_TARGET
 
 
 def _named(source: SourceRef) -> str:

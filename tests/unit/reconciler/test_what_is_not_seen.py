@@ -194,3 +194,21 @@ def test_a_missing_config_map_is_the_releases_fault_whatever_else_is_said() -> N
     assert events_fault([UNMOUNTED]) is Fault.VOLUME
     assert events_fault([("FailedCreatePodSandBox", "no network")]) is Fault.SANDBOX
     assert events_fault([]) is None
+
+
+def test_a_refused_request_does_not_make_forget_that_a_version_was_rolled_back_once() -> None:
+    world, _, pod = releasing()
+    pod.crash(world.t)
+    world.touch(pod)
+    world.run(130)
+    assert world.image == "v1"
+    world.release("v2")
+    world.rest()
+    world.ask_rollback("nowhere")
+    world.rest()
+    pods = world.make(1)
+    pods[0].crash(world.t)
+    world.touch(*pods)
+    world.run(130)
+    assert world.image == "v2", "it is suspended, not rolled back a second time"
+    assert world.state("v2") == SUSPEND
