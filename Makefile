@@ -27,7 +27,10 @@ check: $(BIN)/.ready
 bench: $(BIN)/.ready  ## needs wrk
 	$(BIN)/python -m bench.gatekeeper
 	$(BIN)/python -m bench.reconciler
+	$(BIN)/python -m bench.rest
+	$(BIN)/python -m bench.decisions
 	$(BIN)/python -m bench.memory
+	$(BIN)/python -m bench.scale
 	$(BIN)/python -m bench.availability
 
 crds: $(BIN)/.ready  ## write the chart's CRDs anew, after a change of the kinds

@@ -33,7 +33,7 @@ from reconciler.writer import Operation, Writer, label_path
 _VERSION = label_path(labels.VERSION)
 _REFUSED_FIRST = 5.0  # seconds until a refused write is tried again, doubling up to
 _REFUSED_LAST = 300.0
-_ABOUT_TO_ACT = 5.0  # seconds in which a workload's controller should have made something of its template
+_ABOUT_TO_ACT = 10.0  # seconds in which a workload's controller should have made something of its template
 
 
 class ReleasesController:
@@ -230,8 +230,9 @@ class ReleasesController:
 
     async def _go_on(self, key: WorkloadKey, workload: Workload, record: Kept, others: Sequence[Kept]) -> float | None:
         source = await self._source(workload, record)
-        left = record.spec.create_time_unix + _ABOUT_TO_ACT - self._clock()
-        if not source.uid and state(record) is WorkloadState.INIT and 0 < left <= _ABOUT_TO_ACT:
+        patience = min(_ABOUT_TO_ACT, self._timing.start_timeout)
+        left = record.spec.create_time_unix + patience - self._clock()
+        if not source.uid and state(record) is WorkloadState.INIT and 0 < left <= patience:
             return left  # its controller is about to act: one status is written then, not two
         book = self.books.open(key, workload, record, source) if source.uid else None
         now = self._clock()
