@@ -68,7 +68,8 @@ def _stall(facts: Facts, target: WorkloadState, now: float) -> tuple[Stall | Non
     missing = max(0, (workload.reach or 0) - len(book))
     if not (missing or book.count(Group.DOWN)) or target is WorkloadState.SUCCESS:
         return None, None
-    due = book.progress_at + patience
+    # pods that are not up have their own time first, which began when they were made
+    due = book.progress_at + patience * (2 if book.count(Group.DOWN) else 1)
     if now < due:
         return None, due
     if not missing:

@@ -227,7 +227,7 @@ def long_names(story: Story) -> None:
 
     def both() -> bool:
         records = story.kubectl.json("changeworkloads")["items"]
-        found = sorted((each["spec"]["serviceName"][-3:], each.get("status", {}).get("status")) for each in records)
+        found = sorted((each["spec"]["serviceName"][-3:], each.get("status", {}).get("status", "")) for each in records)
         return found == [("one", "Success"), ("two", "Success")]
 
     eventually(both, "a record of each")
