@@ -233,9 +233,11 @@ class Book:
         """A batch of the release, new or changed."""
         self._batches[batch.metadata.name] = batch
         self.highest = max(self.highest, batch.number)
-        if self._adapter.in_place and batch.metadata.created < self._created - 1:
-            return  # of an earlier release of this version: the same pods have come up anew since
+        # what passed in an earlier release of this version may have been updated in place, to and fro, since
+        stale = self._adapter.in_place and batch.metadata.created < self._created - 1
         for member in batch.members:
+            if stale and not _fails(member):
+                continue
             if member.uid:
                 self._judge(member.uid, _Judged(batch, member))
                 continue

@@ -395,9 +395,10 @@ class Releases(RuleBasedStateMachine):
 
 
 Releases.TestCase.settings = hypothesis_settings(
-    max_examples=400,
+    max_examples=200,
     stateful_step_count=30,
     deadline=None,
+    derandomize=True,  # the same runs each time: a run of CI tells of the change, not of luck
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 TestReleases = Releases.TestCase
