@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from altershield.api import labels, names
-from altershield.api.kinds import ChangePod, ChangeWorkload, OpsConfigInfo
+from altershield.api import labels
+from altershield.api.kinds import ChangeWorkload, OpsConfigInfo
 from altershield.api.meta import unix
 from altershield.api.ops_config import BLOCKING, Settings, effective
 from altershield.api.resources import (
@@ -318,7 +318,3 @@ def _place(key: WorkloadKey) -> str:
 
 def _read_definition(data: bytes | msgspec.Raw) -> _Definition:
     return _Definition(msgspec.json.decode(data, type=_WireDefinition).metadata.kept)
-
-
-def number_of(each: Batch | ChangePod) -> int:
-    return names.change_pod_number(each.metadata.name)

@@ -13,6 +13,7 @@ from altershield.api.kinds import (
     OpsConfigInfo,
     OpsConfigInfoStatus,
 )
+from altershield.api.meta import OwnerReference
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, Resource
 from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import (
@@ -160,18 +161,13 @@ def label_path(key: str) -> str:
     return f"/metadata/labels/{key.replace('~', '~0').replace('/', '~1')}"
 
 
-def reference(resource: Resource, record: ChangeWorkload) -> dict[str, Any]:
-    """The owner reference to a record that manages what it is put on."""
-    return owner(resource, record.metadata)
-
-
-def owner(resource: Resource, metadata: Metadata) -> dict[str, Any]:
+def owner(resource: Resource, metadata: Metadata) -> OwnerReference:
     """The owner reference to an object of `resource` that manages what it is put on."""
-    return {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "name": metadata.name,
-        "uid": metadata.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+    return OwnerReference(
+        api_version=resource.api_version,
+        kind=resource.kind,
+        name=metadata.name,
+        uid=metadata.uid,
+        controller=True,
+        block_owner_deletion=True,
+    )

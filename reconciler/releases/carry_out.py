@@ -17,7 +17,7 @@ from altershield.api.kinds import (
     SourceRef,
     WorkloadState,
 )
-from altershield.api.meta import ObjectMeta, OwnerReference, find_condition, plain_time
+from altershield.api.meta import ObjectMeta, find_condition, plain_time
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, PODS
 from altershield.kube.errors import (
     ApiError,
@@ -54,7 +54,7 @@ from reconciler.releases.effects import (
 )
 from reconciler.releases.kept import Kept
 from reconciler.releases.look import Look
-from reconciler.writer import Operation, Writer, label_path
+from reconciler.writer import Operation, Writer, label_path, owner
 
 logger = logging.getLogger(__name__)
 
@@ -165,16 +165,7 @@ class Carrier:
                     labels.VERSION: version_of(record),
                     labels.WORKLOAD_NAME: names.label_value(record.spec.service_name),
                 },
-                owner_references=(
-                    OwnerReference(
-                        api_version=CHANGE_WORKLOADS.api_version,
-                        kind=CHANGE_WORKLOADS.kind,
-                        name=metadata.name,
-                        uid=metadata.uid,
-                        controller=True,
-                        block_owner_deletion=True,
-                    ),
-                ),
+                owner_references=(owner(CHANGE_WORKLOADS, metadata),),
             ),
             spec=ChangePodSpec(
                 change_workload_id=metadata.name,

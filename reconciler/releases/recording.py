@@ -14,7 +14,7 @@ from altershield.api.kinds import (
     WorkloadRef,
     WorkloadState,
 )
-from altershield.api.meta import Condition, ObjectMeta, OwnerReference, find_condition, plain_time, rfc3339
+from altershield.api.meta import Condition, ObjectMeta, find_condition, plain_time, rfc3339
 from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.releases import passed, rolled_back, state
 from altershield.releases.record import version as version_of
@@ -57,7 +57,7 @@ class Recording:
                 name=change_workload_name(workload.kind, metadata.name, version),
                 namespace=metadata.namespace,
                 labels={labels.VERSION: version, labels.WORKLOAD_NAME: names.label_value(metadata.name)},
-                owner_references=(msgspec.convert(owner(resource, metadata), OwnerReference),),
+                owner_references=(owner(resource, metadata),),
             ),
             spec=self._spec(workload, version),
         )
@@ -87,7 +87,11 @@ class Recording:
         resource, metadata = BY_KIND[workload.kind].resource, workload.metadata
         operations: list[Operation] = [
             {"op": "test", "path": "/metadata/resourceVersion", "value": record.metadata.resource_version},
-            {"op": "add", "path": "/metadata/ownerReferences", "value": [owner(resource, metadata)]},
+            {
+                "op": "add",
+                "path": "/metadata/ownerReferences",
+                "value": [msgspec.to_builtins(owner(resource, metadata))],
+            },
             {"op": "add", "path": "/spec/workloadRef", "value": msgspec.to_builtins(_reference(workload))},
             # that of no release: so it is begun anew, unless it is processed
             {"op": "add", "path": "/spec/workloadGeneration", "value": 0},
