@@ -15,6 +15,7 @@ from altershield.api.kinds import (
 )
 from altershield.api.meta import OwnerReference
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, Resource
+from altershield.kube import objects
 from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import (
     ConflictError,
@@ -35,15 +36,9 @@ Operation = dict[str, Any]
 _LISTS = ("defensePreparingPods", "defenseCheckingPods", "defenseCheckPassPods")
 
 
-class Metadata(Protocol):
-    @property
-    def namespace(self) -> str: ...
-    @property
-    def name(self) -> str: ...
+class Metadata(objects.Metadata, Protocol):
     @property
     def uid(self) -> str: ...
-    @property
-    def resource_version(self) -> str: ...
 
 
 class _Object(Protocol):

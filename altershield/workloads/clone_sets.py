@@ -3,9 +3,9 @@
 import msgspec
 
 from altershield.api.resources import Resource
-from altershield.workloads import revision_data
-from altershield.workloads.adapter import Object, Operation
+from altershield.workloads.adapter import Operation
 from altershield.workloads.meta import WireMeta
+from altershield.workloads.revision_data import OfRevisions
 from altershield.workloads.workload import Strategy, WireSelector, WireTemplate, Workload, common
 
 CLONE_SETS = Resource("apps.kruise.io", "v1alpha1", "clonesets", "CloneSet")
@@ -39,10 +39,8 @@ class _Wire(msgspec.Struct, frozen=True, gc=False):
 _decode = msgspec.json.Decoder(_Wire).decode
 
 
-class CloneSets:
+class CloneSets(OfRevisions):
     resource: Resource = CLONE_SETS
-    revisions: Resource = revision_data.CONTROLLER_REVISIONS
-    between: Resource | None = None
     in_place: bool = True
     crd: str = "clonesets.apps.kruise.io"
     record_prefix: str = "cloneset."
@@ -62,15 +60,6 @@ class CloneSets:
             refused="",
             **common(CLONE_SETS.kind, wire.metadata, spec.selector, spec.template, status.observed_generation),
         )
-
-    def template(self, revision: Object) -> Object | None:
-        return revision_data.template(revision)
-
-    def number(self, revision: Object) -> int:
-        return revision_data.number(revision)
-
-    def release(self, template: Object) -> list[Operation]:
-        return [{"op": "replace", "path": "/spec/template", "value": template}]
 
     def pause(self, workload: Workload) -> list[Operation]:
         return [{"op": "add", "path": "/spec/updateStrategy/paused", "value": True}]

@@ -3,9 +3,9 @@
 import msgspec
 
 from altershield.api.resources import Resource
-from altershield.workloads import revision_data
-from altershield.workloads.adapter import Object, Operation
+from altershield.workloads.adapter import Operation
 from altershield.workloads.meta import WireMeta
+from altershield.workloads.revision_data import OfRevisions
 from altershield.workloads.workload import Strategy, WireSelector, WireTemplate, Workload, common
 
 DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet")
@@ -36,10 +36,8 @@ class _Wire(msgspec.Struct, frozen=True, gc=False):
 _decode = msgspec.json.Decoder(_Wire).decode
 
 
-class DaemonSets:
+class DaemonSets(OfRevisions):
     resource: Resource = DAEMON_SETS
-    revisions: Resource = revision_data.CONTROLLER_REVISIONS
-    between: Resource | None = None
     in_place: bool = False
     crd: str = ""
     record_prefix: str = "daemonset."
@@ -59,15 +57,6 @@ class DaemonSets:
             refused="",
             **common(DAEMON_SETS.kind, wire.metadata, spec.selector, spec.template, wire.status.observed_generation),
         )
-
-    def template(self, revision: Object) -> Object | None:
-        return revision_data.template(revision)
-
-    def number(self, revision: Object) -> int:
-        return revision_data.number(revision)
-
-    def release(self, template: Object) -> list[Operation]:
-        return [{"op": "replace", "path": "/spec/template", "value": template}]
 
     def pause(self, workload: Workload) -> list[Operation]:
         return [{"op": "add", "path": "/spec/updateStrategy", "value": {"type": "OnDelete"}}]

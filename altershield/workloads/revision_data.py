@@ -3,7 +3,7 @@
 from copy import deepcopy
 
 from altershield.api.resources import Resource
-from altershield.workloads.adapter import Object
+from altershield.workloads.adapter import Object, Operation
 
 CONTROLLER_REVISIONS = Resource("apps", "v1", "controllerrevisions", "ControllerRevision")
 
@@ -23,3 +23,19 @@ def number(revision: Object) -> int:
     """Its `revision`; 0 where there is none."""
     found = revision.get("revision")
     return found if isinstance(found, int) else 0
+
+
+class OfRevisions:
+    """What adapters have in common whose workloads control their pods themselves and keep ControllerRevisions."""
+
+    revisions: Resource = CONTROLLER_REVISIONS
+    between: Resource | None = None
+
+    def template(self, revision: Object) -> Object | None:
+        return template(revision)
+
+    def number(self, revision: Object) -> int:
+        return number(revision)
+
+    def release(self, template: Object) -> list[Operation]:
+        return [{"op": "replace", "path": "/spec/template", "value": template}]
