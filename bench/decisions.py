@@ -63,6 +63,9 @@ class Nodes:
     def node_lost(self, node: str) -> bool:
         return False
 
+    def node_ready_at(self, node: str) -> float:
+        return 0.0
+
 
 class Release:
     """A release of so many pods that has just begun: its pods are not ready."""

@@ -206,6 +206,11 @@ class Caches:
         found = self.nodes.get("", node)
         return found is None or not found.ready
 
+    def node_ready_at(self, node: str) -> float:
+        """Since when the node is ready, Unix seconds; 0 where that is not known, or it is not."""
+        found = self.nodes.get("", node)
+        return float(found.ready_at) if found is not None and found.ready else 0.0
+
     def set_of(self, pod: Pod) -> Set | None:
         """What stands between the pod and its workload, if something does."""
         informer = self.sets.get(pod.owner.kind)

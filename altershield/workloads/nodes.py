@@ -1,18 +1,22 @@
-"""What is kept of a node: whether it is ready."""
+"""What is kept of a node: whether it is ready, and since when."""
 
 import msgspec
 
+from altershield.api.meta import unix
 from altershield.workloads.meta import Meta, WireMeta
 
 
 class Node(msgspec.Struct, frozen=True, gc=False):
     metadata: Meta
     ready: bool
+    ready_at: int
+    """Since when it is so, in Unix seconds by the node's or the node controller's clock; 0 where nobody says."""
 
 
-class _Condition(msgspec.Struct, frozen=True, gc=False):
+class _Condition(msgspec.Struct, frozen=True, rename="camel", gc=False):
     type: str
     status: str
+    last_transition_time: str | None = None
 
 
 class _Status(msgspec.Struct, frozen=True, gc=False):
@@ -30,5 +34,7 @@ _decode = msgspec.json.Decoder(_Wire).decode
 def read(data: bytes | msgspec.Raw) -> Node:
     """A node as the API server sent it; msgspec.DecodeError where it is none."""
     wire = _decode(data)
-    ready = any(each.type == "Ready" and each.status == "True" for each in wire.status.conditions)
-    return Node(wire.metadata.kept, ready)
+    ready = next((each for each in wire.status.conditions if each.type == "Ready"), None)
+    if ready is None:
+        return Node(wire.metadata.kept, False, 0)
+    return Node(wire.metadata.kept, ready.status == "True", int(unix(ready.last_transition_time)))

@@ -50,6 +50,9 @@ class Nodes(Protocol):
     def node_lost(self, node: str) -> bool:
         """Whether the node is not there, or not ready."""
 
+    def node_ready_at(self, node: str) -> float:
+        """Since when the node is ready, Unix seconds; 0 where that is not known, or it is not."""
+
 
 class _Judged:
     """The newest batch of a pod, and what it says."""
@@ -311,6 +314,7 @@ class Book:
             now,
             was_up=judged is not None and not _fails(judged.member) and not judged.member.overruled,
             down_since=remembered,
+            node_ready_at=self._nodes.node_ready_at(pod.node),
             in_place=in_place,
             held_up=self._held_up and not pod.ready,
         )

@@ -72,17 +72,20 @@ def seen_first(
     *,
     was_up: bool,
     down_since: float | None,
+    node_ready_at: float = 0.0,
     in_place: bool,
     held_up: bool = False,
 ) -> Seen:
     """What can be said of a pod when we look at it for the first time, in a release that `began` then.
 
     `down_since`: what the record remembers of a pod that was up and is not any more. `in_place`: it is older than the
-    release, and was updated for it. `held_up`: the record says that the cluster holds pods up. What was made in the
-    future, by a clock that differs, was made now.
+    release, and was updated for it. `held_up`: the record says that the cluster holds pods up. A pod's time begins anew
+    when its node becomes ready (`node_ready_at`). What was made in the future, by a clock that differs, was made now.
     """
     made = max(pod.metadata.created, pod.scheduled_at, began)
     since = down_since if down_since is not None else now if was_up or in_place else made
+    if node_ready_at:
+        since = max(since, node_ready_at + CLOCK_SKEW)
     since = min(since, now)
     return Seen(
         pod=pod,

@@ -12,6 +12,8 @@ from reconciler.releases.status import Draft
 
 _NOT_UP = (Group.DOWN, Group.OBSERVED, Group.OVERDUE, Group.HELD_UP)
 
+_UP = (Group.PASSED, Group.CHECKING, Group.PREPARING)
+
 Stall = tuple[StallReason | Fault, str]
 
 
@@ -100,7 +102,8 @@ def _held_up(book: Book) -> Stall:
 def with_settling(draft: Draft, facts: Facts, entered: bool) -> tuple[Draft, float | None]:
     """The condition Settled of a release that is in Success; and when it may change by itself (Unix seconds).
 
-    What breaks puts it off by one more start timeout, counted from when all pods are up again.
+    What breaks puts it off by one more start timeout, counted from when all pods are up again. So does the loss of all
+    pods that were up when it began to be observed: those that came in their place have proved nothing yet.
     """
     now, patience, book = draft.now, facts.timing.start_timeout, facts.book
     known = find_condition(draft.status.conditions, ConditionType.SETTLED)
@@ -113,14 +116,24 @@ def with_settling(draft: Draft, facts: Facts, entered: bool) -> tuple[Draft, flo
         return draft.replace(settle_time_unix=int(now + patience)).condition(
             ConditionType.SETTLED, False, "PodsDown", message
         ) if _broke_anew(draft) else draft, None
-    if entered or (known is not None and known.reason == "PodsDown"):
+    all_up = book is None or not any(map(book.count, _NOT_UP))
+    if known is not None and known.reason == "PodsDown" and not entered:
+        if not all_up:
+            return draft, None
         until = int(now + patience)
-    if now >= until and (book is None or not any(map(book.count, _NOT_UP))):
+    elif entered or (now >= until and all_up and not _outlasted(book, until - patience)):
+        until = int(now + patience)
+    if now >= until and all_up:
         message = "all pods stayed up for the start timeout after they had passed; what breaks now is another matter"
         return draft.condition(ConditionType.SETTLED, True, "StayedUp", message), None
     message = "its pods have passed; until the start timeout is over, what breaks ends the release"
     draft = draft.replace(settle_time_unix=until).condition(ConditionType.SETTLED, False, "Observing", message)
     return draft, float(until) if until > now else None  # past it, a pod's standing is what is waited for
+
+
+def _outlasted(book: Book | None, since: float) -> bool:
+    """Whether a pod from before that time is still up."""
+    return book is None or any(seen.pod.metadata.created <= since for group in _UP for seen in book.seen(group))
 
 
 def _broke_anew(draft: Draft) -> bool:

@@ -208,7 +208,6 @@ class Releases(RuleBasedStateMachine):
             self.find(node)
 
     def find(self, node: str) -> None:
-        self.reconcile()  # a leader that begins just then cannot know that a pod was held up for less than its time
         world = self.world
         world.find_node(node)
         for pod in world.pods.values():
@@ -350,10 +349,15 @@ class Releases(RuleBasedStateMachine):
         if not hasattr(self, "world"):
             return
         for image in self.world.revisions:
+            record = self.world.records.get(fingerprint(image))
+            if record is None:
+                continue
+            # what may have been updated in place, to and fro, is verified anew when its version is released again
+            began = record.spec.create_time_unix - 1 if self.world.adapter.in_place else 0
             verified = [
                 info.uid
                 for batch in self.world.batches.values()
-                if fingerprint(image) in batch.metadata.name
+                if fingerprint(image) in batch.metadata.name and batch.spec.create_time_unix >= began
                 for info in batch.spec.pod_infos
                 if not info.verdict
             ]

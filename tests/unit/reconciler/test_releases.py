@@ -408,6 +408,59 @@ def test_a_success_does_not_settle_while_a_pod_is_looked_at_anew(kind: str) -> N
     assert world.said(SETTLED)[0] == "True"
 
 
+@each_kind
+def test_a_success_does_not_settle_on_pods_that_have_not_come_up_again(kind: str) -> None:
+    """The pods that broke were deleted; those made in their place have not been up yet."""
+    world = first(kind)
+    pods = world.make(3)
+    world.up(*pods)
+    world.run(20)
+    world.touch(*[pod.crash(world.t) for pod in pods])
+    world.rest()
+    world.remove(*pods)
+    pods = world.make(3)
+    world.run(100)
+    assert world.said(SETTLED) == ("False", "PodsDown")
+    world.up(*pods)
+    world.run(60)
+    assert world.said(SETTLED) == ("False", "Observing")
+    world.run(60)
+    assert world.said(SETTLED) == ("False", "Observing"), "they were not up for so long"
+    world.run(20)
+    assert world.said(SETTLED)[0] == "True"
+
+
+@each_kind
+def test_a_success_settles_only_with_a_pod_that_was_up_all_the_time(kind: str) -> None:
+    world = first(kind)
+    pods = world.make(3)
+    world.up(*pods)
+    world.run(100)
+    world.remove(*pods)
+    pods = world.make(3)
+    world.up(*pods)
+    world.run(60)
+    assert world.said(SETTLED) == ("False", "Observing"), "none of these has proved that it stays up"
+    world.touch(pods[0].crash(world.t))
+    world.run(121)
+    assert (world.state(), world.suspended) == (SUSPEND, True)
+
+
+@each_kind
+def test_pods_that_are_made_and_taken_all_the_time_do_not_keep_a_success_from_settling(kind: str) -> None:
+    world = first(kind)
+    pods = world.make(3)
+    world.up(*pods)
+    world.run(10)
+    for _ in range(5):
+        more = world.make(2)
+        world.up(*more)
+        world.run(30)
+        world.remove(*more)
+    world.rest()
+    assert world.said(SETTLED)[0] == "True"
+
+
 # a deadline in every state
 
 

@@ -9,7 +9,7 @@ import pytest
 from altershield.api import labels
 from altershield.api.kinds import ConditionType, PodInfo, WorkloadState
 from altershield.workloads.pods import Fault
-from reconciler.releases.health import events_fault
+from reconciler.releases.health import CLOCK_SKEW, events_fault
 
 from .world import KINDS, SimPod, World
 
@@ -54,6 +54,23 @@ def test_a_pod_whose_node_comes_back_has_its_time_anew(kind: str, restarted: boo
     assert world.image == "v2"
     assert world.state("v2") == RUNNING
     world.run(100)
+    assert world.image == "v1", "and ends if it does not use it"
+
+
+@pytest.mark.parametrize("skew", [-299, 0, 299])
+def test_a_leader_that_begins_just_as_a_node_comes_back_gives_its_pods_their_time_anew(skew: int) -> None:
+    world, _, pod = releasing()
+    pod.node = "node-9"
+    world.touch(pod)
+    world.run(5)
+    world.lose_node("node-9")
+    world.run(110)
+    world.die()
+    world.kubelet = skew
+    world.find_node("node-9")
+    world.run(60)
+    assert (world.image, world.state("v2")) == ("v2", RUNNING)
+    world.run(65 + max(0, CLOCK_SKEW + skew))
     assert world.image == "v1", "and ends if it does not use it"
 
 

@@ -209,6 +209,8 @@ class World:
         self.records: dict[str, ChangeWorkload] = {}
         self.batches: dict[str, ChangePod] = {}
         self.lost_nodes: set[str] = set()
+        self.found_nodes: dict[str, float] = {}
+        """When nodes that had been lost were ready again."""
         self.events_say: Any = None
         """The fault that the Events of silent pods tell of."""
         self.write_refused = ""
@@ -237,12 +239,17 @@ class World:
     def node_lost(self, node: str) -> bool:
         return node in self.lost_nodes
 
+    def node_ready_at(self, node: str) -> float:
+        return self.found_nodes.get(node, 0.0) if node not in self.lost_nodes else 0.0
+
     def lose_node(self, node: str) -> None:
         self.lost_nodes.add(node)
         self.touch(*[pod for pod in self.pods.values() if pod.node == node])
 
     def find_node(self, node: str) -> None:
-        self.lost_nodes.discard(node)
+        if node in self.lost_nodes:
+            self.lost_nodes.remove(node)
+            self.found_nodes[node] = self.t + self.kubelet
         self.touch(*[pod for pod in self.pods.values() if pod.node == node])
 
     # the workload

@@ -279,7 +279,7 @@ def test_with_one_in_between_its_uid_alone_says_it() -> None:
 def test_whether_a_node_is_ready(type_: str, status: bool, ready: bool) -> None:
     body = {"metadata": {"name": "node-1"}, "status": {"conditions": [condition(type_, status)]}}
     found = nodes.read(msgspec.json.encode(body))
-    assert (found.metadata.name, found.ready) == ("node-1", ready)
+    assert (found.metadata.name, found.ready, bool(found.ready_at)) == ("node-1", ready, type_ == "Ready")
 
 
 def test_a_node_of_which_nobody_knows_is_not_ready() -> None:

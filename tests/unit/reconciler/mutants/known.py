@@ -1,7 +1,7 @@
 """By file: the tests that notice, and what is put for what."""
 
 _T = "tests/unit/reconciler/"
-_RELEASES = [_T + "test_health.py", _T + "test_releases.py"]
+_RELEASES = [_T + "test_health.py", _T + "test_releases.py", _T + "test_what_is_not_seen.py"]
 _KINDS = ["tests/unit/workloads/test_kinds.py", "tests/unit/workloads/test_pods.py"]
 
 MUTANTS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
@@ -15,6 +15,8 @@ MUTANTS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
             ("else now if was_up or in_place else made", "else now if in_place else made"),
             ("else now if was_up or in_place else made", "else now if was_up else made"),
             ("    since = min(since, now)\n", ""),
+            ("since = max(since, node_ready_at + CLOCK_SKEW)", "since = max(since, node_ready_at)"),
+            ("since = max(since, node_ready_at + CLOCK_SKEW)", "pass"),
             ("min(pod.ready_at + CLOCK_SKEW, now) if", "min(pod.ready_at, now) if"),
             ("min(pod.ready_at + CLOCK_SKEW, now) if", "pod.ready_at + CLOCK_SKEW if"),
             ("pod.restarts if in_place else 0", "0"),
@@ -147,9 +149,13 @@ MUTANTS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
             ("    if workload.paused:\n", "    if False:\n"),
             ("    if broken or (book is not None and not len(book)):", "    if book is not None and not len(book):"),
             ("    if broken or (book is not None and not len(book)):", "    if broken:"),
-            ("if now >= until and (book is None or not any(map(book.count, _NOT_UP))):", "if now >= until:"),
+            ("if now >= until and all_up:", "if now >= until:"),
+            ("        if not all_up:\n            return draft, None\n", ""),
+            (" and not _outlasted(book, until - patience)):", " and False):"),
+            ("seen.pod.metadata.created <= since", "seen.pod.metadata.created > since"),
+            ("book is None or any(seen.pod", "book is None or all(seen.pod"),
             ("if not entered and (known is None or known.is_true):", "if False:"),
-            (' or (known is not None and known.reason == "PodsDown")', ""),
+            ('if known is not None and known.reason == "PodsDown" and not entered:', "if False:"),
             ("if seen.broken)", "if seen.was_up)"),
             ("due = book.progress_at + patience", "due = facts.record.spec.create_time_unix + patience"),
             ("float(until) if until > now else None", "float(until)"),
