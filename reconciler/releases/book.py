@@ -197,6 +197,10 @@ class Book:
         """Whether the pod with this uid exists in the release."""
         return uid in self._group_of
 
+    def is_unjudged(self, uid: str) -> bool:
+        """Whether the pod with this uid exists in the release, and no batch says anything of it."""
+        return uid in self._group_of and uid not in self._judged
+
     # what changes
 
     def put(self, pod: Pod, now: float) -> None:

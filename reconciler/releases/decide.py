@@ -35,7 +35,16 @@ def decide(facts: Facts, now: float) -> Decision:
             step = rollback.carry_on(facts, now)
             return _meanwhile(facts, step, now) if rollback.write_refused(facts.record) else step
         case _:
-            return _end(facts, now) or _go_on(facts, (), now)
+            return _restore(facts) or _end(facts, now) or _go_on(facts, (), now)
+
+
+def _restore(facts: Facts) -> Decision | None:
+    """Make the ChangePod of failed pods again where somebody deleted it: the verdict lasts as long as the pod."""
+    book = facts.book
+    lost = verification.without_batch(facts.record, book) if book is not None else ()
+    if book is None or not lost:
+        return None
+    return Decision(before=verification.numbered(book, [lost]), again=0.0)
 
 
 def _end(facts: Facts, now: float) -> Decision | None:

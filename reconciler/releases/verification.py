@@ -15,6 +15,7 @@ from reconciler.releases.book import Book, Group
 from reconciler.releases.effects import CreateBatch, Mark
 from reconciler.releases.facts import Facts
 from reconciler.releases.health import CLOCK_SKEW, Seen
+from reconciler.releases.kept import Kept
 from reconciler.releases.waiting import reaches_nothing
 
 KEPT_BATCHES = 20
@@ -86,6 +87,11 @@ def batches(facts: Facts, book: Book, now: float) -> Batches:
 
 def numbered(book: Book, found: Sequence[tuple[PodInfo, ...]]) -> tuple[CreateBatch, ...]:
     return tuple(CreateBatch(book.highest + offset, pods) for offset, pods in enumerate(found, start=1))
+
+
+def without_batch(record: Kept, book: Book) -> tuple[PodInfo, ...]:
+    """The pods that failed and exist, of which no ChangePod says anything."""
+    return tuple(info for info in record.status.defense_check_fail_pods if info.verdict and book.is_unjudged(info.uid))
 
 
 def marks(facts: Facts, book: Book, now: float) -> tuple[Mark, ...]:

@@ -363,6 +363,17 @@ class Releases(RuleBasedStateMachine):
             ]
             assert len(verified) == len(set(verified))
 
+    def is_verdict_kept(self, pod: SimPod) -> bool:
+        """Whether there is a verdict that fails the pod: that on a version which another one has replaced goes with its
+        record, though a pod may be updated in place to that version once more."""
+        return any(
+            info.uid == pod.uid and result.pod == pod.name and result.verdict not in ("", "pass")
+            for batch in self.world.batches.values()
+            if fingerprint(pod.image) in batch.metadata.name
+            for info in batch.spec.pod_infos
+            for result in batch.status.pod_results
+        )
+
     def teardown(self) -> None:
         if hasattr(self, "world"):
             self.it_comes_to_rest()
@@ -387,7 +398,7 @@ class Releases(RuleBasedStateMachine):
         event(f"announced {sorted(set(world.reasons))}")
         assert state in FINAL or (state == WorkloadState.RUNNING and (stalled or empty)), world.status()
         present = world.of(world.image)
-        failed = self.failed & {(pod.uid, pod.image) for pod in present}
+        failed = self.failed & {(pod.uid, pod.image) for pod in present if self.is_verdict_kept(pod)}
         if failed:
             assert state == WorkloadState.SUSPEND
             assert world.suspended or not world.settings.blocking

@@ -1316,6 +1316,41 @@ def test_a_person_is_believed_at_any_time(kind: str) -> None:
 
 
 @each_kind
+def test_who_deletes_a_change_pod_does_not_delete_its_verdict(kind: str) -> None:
+    world = first(kind)
+    pods = world.roll_out("v1")
+    world.judge(pods[1], "unpass")
+    world.rest()
+    for name in list(world.batches):
+        del world.batches[name]
+    world.book = None
+    world.rest()
+    assert (world.state(), world.suspended) == (SUSPEND, True)
+    assert world.reasons == ["ReleaseSuspended"]
+    world.judge(pods[1], "pass")
+    world.run(20)
+    assert (world.state(), world.suspended) == (SUCCESS, False)
+    world.batches.clear()
+    world.book = None
+    world.run(20)
+    assert (world.state(), world.suspended) == (SUCCESS, False), "what was corrected stays so"
+
+
+@each_kind
+def test_a_verdict_whose_pod_and_change_pod_are_both_gone_is_not_made_again(kind: str) -> None:
+    world = first(kind)
+    pods = world.roll_out("v1")
+    world.judge(pods[1], "unpass")
+    world.rest()
+    world.remove(pods[1])
+    world.batches.clear()
+    world.book = None
+    world.up(*world.make(1))
+    world.run(60)
+    assert (world.state(), world.suspended) == (SUCCESS, False)
+
+
+@each_kind
 @pytest.mark.parametrize("verdict", ["fail", "PASS", "x"])
 def test_any_word_but_pass_fails_a_pod(kind: str, verdict: str) -> None:
     world = first(kind)

@@ -68,6 +68,7 @@ MUTANTS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
             ("suspension.suspend(facts, WorkloadState.SUSPEND, now), *step.after)", "step.after,)"),
             ("        *verification.numbered(book, ready.full),\n", ""),
             ("WorkloadState.SUSPEND if failing else verification", "verification"),
+            ("return _restore(facts) or _end", "return _end"),
             ("    refusal = not_undone(facts, sum(each.serving for each in targets))\n", '    refusal = ""\n'),
             ("draft.without(ConditionType.SETTLED).replace(settle_time_unix=0)", "draft"),
             ("    before += suspension.resume(facts, target)\n", ""),
@@ -165,6 +166,7 @@ MUTANTS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
         _RELEASES,
         [
             ("existing >= (workload.reach or 0)", "True"),
+            ("if info.verdict and book.is_unjudged(info.uid)", "if info.verdict"),
             ("book.count(Group.PASSED) == existing", "book.count(Group.PASSED) > 0"),
             ("        and workload.up_to_date\n", ""),
             ("    if book.count(Group.FAILED):\n        return WorkloadState.SUSPEND\n", ""),
