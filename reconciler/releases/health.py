@@ -114,8 +114,11 @@ def seen_again(seen: Seen, pod: Pod, now: float, *, updated_in_place: bool) -> N
         seen.baseline, seen.was_up, seen.broken, seen.down_since = pod.restarts, False, False, now
     if not pod.ready:
         seen.ready_since = None
-    elif seen.ready_since is None or _interrupted(before, pod):
+    elif seen.ready_since is None:
         seen.ready_since = now
+    elif _interrupted(before, pod):
+        seen.ready_since = now
+        seen.broken = seen.broken or seen.was_up
     if pod.ready or pod.unscheduled != before.unscheduled or pod.trouble != before.trouble:
         seen.fault = None
 
@@ -145,6 +148,7 @@ def assess(
             seen.was_up, seen.broken = True, False
             return Health.UP, None
         return Health.OBSERVED, due
+    seen.broken = seen.broken or seen.was_up
     held_up = fault(seen, node_lost=node_lost) is not None
     if seen.held_up and not held_up:
         seen.down_since = now  # from now on it can come up: its time begins anew

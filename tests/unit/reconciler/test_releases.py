@@ -409,6 +409,33 @@ def test_a_success_does_not_settle_while_a_pod_is_looked_at_anew(kind: str) -> N
 
 
 @each_kind
+@pytest.mark.parametrize("breaks", ["crashes", "restarts", "loses its node"])
+def test_what_breaks_while_a_new_leader_observes_it_puts_that_off(kind: str, breaks: str) -> None:
+    world = first(kind)
+    pods = world.make(3)
+    world.up(*pods)
+    world.run(60)
+    world.die()
+    world.rest()
+    if breaks == "crashes":
+        world.touch(pods[0].crash(world.t))
+    elif breaks == "restarts":
+        world.touch(pods[0].restart(world.t))
+    else:
+        pods[0].node = "node-9"
+        world.lose_node("node-9")
+    world.rest()
+    assert world.said(SETTLED) == ("False", "PodsDown")
+    if breaks == "loses its node":
+        world.find_node("node-9")
+    world.up(pods[0])
+    world.run(21)
+    assert world.said(SETTLED) == ("False", "Observing")
+    world.run(105)
+    assert world.said(SETTLED)[0] == "False"
+
+
+@each_kind
 def test_a_success_does_not_settle_on_pods_that_have_not_come_up_again(kind: str) -> None:
     """The pods that broke were deleted; those made in their place have not been up yet."""
     world = first(kind)
