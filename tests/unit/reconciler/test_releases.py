@@ -1343,6 +1343,24 @@ def test_a_person_is_believed_at_any_time(kind: str) -> None:
 
 
 @each_kind
+def test_a_pod_whose_verdict_is_taken_back_while_it_is_down_has_its_time(kind: str) -> None:
+    """Also under a leader that has never seen it up."""
+    world = first(kind)
+    pods = world.roll_out("v1")
+    world.judge(pods[1], "unpass")
+    world.rest()
+    world.die()
+    world.touch(pods[1].lose_readiness(world.t))
+    world.run(10)
+    world.judge(pods[1], "")
+    world.run(10)
+    assert (world.state(), world.suspended) == (RUNNING, True)
+    world.up(pods[1])
+    world.run(60)
+    assert (world.state(), world.suspended) == (SUCCESS, False)
+
+
+@each_kind
 def test_who_deletes_a_change_pod_does_not_delete_its_verdict(kind: str) -> None:
     world = first(kind)
     pods = world.roll_out("v1")
