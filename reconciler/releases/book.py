@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Protocol
 
-from altershield.api.kinds import ChangeWorkloadStatus, ConditionType, Giver, PodInfo, SourceRef, Verdict
+from altershield.api.kinds import ChangeWorkloadStatus, ConditionType, PodInfo, SourceRef, Verdict
 from altershield.api.meta import find_condition, unix
 from altershield.releases.record import version as version_of
 from altershield.workloads import BY_KIND, is_of
@@ -260,7 +260,7 @@ class Book:
         if judged is None or uid is None or seen is None:
             return
         if judged.batch.metadata.created >= seen.pod.metadata.created:
-            seen.was_up = seen.was_up or _was_up(judged)
+            seen.was_up = seen.was_up or not judged.member.overruled
             self._judge(uid, judged)
 
     def _judge(self, uid: str, judged: _Judged) -> None:
@@ -316,7 +316,7 @@ class Book:
             pod,
             self._began,
             now,
-            was_up=judged is not None and _was_up(judged),
+            was_up=judged is not None and not judged.member.overruled,
             down_since=remembered,
             node_ready_at=self._nodes.node_ready_at(pod.node),
             in_place=in_place,
@@ -374,11 +374,6 @@ class Book:
         if group is not None:
             del self._groups[group][uid]
             self.revision += 1
-
-
-def _was_up(judged: _Judged) -> bool:
-    """Whether the pod was up when its batch was made: not where it was made because the pod was not."""
-    return not judged.member.overruled and not (_fails(judged.member) and judged.batch.giver == Giver.HEALTH)
 
 
 def _fails(member: Member) -> bool:

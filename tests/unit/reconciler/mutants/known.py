@@ -46,9 +46,7 @@ MUTANTS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
         [
             ("            if not failed:\n", "            if True:\n"),
             ("pod.metadata.created < self._created - 1", "False"),
-            (" and not (_fails(judged.member) and judged.batch.giver == Giver.HEALTH)", ""),
-            (" and judged.batch.giver == Giver.HEALTH)", ")"),
-            ("return not judged.member.overruled and ", "return "),
+            ("was_up=judged is not None and not judged.member.overruled", "was_up=judged is not None"),
             ("was_up=judged is not None and", "was_up=False and"),
             ("down_since=remembered,", "down_since=None,"),
             ("seen.down_since, seen.broken = now, True", "pass"),
