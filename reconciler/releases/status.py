@@ -20,7 +20,7 @@ PROGRESS = 5
 PROGRESS_INTERVAL = 5
 """Seconds between such earlier writes."""
 
-LISTS_INTERVAL = 30
+LISTS_INTERVAL = 60
 """Seconds between writes that only bring the lists up to date; longer where these are long."""
 
 _LISTED = 2000  # pods in one status, all lists together: the object must fit into etcd's 1.5 MiB

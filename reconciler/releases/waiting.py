@@ -82,7 +82,11 @@ def _stall(facts: Facts, target: WorkloadState, now: float) -> tuple[Stall | Non
         return (StallReason.FAILED_CREATE, f"{missing} pods cannot be made: {workload.refused}"), None
     if workload.paused:
         return (StallReason.PAUSED, f"the rollout is paused, {missing} pods of this version are to come"), None
-    text = f"{missing} of {workload.reach} pods are missing, and none came up for {int(patience)} s"
+    metadata = workload.metadata
+    text = (
+        f"{missing} of {workload.reach} pods are missing, and none came up for {int(patience)} s; its Events say why: "
+        f"kubectl describe {workload.kind.lower()} {metadata.name} -n {metadata.namespace}"
+    )
     return (StallReason.PODS_MISSING, text), None
 
 

@@ -114,7 +114,7 @@ def test_what_is_being_verified_has_not_passed(kind: str) -> None:
     world.checked = False
     pods = world.make(3)
     world.up(*pods)
-    world.run(50)
+    world.run(80)
     assert (world.state(), len(world.batches)) == (RUNNING, 3)
     assert infos(world.status().defense_checking_pods) == sorted(pod.name for pod in pods)
     for pod in pods:
@@ -228,7 +228,7 @@ def test_what_is_not_up_any_more_stands_in_the_way_of_success(
     assert len(world.batches) == 2
     world.touch(spoil(pods[0], world.t))
     world.up(pods[2])
-    world.run(30)
+    world.run(60)
     assert world.state() == RUNNING
     assert [down.uid for down in world.status().down_pods] == [pods[0].uid]
     world.up(pods[0])
@@ -1935,9 +1935,9 @@ def test_a_little_progress_can_wait(kind: str) -> None:
     pods = world.make(10)
     world.rest()
     world.up(pods[0])
-    world.run(25)
+    world.run(50)
     assert (len(world.batches), world.status().defense_check_pass_pods) == (1, ())
-    world.run(10)
+    world.run(15)
     assert infos(world.status().defense_check_pass_pods) == [pods[0].name]
 
 
