@@ -301,7 +301,7 @@ TOLD_OF = (
     (a_mark_in_the_template, (DEPLOYMENT, ORDERED)),
     (owners_of_another_namespace, (DEPLOYMENT, PARALLEL)),
     (what_goes_back_is_what_was_verified, (DEPLOYMENT,)),
-    (orphaned_and_made_anew, (DEPLOYMENT, ORDERED, DAEMON_SET)),
+    (orphaned_and_made_anew, (DEPLOYMENT, ORDERED, DAEMON_SET, CLONE_SET)),
     (long_names, (DEPLOYMENT,)),
     (a_selector_on_our_label, (DEPLOYMENT,)),
     (a_selector_on_any_version, (DEPLOYMENT,)),
