@@ -218,7 +218,7 @@ class ChangeWorkload(msgspec.Struct, frozen=True, rename="camel", gc=False):
     kind: str = msgspec.field(default_factory=lambda: CHANGE_WORKLOADS.kind)
 
 
-class ChangePodSpec(msgspec.Struct, frozen=True, rename="camel"):
+class ChangePodSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """What is verified."""
 
     change_workload_id: Annotated[Name, _says("The ChangeWorkload that this batch belongs to.")]
@@ -227,6 +227,9 @@ class ChangePodSpec(msgspec.Struct, frozen=True, rename="camel"):
     pod_infos: Annotated[
         tuple[PodInfo, ...], msgspec.Meta(min_length=1, max_length=MAX_PODS, description="The pods of the batch.")
     ]
+    failed_by: Annotated[
+        Name, _says("Whose verdict `podInfos` hold, where it is not AlterShield's own: the reason of Verified.")
+    ] = ""
 
 
 _POD_STATUS_NAMES = {"post_timeout_threshold": "postTimeOutThreshold"}

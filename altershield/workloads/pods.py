@@ -198,7 +198,7 @@ def _made(reason: str, message: str, exit_code: int | None = None) -> Trouble:
     return Trouble(sys.intern(reason[:64]), clip(message), exit_code)
 
 
-def clip(text: str) -> str:
+def clip(text: str, limit: int = _MAX_TEXT) -> str:
     """As one line of bounded length."""
     text = " ".join(text.split())
-    return text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 1]}…"
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

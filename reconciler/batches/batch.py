@@ -9,7 +9,7 @@ from altershield.api import names
 from altershield.api.kinds import ChangePod, PodState, Verdict
 from altershield.api.meta import unix
 from altershield.workloads.meta import NO_OWNER, Meta, Owner, Packed, packed, packed_version, shared, unpacked
-from altershield.workloads.pods import Pod
+from altershield.workloads.pods import Pod, clip
 
 MAX_SAID = 200
 """Characters of a verdict's message in lists and messages."""
@@ -79,7 +79,7 @@ def kept(record: ChangePod, find: Find = lambda namespace, name: None) -> Batch:
         known = find(metadata.namespace, pod)
         if known is not None and known.metadata.packed_uid == uid:
             pod, uid = known.metadata.name, known.metadata.packed_uid
-        members.append(Member(pod, uid, sys.intern(said.verdict), said.message[:MAX_SAID], overruled))
+        members.append(Member(pod, uid, sys.intern(said.verdict), clip(said.message, MAX_SAID), overruled))
     owner = metadata.controller
     return Batch(
         Meta(

@@ -217,8 +217,9 @@ def _with_results(state: ChangePodStatus, change_pod: ChangePod, verdict: str, m
 def _failed_by(state: ChangePodStatus, change_pod: ChangePod, *, by_server: bool) -> Giver:
     """Whose verdict it is, if one fails the batch: the one that failed it first.
 
-    A batch made for pods that were not up in time says so itself. The server's verdict is stored in one write with the
-    condition that says so. Whatever verdict is stored without such a condition, a person has written.
+    A batch that is made with verdicts holds AlterShield's own, for pods that were not up in time, or says whose. The
+    server's verdict is stored in one write with the condition that says so. Whatever verdict is stored without such a
+    condition, a person has written.
     """
     known = find_condition(state.conditions, ConditionType.VERIFIED)
     if known is not None and known.status == "False":
@@ -226,7 +227,7 @@ def _failed_by(state: ChangePodStatus, change_pod: ChangePod, *, by_server: bool
             if known.reason == giver:
                 return giver
     if any(pod.verdict for pod in change_pod.spec.pod_infos):
-        return Giver.HEALTH
+        return next((each for each in Giver if each == change_pod.spec.failed_by), Giver.HEALTH)
     return Giver.SERVER if by_server else Giver.PERSON
 
 

@@ -172,6 +172,7 @@ class Carrier:
                 create_time=plain_time(now),
                 create_time_unix=int(now),
                 pod_infos=effect.pods,
+                failed_by=effect.failed_by,
             ),
         )
         await self._writer.create(self._caches.batches, batch, metadata.namespace)

@@ -44,7 +44,7 @@ def _restore(facts: Facts) -> Decision | None:
     lost = verification.without_batch(facts.record, book) if book is not None else ()
     if book is None or not lost:
         return None
-    return Decision(before=verification.numbered(book, [lost]), again=0.0)
+    return Decision(before=(verification.again(facts.record, book, lost),), again=0.0)
 
 
 def _end(facts: Facts, now: float) -> Decision | None:
@@ -104,6 +104,8 @@ def _go_on(facts: Facts, failing: Sequence[PodInfo], now: float, not_undone: str
     draft = _verified(draft.enter(target), facts, target, message, failing)
     if not_undone and not _released_again(facts):
         draft = draft.condition(ConditionType.ROLLED_BACK, False, RollbackReason.NOT_UNDONE, not_undone)
+    elif target is WorkloadState.RUNNING:
+        draft = _without_refusal(draft)
     before: list[Before] = []
     after: list[After] = []
     if book is not None:
@@ -161,6 +163,13 @@ def _verified(draft: Draft, facts: Facts, target: WorkloadState, message: str, f
             return draft.condition(ConditionType.VERIFIED, True, "PodsPassed", message)
         case _:
             return draft.condition(ConditionType.VERIFIED, None, "InProgress", message)
+
+
+def _without_refusal(draft: Draft) -> Draft:
+    """A person corrected the verdict: why the release was not undone is of no interest any more."""
+    known = find_condition(draft.status.conditions, ConditionType.ROLLED_BACK)
+    refused = known is not None and known.reason == RollbackReason.NOT_UNDONE
+    return draft.without(ConditionType.ROLLED_BACK) if refused else draft
 
 
 def _released_again(facts: Facts) -> bool:

@@ -33,6 +33,8 @@ class CreateBatch:
 
     number: int
     pods: tuple[PodInfo, ...]
+    failed_by: str = ""
+    """Whose verdict the pods have, where it is not AlterShield's own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ delays the next one.
 
 from collections.abc import Iterable, Sequence
 
-from altershield.api.kinds import ConditionType, SourceRef, WorkloadState
+from altershield.api.kinds import ConditionType, Giver, SourceRef, WorkloadState
 from altershield.api.meta import Condition, find_condition, plain_time
 from altershield.releases.record import version as version_of
 from altershield.workloads.pods import Pod
@@ -82,7 +82,7 @@ def withdraw(facts: Facts, why: str, now: float) -> Decision:
     message = f"the rollback was withdrawn: {why}"
     draft = (
         begin_with(facts, now)
-        .enter(WorkloadState.RUNNING)
+        .enter(_before(facts.record) if was_requested(facts.record) else WorkloadState.RUNNING)
         .replace(rollback_to="", rollback_target=SourceRef())
         .condition(ConditionType.ROLLED_BACK, False, RollbackReason.WITHDRAWN, message)
     )
@@ -126,14 +126,15 @@ def close(record: Kept, workload: Workload, stuck: Sequence[Before], now: float)
     message = f"{why}; {_named(target)} was released again at {plain_time(now)}"
     reason = RollbackReason.REQUESTED if was_requested(record) else RollbackReason.POD_NOT_UP
     draft = draft.replace(rollback_to=workload.version).condition(ConditionType.ROLLED_BACK, True, reason, message)
+    if reason is RollbackReason.POD_NOT_UP:
+        draft = draft.condition(ConditionType.VERIFIED, False, Giver.HEALTH, why)
     announcement = Announce("RolledBack", f"version {version_of(record)} was rolled back: {message}")
     return Decision(stamped(draft.status, now), after=(announcement,))
 
 
 def _not_the_present(record: Kept, workload: Workload, now: float) -> Decision:
     """A person asked to roll back a version that is not the present one: nothing was undone, and it is what it was."""
-    verified = find_condition(record.status.conditions, ConditionType.VERIFIED)
-    was = WorkloadState.SUCCESS if verified is not None and verified.is_true else WorkloadState.FAILED
+    was = WorkloadState.SUCCESS if _before(record) is WorkloadState.SUCCESS else WorkloadState.FAILED
     own, present = version_of(record), workload.version or "none"
     message = f"a rollback of version {own} was asked for, but it is not the present one, which is {present}"
     draft = begin(record, now).enter(was).replace(rollback_to="", rollback_target=SourceRef())
@@ -167,11 +168,17 @@ def _give_up(facts: Facts, targets: Sequence[Target], why: str, now: float) -> D
     message = f"a rollback was asked for, but {why}; {offer}"
     draft: Draft = (
         begin_with(facts, now)
-        .enter(WorkloadState.RUNNING)
+        .enter(_before(facts.record))
         .replace(rollback_to="", rollback_target=SourceRef())
         .condition(ConditionType.ROLLED_BACK, False, _kept_reason(facts.record), message)
     )
     return Decision(stamped(draft.status, now), after=(Announce("RollbackImpossible", message),), again=0.0)
+
+
+def _before(record: Kept) -> WorkloadState:
+    """Where a release goes on of which a rollback was asked for in vain: a Success stays one."""
+    verified = find_condition(record.status.conditions, ConditionType.VERIFIED)
+    return WorkloadState.SUCCESS if verified is not None and verified.is_true else WorkloadState.RUNNING
 
 
 def _kept_reason(record: Kept) -> RollbackReason:

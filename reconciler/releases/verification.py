@@ -7,7 +7,8 @@ from itertools import islice
 
 import msgspec
 
-from altershield.api.kinds import Giver, PodInfo, Verdict, WorkloadState
+from altershield.api.kinds import ConditionType, Giver, PodInfo, Verdict, WorkloadState
+from altershield.api.meta import find_condition
 from altershield.releases import state
 from altershield.workloads.pods import Pod
 from reconciler.batches.batch import Batch
@@ -89,6 +90,13 @@ def numbered(book: Book, found: Sequence[tuple[PodInfo, ...]]) -> tuple[CreateBa
     return tuple(CreateBatch(book.highest + offset, pods) for offset, pods in enumerate(found, start=1))
 
 
+def again(record: Kept, book: Book, pods: tuple[PodInfo, ...]) -> CreateBatch:
+    """The batch of failed pods once more, with the verdict of whoever failed the release."""
+    known = find_condition(record.status.conditions, ConditionType.VERIFIED)
+    by = known.reason if known is not None and known.reason in (Giver.PERSON, Giver.SERVER) else ""
+    return CreateBatch(book.highest + 1, pods, by)
+
+
 def without_batch(record: Kept, book: Book) -> tuple[PodInfo, ...]:
     """The pods that failed and exist, of which no ChangePod says anything."""
     return tuple(info for info in record.status.defense_check_fail_pods if info.verdict and book.is_unjudged(info.uid))
@@ -141,8 +149,8 @@ def summary(facts: Facts, failing: Sequence[PodInfo] = ()) -> str:
         return f"{count} of {len(book)} pods failed verification: {named}{more}"
     total = max(facts.workload.reach or 0, len(book))
     waits = (
-        (total - len(book) + sum(map(book.count, (Group.DOWN, Group.OVERDUE, Group.HELD_UP))), "not up"),
-        (book.count(Group.OBSERVED), "ready and being observed"),
+        (total - len(book) + book.count(Group.DOWN) + book.count(Group.OBSERVED), "coming up"),
+        (book.count(Group.OVERDUE) + book.count(Group.HELD_UP), "not up in time"),
         (book.count(Group.PREPARING), "waiting to be verified"),
         (book.count(Group.CHECKING), "being verified"),
     )

@@ -116,7 +116,7 @@ def with_settling(draft: Draft, facts: Facts, entered: bool) -> tuple[Draft, flo
     broken = _broken(book) if book is not None else 0
     until = draft.status.settle_time_unix
     if broken or (book is not None and not len(book)):
-        message = f"{broken or 'all'} pods that were up are not any more"
+        message = _broken_text(broken)
         return draft.replace(settle_time_unix=int(now + patience)).condition(
             ConditionType.SETTLED, False, "PodsDown", message
         ) if _broke_anew(draft) else draft, None
@@ -133,6 +133,16 @@ def with_settling(draft: Draft, facts: Facts, entered: bool) -> tuple[Draft, flo
     message = "its pods have passed; until the start timeout is over, what breaks ends the release"
     draft = draft.replace(settle_time_unix=until).condition(ConditionType.SETTLED, False, "Observing", message)
     return draft, float(until) if until > now else None  # past it, a pod's standing is what is waited for
+
+
+def _broken_text(broken: int) -> str:
+    match broken:
+        case 0:
+            return "there is no pod"
+        case 1:
+            return "1 pod that was up is not up any more"
+        case _:
+            return f"{broken} pods that were up are not up any more"
 
 
 def _outlasted(book: Book | None, since: float) -> bool:

@@ -59,7 +59,7 @@ def test_a_release_begins_to_run_at_once(kind: str) -> None:
     assert world.said(VERIFIED) == ("Unknown", "InProgress")
     found = world.condition(VERIFIED)
     assert found is not None
-    assert found.message == "0 of 3 pods passed, 3 not up"
+    assert found.message == "0 of 3 pods passed, 3 coming up"
 
 
 @each_kind
@@ -1214,6 +1214,55 @@ def test_a_rollback_to_what_is_not_there_is_refused_with_what_there_is(kind: str
 
 
 @each_kind
+def test_a_rollback_that_is_asked_for_in_vain_unsettles_nothing(kind: str) -> None:
+    world = first(kind)
+    world.roll_out("v1")
+    world.ask_rollback("nowhere")
+    world.rest()
+    assert (world.state(), world.said(SETTLED)[0]) == (SUCCESS, "True")
+    assert "RollbackImpossible" in world.reasons
+    assert world.rest() == 0
+
+
+@each_kind
+def test_why_a_release_was_not_undone_is_forgotten_when_its_verdict_is_corrected(kind: str) -> None:
+    world = first(kind)
+    pods = world.make(3)
+    world.up(*pods[:2])
+    world.run(121)
+    assert (world.state(), world.said(ROLLED_BACK)) == (SUSPEND, ("False", "NotUndone"))
+    world.judge(pods[2], "pass")
+    world.rest()
+    assert (world.state(), world.said(ROLLED_BACK)) == (RUNNING, ("", ""))
+
+
+@each_kind
+def test_a_release_that_was_undone_has_failed_verification(kind: str) -> None:
+    world, _ = second(kind)
+    world.run(125)
+    assert (world.image, world.state("v2")) == ("v1", FAILED)
+    assert world.said(VERIFIED, "v2") == ("False", Giver.HEALTH)
+    found = world.condition(VERIFIED, "v2")
+    assert found is not None
+    assert "is not up after 120 s" in found.message
+
+
+@each_kind
+def test_a_pod_that_is_ready_under_a_new_leader_may_have_been_up_until_then(kind: str) -> None:
+    world, (pod,) = second(kind)
+    world.checked = False
+    world.run(110)
+    world.up(pod)
+    world.die()
+    world.run(15)
+    world.touch(pod.lose_readiness(world.t))
+    world.run(60)
+    assert (world.image, world.state()) == ("v2", RUNNING)
+    world.run(70)
+    assert world.image == "v1"
+
+
+@each_kind
 def test_a_rollback_without_a_version_that_passed_is_refused(kind: str) -> None:
     world = World(kind)
     world.release("v1")
@@ -1371,10 +1420,12 @@ def test_who_deletes_a_change_pod_does_not_delete_its_verdict(kind: str) -> None
     world.book = None
     world.rest()
     assert (world.state(), world.suspended) == (SUSPEND, True)
+    assert world.said(VERIFIED) == ("False", Giver.PERSON)
     assert world.reasons == ["ReleaseSuspended"]
     world.judge(pods[1], "pass")
     world.run(20)
     assert (world.state(), world.suspended) == (SUCCESS, False)
+    assert "ReleaseStalled" not in world.reasons
     world.batches.clear()
     world.book = None
     world.run(20)

@@ -733,7 +733,7 @@ class World:
                 ),
             ),
         )
-        spec = ChangePodSpec(record.metadata.name, plain_time(self.now), int(self.now), effect.pods)
+        spec = ChangePodSpec(record.metadata.name, plain_time(self.now), int(self.now), effect.pods, effect.failed_by)
         self._store_batch(ChangePod(metadata, spec), ChangePodStatus())
 
     def _release_again(self, target: SourceRef) -> None:

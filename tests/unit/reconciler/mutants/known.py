@@ -12,8 +12,9 @@ MUTANTS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
             ("max(pod.metadata.created, pod.scheduled_at, began)", "max(pod.metadata.created, began)"),
             ("max(pod.metadata.created, pod.scheduled_at, began)", "max(pod.scheduled_at, began)"),
             ("down_since if down_since is not None else now if was_up", "now if was_up"),
-            ("else now if was_up or in_place else made", "else now if in_place else made"),
-            ("else now if was_up or in_place else made", "else now if was_up else made"),
+            ("else now if was_up or in_place or pod.ready else made", "else now if in_place or pod.ready else made"),
+            ("else now if was_up or in_place or pod.ready else made", "else now if was_up or pod.ready else made"),
+            ("else now if was_up or in_place or pod.ready else made", "else now if was_up or in_place else made"),
             ("    since = min(since, now)\n", ""),
             ("since = max(since, node_ready_at + CLOCK_SKEW)", "since = max(since, node_ready_at)"),
             ("since = max(since, node_ready_at + CLOCK_SKEW)", "pass"),
@@ -71,6 +72,8 @@ MUTANTS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
             ("        *verification.numbered(book, ready.full),\n", ""),
             ("WorkloadState.SUSPEND if failing else verification", "verification"),
             ("return _restore(facts) or _end", "return _end"),
+            ("        draft = _without_refusal(draft)\n", "        pass\n"),
+            ("(verification.again(facts.record, book, lost),)", "verification.numbered(book, [lost])"),
             ("    refusal = not_undone(facts, sum(each.serving for each in targets))\n", '    refusal = ""\n'),
             ("draft.without(ConditionType.SETTLED).replace(settle_time_unix=0)", "draft"),
             ("    before += suspension.resume(facts, target)\n", ""),
@@ -125,6 +128,8 @@ MUTANTS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
     "reconciler/releases/rollback.py": (
         _RELEASES,
         [
+            (".enter(_before(facts.record))\n", ".enter(WorkloadState.RUNNING)\n"),
+            ("        draft = draft.condition(ConditionType.VERIFIED, False, Giver.HEALTH, why)\n", "        pass\n"),
             ("    if target.source.fingerprint != wanted.fingerprint:\n", "    if False:\n"),
             ("        if ending(facts, now) is None:\n", "        if False:\n"),
             ("        if refusal:\n            return withdraw", "        if False:\n            return withdraw"),
@@ -247,7 +252,10 @@ MUTANTS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
             ("result.verdict != Verdict.PASS]", "result.verdict == Verdict.UNPASS]"),
             ("if name in pods and result", "if result"),
             ("return Giver.SERVER if by_server else Giver.PERSON", "return Giver.PERSON"),
-            ("        return Giver.HEALTH\n", "        return Giver.PERSON\n"),
+            (
+                "if each == change_pod.spec.failed_by), Giver.HEALTH)",
+                "if each == change_pod.spec.failed_by), Giver.PERSON)",
+            ),
             ("    state = _with_verdicts_of_birth(state, observed.change_pod)\n", ""),
             ("if pod.verdict and pod.pod not in known]", "if pod.verdict]"),
             (
@@ -262,10 +270,10 @@ MUTANTS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
     "reconciler/batches/batch.py": (
         [_T + "test_batches.py", _T + "test_releases.py"],
         [
-            ("overruled = bool(info.verdict) and said.verdict == Verdict.PASS", "overruled = bool(info.verdict)"),
+            ("bool(info.verdict) and said.verdict == Verdict.PASS", "bool(info.verdict)"),
             ("record if needs_work(record) else None", "record"),
             ("for result in record.status.pod_results if result.verdict}", "for result in record.status.pod_results}"),
-            ("said.message[:MAX_SAID]", "said.message"),
+            ("clip(said.message, MAX_SAID)", "said.message"),
         ],
     ),
     "altershield/workloads/pods.py": (
