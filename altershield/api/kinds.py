@@ -191,9 +191,10 @@ class ChangeWorkloadStatus(msgspec.Struct, frozen=True, omit_defaults=True, rena
     settle_time_unix: Annotated[
         Seconds, _says("Until when health counts against a Success, in Unix seconds; a pod that breaks puts it off.")
     ] = 0
-    held_back: Annotated[
-        Seconds, _says("Pods that the workload's strategy kept from this version when it succeeded.")
+    reached: Annotated[
+        Seconds, _says("Pods that the workload's strategy let this version reach when it succeeded.")
     ] = 0
+    replicas: Annotated[Seconds, _says("Pods that the workload was to have then.")] = 0
     source: Annotated[SourceRef, _says("The object that holds this version's template.")] = SourceRef()
     previous: Annotated[SourceRef, _says("The last version that passed before this one: where a rollback goes.")] = (
         SourceRef()

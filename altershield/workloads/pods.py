@@ -143,7 +143,7 @@ def read(data: bytes | msgspec.Raw) -> Pod:
         sys.intern(wire.spec.node_name),
         status.pod_ip,
         status.phase in ("Succeeded", "Failed"),
-        (disruption := conditions.get("DisruptionTarget")) is not None and disruption.status == "True",
+        _disrupted(status, conditions),
         is_ready,
         int(unix(ready.last_transition_time)) if ready is not None else 0,
         sum(container.restart_count for container in statuses),
@@ -152,6 +152,16 @@ def read(data: bytes | msgspec.Raw) -> Pod:
         int(unix(scheduled.last_transition_time)) if scheduled is not None and scheduled.status == "True" else 0,
         bool(wire.spec.node_name) and _creating(statuses),
     )
+
+
+def _disrupted(status: _Status, conditions: dict[str, _Condition]) -> bool:
+    """The kubelet also sets DisruptionTarget where a pod used more local storage than its own limits allow
+    (kubelet/eviction: `exceeds the limit`, `exceeded its local ephemeral storage limit`): that is the pod's doing."""
+    target = conditions.get("DisruptionTarget")
+    if target is None or target.status != "True":
+        return False
+    own_limit = "limit" in status.message and ("exceeds" in status.message or "exceeded" in status.message)
+    return not (status.reason == "Evicted" and own_limit)
 
 
 def _creating(statuses: tuple[_ContainerStatus, ...]) -> bool:

@@ -68,10 +68,6 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     selects_version: bool
     """Whether its selector looks at our version label: then no pod may get another one."""
 
-    def held_back(self, reached: int) -> int:
-        """Pods that its strategy keeps from the present template, of which there are `reached` now."""
-        return max(0, self.replicas - (reached if self.reach is None else self.reach))
-
 
 class WireTemplate(Template, frozen=True):
     """A pod template as the API server sends it."""

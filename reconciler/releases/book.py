@@ -7,7 +7,7 @@ from the caches; who restarts makes it anew.
 import heapq
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from altershield.api.kinds import ChangeWorkloadStatus, ConditionType, PodInfo, SourceRef, Verdict
 from altershield.api.meta import find_condition, unix
@@ -64,6 +64,15 @@ class _Judged:
         self.member = member
 
 
+class _Ended(NamedTuple):
+    """A pod that ended by itself."""
+
+    at: float
+    down_since: float
+    breaks: int
+    was_up: bool
+
+
 class Book:
     """Of one record. `source` is the object that its pods are made of."""
 
@@ -89,9 +98,7 @@ class Book:
         if stall is not None and not stall.is_true:
             # the cluster has let the release go on only since then
             self._began = max(self._began, int(unix(stall.last_transition_time)))
-        self._broke: list[
-            tuple[float, bool]
-        ] = []  # pods that ended by themselves: since when not up, whether they were
+        self._ended: list[_Ended] = []  # pods that ended by themselves, in whose place others are to come
         self._by_member: dict[str, _Judged] = {}  # by the pod's name, of batches that know no uid
         self._remembered = {down.uid: float(down.since_unix) for down in record.status.down_pods}
         self._seen: dict[str, Seen] = {}
@@ -121,6 +128,12 @@ class Book:
     def __len__(self) -> int:
         """The pods of this version that exist."""
         return len(self._group_of)
+
+    @property
+    def wanted(self) -> int:
+        """Pods of this version that there are to be now: those that the release is to reach, and those whose place no
+        pod of another version takes."""
+        return max(self.workload.reach or 0, self.workload.replicas - len(self._older))
 
     def count(self, group: Group) -> int:
         return len(self._groups[group])
@@ -191,7 +204,7 @@ class Book:
     @property
     def at_rest(self) -> bool:
         """Whether all that is to be known of it is in the caches."""
-        return not self._broke and self.count(Group.PASSED) + self.count(Group.FAILED) == len(self)
+        return not self._ended and self.count(Group.PASSED) + self.count(Group.FAILED) == len(self)
 
     def knows(self, uid: str) -> bool:
         """Whether the pod with this uid exists in the release."""
@@ -273,7 +286,7 @@ class Book:
     def _hand_down(self, seen: Seen, now: float) -> None:
         """A pod that ended by itself is made anew: the time in which it did not come up is that of its successor."""
         up = seen.pod.metadata.uid in self._up_at
-        self._broke.append((now if up else seen.down_since, seen.was_up or seen.broken))
+        self._ended.append(_Ended(now, now if up else seen.down_since, seen.breaks + up, seen.was_up))
 
     def look_at_events(self, uid: str, found: Fault | None) -> None:
         """What the Events of a pod say of why it is not up."""
@@ -287,6 +300,8 @@ class Book:
         if workload.min_ready != self.workload.min_ready:
             self._changed.update(self._seen)
         self.workload = workload
+        if self._ended:
+            self._forget_ended(now)
         while self._due and self._due[0][0] <= now:
             self._changed.add(heapq.heappop(self._due)[1])
         changed, self._changed = self._changed, set()
@@ -294,6 +309,12 @@ class Book:
             seen = self._seen.get(uid)
             if seen is not None:
                 self._assign(uid, seen, now)
+
+    def _forget_ended(self, now: float) -> None:
+        """What was to come in their place came, or is kept from coming by others than the release."""
+        if self.workload.refused or len(self) >= self.wanted:
+            self._ended.clear()
+        self._ended = [each for each in self._ended if now - each.at < self._timing.start_timeout]
 
     def next_due(self) -> float | None:
         """When a pod's standing may change by itself, Unix seconds."""
@@ -309,10 +330,9 @@ class Book:
         uid = pod.metadata.uid
         in_place = self._adapter.in_place and pod.metadata.created < self._created - 1
         remembered = self._remembered.get(uid)
-        if remembered is None and self._broke:
-            remembered, _ = self._broke.pop(0)
+        ended = self._ended.pop(0) if remembered is None and self._ended else None
         judged = self._judged.get(uid)
-        self._seen[uid] = seen_first(
+        seen = self._seen[uid] = seen_first(
             pod,
             self._began,
             now,
@@ -322,6 +342,9 @@ class Book:
             in_place=in_place,
             held_up=self._held_up and not pod.ready,
         )
+        if ended is not None:
+            seen.inherited, seen.down_since = True, ended.down_since
+            seen.breaks, seen.broken = ended.breaks, ended.was_up
         self._by_name[pod.metadata.name] = uid
         self._judge_by_name(pod.metadata.name)
 

@@ -94,11 +94,10 @@ def _go_on(facts: Facts, failing: Sequence[PodInfo], now: float, not_undone: str
     if target is WorkloadState.SUCCESS:
         draft, settles = with_settling(draft, facts, entered)
         wakes.append(settles)
-        if entered:
-            held = facts.workload.held_back(len(book) if book is not None else 0)
-            draft = draft.replace(held_back=held)
-        elif book is not None:
-            draft = draft.replace(held_back=max(draft.status.held_back, facts.workload.held_back(len(book))))
+        if book is not None:
+            noted = verification.extent if entered else verification.extent_since
+            reached, replicas = noted(facts, book)
+            draft = draft.replace(reached=reached, replicas=replicas)
     else:
         draft = draft.without(ConditionType.SETTLED).replace(settle_time_unix=0)
     draft = _verified(draft.enter(target), facts, target, message, failing)

@@ -44,14 +44,14 @@ def counts(facts: Facts) -> bool:
 
 
 def overdue_pods(facts: Facts) -> list[Seen]:
-    """Those that are overdue, but for pods of which a person said after all that they pass."""
+    """Those that are overdue, but for pods of which a person said after all that they pass, until these are up."""
     book = facts.book
     if book is None:
         return []
     found = []
     for seen in book.seen(Group.OVERDUE):
         member = book.member(seen)
-        if member is None or not member.overruled:
+        if member is None or not member.overruled or seen.was_up:
             found.append(seen)
     return found
 

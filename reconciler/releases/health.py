@@ -37,7 +37,7 @@ class Health(StrEnum):
     DOWN = "Down"
     """Not up, and in time."""
     OVERDUE = "Overdue"
-    """Not up for longer than the start timeout, by its own fault."""
+    """Not up for longer than the start timeout, by its own fault; it may be ready just now."""
     HELD_UP = "HeldUp"
     """Not up for longer than the start timeout, by the cluster's fault."""
 
@@ -63,6 +63,14 @@ class Seen:
     """How often it was up and then not any more."""
     held_up: bool = False
     """The cluster kept it from coming up when it was last looked at."""
+    held_since: float = 0.0
+    """Since when it does so."""
+    inherited: bool = False
+    """Its time is that of a pod which ended by itself, in whose place it came."""
+    ready_anew: bool = False
+    """It was seen to become ready."""
+    stayed_from: float | None = None
+    """When it will have stayed ready for the observation time, `minReadySeconds` aside; None where it is not ready."""
 
 
 def seen_first(
@@ -97,6 +105,7 @@ def seen_first(
         broken=down_since is not None or (was_up and not pod.ready),
         baseline=pod.restarts if in_place else 0,
         held_up=held_up,
+        held_since=now,
     )
 
 
@@ -113,13 +122,15 @@ def seen_again(seen: Seen, pod: Pod, now: float, *, updated_in_place: bool) -> N
     seen.pod = pod
     if updated_in_place:
         seen.baseline, seen.was_up, seen.broken, seen.down_since = pod.restarts, False, False, now
-    if not pod.ready:
-        seen.ready_since = None
-    elif seen.ready_since is None:
-        seen.ready_since = now
-    elif _interrupted(before, pod):
-        seen.ready_since = now
+    interrupted = pod.ready and seen.ready_since is not None and _interrupted(before, pod)
+    if interrupted or not pod.ready:
+        if seen.stayed_from is not None and now >= seen.stayed_from:
+            seen.down_since = now  # only `minReadySeconds` kept it from being up until now
+            seen.breaks += 1
+        seen.ready_since, seen.stayed_from = None, None
         seen.broken = seen.broken or seen.was_up
+    if pod.ready and seen.ready_since is None:
+        seen.ready_since, seen.ready_anew = now, True
     if pod.ready or pod.unscheduled != before.unscheduled or pod.trouble != before.trouble:
         seen.fault = None
 
@@ -143,23 +154,34 @@ def assess(
     """How the pod is, and when that may change by itself (Unix seconds; None: not before it is seen again)."""
     pod = seen.pod
     if pod.ready and node_ready and seen.ready_since is not None:
-        need = needed(seen, min_ready, timing)
-        due = seen.ready_since + need
+        _hold(seen, now, held_up=False)
+        due = seen.ready_since + needed(seen, min_ready, timing)
         if now >= due:
-            seen.was_up, seen.broken = True, False
+            seen.was_up, seen.broken, seen.stayed_from = True, False, None
             return Health.UP, None
-        return Health.OBSERVED, due
+        seen.stayed_from = seen.ready_since + needed(seen, 0, timing)
+        # what was not ready when its time was over has to be up before it counts as in time
+        late = seen.ready_anew and seen.ready_since > seen.down_since + timing.start_timeout
+        return (Health.OVERDUE if late else Health.OBSERVED), due
     seen.broken = seen.broken or seen.was_up
     held_up = fault(seen, node_lost=node_lost) is not None
-    if seen.held_up and not held_up:
-        seen.down_since = now  # from now on it can come up: its time begins anew
-    seen.held_up = held_up
+    _hold(seen, now, held_up=held_up)
     due = seen.down_since + timing.start_timeout
     if now < due:
         return Health.DOWN, due
     if held_up:  # looked at again: that a node is back, no event of the pod need tell
         return Health.HELD_UP, now + timing.start_timeout / _LOOKED_AT_AGAIN
     return Health.OVERDUE, None
+
+
+def _hold(seen: Seen, now: float, *, held_up: bool) -> None:
+    """The time of a pod that the cluster kept from coming up begins anew when it does so no longer. That of one whose
+    predecessors ended by themselves goes on: each of these had to wait for its node, too."""
+    if held_up and not seen.held_up:
+        seen.held_since = now
+    if seen.held_up and not held_up:
+        seen.down_since = now if not seen.inherited else min(now, seen.down_since + now - seen.held_since)
+    seen.held_up = held_up
 
 
 def fault(seen: Seen, *, node_lost: bool) -> Fault | None:
@@ -194,7 +216,8 @@ def _event_fault(reason: str, message: str) -> Fault | str | None:
             return Fault.VOLUME
         case "FailedMount":
             missing = "not found" in message and any(kind in message for kind in ("configmap", "secret"))
-            return _OWN if missing or "references non-existent" in message else Fault.VOLUME
+            own = missing or "references non-existent" in message or "hostPath type check failed" in message
+            return _OWN if own else Fault.VOLUME
         case "FailedCreatePodSandBox" | "NetworkNotReady":
             return Fault.SANDBOX
         case _:

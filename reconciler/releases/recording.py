@@ -128,9 +128,12 @@ def previous(record: Kept, others: Sequence[Kept]) -> SourceRef:
     one went by. Not one that failed itself since. A record without it, and with none before it, knows of none."""
     failed = {version_of(each) for each in others if rolled_back(each) or state(each) is WorkloadState.SUSPEND}
     failed.add(version_of(record))
+    believed = {each.status.previous.uid for each in others} - {""}
     before = sorted(others, key=lambda each: (each.spec.workload_generation, each.spec.create_time_unix), reverse=True)
     for other in before:
-        if passed(other) and other.status.source.uid:
+        # released again since, it has yet to pass a second time
+        known = other.status.source.uid in believed and version_of(other) not in failed
+        if other.status.source.uid and (passed(other) or known):
             return other.status.source
         if other.status.previous.uid and other.status.previous.version not in failed:
             return other.status.previous

@@ -56,7 +56,7 @@ def complete(facts: Facts, book: Book) -> bool:
     return (
         existing > 0
         and workload.replicas > 0
-        and existing >= (workload.reach or 0)
+        and existing >= book.wanted
         and book.count(Group.PASSED) == existing
         and workload.up_to_date
         and not reaches_nothing(facts)
@@ -64,8 +64,27 @@ def complete(facts: Facts, book: Book) -> bool:
 
 
 def _goes_on(facts: Facts, book: Book) -> bool:
-    """Whether the strategy lets the release reach further than when it succeeded (a partition was lowered)."""
-    return facts.workload.held_back(len(book)) < facts.record.status.held_back and not complete(facts, book)
+    """Whether the strategy lets the release reach further than when it succeeded: a partition was lowered, or one more
+    pod deleted under OnDelete. Pods that come because the workload was scaled up are no part of that."""
+    known, (reached, replicas) = facts.record.status, extent(facts, book)
+    further = reached - known.reached > max(0, replicas - known.replicas)
+    return further and not complete(facts, book)
+
+
+def extent(facts: Facts, book: Book) -> tuple[int, int]:
+    """Pods that the strategy lets the release reach, of how many."""
+    workload = facts.workload
+    return len(book) if workload.reach is None else workload.reach, workload.replicas
+
+
+def extent_since(facts: Facts, book: Book) -> tuple[int, int]:
+    """The extent that a Success is to be compared with from now on. It is noted anew where the workload is scaled, and
+    its strategy holds pods back; under OnDelete only where it is scaled down, since pods come later than replicas."""
+    known, (reached, replicas) = facts.record.status, extent(facts, book)
+    if facts.workload.reach is None:
+        return known.reached, min(known.replicas, replicas)
+    scaled = replicas != known.replicas and reached != replicas
+    return (reached, replicas) if scaled else (known.reached, known.replicas)
 
 
 def batches(facts: Facts, book: Book, now: float) -> Batches:
@@ -147,7 +166,7 @@ def summary(facts: Facts, failing: Sequence[PodInfo] = ()) -> str:
         named = "; ".join(f"{pod.pod} ({pod.message or pod.verdict})" for pod in failed[:_NAMED])
         more = f" and {count - _NAMED} more" if count > _NAMED else ""
         return f"{count} of {len(book)} pods failed verification: {named}{more}"
-    total = max(facts.workload.reach or 0, len(book))
+    total = max(book.wanted, len(book))
     waits = (
         (total - len(book) + book.count(Group.DOWN) + book.count(Group.OBSERVED), "coming up"),
         (book.count(Group.OVERDUE) + book.count(Group.HELD_UP), "not up in time"),

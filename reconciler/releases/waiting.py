@@ -3,8 +3,9 @@
 from collections import Counter
 
 from altershield.api.kinds import ConditionType, WorkloadState
-from altershield.api.meta import find_condition
+from altershield.api.meta import find_condition, unix
 from altershield.workloads.pods import Fault
+from altershield.workloads.workload import Workload
 from reconciler.releases.book import Book, Group
 from reconciler.releases.ending import counts, late, overdue_pods
 from reconciler.releases.facts import Facts, StallReason
@@ -14,13 +15,16 @@ _NOT_UP = (Group.DOWN, Group.OBSERVED, Group.OVERDUE, Group.HELD_UP)
 
 _UP = (Group.PASSED, Group.CHECKING, Group.PREPARING)
 
+_ENDS_AT_ONCE = (StallReason.NOT_ROLLED_OUT, *Fault)
+"""What keeps a release from going on until it ends; then pods have yet to come, which takes its time."""
+
 Stall = tuple[StallReason | Fault, str]
 
 
 def with_waits(draft: Draft, facts: Facts, target: WorkloadState) -> tuple[Draft, float | None]:
     """The conditions NoReplicas and Stalled; and when they may change by themselves (Unix seconds)."""
     draft = _no_replicas(draft, facts, target)
-    stall, due = _stall(facts, target, draft.now)
+    stall, due = _stall(facts, target, draft.now, _went_on(draft, facts.workload))
     if stall is not None:
         return draft.condition(ConditionType.STALLED, True, *stall), due
     if find_condition(draft.status.conditions, ConditionType.STALLED) is not None:
@@ -43,8 +47,21 @@ def _no_replicas(draft: Draft, facts: Facts, target: WorkloadState) -> Draft:
     return draft
 
 
-def _stall(facts: Facts, target: WorkloadState, now: float) -> tuple[Stall | None, float | None]:
-    """Why the release does not go on where that is not its own fault; and when to look again."""
+def _went_on(draft: Draft, workload: Workload) -> float:
+    """When the release last went on after it had stalled (Unix seconds): now, where something else is said of it than
+    before."""
+    known = find_condition(draft.status.conditions, ConditionType.STALLED)
+    if known is None:
+        return 0.0
+    if not known.is_true:
+        return unix(known.last_transition_time)
+    over = known.reason in _ENDS_AT_ONCE or (known.reason == StallReason.PAUSED and not workload.paused)
+    return draft.now if over else 0.0
+
+
+def _stall(facts: Facts, target: WorkloadState, now: float, went_on: float) -> tuple[Stall | None, float | None]:
+    """Why the release does not go on where that is not its own fault; and when to look again. `went_on`: when it last
+    did after it had stalled."""
     if target not in (WorkloadState.RUNNING, WorkloadState.TIME_OUT_PRE_THRESHOLD, WorkloadState.SUCCESS):
         return None, None
     if target is WorkloadState.SUCCESS and not counts(facts):
@@ -63,15 +80,11 @@ def _stall(facts: Facts, target: WorkloadState, now: float) -> tuple[Stall | Non
     if book.count(Group.OVERDUE):
         text = f"{book.count(Group.OVERDUE)} of {len(book)} pods are not up, of which a person said that they pass"
         return (StallReason.PODS_OVERDUE, text), None
-    again = [seen for seen in book.seen(Group.OBSERVED) if now - seen.down_since >= patience]
-    if again:
-        text = f"{len(again)} of {len(book)} pods were not up for {int(patience)} s and more, and are ready just now"
-        return (StallReason.PODS_OVERDUE, text), None
-    missing = max(0, (workload.reach or 0) - len(book))
-    if not (missing or book.count(Group.DOWN)) or target is WorkloadState.SUCCESS:
+    missing = max(0, book.wanted - len(book))
+    if not (missing or book.count(Group.DOWN)) or book.count(Group.OBSERVED) or target is WorkloadState.SUCCESS:
         return None, None
     # pods that are not up have their own time first, which began when they were made
-    due = book.progress_at + patience * (2 if book.count(Group.DOWN) else 1)
+    due = max(book.progress_at, went_on) + patience * (2 if book.count(Group.DOWN) else 1)
     if now < due:
         return None, due
     if not missing:
@@ -84,7 +97,7 @@ def _stall(facts: Facts, target: WorkloadState, now: float) -> tuple[Stall | Non
         return (StallReason.PAUSED, f"the rollout is paused, {missing} pods of this version are to come"), None
     metadata = workload.metadata
     text = (
-        f"{missing} of {workload.reach} pods are missing, and none came up for {int(patience)} s; its Events say why: "
+        f"{missing} of {book.wanted} pods are missing, and none came up for {int(patience)} s; its Events say why: "
         f"kubectl describe {workload.kind.lower()} {metadata.name} -n {metadata.namespace}"
     )
     return (StallReason.PODS_MISSING, text), None

@@ -64,6 +64,7 @@ def test_a_kubelets_word_is_believed_less_what_its_clock_may_differ() -> None:
         ("FailedMount", 'MountVolume.SetUp failed for volume "c": secret "c" not found', None),
         ("FailedMount", "secret is locked by another node", Fault.VOLUME),
         ("FailedMount", "references non-existent config key: a", None),
+        ("FailedMount", 'SetUp failed for volume "a": hostPath type check failed: /a is not a directory', None),
         ("FailedMount", "device not found", Fault.VOLUME),
         ("FailedCreatePodSandBox", "failed to set up sandbox", Fault.SANDBOX),
         ("NetworkNotReady", "network is not ready", Fault.SANDBOX),

@@ -23,8 +23,8 @@ FINAL = (WorkloadState.SUCCESS, WorkloadState.SUSPEND)
 
 
 class Releases(RuleBasedStateMachine):
-    """`good` images have pods that come up and stay, those of `bad` ones crash some time after they were ready, and
-    those of `dud` ones are never ready."""
+    """`good` images have pods that come up and stay. Those of `bad` ones crash some time after they were ready, those
+    of `dud` ones are never ready, and those of `end` ones end by themselves."""
 
     @initialize(
         kind=st.sampled_from(KINDS),
@@ -103,7 +103,8 @@ class Releases(RuleBasedStateMachine):
                     number = int(old[-1].name.rpartition("-")[2])
                     self.forget(old[-1])
                 (pod,) = world.make(1, number=number)
-                pod.node = self.node
+                world.touch(pod.find_no_node())
+                pod.unscheduled, pod.node, pod.phase = False, self.node, "Running"
                 world.touch(pod)
                 self.schedule(pod)
         old = [pod for pod in world.pods.values() if pod.image != world.image]
@@ -118,7 +119,7 @@ class Releases(RuleBasedStateMachine):
             world.touch(pod)
             self.next.pop(pod.uid, None)
         else:
-            self.next[pod.uid] = (world.t + START, "up")
+            self.next[pod.uid] = (world.t + START, "end" if pod.image.startswith("end") else "up")
 
     def forget(self, pod: SimPod) -> None:
         self.world.remove(pod)
@@ -130,7 +131,11 @@ class Releases(RuleBasedStateMachine):
         del self.next[uid]
         if pod.node in world.lost_nodes:
             return
-        if what == "up":
+        if what == "end":
+            pod.phase = "Failed"
+            world.touch(pod.lose_readiness(world.t))
+            self.forget(pod)
+        elif what == "up":
             world.up(pod)
             if pod.image in self.life:
                 self.next[uid] = (world.t + self.life[pod.image], "crash")
@@ -210,8 +215,8 @@ class Releases(RuleBasedStateMachine):
         world = self.world
         world.find_node(node)
         for pod in world.pods.values():
-            if pod.node == node and not pod.ready and not pod.image.startswith("dud"):
-                self.next[pod.uid] = (world.t + START, "up")
+            if pod.node == node and not pod.ready:
+                self.schedule(pod)
 
     @rule(skew=st.integers(-300, 300))
     def a_kubelets_clock_jumps(self, skew: int) -> None:
@@ -221,7 +226,7 @@ class Releases(RuleBasedStateMachine):
 
     @precondition(lambda self: self.count < 6)
     @rule(
-        nature=st.sampled_from(["good", "bad", "dud"]),
+        nature=st.sampled_from(["good", "bad", "dud", "end"]),
         life=st.sampled_from([1.0, 8.0, 20.0, 100.0]),
         repair=st.booleans(),
     )

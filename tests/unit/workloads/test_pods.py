@@ -198,6 +198,21 @@ def test_what_the_cluster_ends_by_itself(status: bool | None, disrupted: bool) -
 
 
 @pytest.mark.parametrize(
+    ("message", "disrupted"),
+    [
+        ("The node was low on resource: memory. Threshold quantity: 100Mi, available: 90Mi.", True),
+        ("Pod ephemeral local storage usage exceeds the total limit of containers 1Gi. ", False),
+        ('Usage of EmptyDir volume "cache" exceeds the limit "1Mi". ', False),
+        ('Container app exceeded its local ephemeral storage limit "1Mi". ', False),
+    ],
+)
+def test_what_the_kubelet_evicts_for_its_own_limits_ends_by_itself(message: str, disrupted: bool) -> None:
+    conditions = [condition("DisruptionTarget", True, reason="TerminationByKubelet")]
+    status = {"phase": "Failed", "reason": "Evicted", "message": message, "conditions": conditions}
+    assert pod(status=status).disrupted is disrupted
+
+
+@pytest.mark.parametrize(
     ("statuses", "creating"),
     [
         ([], True),

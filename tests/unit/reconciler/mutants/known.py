@@ -1,7 +1,7 @@
 """By file: the tests that notice, and what is put for what."""
 
 _T = "tests/unit/reconciler/"
-_RELEASES = [_T + "test_health.py", _T + "test_releases.py", _T + "test_what_is_not_seen.py"]
+_RELEASES = [_T + "test_health.py", _T + "test_releases.py", _T + "test_what_is_not_seen.py", _T + "test_hard_cases.py"]
 _KINDS = ["tests/unit/workloads/test_kinds.py", "tests/unit/workloads/test_pods.py"]
 
 MUTANTS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
@@ -21,9 +21,17 @@ MUTANTS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
             ("min(pod.ready_at + CLOCK_SKEW, now) if", "min(pod.ready_at, now) if"),
             ("min(pod.ready_at + CLOCK_SKEW, now) if", "pod.ready_at + CLOCK_SKEW if"),
             ("pod.restarts if in_place else 0", "0"),
-            ("    elif _interrupted(before, pod):\n", "    elif False:\n"),
+            ("is not None and _interrupted(before, pod)", "is not None and False"),
             ("        seen.broken = seen.broken or seen.was_up\n", ""),
             ("    seen.broken = seen.broken or seen.was_up\n    held", "    held"),
+            ("            seen.down_since = now  # only", "            pass  # only"),
+            ("            seen.breaks += 1\n", "            pass\n"),
+            ("seen.stayed_from is not None and now >= seen.stayed_from", "seen.stayed_from is not None"),
+            ("late = seen.ready_anew and seen.ready_since", "late = seen.ready_since"),
+            ("Health.OVERDUE if late else Health.OBSERVED", "Health.OBSERVED"),
+            ("        _hold(seen, now, held_up=False)\n", ""),
+            ("now if not seen.inherited else min(now, seen.down_since + now - seen.held_since)", "now"),
+            (' or "hostPath type check failed" in message', ""),
             ("before.restarts != after.restarts or ", ""),
             (" or before.ready_at != after.ready_at", ""),
             ("max(timing.observe, 1.0) if restarts else timing.observe", "timing.observe"),
@@ -33,7 +41,10 @@ MUTANTS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
             ("seen.pod.restarts - seen.baseline", "seen.pod.restarts"),
             ("if pod.ready and node_ready and seen", "if pod.ready and seen"),
             ("        if now >= due:\n", "        if now > due:\n"),
-            ("    if seen.held_up and not held_up:\n        seen.down_since = now", "    if False:\n        pass"),
+            (
+                "    if seen.held_up and not held_up:\n        seen.down_since =",
+                "    if False:\n        seen.down_since =",
+            ),
             ("    if now < due:\n", "    if now <= due:\n"),
             ("    if held_up:  # looked", "    if False:  # looked"),
             ("    if held_up:  # looked", "    if True:  # looked"),
@@ -48,6 +59,13 @@ MUTANTS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
             ("            if not failed:\n", "            if True:\n"),
             ("pod.metadata.created < self._created - 1", "False"),
             ("was_up=judged is not None and not judged.member.overruled", "was_up=judged is not None"),
+            ("if self.workload.refused or len(self) >= self.wanted:", "if len(self) >= self.wanted:"),
+            ("if self.workload.refused or len(self) >= self.wanted:", "if self.workload.refused:"),
+            ("if now - each.at < self._timing.start_timeout]", "]"),
+            ("seen.breaks + up, seen.was_up", "seen.breaks, seen.was_up"),
+            ("seen.inherited, seen.down_since = True, ended.down_since", "seen.inherited = True"),
+            ("max(self.workload.reach or 0, self.workload.replicas - len(self._older))", "self.workload.reach or 0"),
+            ("max(self.workload.reach or 0, self.workload.replicas - len(self._older))", "self.workload.replicas"),
             ("was_up=judged is not None and", "was_up=False and"),
             ("down_since=remembered,", "down_since=None,"),
             ("seen.down_since, seen.broken = now, True", "pass"),
@@ -96,7 +114,7 @@ MUTANTS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
             ("down_pods(book) if counts(facts) else ()", "down_pods(book)"),
             ("if book is not None and not failing and not book.count(Group.FAILED):", "if False:"),
             ("Giver.HEALTH if failing and not failed else", "Giver.PERSON if failing and not failed else"),
-            ("draft = draft.replace(held_back=held)", "pass"),
+            ("draft = draft.replace(reached=reached, replicas=replicas)", "pass"),
             ("return target, (*ready.full, ready.overdue), None", "return target, ready.full, None"),
             (
                 "return WorkloadState.TIME_OUT_PRE_THRESHOLD, ready.full, now",
@@ -111,7 +129,8 @@ MUTANTS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
             ("len(overdue) < facts.settings.overdue(len(book))", "len(overdue) < 1"),
             (" or not counts(facts):\n        return None", ":\n        return None"),
             ("settled is not None and not settled.is_true", "settled is not None"),
-            ("if member is None or not member.overruled:", "if True:"),
+            ("if member is None or not member.overruled or seen.was_up:", "if True:"),
+            (" or not member.overruled or seen.was_up:", " or not member.overruled:"),
             ("    if not facts.settings.rollback:\n", "    if False:\n"),
             ("    if workload.strategy is not Strategy.ROLLING:\n", "    if False:\n"),
             ("    if workload.paused:\n", "    if False:\n"),
@@ -165,14 +184,20 @@ MUTANTS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
             ("if not entered and (known is None or known.is_true):", "if False:"),
             ('if known is not None and known.reason == "PodsDown" and not entered:', "if False:"),
             ("if seen.broken)", "if seen.was_up)"),
-            ("due = book.progress_at + patience", "due = facts.record.spec.create_time_unix + patience"),
+            ("max(book.progress_at, went_on)", "max(facts.record.spec.create_time_unix, went_on)"),
+            ("max(book.progress_at, went_on)", "book.progress_at"),
+            (" or book.count(Group.OBSERVED) or target is", " or target is"),
+            ("known.reason == StallReason.PAUSED and not workload.paused", "known.reason == StallReason.PAUSED"),
             ("float(until) if until > now else None", "float(until)"),
         ],
     ),
     "reconciler/releases/verification.py": (
         _RELEASES,
         [
-            ("existing >= (workload.reach or 0)", "True"),
+            ("existing >= book.wanted", "True"),
+            ("reached - known.reached > max(0, replicas - known.replicas)", "reached > known.reached"),
+            ("return known.reached, min(known.replicas, replicas)", "return reached, replicas"),
+            ("scaled = replicas != known.replicas and reached != replicas", "scaled = False"),
             ("if info.verdict and book.is_unjudged(info.uid)", "if info.verdict"),
             ("book.count(Group.PASSED) == existing", "book.count(Group.PASSED) > 0"),
             ("        and workload.up_to_date\n", ""),
@@ -221,7 +246,9 @@ MUTANTS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
     "reconciler/releases/recording.py": (
         _RELEASES,
         [
-            ("        if passed(other) and other.status.source.uid:\n", "        if other.status.source.uid:\n"),
+            ("other.status.source.uid and (passed(other) or known):", "other.status.source.uid:"),
+            ("(passed(other) or known)", "passed(other)"),
+            ("in believed and version_of(other) not in failed", "in believed"),
             ("if other.status.previous.uid and other.status.previous.version not in failed:", "if False:"),
             ("known.is_true or known.reason == RollbackReason.RELEASED_AGAIN", "False"),
         ],
