@@ -45,9 +45,10 @@ CONDITIONS: dict[ConditionType, tuple[str, dict[str, str]]] = {
     ),
     ConditionType.SETTLED: (
         "ChangeWorkload, in the state `Success`. `True`: the release is history. `False`: pods that break still end "
-        "the release. The release settles one start timeout after its success, or after its pods are up again.",
+        "the release. The release settles one start timeout after its success, or after its pods are up again, and not "
+        "before one pod has been up for that whole time.",
         {
-            "Observing": "`False`. The start timeout after the success is not over.",
+            "Observing": "`False`. AlterShield still watches the pods.",
             "PodsDown": "`False`. Pods that were up are not up any more.",
             "StayedUp": "`True`. The pods stayed up.",
         },
