@@ -60,12 +60,12 @@ def late(overdue: Sequence[Seen], now: float) -> str:
     """Which pods are not up, since when and why."""
     first = min(overdue, key=lambda seen: (seen.down_since, seen.pod.metadata.name))
     others = f" (and {len(overdue) - 1} more)" if len(overdue) > 1 else ""
-    return f"pod {first.pod.metadata.name}{others} is not up {_since(first, now)}: {first.pod.trouble or 'not ready'}"
+    return f"pod {first.pod.metadata.name}{others} is not up {_since(first, now)}: {first.trouble or 'not ready'}"
 
 
 def verdict(seen: Seen, now: float) -> str:
     """What is said of an overdue pod as its failure."""
-    return clip(f"not up {_since(seen, now)}: {seen.pod.trouble or 'not ready'}")
+    return clip(f"not up {_since(seen, now)}: {seen.trouble or 'not ready'}")
 
 
 def _since(seen: Seen, now: float) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from altershield.workloads.pods import Fault, Pod
+from altershield.workloads.pods import Fault, Pod, Trouble
 
 CLOCK_SKEW = 300
 """Seconds by which a kubelet's clock may differ from the API server's; tokens bear no more either."""
@@ -67,6 +67,8 @@ class Seen:
     """Since when it does so."""
     inherited: bool = False
     """Its time is that of a pod which ended by itself, in whose place it came."""
+    trouble: Trouble | None = None
+    """Why it was not ready when it last was not."""
     ready_anew: bool = False
     """It was seen to become ready."""
     stayed_from: float | None = None
@@ -106,6 +108,7 @@ def seen_first(
         baseline=pod.restarts if in_place else 0,
         held_up=held_up,
         held_since=now,
+        trouble=pod.trouble,
     )
 
 
@@ -119,7 +122,7 @@ def _ready_since(pod: Pod, now: float) -> float | None:
 def seen_again(seen: Seen, pod: Pod, now: float, *, updated_in_place: bool) -> None:
     """Take in what the pod says now."""
     before = seen.pod
-    seen.pod = pod
+    seen.pod, seen.trouble = pod, pod.trouble or seen.trouble
     if updated_in_place:
         seen.baseline, seen.was_up, seen.broken, seen.down_since = pod.restarts, False, False, now
     interrupted = pod.ready and seen.ready_since is not None and _interrupted(before, pod)

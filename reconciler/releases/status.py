@@ -73,7 +73,7 @@ def down_pods(book: Book) -> tuple[DownPod, ...]:
             seen.pod.metadata.name,
             seen.pod.metadata.uid,
             int(seen.down_since),
-            str(seen.pod.trouble or "not ready"),
+            str(seen.trouble or "not ready"),
         )
         for group in (Group.DOWN, Group.OVERDUE, Group.HELD_UP)
         for seen in book.seen(group)

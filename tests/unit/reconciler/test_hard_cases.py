@@ -122,6 +122,23 @@ def test_pods_that_flap_out_of_phase_end_the_release(replicas: int) -> None:
     raise AssertionError(world.status())
 
 
+def test_a_pod_that_ends_a_release_while_it_is_ready_just_then_is_told_with_what_it_had_before() -> None:
+    world = World("Deployment", replicas=1)
+    world.release("v1")
+    world.rest()
+    (pod,) = world.make(1)
+    world.run(5)
+    world.up(pod)
+    world.run(3)
+    world.touch(pod.crash(world.t, "OOMKilled", 137))
+    world.run(100)
+    world.advance(15)
+    world.up(pod)
+    world.rest()
+    (failed,) = world.status().defense_check_fail_pods
+    assert failed.message.startswith("not up after 123 s: CrashLoopBackOff (exit code 137)"), failed.message
+
+
 def restart_all(world: World, pods: list[SimPod], turn: int) -> None:
     world.run(60)
     for pod in pods:
