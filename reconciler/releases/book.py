@@ -131,9 +131,12 @@ class Book:
 
     @property
     def wanted(self) -> int:
-        """Pods of this version that there are to be now: those that the release is to reach, and those whose place no
-        pod of another version takes."""
-        return max(self.workload.reach or 0, self.workload.replicas - len(self._older))
+        """Pods of this version that there are to be now: those that the release is to reach; under OnDelete those whose
+        place no pod of another version takes; and all where there is no other version, which could be held back."""
+        reach, replicas = self.workload.reach, self.workload.replicas
+        if reach is None:
+            return max(0, replicas - len(self._older))
+        return reach if self._older else replicas
 
     def count(self, group: Group) -> int:
         return len(self._groups[group])

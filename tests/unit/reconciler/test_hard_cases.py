@@ -405,6 +405,30 @@ def test_a_partition_that_is_lowered_after_a_scale_up_lets_a_release_go_on() -> 
     assert world.state() == RUNNING
 
 
+def test_a_partition_is_reached_although_a_pod_of_the_version_before_is_missing() -> None:
+    world = World("StatefulSet", replicas=5)
+    old = world.roll_out("v1")
+    world.partition = 3
+    world.release("v2")
+    world.rest()
+    world.remove(*old[:3])
+    world.up(*world.make(2))
+    world.run(20)
+    assert world.state() == SUCCESS
+
+
+def test_a_release_on_delete_of_which_a_pod_cannot_be_made_is_no_success() -> None:
+    world = World("StatefulSet")
+    old = world.roll_out("v1")
+    world.rolling = False
+    world.release("v2")
+    world.rest()
+    world.remove(*old[:2])
+    world.up(*world.make(1))
+    world.run(200)
+    assert (world.state(), world.said(STALLED)[0]) == (RUNNING, "True")
+
+
 # minReadySeconds
 
 
