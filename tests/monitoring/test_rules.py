@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.install.webhooks import MUTATING, VALIDATING
 from tests.chart.rendering import CHART
 from tests.monitoring.conftest import Promtool
@@ -56,7 +57,12 @@ def test_the_configuration_that_the_documents_show_is_one(promtool: Promtool, tm
     (shown,) = [
         block for block in re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL) if "job" in block
     ]
-    (tmp_path / "prometheus.yaml").write_text(shown)
+    configuration = yaml.safe_load(shown)
+    (job,) = configuration["scrape_configs"]
+    # Debian builds promtool without the discovery of Kubernetes: it refuses the field, so we compare the field here.
+    discovery = job.pop("kubernetes_sd_configs")
+    assert discovery == [{"role": "pod", "namespaces": {"names": [SYSTEM_NAMESPACE]}}]
+    (tmp_path / "prometheus.yaml").write_text(yaml.safe_dump(configuration))
     (tmp_path / RULES.name).write_text(RULES.read_text())
     promtool("check", "config", tmp_path / "prometheus.yaml")
 
