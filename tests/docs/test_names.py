@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from altershield.api.labels import IGNORED_SUSPEND
 from tests.docs.pages import PAGES, ROOT, blocks
 
 VALUES: dict[str, Any] = yaml.safe_load((ROOT / "charts" / "altershield" / "values.yaml").read_text())
@@ -48,3 +49,10 @@ def _places(name: str) -> Iterator[bool]:
     for room in ("", "gatekeeper", "gatekeeper/gates", "reconciler", "reconciler/releases", "certgen"):
         yield (ROOT / room / name).exists()
     yield (ROOT / "tests" / "unit" / "gatekeeper" / name).exists()
+
+
+def test_no_sample_carries_the_label_that_lets_a_release_pass() -> None:
+    samples = list((ROOT / "docs" / "samples").glob("*.yaml"))
+    assert samples
+    for sample in samples:
+        assert IGNORED_SUSPEND not in sample.read_text(), f"{sample.name}: it would let every later release pass, too"
