@@ -1,4 +1,4 @@
-"""What AlterShield may do in a cluster: exactly what gatekeeper and reconciler call, nothing more."""
+"""Who may do what in a cluster: AlterShield itself exactly what gatekeeper and reconciler call, and its users."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -18,6 +18,8 @@ from altershield.api.resources import (
 from altershield.workloads import ADAPTERS
 
 Object = dict[str, Any]
+
+_RBAC = CLUSTER_ROLES.group
 
 NAME = "altershield"
 LABELS = {
@@ -76,18 +78,53 @@ SYSTEM_RULES = (
 """What is written in the system namespace alone."""
 
 
+READER_RULES = (_rule(GROUP, ["changeworkloads", "changepods", "opsconfiginfoes"], "get list watch"),)
+"""What users read: releases, their verified pods, and the settings."""
+
+VERDICT_RULES = (
+    _rule(GROUP, ["changeworkloads", "changepods"], "get list watch"),
+    _rule(GROUP, ["changeworkloads/status", "changepods/status"], "get patch"),
+)
+"""What giving verdicts and asking for rollbacks takes; `kubectl patch --subresource=status` reads what it patches."""
+
+_AGGREGATED_TO = ("view", "edit", "admin")
+"""The built-in roles that READER_RULES become a part of."""
+
+
+def user_roles() -> list[Object]:
+    """The ClusterRoles for users, whom an administrator binds to them.
+
+    Reading is part of the built-in roles `view`, `edit` and `admin`. Giving verdicts is part of none: whoever may give
+    a verdict may lift a suspension, and users with `edit` or `admin` are the ones whose releases are judged. Neither
+    role may delete a record, because a suspension would end with it.
+    """
+    aggregated = {f"{_RBAC}/aggregate-to-{role}": "true" for role in _AGGREGATED_TO}
+    return [
+        _cluster_role(f"{NAME}-view", LABELS | aggregated, READER_RULES),
+        _cluster_role(f"{NAME}-verdicts", LABELS, VERDICT_RULES),
+    ]
+
+
+def _cluster_role(name: str, labels: dict[str, str], rules: Sequence[Object]) -> Object:
+    return {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": CLUSTER_ROLES.kind,
+        "metadata": {"name": name, "labels": labels},
+        "rules": list(rules),
+    }
+
+
 def objects(namespace: str) -> list[Object]:
     """The service account and its permissions, `namespace` being the system namespace."""
     subject = {"kind": "ServiceAccount", "name": SERVICE_ACCOUNT, "namespace": namespace}
-    rbac = "rbac.authorization.k8s.io"
 
     def obj(kind: str, scope: str, **content: Any) -> Object:
-        api_version = "v1" if kind == "ServiceAccount" else f"{rbac}/v1"
+        api_version = "v1" if kind == "ServiceAccount" else f"{_RBAC}/v1"
         metadata = {"name": NAME, "labels": LABELS} | ({"namespace": scope} if scope else {})
         return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **content}
 
     def reference(kind: str) -> Object:
-        return {"apiGroup": rbac, "kind": kind, "name": NAME}
+        return {"apiGroup": _RBAC, "kind": kind, "name": NAME}
 
     return [
         obj("ServiceAccount", namespace),

@@ -49,9 +49,15 @@ def of_kind(objects: Sequence[Object], kind: str) -> list[Object]:
 
 
 def the(objects: Sequence[Object], kind: str) -> Object:
-    """The only one of its kind."""
-    (found,) = of_kind(objects, kind)
+    """The only one of its kind, the roles for users not counted."""
+    (found,) = [obj for obj in of_kind(objects, kind) if obj not in user_roles(objects)]
     return found
+
+
+def user_roles(objects: Sequence[Object]) -> list[Object]:
+    """The ClusterRoles that the chart binds to nobody: administrators bind them to users."""
+    bound = {binding["roleRef"]["name"] for binding in of_kind(objects, "ClusterRoleBinding")}
+    return [role for role in of_kind(objects, "ClusterRole") if role["metadata"]["name"] not in bound]
 
 
 def containers(deployment: Object) -> dict[str, Object]:

@@ -18,7 +18,7 @@ from altershield.install import crds, rbac, webhooks
 from altershield.install.__main__ import files
 from altershield.workloads import ADAPTERS, webhook_name, webhook_path
 from certgen.settings import service_hosts
-from tests.chart.rendering import CHART, Object, containers, of_kind, rendered, the, variables
+from tests.chart.rendering import CHART, Object, containers, of_kind, rendered, the, user_roles, variables
 
 
 def test_crd_files_are_those_that_the_types_give() -> None:
@@ -46,6 +46,19 @@ def test_permissions_are_those_of_dev_and_certgens(chart: helm_python.Chart) -> 
         assert the(objects, kind)["subjects"] == dev[kind]["subjects"]
         assert the(objects, kind)["roleRef"] == dev[kind]["roleRef"]
     assert the(objects, "ServiceAccount")["metadata"]["name"] == dev["ServiceAccount"]["metadata"]["name"]
+
+
+def test_roles_for_users_are_those_of_dev(chart: helm_python.Chart) -> None:
+    found, wanted = user_roles(rendered(chart)), rbac.user_roles()
+    assert [role["metadata"]["name"] for role in found] == [role["metadata"]["name"] for role in wanted]
+    for role, dev in zip(found, wanted, strict=True):
+        assert role["rules"] == dev["rules"]
+        assert aggregations(role) == aggregations(dev)
+
+
+def aggregations(role: Object) -> dict[str, str]:
+    labels: dict[str, str] = role["metadata"]["labels"]
+    return {key: value for key, value in labels.items() if "/aggregate-to-" in key}
 
 
 @pytest.mark.parametrize("mode", ["cert-manager", "secret"])

@@ -47,3 +47,23 @@ def test_of_definitions_only_those_of_optional_kinds_are_read() -> None:
     assert [(rule["resources"], rule["resourceNames"]) for rule in named] == [
         (["customresourcedefinitions"], ["clonesets.apps.kruise.io"])
     ]
+
+
+def test_who_has_view_edit_or_admin_may_read_and_nothing_else() -> None:
+    reader, _ = rbac.user_roles()
+    labels = [key.rpartition("/")[2] for key in reader["metadata"]["labels"] if "aggregate-to-" in key]
+    assert labels == ["aggregate-to-view", "aggregate-to-edit", "aggregate-to-admin"]
+    (rule,) = reader["rules"]
+    assert rule["resources"] == ["changeworkloads", "changepods", "opsconfiginfoes"]
+    assert set(rule["verbs"]) == {"get", "list", "watch"}
+
+
+def test_giving_verdicts_is_part_of_no_built_in_role_and_deletes_no_record() -> None:
+    _, judge = rbac.user_roles()
+    assert not [key for key in judge["metadata"]["labels"] if "aggregate-to-" in key]
+    verbs = {(resource, verb) for rule in judge["rules"] for resource in rule["resources"] for verb in rule["verbs"]}
+    assert {("changeworkloads/status", "patch"), ("changepods/status", "patch")} <= verbs
+    assert {resource for resource, verb in verbs if verb not in ("get", "list", "watch")} == {
+        "changeworkloads/status", "changepods/status",
+    }  # fmt: skip
+    assert not [verb for _, verb in verbs if verb.startswith(("delete", "create", "update"))]
