@@ -68,6 +68,8 @@ class Client:
     def __init__(self, configuration: Configuration, *, max_in_flight: int = 50, streaming_lists: bool = True) -> None:
         self.configuration = configuration
         """kubernetes-asyncio's: the server, how it is verified, and our credentials."""
+        self.namespace = credentials.DEFAULT_NAMESPACE
+        """The namespace that is meant where none is named: the kubeconfig context's, or the pod's own."""
         self.errors = dict.fromkeys(CODES, 0)
         """Requests and watches that failed, by `errors.code_of`; a read-only figure for everybody else."""
         self.streaming_lists = streaming_lists
@@ -84,6 +86,7 @@ class Client:
         what must not wait behind other requests. Close it too. Its errors count in ours."""
         client = object.__new__(Client)
         client.configuration = self.configuration
+        client.namespace = self.namespace
         client.errors = self.errors
         client.streaming_lists = self.streaming_lists
         client._begin(self._access, max_in_flight)
@@ -93,9 +96,13 @@ class Client:
     async def connect(
         cls, kubeconfig: str | None = None, *, context: str | None = None, max_in_flight: int = 50
     ) -> Self:
-        """A client from a kubeconfig file; without one, from the pod's service account, else from the default
-        kubeconfig ($KUBECONFIG, ~/.kube/config). UsageError where there is none that can be used."""
-        return cls(await credentials.load(kubeconfig, context), max_in_flight=max_in_flight)
+        """A client from a kubeconfig file; without one, from the pod's service account (unless `context` is given),
+        else from the default kubeconfig ($KUBECONFIG, ~/.kube/config). UsageError where there is none that can be
+        used."""
+        target = await credentials.load(kubeconfig, context)
+        client = cls(target.configuration, max_in_flight=max_in_flight)
+        client.namespace = target.namespace
+        return client
 
     def hear(self, heard: Callable[[str, float], None]) -> None:
         """Call `heard` with the header Date of answers, and the seconds that these took, about once a second."""

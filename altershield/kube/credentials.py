@@ -15,7 +15,7 @@ import tempfile
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import yaml
@@ -27,7 +27,7 @@ from kubernetes_asyncio.config.kube_config import ConfigNode, KubeConfigLoader, 
 from altershield.errors import UsageError
 from altershield.kube.plugins import Pair, Plugin, Source, TokenFile
 
-__all__ = ["Source", "load", "plugin_pair", "proxy", "ssl_context"]
+__all__ = ["DEFAULT_NAMESPACE", "Source", "Target", "load", "plugin_pair", "proxy", "ssl_context"]
 
 _load_incluster: Callable[[Configuration], None] = kube_config.load_incluster_config
 
@@ -36,23 +36,36 @@ _MISSHAPEN = (TypeError, KeyError, AttributeError, AssertionError)
 _WRONG = (kube_config.ConfigException, yaml.YAMLError, OSError, ValueError)
 
 
-async def load(kubeconfig: str | None, context: str | None) -> Configuration:
-    """The configuration of a kubeconfig file; without one, of the pod's service account, else of the default
-    kubeconfig ($KUBECONFIG, ~/.kube/config). UsageError where there is none that can be used."""
+class Target(NamedTuple):
+    """An API server, our credentials for it, and the namespace that is meant where none is named."""
+
+    configuration: Configuration
+    namespace: str
+
+
+DEFAULT_NAMESPACE = "default"
+"""The namespace where neither a context nor a service account names one."""
+
+
+async def load(kubeconfig: str | None, context: str | None) -> Target:
+    """The target of a kubeconfig file; without one, of the pod's service account (unless `context` is given), else of
+    the default kubeconfig ($KUBECONFIG, ~/.kube/config). UsageError where there is none that can be used."""
     configuration = Configuration()
-    in_cluster = kubeconfig is None and os.path.exists(incluster_config.SERVICE_TOKEN_FILENAME)  # noqa: ASYNC240
-    place = incluster_config.SERVICE_TOKEN_FILENAME if in_cluster else _kubeconfig_paths(kubeconfig)
+    token = incluster_config.SERVICE_TOKEN_FILENAME
+    in_cluster = kubeconfig is None and context is None and os.path.exists(token)  # noqa: ASYNC240
+    place = token if in_cluster else _kubeconfig_paths(kubeconfig)
     try:
         if in_cluster:
             await asyncio.to_thread(_load_incluster, configuration)
             configuration.refresh_api_key_hook = TokenFile(Path(place))
+            namespace = await asyncio.to_thread(_own_namespace, Path(place))
         else:
-            await _load_kubeconfig(configuration, place, context)
+            namespace = await _load_kubeconfig(configuration, place, context)
     except (*_MISSHAPEN, *_WRONG) as error:
         raise UsageError(
             f"no usable Kubernetes credentials in {place}: {_reason(error)}; name a kubeconfig with --kubeconfig"
         ) from error
-    return configuration
+    return Target(configuration, namespace or DEFAULT_NAMESPACE)
 
 
 def ssl_context(configuration: Configuration) -> ssl.SSLContext:
@@ -138,7 +151,15 @@ def _merge(paths: str) -> KubeConfigMerger:
     return KubeConfigMerger(paths)
 
 
-async def _load_kubeconfig(configuration: Configuration, paths: str, context: str | None) -> None:
+def _own_namespace(token: Path) -> str:
+    """The namespace of the pod whose service account's token this is: kubelet writes it beside the token."""
+    with contextlib.suppress(OSError):
+        return token.with_name("namespace").read_text().strip()
+    return ""
+
+
+async def _load_kubeconfig(configuration: Configuration, paths: str, context: str | None) -> str:
+    """Fill in `configuration`; the context's namespace, empty where it has none."""
     merger = await asyncio.to_thread(_merge, paths)
     if merger.config is None:
         raise kube_config.ConfigException("the file is empty")
@@ -147,6 +168,8 @@ async def _load_kubeconfig(configuration: Configuration, paths: str, context: st
         context = next((name for name in named if name), None)
     if not context:
         raise kube_config.ConfigException("no current context is set")
+    if not merger.config["contexts"].get_with_name(context, safe=True):
+        raise UsageError(f'there is no context "{context}" in {paths}; `kubectl config get-contexts` lists them')
     loader = _Loader(merger.config, active_context=context, config_base_path=None)
     user = _user(merger.config, loader)
     if user is None:
@@ -157,6 +180,8 @@ async def _load_kubeconfig(configuration: Configuration, paths: str, context: st
         await configuration.refresh_api_key_hook(configuration)
     elif loader.plugin is not None:
         configuration.refresh_api_key_hook = loader.plugin
+    chosen = loader.current_context
+    return str(chosen["context"].get("namespace") or "") if chosen else ""
 
 
 class _Loader(KubeConfigLoader):

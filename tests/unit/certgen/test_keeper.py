@@ -81,7 +81,7 @@ class Api:
         """As the administrator, or as `user`."""
         kubeconfig = self.directory / f"{user.replace(':', '-')}.kubeconfig"
         kubeconfig.write_text(self.server.kubeconfig(self.server.add_token(user) if user else None))
-        return as_(await credentials.load(str(kubeconfig), None))
+        return as_((await credentials.load(str(kubeconfig), None)).configuration)
 
 
 @pytest.fixture

@@ -302,6 +302,32 @@ async def test_an_exec_plugin_without_expiry_is_asked_once(tmp_path: Path) -> No
         assert seen.tokens == ["Bearer token-1"] * 2
 
 
+async def test_the_namespace_is_that_of_the_context(tmp_path: Path) -> None:
+    config = kubeconfig()
+    assert (await credentials.load(write(tmp_path / "c", config), None)).namespace == "default"
+    config["contexts"][0]["context"]["namespace"] = "shop"
+    config["contexts"].append({"name": "other", "context": {"cluster": "one", "user": "one", "namespace": "warehouse"}})
+    path = write(tmp_path / "c", config)
+    assert (await credentials.load(path, None)).namespace == "shop"
+    assert (await credentials.load(path, "other")).namespace == "warehouse"
+    async with await Client.connect(path) as client, client.apart() as apart:
+        assert client.namespace == apart.namespace == "shop"
+
+
+async def test_in_a_pod_the_namespace_is_its_own_unless_a_context_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, text in (("token", "pod-token"), ("namespace", "gate\n"), ("ca.crt", Authority(tmp_path).pem.decode())):
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
+    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(tmp_path / "ca.crt"))
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "1")
+    assert (await credentials.load(None, None)).namespace == "gate"
+    monkeypatch.setenv("KUBECONFIG", write(tmp_path / "config", kubeconfig()))
+    assert (await credentials.load(None, "one")).namespace == "default"
+
+
 async def test_a_service_account_is_preferred_where_there_is_one(
     authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -377,7 +403,7 @@ async def test_a_missing_kubeconfig_says_how_to_name_one(caplog: pytest.LogCaptu
 
 
 async def test_an_unknown_context_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="name elsewhere"):
+    with pytest.raises(UsageError, match='there is no context "elsewhere" in '):
         await Client.connect(write(tmp_path / "c", kubeconfig()), context="elsewhere")
 
 
