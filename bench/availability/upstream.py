@@ -24,7 +24,7 @@ class Upstream:
     @contextlib.asynccontextmanager
     async def connected(cls, kubeconfig: str) -> AsyncIterator[Self]:
         """Without the client certificate of the kubeconfig: the caller's token counts."""
-        configuration = await credentials.load(kubeconfig, None)
+        configuration = (await credentials.load(kubeconfig, None)).configuration
         context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         async with aiohttp.ClientSession(

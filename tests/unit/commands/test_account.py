@@ -73,4 +73,4 @@ async def test_nobody_else_may_read_the_credentials(tmp_path: Path) -> None:
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
     (user,) = yaml.safe_load(account.kubeconfig.read_text())["users"]
     assert "token" not in user["user"], "a token in here would not be renewed"
-    assert (await credentials.load(str(account.kubeconfig), None)).host == admin.server
+    assert (await credentials.load(str(account.kubeconfig), None)).configuration.host == admin.server
