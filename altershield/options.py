@@ -26,6 +26,16 @@ Kubeconfig = Annotated[
         help="The cluster. Default: the pod's service account, else $KUBECONFIG or ~/.kube/config.",
     ),
 ]
+Context = Annotated[
+    str | None,
+    typer.Option(
+        "--context",
+        envvar="ALTERSHIELD_CONTEXT",
+        help="The context of the kubeconfig. Default: the current one.",
+        show_default=False,
+    ),
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 SystemNamespace = Annotated[
     str,
     typer.Option(

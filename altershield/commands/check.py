@@ -58,6 +58,7 @@ def check(
             help="A directory with a .dockerconfigjson for each registry, by any name: Secrets for the pod meanwhile.",
         ),
     ] = None,
+    context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
     """Release a workload of its own, fail its verification, see the next release denied, and clean up."""
@@ -68,15 +69,19 @@ def check(
         secrets = [_pull_secret(file) for file in files]
     except (OSError, msgspec.DecodeError) as error:
         raise UsageError(f"--pod-spec or --pull-secrets cannot be read: {error}") from error
-    asyncio.run(_run(kubeconfig, namespace, _manifest(image, fields, secrets), secrets))
+    asyncio.run(_run(kubeconfig, context, namespace, _manifest(image, fields, secrets), secrets))
 
 
 async def _run(
-    kubeconfig: str | None, namespace: str, manifest: dict[str, Any], secrets: Sequence[dict[str, Any]]
+    kubeconfig: str | None,
+    context: str | None,
+    namespace: str,
+    manifest: dict[str, Any],
+    secrets: Sequence[dict[str, Any]],
 ) -> None:
     if (this := asyncio.current_task()) is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, this.cancel)  # and clean up
-    async with await Client.connect(kubeconfig) as client:
+    async with await Client.connect(kubeconfig, context=context) as client:
         check = _Check(client, namespace, manifest, secrets)
         async with check.cleaning_up():
             version = await check.admitted()

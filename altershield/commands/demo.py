@@ -12,7 +12,8 @@ import uvloop
 from rich.console import Console
 
 from altershield import options
-from altershield.commands.gate import Thresholds, running_gate
+from altershield.commands.confirm import confirm
+from altershield.commands.gate import LOOPBACK, Thresholds, running_gate
 from altershield.commands.story import STEPS, Step, StepFailedError, Story
 from altershield.errors import AlterShieldError, UsageError
 from altershield.kube.client import Client
@@ -39,12 +40,17 @@ def demo(
     pre_timeout: options.PreTimeout = options.PRE_TIMEOUT,
     post_timeout: options.PostTimeout = options.POST_TIMEOUT,
     lease_duration: options.LeaseDuration = options.LEASE_DURATION,
+    yes: options.Yes = False,
 ) -> None:
     """Play a whole release story and check that every step comes true.
 
     Without --kubeconfig it brings its own Kubernetes API on loopback (the real one where KUBEBUILDER_ASSETS names a
-    folder with etcd and kube-apiserver). Ends 0 only if every step came true.
+    folder with etcd and kube-apiserver). Ends 0 only if every step came true. With --kubeconfig it asks first if the
+    API server is not on loopback, because it installs webhooks with failurePolicy Fail; without a terminal it takes
+    --yes.
     """
+    if kubeconfig is not None:
+        confirm(kubeconfig, None, LOOPBACK, yes=yes)
     if fast:
         start_timeout, observe_seconds = _FAST_START_TIMEOUT, _FAST_OBSERVE_SECONDS
     thresholds = Thresholds(start_timeout, observe_seconds, batch_wait, pre_timeout, post_timeout, lease_duration)

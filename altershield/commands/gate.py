@@ -38,6 +38,9 @@ from altershield.pki import Authority
 from altershield.processes import Process, free_ports
 from altershield.serving import until_ready
 
+LOOPBACK = "127.0.0.1"
+"""Where the API server looks for the gate, unless another address is given."""
+
 CONFIGURATION = "altershield-dev"
 """The webhook configurations of this command; an installed AlterShield's are called otherwise."""
 
@@ -99,7 +102,8 @@ async def running_gate(
     directory: Path,
     thresholds: Thresholds,
     *,
-    host: str = "127.0.0.1",
+    context: str | None = None,
+    host: str = LOOPBACK,
     port: int = 0,
     log_level: str = options.LOG_LEVEL,
     log: Path | None = None,
@@ -107,7 +111,7 @@ async def running_gate(
     """Install what the gate needs and run it until the block ends. `directory` (private to this user) takes its
     certificate and credentials, `host` is where the API server reaches this machine, `log` the processes' output
     (None: where ours goes)."""
-    async with await Client.connect(kubeconfig) as admin:
+    async with await Client.connect(kubeconfig, context=context) as admin:
         await _refuse_running(admin)
         await remove_webhooks(admin)
         await _refuse_second(admin)
@@ -120,7 +124,7 @@ async def running_gate(
         key.write_bytes(serving.key)
         account = await Account.create(admin, directory)
 
-        listen = host if host == "127.0.0.1" else ""
+        listen = host if host == LOOPBACK else ""
         free = free_ports(3)
         port, health_ports = port or free[0], free[1:]
         common = ["--kubeconfig", str(account.kubeconfig), "--log-level", log_level, "--metrics-port"]

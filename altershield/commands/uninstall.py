@@ -37,7 +37,8 @@ def uninstall(
         bool, typer.Option("--crds", help="Delete the kinds too, and with them the records of all releases.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be deleted.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: options.Yes = False,
+    context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
     """Take AlterShield out of the cluster, however it was installed; its webhooks first, so that nothing is blocked.
@@ -48,11 +49,11 @@ def uninstall(
     """
     if not (yes or dry_run or sys.stdin.isatty()):
         raise UsageError("nobody is there to confirm it: say --yes, or see with --dry-run what would be deleted")
-    asyncio.run(_run(kubeconfig, crds=crds, dry_run=dry_run, yes=yes))
+    asyncio.run(_run(kubeconfig, context, crds=crds, dry_run=dry_run, yes=yes))
 
 
-async def _run(kubeconfig: str | None, *, crds: bool, dry_run: bool, yes: bool) -> None:
-    async with await Client.connect(kubeconfig) as client:
+async def _run(kubeconfig: str | None, context: str | None, *, crds: bool, dry_run: bool, yes: bool) -> None:
+    async with await Client.connect(kubeconfig, context=context) as client:
         await take_out(client, crds=crds, dry_run=dry_run, yes=yes)
 
 

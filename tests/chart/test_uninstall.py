@@ -150,7 +150,7 @@ def test_what_a_gitops_tool_applied_goes_and_the_tool_is_named(
 
 def test_what_a_gate_in_the_foreground_left_behind_goes(system: Kubectl, cluster: Path, tmp_path: Path) -> None:
     log = tmp_path / "dev.log"
-    with command("dev", "--kubeconfig", str(cluster), log=log) as process:
+    with command("dev", "--yes", "--kubeconfig", str(cluster), log=log) as process:
         wait_for_line(process, log, "The gate is up")
         process.kill()
         process.wait(30)

@@ -163,7 +163,7 @@ def gate(cluster: Path, directory: Path) -> Iterator[Path]:
     log = directory / "gate.log"
     times = {"start-timeout": START_TIMEOUT, "observe-seconds": OBSERVE, "batch-wait": BATCH_WAIT, "lease-duration": 4}
     arguments = [part for name, seconds in times.items() for part in (f"--{name}", str(seconds))]
-    with command("dev", "--kubeconfig", str(cluster), *arguments, log=log) as process:
+    with command("dev", "--yes", "--kubeconfig", str(cluster), *arguments, log=log) as process:
         wait_for_line(process, log, "The gate is up")
         ask_patiently(cluster)
         yield cluster

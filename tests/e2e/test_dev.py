@@ -11,7 +11,7 @@ def test_a_second_gate_is_refused_while_the_first_one_runs(gate: Path, admin: Ku
     before = admin.json("validatingwebhookconfiguration", "altershield-dev")["metadata"]["uid"]
 
     done = subprocess.run(
-        [sys.executable, "-m", "altershield", "dev", "--kubeconfig", str(gate)],
+        [sys.executable, "-m", "altershield", "dev", "--yes", "--kubeconfig", str(gate)],
         capture_output=True,
         text=True,
         timeout=60,

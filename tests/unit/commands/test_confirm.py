@@ -1,0 +1,83 @@
+"""`altershield dev` and `demo` ask before they can stop the releases of a cluster that others use."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from altershield.commands.confirm import confirm, is_loopback, warning
+from altershield.errors import UsageError
+
+FAR = "https://203.0.113.7:6443"
+
+
+def kubeconfig(directory: Path, server: str) -> str:
+    path = directory / "kubeconfig"
+    config = {
+        "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": server}}],
+        "users": [{"name": "c", "user": {"token": "t"}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+    }
+    path.write_text(json.dumps(config))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("server", "expected"),
+    [
+        ("https://127.0.0.1:6443", True),
+        ("https://127.8.0.1", True),
+        ("https://[::1]:6443", True),
+        ("http://localhost:8001", True),
+        (FAR, False),
+        ("https://[2001:db8::1]:6443", False),
+        ("https://localhost.example.com", False),
+        ("https://127.0.0.1.example.com", False),
+        ("https://kubernetes.docker.internal:6443", False),
+        ("", False),
+    ],
+)
+def test_loopback_is_this_machine_only(server: str, expected: bool) -> None:
+    assert is_loopback(server) is expected
+
+
+def test_the_question_says_what_may_happen_and_where() -> None:
+    text = warning(FAR, "198.51.100.2")
+    assert FAR in text
+    assert "failurePolicy Fail" in text
+    assert "no Deployment, StatefulSet, DaemonSet or CloneSet of a governed namespace can be released" in text
+    assert "point to" not in text
+    assert "They point to 127.0.0.1" in warning(FAR, "127.0.0.1")
+
+
+def test_without_a_terminal_it_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=f"the API server {FAR} is not on this machine, .* confirm it with --yes"):
+        confirm(kubeconfig(tmp_path, FAR), None, "127.0.0.1", yes=False)
+
+
+def test_who_says_yes_and_who_is_on_loopback_is_not_asked(tmp_path: Path) -> None:
+    confirm(kubeconfig(tmp_path, FAR), None, "127.0.0.1", yes=True)
+    confirm(kubeconfig(tmp_path, "https://127.0.0.1:6443"), None, "127.0.0.1", yes=False)
+
+
+def test_on_a_terminal_the_answer_no_ends_it(tmp_path: Path) -> None:
+    controlling, terminal = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "altershield", "dev", "--kubeconfig", kubeconfig(tmp_path, FAR)],
+        stdin=terminal,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.write(controlling, b"n\n")
+    _, err = process.communicate(timeout=60)
+    os.close(controlling)
+    os.close(terminal)
+    assert process.returncode == 1
+    assert f"The API server {FAR} is not on this machine." in err
+    assert "Continue? [y/N]" in err
