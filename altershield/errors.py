@@ -20,6 +20,7 @@ AlterShieldError                    (altershield.errors)
 ├── ReviewError                     (gatekeeper.errors) a request that is no AdmissionReview we can read
 ├── CertificateError                (certgen.errors) a certificate, a key or its Secret cannot be used
 ├── GateStoppedError                (altershield.commands.gate) the gate did not come up, or a process of it ended
+├── StatusError                     (altershield.commands.status.snapshot) the releases asked for cannot be shown
 ├── StepFailedError                 (altershield.commands.story) the release story did not come true
 ├── CheckFailedError                (altershield.commands.check) a cluster's gate does not do what it should
 ├── LeftOverError                   (altershield.commands.uninstall) something of AlterShield may still be in a cluster

@@ -1,6 +1,7 @@
 """What is known of a release, asked in one way by all: denials, metrics, Events, the `status` command."""
 
 from altershield.releases.belonging import belongs, family, family_of
+from altershield.releases.outcome import Outcome, outcome
 from altershield.releases.record import (
     Record,
     failed_by,
@@ -19,6 +20,7 @@ from altershield.releases.record import (
 from altershield.releases.texts import named, why
 
 __all__ = [
+    "Outcome",
     "Record",
     "belongs",
     "failed_by",
@@ -28,6 +30,7 @@ __all__ = [
     "is_current",
     "is_of_template",
     "named",
+    "outcome",
     "passed",
     "rolled_back",
     "since",

@@ -24,6 +24,10 @@ class Adapter(Protocol):
         """Where the API server has it."""
 
     @property
+    def short_names(self) -> tuple[str, ...]:
+        """The short names by which users call it, as `deploy`."""
+
+    @property
     def revisions(self) -> Resource:
         """The objects that hold its pod templates, the present one and older ones; the workload controls them."""
 

@@ -41,6 +41,7 @@ _decode = msgspec.json.Decoder(_Wire).decode
 
 class CloneSets(OfRevisions):
     resource: Resource = CLONE_SETS
+    short_names: tuple[str, ...] = ("clone",)
     in_place: bool = True
     crd: str = "clonesets.apps.kruise.io"
     record_prefix: str = "cloneset."

@@ -38,6 +38,7 @@ _decode = msgspec.json.Decoder(_Wire).decode
 
 class DaemonSets(OfRevisions):
     resource: Resource = DAEMON_SETS
+    short_names: tuple[str, ...] = ("ds",)
     in_place: bool = False
     crd: str = ""
     record_prefix: str = "daemonset."

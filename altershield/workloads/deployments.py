@@ -51,6 +51,7 @@ _decode = msgspec.json.Decoder(_Wire).decode
 
 class Deployments:
     resource: Resource = DEPLOYMENTS
+    short_names: tuple[str, ...] = ("deploy",)
     revisions: Resource = REPLICA_SETS
     between: Resource | None = REPLICA_SETS
     in_place: bool = False

@@ -50,6 +50,7 @@ _decode = msgspec.json.Decoder(_Wire).decode
 
 class StatefulSets(OfRevisions):
     resource: Resource = STATEFUL_SETS
+    short_names: tuple[str, ...] = ("sts",)
     in_place: bool = False
     crd: str = ""
     record_prefix: str = "statefulset."

@@ -1,0 +1,150 @@
+"""The command line of `altershield status`."""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import Annotated, NamedTuple
+
+import typer
+
+from altershield import options
+from altershield.commands.status.durations import age, seconds
+from altershield.commands.status.exit_codes import exit_code
+from altershield.commands.status.printers import Output, Printer
+from altershield.commands.status.reading import Reader
+from altershield.commands.status.snapshot import Snapshot, demand, outcomes, shown, under_way
+from altershield.commands.status.table import progress
+from altershield.commands.status.targets import Target, parse
+from altershield.errors import UsageError
+from altershield.kube.client import Client
+from altershield.releases import Outcome
+
+
+class Mode(NamedTuple):
+    """How often to show, and when to end."""
+
+    watch: bool
+    wait: bool
+    timeout: float | None
+    """Seconds; None: for ever."""
+
+
+def status(
+    workload: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TYPE[/NAME]|NAME",
+            help="The workloads: web, deployment/web, sts/db, or a type and names as kubectl takes them. Without a "
+            "type, all workloads of that name; without a name, all of that type. Default: all.",
+            show_default=False,
+        ),
+    ] = None,
+    namespace: Annotated[
+        str,
+        typer.Option(
+            "--namespace",
+            "-n",
+            envvar="ALTERSHIELD_NAMESPACE",
+            help="The namespace. Default: the context's.",
+            show_default=False,
+        ),
+    ] = "",
+    all_namespaces: Annotated[
+        bool, typer.Option("--all-namespaces", "-A", help="Show the releases of all namespaces.")
+    ] = False,
+    output: Annotated[
+        Output | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The format: json or yaml (a List of ChangeWorkloads), name, or wide (more columns). Default: table.",
+            show_default=False,
+        ),
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Show the releases, then every change, until Ctrl-C.")
+    ] = False,
+    wait: Annotated[
+        bool,
+        typer.Option("--wait", help="Wait until no release is under way, then show them. With -w, show every change."),
+    ] = False,
+    timeout: Annotated[
+        str,
+        typer.Option(
+            "--timeout",
+            help="How long --wait waits, as 90s, 5m or 1h30m; then the exit code is 4. 0: for ever.",
+        ),
+    ] = "0",
+    context: options.Context = None,
+    kubeconfig: options.Kubeconfig = None,
+) -> None:
+    """Show releases: their state, their pods that passed, failed and wait, and the reason for the state.
+
+    The version with a * is the present one. The exit code is 3 where a release is suspended, else 4 where one is under
+    way, else 5 where one was rolled back, else 0. A workload that does not exist is an error: 1.
+    """
+    limit = seconds(timeout, "--timeout")
+    if limit and not wait:
+        raise UsageError("--timeout limits --wait; give both, or none of them")
+    targets = parse(workload or ())
+    if all_namespaces and any(target.name for target in targets):
+        raise UsageError("a workload cannot be named across all namespaces; name its namespace with -n")
+    mode = Mode(watch, wait, limit or None)
+    code = asyncio.run(_status(context, kubeconfig, "" if all_namespaces else namespace or None, targets, output, mode))
+    raise typer.Exit(code)
+
+
+async def _status(
+    context: str | None,
+    kubeconfig: str | None,
+    namespace: str | None,
+    targets: Sequence[Target],
+    output: Output | None,
+    mode: Mode,
+) -> int:
+    async with await Client.connect(kubeconfig, context=context) as client:
+        namespace = client.namespace if namespace is None else namespace
+        reader, printer = Reader(client, namespace, targets), Printer(output, namespace)
+        snapshot = await reader.read()
+        demand(snapshot, targets, namespace)
+        if mode.watch or (mode.wait and Outcome.UNDER_WAY in outcomes(snapshot)):
+            try:
+                async with asyncio.timeout(mode.timeout):
+                    snapshot = await _follow(reader, printer, targets, namespace, mode)
+            except TimeoutError:
+                snapshot = await reader.read()
+                _report_timeout(snapshot, mode)
+        if not mode.watch:
+            printer.whole(shown(snapshot))
+        return exit_code(outcomes(snapshot))
+
+
+async def _follow(reader: Reader, printer: Printer, targets: Sequence[Target], namespace: str, mode: Mode) -> Snapshot:
+    """Show what changes; the snapshot in which no release is under way, where that is waited for."""
+    said = ""
+    async with aclosing(reader.changes()) as snapshots:
+        async for snapshot in snapshots:
+            if mode.watch:
+                printer.changes(shown(snapshot))
+            if not mode.wait:
+                continue
+            demand(snapshot, targets, namespace)
+            if Outcome.UNDER_WAY not in outcomes(snapshot):
+                return snapshot
+            lines = "\n".join(_waits_for(snapshot))
+            if not mode.watch and lines != said:
+                said = lines
+                print(lines, file=sys.stderr, flush=True)
+    raise AssertionError("changes never end")
+
+
+def _waits_for(snapshot: Snapshot) -> list[str]:
+    """A line for each present release that is under way."""
+    return [progress(release) for release in shown(snapshot) if under_way(release)]
+
+
+def _report_timeout(snapshot: Snapshot, mode: Mode) -> None:
+    if mode.timeout is not None:
+        for line in _waits_for(snapshot):
+            print(f"error: timed out after {age(mode.timeout)} {line[0].lower()}{line[1:]}", file=sys.stderr)

@@ -1,0 +1,95 @@
+"""Prints snapshots in the format that was asked for: once as a whole, or only what changed since the last one."""
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+
+from rich.console import Console
+
+from altershield.commands.status import objects
+from altershield.commands.status.snapshot import Recorded, Release
+from altershield.commands.status.table import Columns, Layout, Row, row
+
+
+class Output(StrEnum):
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+    WIDE = "wide"
+
+
+class Printer:
+    """Prints releases to stdout. `namespace` is empty where all namespaces were asked for."""
+
+    def __init__(self, output: Output | None, namespace: str) -> None:
+        self._output = output
+        self._namespace = namespace
+        self._layout = Layout(namespaces=not namespace, wide=output is Output.WIDE)
+        self._columns = Columns(len(self._layout.header))
+        self._console = Console(highlight=False, soft_wrap=True)
+        self._has_header = False
+        self._printed: dict[object, object] = {}
+
+    def whole(self, releases: Sequence[Release]) -> None:
+        """Print all of them."""
+        match self._output:
+            case Output.JSON:
+                sys.stdout.write(objects.to_json(objects.as_list(objects.objects(_records(releases)))))
+            case Output.YAML:
+                sys.stdout.write(objects.to_yaml(objects.as_list(objects.objects(_records(releases)))))
+            case Output.NAME:
+                _lines(objects.names(_records(releases)))
+            case _ if releases:
+                self._table([row(release, self._layout, time.time()) for release in releases])
+            case _:
+                where = f" in {self._namespace} namespace" if self._namespace else ""
+                print(f"No releases found{where}.", file=sys.stderr)
+
+    def changes(self, releases: Sequence[Release]) -> None:
+        """Print those that changed since the last call; all of them the first time."""
+        if self._output in (None, Output.WIDE):
+            self._table(list(self._changed_rows(releases)))
+        else:
+            self._objects(list(self._changed_records(releases)))
+        sys.stdout.flush()
+
+    def _table(self, rows: Sequence[Row]) -> None:
+        if not rows:
+            return
+        header = [] if self._has_header else [self._layout.header]
+        self._has_header = True
+        lines = self._columns.lines([*header, *(each.cells for each in rows)])
+        styles = [*("bold" for _ in header), *(each.style for each in rows)]
+        for line, style in zip(lines, styles, strict=True):
+            self._console.print(line, style=style, markup=False)
+
+    def _objects(self, records: Sequence[Recorded]) -> None:
+        if self._output is Output.NAME:
+            _lines(objects.names(records))
+            return
+        for obj in objects.objects(records):
+            sys.stdout.write(objects.to_json(obj) if self._output is Output.JSON else f"---\n{objects.to_yaml(obj)}")
+
+    def _changed_rows(self, releases: Sequence[Release]) -> Iterator[Row]:
+        for release in releases:
+            made = row(release, self._layout, time.time())
+            if self._is_news(made.key, made.constant):
+                yield made
+
+    def _changed_records(self, releases: Sequence[Release]) -> Iterator[Recorded]:
+        for each in _records(releases):
+            if self._is_news((each.metadata.namespace, each.metadata.name), each.metadata.resource_version):
+                yield each
+
+    def _is_news(self, key: object, value: object) -> bool:
+        before, self._printed[key] = self._printed.get(key), value
+        return before != value
+
+
+def _records(releases: Sequence[Release]) -> list[Recorded]:
+    return [release.recorded for release in releases if release.recorded is not None]
+
+
+def _lines(lines: Sequence[str]) -> None:
+    sys.stdout.writelines(f"{line}\n" for line in lines)

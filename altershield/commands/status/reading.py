@@ -1,0 +1,142 @@
+"""Reads the releases from the cluster: once, or again whenever they change."""
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from altershield.api import labels
+from altershield.api.resources import CHANGE_WORKLOADS
+from altershield.commands.status.snapshot import Recorded, Snapshot, StatusError, recorded
+from altershield.commands.status.targets import Target, full_plural
+from altershield.kube.client import Client
+from altershield.kube.errors import ForbiddenError, NotFoundError
+from altershield.kube.informer import Informer
+from altershield.workloads import Adapter
+from altershield.workloads.workload import Workload
+
+_SETTLE = 0.1  # seconds: changes that come together are shown together
+
+
+class Query(NamedTuple):
+    """Workloads of one kind, and how a list request selects them: by name, or all that have a version."""
+
+    adapter: Adapter
+    label_selector: str
+    field_selector: str
+
+
+def queries(targets: Sequence[Target]) -> list[Query]:
+    """The list requests that find the targets, each once."""
+    wanted = dict.fromkeys((adapter, target.name) for target in targets for adapter in target.adapters)
+    unnamed = {adapter for adapter, name in wanted if not name}
+    return [
+        Query(adapter, "" if name else labels.VERSION, f"metadata.name={name}" if name else "")
+        for adapter, name in wanted
+        if not name or adapter not in unnamed
+    ]
+
+
+class Reader:
+    """The releases of `targets` in a namespace, in all where it is empty."""
+
+    def __init__(self, client: Client, namespace: str, targets: Sequence[Target]) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._queries = queries(targets)
+
+    async def read(self) -> Snapshot:
+        """The releases now. StatusError where AlterShield is not installed or may not be asked."""
+        records = await self._records()
+        workloads: list[Workload] = []
+        for query in list(self._queries):
+            found = await self._workloads(query, records)
+            if found is None:
+                self._queries.remove(query)  # `changes` need not follow a kind that the cluster does not have
+            workloads += found or ()
+        return Snapshot(workloads, records)
+
+    async def changes(self) -> AsyncGenerator[Snapshot, None]:
+        """The releases now, and again after every change. Call `read` first: it reports what cannot be read."""
+        records = Informer(self._client, CHANGE_WORKLOADS, Recorded, read=recorded, namespace=self._namespace, resync=0)
+        workloads = [
+            Informer(
+                self._client,
+                query.adapter.resource,
+                Workload,
+                read=query.adapter.read,
+                namespace=self._namespace,
+                label_selector=query.label_selector,
+                field_selector=query.field_selector,
+                resync=0,
+            )
+            for query in self._queries
+        ]
+        changed = asyncio.Event()
+        records.add_handler(lambda _old, _new: changed.set())
+        for informer in workloads:
+            informer.add_handler(lambda _old, _new: changed.set())
+        async with _running([records.run, *(informer.run for informer in workloads)]):
+            await asyncio.gather(records.wait_synced(), *(informer.wait_synced() for informer in workloads))
+            while True:
+                changed.clear()
+                yield Snapshot([each for informer in workloads for each in informer.all()], records.all())
+                await changed.wait()
+                await asyncio.sleep(_SETTLE)
+
+    async def _records(self) -> list[Recorded]:
+        try:
+            listed = await self._client.list(CHANGE_WORKLOADS, self._namespace, as_=msgspec.Raw)
+        except NotFoundError:
+            raise StatusError(
+                f"AlterShield is not installed in the cluster at {self._client.server}: it has no ChangeWorkloads; "
+                "install it, or name another context with --context"
+            ) from None
+        except ForbiddenError as error:
+            raise StatusError(
+                f"cannot list ChangeWorkloads {self._where}: {error}; ask for the ClusterRole view {self._where}"
+            ) from error
+        return [recorded(item) for item in listed.items]
+
+    async def _workloads(self, query: Query, records: Sequence[Recorded]) -> list[Workload] | None:
+        """None where the cluster does not have the kind."""
+        adapter = query.adapter
+        try:
+            listed = await self._client.list(
+                adapter.resource,
+                self._namespace,
+                as_=msgspec.Raw,
+                label_selector=query.label_selector,
+                field_selector=query.field_selector,
+            )
+        except NotFoundError:
+            return None
+        except ForbiddenError as error:
+            if not adapter.crd:
+                raise StatusError(
+                    f"cannot list {full_plural(adapter)} {self._where}: {error}; ask for the ClusterRole view "
+                    f"{self._where}"
+                ) from error
+            # an API server forbids a kind that it does not have, too
+            if any(each.record.spec.workload_ref.kind == adapter.resource.kind for each in records):
+                print(f"Warning: releases of {full_plural(adapter)} are not shown: {error}", file=sys.stderr)
+            return None
+        return [adapter.read(item) for item in listed.items]
+
+    @property
+    def _where(self) -> str:
+        return f'in namespace "{self._namespace}"' if self._namespace else "in all namespaces"
+
+
+@contextlib.asynccontextmanager
+async def _running(runs: Sequence[Callable[[], Coroutine[Any, Any, None]]]) -> AsyncGenerator[None, None]:
+    tasks = [asyncio.create_task(run()) for run in runs]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

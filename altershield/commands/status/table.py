@@ -1,0 +1,106 @@
+"""The table of releases: one line for each, in the columns that kubectl has."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from altershield import releases
+from altershield.api.kinds import WorkloadState
+from altershield.api.meta import rfc3339
+from altershield.commands.status.durations import age
+from altershield.commands.status.snapshot import Release
+from altershield.workloads import BY_KIND
+from altershield.workloads.workload import Workload
+
+_VERSION_DIGITS = 12  # of a version, unless the table is wide
+_GAP = "   "
+_UNKNOWN = "<unknown>"
+
+_STYLES = {
+    WorkloadState.SUCCESS: "green",
+    WorkloadState.SUSPEND: "bold red",
+    WorkloadState.FAILED: "red",
+    WorkloadState.ROLLBACK: "yellow",
+}
+
+
+class Layout(NamedTuple):
+    """Which columns there are."""
+
+    namespaces: bool = False
+    wide: bool = False
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        return (
+            *(("NAMESPACE",) if self.namespaces else ()),
+            *("NAME", "VERSION", "STATE", "PASSED", "FAILED", "WAITING", "AGE"),
+            *(("SINCE",) if self.wide else ()),
+            "MESSAGE",
+        )
+
+
+class Row(NamedTuple):
+    key: tuple[str, str, str]
+    """The release: its namespace, its workload, its version."""
+    cells: tuple[str, ...]
+    constant: tuple[str, ...]
+    """The cells without the age, which changes by itself."""
+    style: str
+
+
+def resource_name(workload: Workload) -> str:
+    """`deployment.apps/web`, as kubectl names an object among those of several types."""
+    return f"{workload.kind.lower()}.{BY_KIND[workload.kind].resource.group}/{workload.metadata.name}"
+
+
+def row(release: Release, layout: Layout, now: float) -> Row:
+    workload, recorded = release
+    namespace, name = workload.metadata.namespace, resource_name(workload)
+    if recorded is None or release.pending:
+        version, state, counts = workload.version, WorkloadState.INIT, ("0", "0", "0")
+        began = since = 0
+        message = "admitted, not yet recorded"
+    else:
+        record = recorded.record
+        status = record.status
+        version, state = releases.version(record), releases.state(record)
+        waiting = len(status.defense_preparing_pods) + len(status.defense_checking_pods)
+        counts = (str(len(status.defense_check_pass_pods)), str(len(status.defense_check_fail_pods)), str(waiting))
+        began, since = record.spec.create_time_unix, releases.since(record)
+        message = releases.why(record, current=release.present)
+    digits = version if layout.wide else version[:_VERSION_DIGITS]
+    before = (
+        *((namespace,) if layout.namespaces else ()),
+        *(name, digits + ("*" if release.present else ""), state.value, *counts),
+    )
+    after = (
+        *((rfc3339(since) if since else _UNKNOWN,) if layout.wide else ()),
+        # people write verdicts: no control character of theirs reaches the terminal
+        "".join(c if c.isprintable() else " " for c in message),
+    )
+    cells = (*before, age(now - began) if began else _UNKNOWN, *after)
+    return Row((namespace, name, version), cells, (*before, *after), _STYLES.get(state, ""))
+
+
+class Columns:
+    """Aligns lines. A later line that is wider widens its columns for the lines after it, as with `kubectl get -w`."""
+
+    def __init__(self, width: int) -> None:
+        self._widths = [0] * width
+
+    def lines(self, cells: Iterable[Sequence[str]]) -> list[str]:
+        rows = list(cells)
+        for each in rows:
+            self._widths = [max(width, len(cell)) for width, cell in zip(self._widths, each, strict=True)]
+        return [
+            _GAP.join(cell.ljust(width) for cell, width in zip(each, self._widths, strict=True)).rstrip()
+            for each in rows
+        ]
+
+
+def progress(release: Release) -> str:
+    """One line on a release that is waited for."""
+    _, _, state, *_, message = row(release, Layout(), 0).cells
+    return f"Waiting for the release of {resource_name(release.workload)}: {state}" + (
+        f", {message}" if message else ""
+    )

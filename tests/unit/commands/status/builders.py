@@ -1,0 +1,64 @@
+"""Workloads and records for the tests of `altershield status`."""
+
+from typing import Any
+
+import msgspec
+
+from altershield.api import labels
+from altershield.api.kinds import (
+    ChangeWorkload,
+    ChangeWorkloadSpec,
+    ChangeWorkloadStatus,
+    ConditionType,
+    WorkloadRef,
+    WorkloadState,
+)
+from altershield.api.meta import Condition, ObjectMeta, OwnerReference
+from altershield.commands.status.snapshot import Recorded
+from altershield.workloads import BY_KIND, change_workload_name
+from altershield.workloads.workload import Workload
+
+V1, V2 = "1" * 32, "2" * 32
+DONE = ChangeWorkloadStatus(status=WorkloadState.SUCCESS)
+RUNNING = ChangeWorkloadStatus(status=WorkloadState.RUNNING)
+SUSPENDED = ChangeWorkloadStatus(status=WorkloadState.SUSPEND)
+ROLLED_BACK = ChangeWorkloadStatus(
+    status=WorkloadState.FAILED, conditions=(Condition(ConditionType.ROLLED_BACK, "True", "PodNotUp"),)
+)
+
+
+def manifest(kind: str = "Deployment", name: str = "web", version: str = V1, **own: str) -> dict[str, Any]:
+    """A workload that carries `version`, if it is not empty, and has its record, unless `own` says otherwise."""
+    stamped = {labels.VERSION: version, labels.DEFENSE_STATUS: labels.PROCESSED} if version else {}
+    return {
+        "apiVersion": BY_KIND[kind].resource.api_version,
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "shop", "uid": "u", "labels": stamped | own},
+        "spec": {"template": {"metadata": {}, "spec": {}}},
+    }
+
+
+def workload(kind: str = "Deployment", name: str = "web", version: str = V1, **own: str) -> Workload:
+    return BY_KIND[kind].read(msgspec.json.encode(manifest(kind, name, version, **own)))
+
+
+def record(
+    status: ChangeWorkloadStatus = DONE,
+    kind: str = "Deployment",
+    name: str = "web",
+    version: str = V1,
+    uid: str = "u",
+    created: int = 0,
+) -> ChangeWorkload:
+    own = change_workload_name(kind, name, version)
+    ref = WorkloadRef(BY_KIND[kind].resource.api_version, kind, name, uid)
+    owner = OwnerReference(kind, name, uid, ref.api_version, controller=True)
+    spec = ChangeWorkloadSpec(own, name, name, version, 1, 60, "", created, ref)
+    return ChangeWorkload(ObjectMeta(name=own, namespace="shop", owner_references=(owner,)), spec, status)
+
+
+def stored(of: ChangeWorkload, **metadata: Any) -> Recorded:
+    """The record as the API server sends it."""
+    obj = msgspec.to_builtins(of)
+    obj["metadata"] |= metadata
+    return Recorded(of, msgspec.json.encode(obj))

@@ -1,0 +1,77 @@
+"""Reading releases from an API server that has not all kinds, refuses, or changes."""
+
+import asyncio
+from contextlib import aclosing
+
+import msgspec
+import pytest
+
+from altershield.api import labels
+from altershield.api.resources import CHANGE_WORKLOADS
+from altershield.commands.status.reading import Query, Reader, queries
+from altershield.commands.status.snapshot import StatusError
+from altershield.commands.status.targets import parse
+from altershield.workloads import ADAPTERS, BY_KIND
+from tests.stub_api import answer, serving
+from tests.unit.commands.status.builders import RUNNING, V1, manifest, record
+
+STATEFUL_SETS = BY_KIND["StatefulSet"]
+
+
+def test_workloads_are_selected_by_name_or_by_their_version() -> None:
+    assert queries(parse([])) == [Query(adapter, labels.VERSION, "") for adapter in ADAPTERS]
+    assert queries(parse(["sts/db", "sts/db", "sts/web"])) == [
+        Query(STATEFUL_SETS, "", "metadata.name=db"),
+        Query(STATEFUL_SETS, "", "metadata.name=web"),
+    ]
+    assert queries(parse(["db"])) == [Query(adapter, "", "metadata.name=db") for adapter in ADAPTERS]
+
+
+@pytest.mark.parametrize("code", [404, 403])
+async def test_a_cluster_without_a_kind_has_no_workloads_of_it(code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """An API server answers 403 about a kind that it does not have to users who may not list everything."""
+    async with serving() as (api, client):
+        api.fault(lambda request: request.path.endswith("/clonesets"), answer(code), times=2)
+        assert (await Reader(client, "shop", parse(["clone"])).read()).workloads == []
+        assert capsys.readouterr().err == ""
+        await api.put(CHANGE_WORKLOADS, msgspec.to_builtins(record(RUNNING, "CloneSet")))
+        assert (await Reader(client, "shop", parse(["clone"])).read()).workloads == []
+        warned = "Warning: releases of clonesets.apps.kruise.io are not shown" in capsys.readouterr().err
+        assert warned == (code == 403)
+
+
+async def test_a_kind_of_kubernetes_own_that_may_not_be_listed_is_an_error() -> None:
+    async with serving() as (api, client):
+        api.fault(lambda request: request.path.endswith("/statefulsets"), answer(403))
+        with pytest.raises(StatusError, match=r'cannot list statefulsets.apps in namespace "shop": .*ClusterRole view'):
+            await Reader(client, "shop", parse([])).read()
+
+
+async def test_who_may_not_read_releases_is_told_what_to_ask_for() -> None:
+    async with serving() as (api, client):
+        api.fault(lambda request: request.path.endswith("/changeworkloads"), answer(403))
+        with pytest.raises(
+            StatusError, match=r"cannot list ChangeWorkloads in all namespaces: .*; ask for the ClusterR"
+        ):
+            await Reader(client, "", parse([])).read()
+
+
+async def test_a_cluster_without_altershield_is_an_error() -> None:
+    async with serving() as (api, client):
+        api.fault(lambda request: request.path.endswith("/changeworkloads"), answer(404))
+        with pytest.raises(StatusError, match=f"AlterShield is not installed in the cluster at {client.server}"):
+            await Reader(client, "shop", parse([])).read()
+
+
+async def test_changes_are_seen_as_they_come() -> None:
+    async with serving() as (api, client):
+        await api.put(STATEFUL_SETS.resource, manifest("StatefulSet", "db"))
+        reader = Reader(client, "shop", parse(["sts"]))
+        (found,) = (await reader.read()).workloads
+        assert (found.kind, found.metadata.name, found.version) == ("StatefulSet", "db", V1)
+        async with asyncio.timeout(20), aclosing(reader.changes()) as changes:
+            first = await anext(changes)
+            assert (len(first.workloads), len(first.records)) == (1, 0)
+            await api.put(CHANGE_WORKLOADS, msgspec.to_builtins(record(RUNNING, "StatefulSet", "db")))
+            second = await anext(changes)
+            assert [each.record.status.status for each in second.records] == ["Running"]

@@ -1,0 +1,81 @@
+"""Which releases are shown, and how they ended."""
+
+import pytest
+
+from altershield.api import labels
+from altershield.commands.status.exit_codes import exit_code
+from altershield.commands.status.snapshot import Snapshot, StatusError, demand, outcomes, shown, under_way
+from altershield.commands.status.targets import parse
+from altershield.releases import Outcome
+from altershield.workloads import ADAPTERS
+from tests.unit.commands.status.builders import DONE, RUNNING, SUSPENDED, V1, V2, record, stored, workload
+
+UNPROCESSED = {labels.DEFENSE_STATUS: ""}
+
+
+def test_records_are_shown_with_the_workload_of_their_kind_and_of_no_namesake() -> None:
+    records = [stored(record(DONE, each.resource.kind)) for each in ADAPTERS]
+    of_deleted = stored(record(DONE, "DaemonSet", uid="another", version=V2))
+    found = shown(Snapshot([workload(each.resource.kind) for each in ADAPTERS], [of_deleted, *records]))
+    kinds = {each.resource.kind for each in ADAPTERS}
+    assert {(r.record.spec.workload_ref.kind, w.kind) for w, r in found if r} == {(kind, kind) for kind in kinds}
+    assert of_deleted not in [release.recorded for release in found]
+
+
+def test_a_release_that_is_not_recorded_yet_is_shown_and_is_under_way() -> None:
+    old = stored(record(DONE))
+    snapshot = Snapshot([workload(version=V2, **UNPROCESSED)], [old])
+    before, present = shown(snapshot)
+    assert (before.recorded, before.present, under_way(before)) == (old, False, False)
+    assert (present.recorded, present.pending, under_way(present)) == (None, True, True)
+    assert outcomes(snapshot) == [Outcome.UNDER_WAY], "the success of the version before must not count"
+
+
+def test_a_version_that_is_released_again_is_pending_until_it_is_recorded_again() -> None:
+    snapshot = Snapshot([workload(**UNPROCESSED)], [stored(record(DONE))])
+    (release,) = shown(snapshot)
+    assert (release.pending, release.present) == (True, True)
+    assert outcomes(snapshot) == [Outcome.UNDER_WAY]
+
+
+def test_versions_of_a_workload_are_shown_by_their_age() -> None:
+    records = [stored(record(RUNNING, version=V2, created=20)), stored(record(DONE, created=10))]
+    found = shown(Snapshot([workload(version=V2)], records))
+    assert [release.recorded for release in found] == records[::-1]
+
+
+def test_a_workload_that_does_not_exist_is_an_error() -> None:
+    snapshot = Snapshot([workload()], [stored(record())])
+    demand(snapshot, parse(["deploy/web"]), "shop")
+    with pytest.raises(StatusError, match=r"deployments.apps .db. not found in namespace .shop.; check the") as seen:
+        demand(snapshot, parse(["deploy/web", "deploy/db"]), "shop")
+    assert seen.value.exit_code == 1
+    with pytest.raises(StatusError, match='workload "db" not found'):
+        demand(snapshot, parse(["db"]), "shop")
+    with pytest.raises(StatusError, match=r'statefulsets\.apps "web" not found'):
+        demand(snapshot, parse(["sts/web"]), "shop")
+
+
+def test_a_workload_without_a_release_is_an_error_that_says_how_to_get_one() -> None:
+    with pytest.raises(StatusError, match=f"has no release that AlterShield knows; label .* {labels.GOVERNED}=enabled"):
+        demand(Snapshot([workload(version="")], []), parse(["web"]), "shop")
+    demand(Snapshot([workload(version=""), workload("StatefulSet")], []), parse(["web"]), "shop")
+
+
+def test_no_workload_is_demanded_where_none_is_named() -> None:
+    demand(Snapshot([], []), parse([]), "shop")
+    demand(Snapshot([], []), parse(["deployments"]), "shop")
+
+
+def test_exit_codes_tell_suspended_from_under_way_from_rolled_back_from_done() -> None:
+    assert exit_code([]) == 0
+    assert exit_code([Outcome.SUCCEEDED]) == 0
+    assert exit_code([Outcome.SUCCEEDED, Outcome.ROLLED_BACK]) == 5
+    assert exit_code([Outcome.ROLLED_BACK, Outcome.UNDER_WAY]) == 4
+    assert exit_code([Outcome.UNDER_WAY, Outcome.SUSPENDED, Outcome.ROLLED_BACK]) == 3
+
+
+def test_the_outcome_of_each_workload_counts() -> None:
+    workloads = [workload(), workload("StatefulSet", **{labels.SUSPEND: "1"}), workload("DaemonSet", version="")]
+    records = [stored(record(DONE)), stored(record(SUSPENDED, "StatefulSet")), stored(record(version=V1, name="gone"))]
+    assert outcomes(Snapshot(workloads, records)) == [Outcome.SUCCEEDED, Outcome.SUSPENDED]
