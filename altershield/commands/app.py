@@ -1,19 +1,29 @@
-"""The command line: its sub-commands, and how errors end it."""
+"""The command line: its sub-commands, its names, and how errors end it."""
 
 import asyncio
+import logging
+import re
 import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from altershield.commands import check, demo, dev, sandbox, status, uninstall
 from altershield.errors import AlterShieldError
 
+PLUGIN = "kubectl-altershield"
+"""The name under which kubectl finds this command as `kubectl altershield`."""
+
 app = typer.Typer(
     help="A release gate for Kubernetes: verifies every release, stops the next one after a failure, undoes what "
     "never came up.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
 app.command()(demo.demo)
 app.command()(sandbox.sandbox)
@@ -23,12 +33,47 @@ app.command()(check.check)
 app.command()(uninstall.uninstall)
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"altershield {version('altershield')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
 def main() -> None:
     """Entry point. An error of ours is one sentence on stderr and its exit code, never a traceback."""
+    logging.basicConfig(level=logging.WARNING, handlers=[_Warnings()])
+    logging.getLogger("kubernetes_asyncio").setLevel(logging.CRITICAL)  # it also raises what it logs
     try:
-        app()
+        app(args=arguments(sys.argv[1:]), prog_name=called_as(sys.argv[0]))
     except AlterShieldError as error:
-        print(f"altershield: {error}", file=sys.stderr)
+        print(f"error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
     except asyncio.CancelledError:
         sys.exit(143)  # SIGTERM, everything put back
+
+
+def called_as(program: str) -> str:
+    """The command as the user typed it."""
+    return "kubectl altershield" if Path(program).name == PLUGIN else "altershield"
+
+
+def arguments(given: Sequence[str]) -> list[str]:
+    """The arguments with `-o=json` as `-ojson`: kubectl takes both, typer only the second."""
+    return [re.sub(r"^(-[a-zA-Z])=", r"\1", argument) for argument in given]
+
+
+class _Warnings(logging.Handler):
+    """Prints what our libraries warn of as one sentence, as kubectl prints warnings."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        cause = getattr(record, "cause", "")
+        print(f"Warning: {record.getMessage()}{f': {cause}' if cause else ''}", file=sys.stderr)

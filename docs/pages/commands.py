@@ -7,7 +7,7 @@ from typing import Any, get_args, get_type_hints
 import gatekeeper.__main__
 import reconciler.__main__
 from altershield.commands.app import app
-from altershield.commands.status import EXIT_ROLLED_BACK, EXIT_SUSPENDED
+from altershield.commands.status import EXIT_ROLLED_BACK, EXIT_SUSPENDED, EXIT_UNDER_WAY
 from altershield.errors import AlterShieldError, UsageError
 from certgen.command import app as certgen
 from certgen.errors import CertificateError
@@ -30,22 +30,62 @@ for `demo` and `sandbox`.
 
 _EXIT_CODES = (
     (0, "all", "done; `demo`: every step came true; `dev`, `sandbox` and the containers: ended by Ctrl-C or SIGTERM"),
-    (AlterShieldError.exit_code, "all", "it failed; the sentence on stderr says why"),
+    (
+        AlterShieldError.exit_code,
+        "all",
+        "it failed; the sentence on stderr says why. `altershield status`: also where the workload does not exist or "
+        "has no release. Questions: the answer was no",
+    ),
     (UsageError.exit_code, "all", "a wrong option, variable or file"),
-    (EXIT_SUSPENDED, "`altershield status`", "a release that is shown is suspended"),
+    (EXIT_SUSPENDED, "`altershield status`", "a present release that is shown is suspended"),
     (CertificateError.exit_code, "`certgen`", "a certificate, a key or their Secret cannot be used"),
-    (EXIT_ROLLED_BACK, "`altershield status`", "a release that is shown was rolled back, none is suspended"),
+    (
+        EXIT_UNDER_WAY,
+        "`altershield status`",
+        "a release that is shown is under way, none is suspended; with `--wait`: it still was after `--timeout`",
+    ),
+    (
+        EXIT_ROLLED_BACK,
+        "`altershield status`",
+        "a release that is shown was rolled back, none is suspended or under way",
+    ),
     (130, "`altershield` but for `dev`, `sandbox`", "ended by Ctrl-C; what must not stay behind was taken away"),
     (143, "`altershield` but for `dev`, `sandbox`", "the same by SIGTERM"),
 )
 
 _EXAMPLE = """
-A pipeline can wait for the pods, and then ask what became of the release:
+The exit code of `altershield status` is about the present release of each workload. The release is under way while its
+state is `Init`, `Running`, `TimeOutPreThreshold` or `Rollback`, or while it is not recorded yet. This includes releases
+that are stalled, and repairs. A pipeline waits for the end of its release:
 
 ```sh
-kubectl -n shop rollout status deployment web --timeout=300s
-altershield status deployment/web -n shop
+altershield status deployment/web -n shop --wait --timeout=10m
 ```
+
+## Like kubectl
+
+`altershield` takes the cluster, the context and the namespace from where `kubectl` takes them, and `status` has its
+options `-n`, `-A`, `-w` and `-o`. Workloads are named as for `kubectl`: `deployment/web`, `deploy/web`, `sts/db`, or
+`deploy web api`. `web` alone means the workloads of that name, of whichever type.
+
+With `kubectl-altershield` on your `PATH`, which is installed beside `altershield`, every command is one of `kubectl`:
+
+```sh
+kubectl altershield status deployment/web -n shop
+```
+
+`-o json` and `-o yaml` print a `List` of the [ChangeWorkloads](kinds.md#changeworkload) as they are in the cluster, and
+`-o name` their names:
+
+```console
+$ kubectl -n shop get $(altershield status deployment/web -n shop -o name)
+NAME       STATUS    CREATETIME
+web--x--…   Success   …
+```
+
+Completion for bash, zsh, fish and PowerShell: `altershield --install-completion` installs it for the shell in which you
+call it, `altershield --show-completion` prints the script. `kubectl altershield` is completed where `kubectl` is
+(1.26 or newer).
 """
 
 

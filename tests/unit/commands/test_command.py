@@ -2,9 +2,13 @@
 
 import subprocess
 import sys
+from importlib.metadata import entry_points, version
 from pathlib import Path
 
 import pytest
+
+from altershield.commands.app import PLUGIN, arguments, called_as
+from altershield.commands.status.printers import Output
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -26,7 +30,7 @@ def test_a_missing_kubeconfig_is_one_sentence_and_code_2(command: str, tmp_path:
     assert done.returncode == 2
     assert done.stdout.strip() in ("", f"On the cluster of {tmp_path / 'none'}")
     (line,) = done.stderr.strip().splitlines()
-    assert line.startswith("altershield: ")
+    assert line.startswith("error: ")
     assert "--kubeconfig" in line
 
 
@@ -48,9 +52,71 @@ def test_what_the_check_cannot_read_is_one_sentence_and_code_2(wrong: str) -> No
     done = run("check", "--namespace=any", wrong)
     assert done.returncode == 2
     (line,) = done.stderr.strip().splitlines()
-    assert line.startswith("altershield: --pod-spec or --pull-secrets cannot be read: ")
+    assert line.startswith("error: --pod-spec or --pull-secrets cannot be read: ")
 
 
 def test_a_threshold_out_of_bounds_is_a_usage_error() -> None:
     done = run("demo", "--start-timeout", "0")
     assert done.returncode == 2
+
+
+def test_the_version_is_shown() -> None:
+    assert run("--version").stdout == f"altershield {version('altershield')}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (
+            ["status", "-A", "web"],
+            "error: a workload cannot be named across all namespaces; name its namespace with -n",
+        ),
+        (["status", "--timeout=5m"], "error: --timeout limits --wait; give both, or none of them"),
+        (
+            ["status", "--wait", "--timeout=soon"],
+            'error: --timeout "soon" is no duration; write it as 90s, 5m or 1h30m',
+        ),
+    ],
+)
+def test_options_that_do_not_fit_are_one_sentence_and_code_2(arguments: list[str], sentence: str) -> None:
+    done = run(*arguments)
+    assert (done.returncode, done.stderr) == (2, f"{sentence}\n")
+
+
+@pytest.mark.parametrize("command", ["dev", "status", "check", "uninstall"])
+def test_a_context_that_does_not_exist_is_named(command: str, tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text('{"current-context":"c","contexts":[],"clusters":[],"users":[]}')
+    more = {"check": ["--namespace=any"], "uninstall": ["--yes"]}.get(command, [])
+    done = run(command, "--context=prod", "--kubeconfig", str(kubeconfig), *more)
+    assert (done.returncode, done.stderr) == (
+        2, f'error: there is no context "prod" in {kubeconfig}; `kubectl config get-contexts` lists them\n',
+    )  # fmt: skip
+
+
+def test_short_options_may_have_an_equals_sign_as_for_kubectl() -> None:
+    assert arguments(["status", "-o=json", "-n=a=b", "--output=json", "a-b=c"]) == [
+        *("status", "-ojson", "-na=b", "--output=json", "a-b=c"),
+    ]
+
+
+def test_as_a_plugin_it_is_called_as_kubectl_calls_it() -> None:
+    assert called_as("/usr/bin/kubectl-altershield") == "kubectl altershield"
+    assert called_as("/usr/bin/altershield") == "altershield"
+    names = {entry.name: entry.value for entry in entry_points(group="console_scripts", module="altershield.commands")}
+    assert names == {"altershield": "altershield.commands:main", PLUGIN: "altershield.commands:main"}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [(["st"], ["status"]), (["status", "--all"], ["--all-namespaces"]), (["status", "-o", ""], [*Output])],
+)
+def test_kubectl_completes_its_words(words: list[str], expected: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "from altershield.commands.completion import main; main()", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout.splitlines() == [*expected, ":4"]

@@ -1,0 +1,25 @@
+"""Completes `kubectl altershield ...`: kubectl runs `kubectl_complete-altershield` with the words typed so far.
+
+kubectl expects one completion a line, and a directive of Cobra at the end.
+"""
+
+import os
+import shlex
+import sys
+
+from altershield.commands.app import app
+
+_PROGRAM = "altershield"
+_NO_FILES = ":4"  # Cobra's ShellCompDirectiveNoFileComp
+
+
+def main() -> None:
+    """Entry point. The last argument is the word to complete, empty where it has not been begun."""
+    words = sys.argv[1:] or [""]
+    os.environ["COMP_WORDS"] = shlex.join([_PROGRAM, *words])
+    os.environ["COMP_CWORD"] = str(len(words))
+    os.environ[f"_{_PROGRAM.upper()}_COMPLETE"] = "complete_bash"
+    try:
+        app(args=[], prog_name=_PROGRAM)  # typer answers the variables, and ends
+    finally:
+        print(_NO_FILES, flush=True)
