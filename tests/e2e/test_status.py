@@ -1,0 +1,215 @@
+"""`kubectl altershield status`, called by the real kubectl on releases as they go on."""
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from altershield.api import labels
+from altershield.commands.status import EXIT_ROLLED_BACK, EXIT_SUSPENDED, EXIT_UNDER_WAY
+from tests.e2e.conftest import START_TIMEOUT, Json, Kubectl, eventually
+from tests.e2e.kinds import CLONE_SET, DAEMON_SET, DEPLOYMENT, ORDERED
+
+WAIT = ("--wait", "--timeout=90s")
+
+
+class Plugin:
+    """`kubectl altershield`, as a user whose context names the namespace."""
+
+    def __init__(self, kubectl: Kubectl, directory: Path) -> None:
+        self.kubectl = kubectl
+        self.kubeconfig = directory / "kubeconfig"
+        self.kubeconfig.touch(mode=0o600)
+        config = yaml.safe_load(kubectl("config", "view", "--raw", "--minify", "--flatten"))
+        config["contexts"][0]["context"]["namespace"] = kubectl.namespace
+        self.kubeconfig.write_text(yaml.safe_dump(config))
+        self.context = str(config["current-context"])
+        # the command is installed beside this Python
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        self.environment = {**os.environ, "PATH": path, "KUBECONFIG": str(self.kubeconfig)}
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["kubectl", "altershield", *arguments],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    def status(self, *arguments: str, code: int = 0) -> str:
+        """stdout; an assertion where the exit code is another one."""
+        done = self.run("status", *arguments)
+        assert done.returncode == code, f"{arguments}: {done.returncode}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def rows(self, *arguments: str, code: int = 0) -> list[list[str]]:
+        """The first cells of the table's rows: name, version, state, pods passed, failed, waiting."""
+        _, *lines = self.status(*arguments, code=code).splitlines()
+        return [line.split()[:6] for line in lines]
+
+    def objects(self, output: str) -> list[Json]:
+        listed: Json = yaml.safe_load(self.status("-o", output))  # JSON is YAML, too
+        assert (listed["apiVersion"], listed["kind"]) == ("v1", "List")
+        return list(listed["items"])
+
+    @contextlib.contextmanager
+    def watching(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+        process = subprocess.Popen(
+            ["kubectl", "altershield", "status", "-w", *arguments],
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+@pytest.fixture
+def plugin(kubectl: Kubectl, tmp_path: Path) -> Plugin:
+    if shutil.which("kubectl-altershield", path=str(Path(sys.executable).parent)) is None:
+        pytest.fail("the package is not installed beside this Python: its kubectl-altershield is missing")
+    return Plugin(kubectl, tmp_path)
+
+
+def release(plugin: Plugin, image: str, replicas: int = 3, *, paused: bool = False) -> None:
+    """Release Deployment `web`; a paused one stays under way."""
+    manifest = DEPLOYMENT.manifest("web", image, replicas=replicas, paused=paused)
+    plugin.kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
+
+
+def resume(plugin: Plugin) -> None:
+    plugin.kubectl("rollout", "resume", "deployment", "web")
+
+
+def fail(plugin: Plugin) -> None:
+    found = plugin.kubectl.json("changepods", "-l", "app.kubernetes.io/deployment-name=web")["items"][0]
+    result = {"pod": found["spec"]["podInfos"][0]["pod"], "verdict": "unpass", "message": "5xx after login"}
+    patch = json.dumps({"status": {"podResults": [result]}})
+    plugin.kubectl("patch", "changepod", found["metadata"]["name"], "--subresource=status", "--type=merge", "-p", patch)
+
+
+def test_the_exit_code_follows_a_release_from_under_way_to_repaired(plugin: Plugin) -> None:
+    release(plugin, "busybox:1", paused=True)
+    plugin.status("web", code=EXIT_UNDER_WAY)
+    resume(plugin)
+    (row,) = plugin.rows("web", *WAIT)
+    assert (row[0], row[2:]) == ("deployment.apps/web", ["Success", "3", "0", "0"])
+
+    fail(plugin)
+    eventually(lambda: labels.SUSPEND in plugin.kubectl.labels("deployment", "web"), "the suspension")
+    assert "failed: web-" in (shown := plugin.status("deploy/web", *WAIT, code=EXIT_SUSPENDED))
+    assert "(5xx after login)" in shown
+
+    plugin.kubectl("label", "deployment", "web", f"{labels.IGNORED_SUSPEND}=true")
+    release(plugin, "busybox:2", paused=True)
+    plugin.status("web", code=EXIT_UNDER_WAY)
+    resume(plugin)
+    assert "Success" in plugin.status("web", *WAIT)
+
+
+def test_a_release_that_is_rolled_back_ends_the_wait_with_its_own_code(plugin: Plugin) -> None:
+    release(plugin, "busybox:1")
+    plugin.status("web", *WAIT)
+    release(plugin, "nosuch:1")
+    done = plugin.run("status", "deployment/web", "--wait", "--timeout=1s")
+    assert done.returncode == EXIT_UNDER_WAY
+    assert "error: timed out after 1s waiting for the release of deployment.apps/web: " in done.stderr
+    began = time.monotonic()
+    states = sorted(row[2] for row in plugin.rows("deployment/web", *WAIT, code=EXIT_ROLLED_BACK))
+    assert states == ["Failed", "Success"]
+    assert time.monotonic() - began < START_TIMEOUT + 60
+
+
+def test_the_context_decides_the_namespace_unless_one_is_named(plugin: Plugin) -> None:
+    namespace = plugin.kubectl.namespace
+    release(plugin, "busybox:1", replicas=1)
+    assert [row[0] for row in plugin.rows(*WAIT)] == ["deployment.apps/web"]
+    assert [row[0] for row in plugin.rows("--context", plugin.context, f"-n={namespace}")] == ["deployment.apps/web"]
+    everywhere = plugin.run("status", "-A").stdout.splitlines()
+    assert everywhere[0].split()[:3] == ["NAMESPACE", "NAME", "VERSION"]
+    assert [line.split()[1] for line in everywhere if line.startswith(f"{namespace} ")] == ["deployment.apps/web"]
+    elsewhere = plugin.run("status", "-n", "nowhere")
+    assert (elsewhere.returncode, elsewhere.stdout) == (0, "")
+    assert elsewhere.stderr == "No releases found in nowhere namespace.\n"
+
+
+def test_objects_are_those_that_kubectl_gets(plugin: Plugin) -> None:
+    release(plugin, "busybox:1")
+    name = plugin.status("web", "-o", "name", *WAIT).strip()
+    assert plugin.kubectl("get", name, "-o", "name") == f"{name}\n"
+    # the status may change in between: its lists are brought up to date after the success
+    eventually(lambda: plugin.objects("json") == plugin.kubectl.json("changeworkloads")["items"], "the same as JSON")
+    eventually(lambda: plugin.objects("yaml") == plugin.kubectl.json("changeworkloads")["items"], "the same as YAML")
+    header, row = plugin.status("-o", "wide").splitlines()
+    assert header.split() == [
+        *("NAME", "VERSION", "STATE", "PASSED", "FAILED", "WAITING", "AGE", "SINCE", "MESSAGE"),
+    ]
+    assert row.split()[1] == f"{name.rpartition('--x--')[2]}*"
+
+
+def test_every_kind_is_known_by_its_short_name(plugin: Plugin) -> None:
+    kinds = {"deploy": DEPLOYMENT, "sts": ORDERED, "ds": DAEMON_SET, "clone": CLONE_SET}
+    if plugin.kubectl.run("get", "crd", "clonesets.apps.kruise.io").returncode != 0:
+        del kinds["clone"]
+    made = [kind.manifest("app", "busybox:1") for kind in kinds.values()]
+    plugin.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": made}))
+    names = {f"{kind.kind.lower()}.{kind.api_version.partition('/')[0]}/app" for kind in kinds.values()}
+    assert {row[0] for row in plugin.rows(*(f"{short}/app" for short in kinds), *WAIT)} == names
+    assert {row[0] for row in plugin.rows("app")} == names
+    assert [row[0] for row in plugin.rows("sts", "app")] == ["statefulset.apps/app"]
+
+
+def test_what_cannot_be_shown_is_one_sentence(plugin: Plugin, admin: Kubectl) -> None:
+    namespace = plugin.kubectl.namespace
+    missing = plugin.run("status", "deploy/web")
+    assert (missing.returncode, missing.stdout) == (1, "")
+    assert missing.stderr == (
+        f'error: deployments.apps "web" not found in namespace "{namespace}"; check the name, or name another '
+        "namespace with -n\n"
+    )
+    admin("create", "namespace", f"{namespace}-free")
+    try:
+        free = Kubectl(plugin.kubectl.kubeconfig, f"{namespace}-free")
+        free("create", "deployment", "web", "--image=busybox")
+        ungoverned = plugin.run("status", "web", "-n", free.namespace)
+        assert ungoverned.returncode == 1
+        assert "has no release that AlterShield knows; label the namespace with" in ungoverned.stderr
+    finally:
+        admin("delete", "namespace", f"{namespace}-free", "--wait=false")
+
+
+def test_a_watch_shows_each_change_until_the_end_of_the_release(plugin: Plugin) -> None:
+    release(plugin, "busybox:1")
+    with plugin.watching("web", "--wait", "--timeout=90s") as watch:
+        out, err = watch.communicate(timeout=120)
+    header, *rows = out.splitlines()
+    assert (watch.returncode, err) == (0, "")
+    assert header.split()[0] == "NAME"
+    assert [row.split()[0] for row in rows] == ["deployment.apps/web"] * len(rows)
+    assert rows[-1].split()[2] == "Success"
+
+
+def test_a_watch_goes_on_after_the_end_of_a_release(plugin: Plugin) -> None:
+    release(plugin, "busybox:1", replicas=1)
+    plugin.status(*WAIT)
+    with plugin.watching("-o", "name") as watch:
+        assert watch.stdout is not None
+        first = watch.stdout.readline()
+        release(plugin, "busybox:2", replicas=1)
+        assert first.startswith("changeworkload.app.ops.cloud.alipay.com/web--x--")
+        assert any(line != first for line in iter(watch.stdout.readline, ""))
+        assert watch.poll() is None
