@@ -35,7 +35,7 @@ def status(
         list[str] | None,
         typer.Argument(
             metavar="TYPE[/NAME]|NAME",
-            help="The workloads: web, deployment/web, sts/db, or a type and names as kubectl takes them. Without a "
+            help="The workloads: web, deploy/web, sts/db, or a type and names as kubectl takes them. Without a "
             "type, all workloads of that name; without a name, all of that type. Default: all.",
             show_default=False,
         ),

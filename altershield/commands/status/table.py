@@ -49,7 +49,7 @@ class Row(NamedTuple):
 
 
 def resource_name(workload: Workload) -> str:
-    """`deployment.apps/web`, as kubectl names an object among those of several types."""
+    """`KIND.GROUP/NAME` in lower case, as kubectl names an object among those of several types."""
     return f"{workload.kind.lower()}.{BY_KIND[workload.kind].resource.group}/{workload.metadata.name}"
 
 

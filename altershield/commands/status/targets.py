@@ -15,7 +15,7 @@ class Target(NamedTuple):
 
     @property
     def described(self) -> str:
-        """The workload as kubectl names it in an error: `deployments.apps "web"`, or `workload "web"`."""
+        """The workload as kubectl names it in an error, with its type and group; `workload "web"` without a type."""
         return f'{full_plural(self.adapters[0]) if len(self.adapters) == 1 else "workload"} "{self.name}"'
 
 
@@ -23,7 +23,7 @@ EVERYTHING = Target(ADAPTERS, "")
 
 
 def full_plural(adapter: Adapter) -> str:
-    """`deployments.apps`."""
+    """The plural and the group, as kubectl writes a type in full."""
     return f"{adapter.resource.plural}.{adapter.resource.group}"
 
 
@@ -51,7 +51,7 @@ def _one(argument: str) -> Target:
 
 
 def _adapter(kind: str) -> Adapter | None:
-    """The kind of this name: `deployment`, `deployments`, `deploy`, each also as in `deployments.v1.apps`."""
+    """The kind of this name: singular, plural or short, each also with `.GROUP` or `.VERSION.GROUP`."""
     name, _, qualifier = kind.lower().partition(".")
     for adapter in ADAPTERS:
         resource = adapter.resource

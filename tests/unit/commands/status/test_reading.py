@@ -12,7 +12,7 @@ from altershield.commands.status.reading import Query, Reader, queries
 from altershield.commands.status.snapshot import StatusError
 from altershield.commands.status.targets import parse
 from altershield.workloads import ADAPTERS, BY_KIND
-from tests.stub_api import answer, serving
+from tests.stub_api import answer, is_list, serving
 from tests.unit.commands.status.builders import RUNNING, V1, manifest, record
 
 STATEFUL_SETS = BY_KIND["StatefulSet"]
@@ -75,3 +75,10 @@ async def test_changes_are_seen_as_they_come() -> None:
             await api.put(CHANGE_WORKLOADS, msgspec.to_builtins(record(RUNNING, "StatefulSet", "db")))
             second = await anext(changes)
             assert [each.record.status.status for each in second.records] == ["Running"]
+            lists = [request for request in api.requests if is_list(request)]
+            for version in range(5):
+                await api.put(STATEFUL_SETS.resource, manifest("StatefulSet", "db", version=f"{version:032}"))
+                assert (await anext(changes)).workloads[0].version == f"{version:032}"
+            assert [request for request in api.requests if is_list(request)] == lists, (
+                "what changes is not listed again"
+            )
