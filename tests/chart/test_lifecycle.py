@@ -149,7 +149,8 @@ def test_a_release_may_change_its_name(release: Release, system: Kubectl) -> Non
     release.install()
     release.upgrade({"fullnameOverride": "renamed"})
     kinds = f"{WEBHOOKS},deployments,services,clusterroles,clusterrolebindings"
-    assert {name.partition("/")[2] for name in left(system, kinds)} == {"renamed"}
+    names = {"renamed", "renamed-view", "renamed-verdicts"}
+    assert {name.partition("/")[2] for name in left(system, kinds)} == names
 
 
 def test_pods_are_admitted_where_the_restricted_standard_is_enforced(system: Kubectl, chart: helm_python.Chart) -> None:

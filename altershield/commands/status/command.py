@@ -15,7 +15,7 @@ from altershield.commands.status.printers import Output, Printer
 from altershield.commands.status.reading import Reader
 from altershield.commands.status.snapshot import Snapshot, demand, outcomes, shown, under_way
 from altershield.commands.status.table import progress
-from altershield.commands.status.targets import Target, parse
+from altershield.commands.status.targets import Target, parse, types
 from altershield.errors import UsageError
 from altershield.kube.client import Client
 from altershield.releases import Outcome
@@ -35,6 +35,7 @@ def status(
         list[str] | None,
         typer.Argument(
             metavar="TYPE[/NAME]|NAME",
+            autocompletion=types,
             help="The workloads: web, deploy/web, sts/db, or a type and names as kubectl takes them. Without a "
             "type, all workloads of that name; without a name, all of that type. Default: all.",
             show_default=False,

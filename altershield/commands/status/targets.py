@@ -39,6 +39,12 @@ def parse(arguments: Sequence[str]) -> list[Target]:
     return [Target((adapter,), name) for name in names or ("",)]
 
 
+def types(incomplete: str) -> list[str]:
+    """The types that a shell completes a word to."""
+    kinds = (adapter.resource.kind.lower() for adapter in ADAPTERS)
+    return [kind for kind in kinds if kind.startswith(incomplete)]
+
+
 def _one(argument: str) -> Target:
     kind, slash, name = argument.rpartition("/")
     if not slash:

@@ -109,7 +109,12 @@ def test_as_a_plugin_it_is_called_as_kubectl_calls_it() -> None:
 
 @pytest.mark.parametrize(
     ("words", "expected"),
-    [(["st"], ["status"]), (["status", "--all"], ["--all-namespaces"]), (["status", "-o", ""], [*Output])],
+    [
+        (["st"], ["status"]),
+        (["status", "--all"], ["--all-namespaces"]),
+        (["status", "-o", ""], [*Output]),
+        (["status", "d"], ["deployment", "daemonset"]),
+    ],
 )
 def test_kubectl_completes_its_words(words: list[str], expected: list[str]) -> None:
     done = subprocess.run(
