@@ -29,7 +29,12 @@ for `demo` and `sandbox`.
 """
 
 _EXIT_CODES = (
-    (0, "all", "done; `demo`: every step came true; `dev`, `sandbox` and the containers: ended by Ctrl-C or SIGTERM"),
+    (
+        0,
+        "all",
+        "done; `demo`: every step came true; `status`: every present release that is shown succeeded; `dev`, `sandbox` "
+        "and the containers: ended by Ctrl-C or SIGTERM",
+    ),
     (
         AlterShieldError.exit_code,
         "all",
@@ -85,7 +90,7 @@ web--x--…   Success   …
 
 Completion for bash, zsh, fish and PowerShell: `altershield --install-completion` installs it for the shell in which you
 call it, `altershield --show-completion` prints the script. `kubectl altershield` is completed where `kubectl` is
-(1.26 or newer).
+(1.26 or newer). `altershield --version` prints the version.
 """
 
 
