@@ -233,6 +233,10 @@ class Failures:
     def _refuse_pods(self, case: Case, by: Json, word: str) -> None:
         kubectl = self.kubectl(case)
         kubectl("create", "-f", "-", stdin=json.dumps(by))
+        if by["kind"] == "ResourceQuota":
+            # as kube-controller-manager does, which does not run beside every API server
+            full = json.dumps({"status": {"hard": by["spec"]["hard"], "used": by["spec"]["hard"]}})
+            kubectl("patch", "resourcequota", "pods", "--subresource=status", "--type=merge", "-p", full)
 
         def refused() -> bool:
             probe = kubectl.run("run", "probe", "--image=busybox", "--dry-run=server")
