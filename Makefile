@@ -5,9 +5,9 @@ BIN := $(VENV)/bin
 
 .PHONY: demo test lint check bench crds reference dashboards clean
 
-$(BIN)/.ready: pyproject.toml
+$(BIN)/.ready: pyproject.toml sandbox/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[sandbox,test]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]' --editable './sandbox[test]'
 	touch $@
 
 demo: $(BIN)/.ready  ## the release story on a Kubernetes API of its own

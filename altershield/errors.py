@@ -24,7 +24,7 @@ AlterShieldError                    (altershield.errors)
 ├── StepFailedError                 (altershield.commands.story) the release story did not come true
 ├── CheckFailedError                (altershield.commands.check) a cluster's gate does not do what it should
 ├── LeftOverError                   (altershield.commands.uninstall) something of AlterShield may still be in a cluster
-└── ControlPlaneError               (altershield.sandbox.control_plane) etcd or a kube-* program did not start, or ended
+└── BackendError                    (altershield.commands.backend) the Kubernetes that a command started failed
 
 Each message is one sentence: what happened, to which object, what to do.
 """

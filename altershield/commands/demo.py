@@ -12,10 +12,11 @@ import uvloop
 from rich.console import Console
 
 from altershield import options
+from altershield.commands.backend import open_backend
 from altershield.commands.confirm import confirm
 from altershield.commands.gate import LOOPBACK, Thresholds, running_gate
 from altershield.commands.story import STEPS, Step, StepFailedError, Story
-from altershield.errors import AlterShieldError, UsageError
+from altershield.errors import AlterShieldError
 from altershield.kube.client import Client
 
 _FAST_START_TIMEOUT = 8.0
@@ -58,11 +59,6 @@ def demo(
 
 
 async def _demo(kubeconfig: str | None, thresholds: Thresholds) -> None:
-    try:
-        from altershield.sandbox.backends import open_backend
-    except ImportError as error:
-        raise UsageError(f"the demo needs more packages ({error}): pip install 'altershield[sandbox]'") from error
-
     console = Console(highlight=False, soft_wrap=True)
     began = time.monotonic()
     if (this := asyncio.current_task()) is not None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import dataclasses
 import signal
 import tempfile
 from pathlib import Path
@@ -12,10 +11,7 @@ import typer
 import uvloop
 from rich.console import Console
 
-from altershield.errors import UsageError
-from altershield.sandbox.cluster.settings import SimulationSettings
-
-_DEFAULTS = SimulationSettings()
+from altershield.commands.backend import open_backend
 
 
 def _seconds(option: str, explanation: str) -> typer.models.OptionInfo:
@@ -52,23 +48,19 @@ def sandbox(
     ] = None,
     nodes: Annotated[
         int, typer.Option("--nodes", envvar="ALTERSHIELD_NODES", min=0, max=1000, help="How many nodes to simulate.")
-    ] = _DEFAULTS.nodes,
-    image_pull: Annotated[float, _seconds("--image-pull", "a node's first pull of an image")] = _DEFAULTS.image_pull,
-    container_start: Annotated[
-        float, _seconds("--container-start", "the start of a container")
-    ] = _DEFAULTS.container_start,
-    slow_start: Annotated[
-        float, _seconds("--slow-start", "the start where the image's name says slow")
-    ] = _DEFAULTS.slow_start,
-    ready: Annotated[float, _seconds("--ready", "from running to ready, with a probe")] = _DEFAULTS.ready,
-    crash: Annotated[float, _seconds("--crash", "start to exit where the image's name says crash")] = _DEFAULTS.crash,
+    ] = 3,
+    image_pull: Annotated[float, _seconds("--image-pull", "a node's first pull of an image")] = 0.02,
+    container_start: Annotated[float, _seconds("--container-start", "the start of a container")] = 0.02,
+    slow_start: Annotated[float, _seconds("--slow-start", "the start where the image's name says slow")] = 2.0,
+    ready: Annotated[float, _seconds("--ready", "from running to ready, with a probe")] = 0.02,
+    crash: Annotated[float, _seconds("--crash", "start to exit where the image's name says crash")] = 0.0,
     back_off: Annotated[
         float, _seconds("--back-off", "the first wait before a restart or another pull; it doubles")
-    ] = _DEFAULTS.pull_back_off,
-    termination: Annotated[float, _seconds("--termination", "the end of a deleted pod")] = _DEFAULTS.termination,
+    ] = 0.5,
+    termination: Annotated[float, _seconds("--termination", "the end of a deleted pod")] = 0.02,
     eviction: Annotated[
         float, _seconds("--eviction", "the longest that pods stay on a node that is not ready")
-    ] = _DEFAULTS.eviction,
+    ] = 300.0,
     clone_sets: Annotated[
         bool,
         typer.Option(
@@ -82,25 +74,19 @@ def sandbox(
 
     Prints a kubeconfig. With KUBEBUILDER_ASSETS naming a folder with etcd and kube-apiserver, the API is the real one.
     """
-    try:
-        from altershield.sandbox.backends import open_backend
-    except ImportError as error:
-        raise UsageError(f"the sandbox needs more packages ({error}): pip install 'altershield[sandbox]'") from error
-
-    settings = dataclasses.replace(
-        _DEFAULTS,
-        nodes=nodes,
-        image_pull=image_pull,
-        container_start=container_start,
-        slow_start=slow_start,
-        ready=ready,
-        crash=crash,
-        crash_back_off=back_off,
-        pull_back_off=back_off,
-        termination=termination,
-        eviction=eviction,
-        define_clone_sets=clone_sets,
-    )
+    settings = {
+        "nodes": nodes,
+        "image_pull": image_pull,
+        "container_start": container_start,
+        "slow_start": slow_start,
+        "ready": ready,
+        "crash": crash,
+        "crash_back_off": back_off,
+        "pull_back_off": back_off,
+        "termination": termination,
+        "eviction": eviction,
+        "define_clone_sets": clone_sets,
+    }
 
     async def serve() -> None:
         stop = asyncio.Event()
@@ -108,7 +94,7 @@ def sandbox(
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop.set)
         with tempfile.TemporaryDirectory(prefix="altershield-") as directory:
-            async with open_backend(kubeconfig, Path(directory), settings, port=port, simulate=True) as backend:
+            async with open_backend(kubeconfig, Path(directory), port=port, simulate=True, **settings) as backend:
                 text = backend.kubeconfig.read_text()
                 if output is None:
                     print(text, flush=True)

@@ -16,11 +16,11 @@ from rich.console import Console
 from rich.table import Table
 
 from altershield.kube.client import Client
-from altershield.sandbox.backends import ASSETS
 from bench.availability import admissions, hung, outage, releases
 from bench.availability.gate import process
 from bench.availability.phases import Phase
 from bench.availability.waiting import until
+from kube_sandbox.backends import ASSETS
 
 RESULTS = Path(__file__).parent.parent / "results" / "availability.json"
 _START_SECONDS = 150.0

@@ -20,11 +20,11 @@ from altershield.api.resources import DEPLOYMENTS, PODS, SERVICE_ACCOUNTS
 from altershield.kube.client import Client
 from altershield.kube.informer import Informer
 from altershield.processes import Process, free_ports
-from altershield.sandbox.apiserver.server import ApiServer
-from altershield.sandbox.apiserver.webhook_services import from_endpoints
-from altershield.sandbox.cluster.settings import SimulationSettings
-from altershield.sandbox.cluster.simulation import Simulation
 from altershield.serving import until_ready
+from kube_sandbox.apiserver.server import ApiServer
+from kube_sandbox.apiserver.webhook_services import from_endpoints
+from kube_sandbox.cluster.settings import SimulationSettings
+from kube_sandbox.cluster.simulation import Simulation
 from tests.threads import in_a_thread
 
 START_TIMEOUT = 8

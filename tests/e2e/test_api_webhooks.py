@@ -14,10 +14,10 @@ from aiohttp import web
 from altershield.api.resources import CONFIG_MAPS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 from altershield.kube.client import Client
 from altershield.kube.errors import ApiError
+from support import hook as hooks
+from support.hook import Hook
 from tests.e2e.conftest import Kubectl
 from tests.e2e.manifests import Json, config_map, text
-from tests.unit.sandbox import hook as hooks
-from tests.unit.sandbox.hook import Hook
 
 Configure = Callable[..., Awaitable[None]]
 

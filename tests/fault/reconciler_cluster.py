@@ -28,9 +28,9 @@ from altershield.api.resources import (
 from altershield.install import crds, rbac
 from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import NotFoundError
-from altershield.sandbox.apiserver.server import ApiServer
-from altershield.sandbox.cluster.settings import SimulationSettings
-from altershield.sandbox.cluster.simulation import Simulation
+from kube_sandbox.apiserver.server import ApiServer
+from kube_sandbox.cluster.settings import SimulationSettings
+from kube_sandbox.cluster.simulation import Simulation
 from reconciler.manager import Manager, Options
 
 Object = dict[str, Any]

@@ -8,7 +8,7 @@ from altershield.workloads import ADAPTERS
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("altershield", "certgen", "gatekeeper", "reconciler")
-FREE = ("altershield/workloads/", "altershield/sandbox/", "altershield/commands/sandbox.py")
+FREE = ("altershield/workloads/", "altershield/commands/sandbox.py")
 """The adapters; and what simulates a cluster, which has these kinds."""
 
 ALLOWED = {

@@ -29,7 +29,6 @@ from altershield.kube import credentials
 from altershield.kube.client import Client
 from altershield.kube.errors import ForbiddenError, KubernetesError, NotFoundError
 from altershield.pki import Authority
-from altershield.sandbox.apiserver.server import ApiServer
 from altershield.workloads import ADAPTERS
 from certgen import certificates
 from certgen.contents import Contents, decode, encode
@@ -41,6 +40,7 @@ from certgen.plan import new_authority
 from certgen.publications import KINDS
 from certgen.rotation import renew, succeed
 from certgen.settings import Mode, Settings
+from kube_sandbox.apiserver.server import ApiServer
 
 NAMESPACE, SECRET, CONFIGURATION = "system", "altershield-tls", "altershield"
 HOST = "altershield.system.svc"

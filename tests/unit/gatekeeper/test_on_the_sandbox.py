@@ -12,9 +12,9 @@ from altershield.api.resources import MUTATING_WEBHOOKS, NAMESPACES, VALIDATING_
 from altershield.install import webhooks
 from altershield.kube.client import Client
 from altershield.kube.errors import ForbiddenError
-from altershield.sandbox.apiserver.server import ApiServer
-from altershield.sandbox.cluster import clone_set_crd
 from altershield.workloads import ADAPTERS
+from kube_sandbox.apiserver.server import ApiServer
+from kube_sandbox.cluster import clone_set_crd
 
 from .serving import AUTHORITY, serving
 

@@ -1,0 +1,45 @@
+"""The Kubernetes that `altershield demo` and `altershield sandbox` run on.
+
+Only this module imports the sandbox. The sandbox is a distribution of its own, and may be missing.
+"""
+
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from altershield.errors import AlterShieldError, UsageError
+
+if TYPE_CHECKING:
+    from kube_sandbox.backends import Backend
+
+
+class BackendError(AlterShieldError):
+    """The Kubernetes that a command started did not come up, or stopped."""
+
+
+@contextlib.asynccontextmanager
+async def open_backend(
+    kubeconfig: str | None, directory: Path, *, port: int = 0, simulate: bool = False, **settings: Any
+) -> AsyncIterator["Backend"]:
+    """See `kube_sandbox.backends.open_backend`; `settings` are fields of its SimulationSettings.
+
+    UsageError where the sandbox is not installed, BackendError where it fails.
+    """
+    try:
+        from kube_sandbox.backends import open_backend as open_sandbox
+        from kube_sandbox.cluster.settings import SimulationSettings
+        from kube_sandbox.errors import SandboxError, SettingError
+    except ImportError as error:
+        raise UsageError(
+            f"the sandbox is not installed ({error}): "
+            "run `pip install ./sandbox` in a clone of AlterShield's repository"
+        ) from error
+    try:
+        opened = open_sandbox(kubeconfig, directory, SimulationSettings(**settings), port=port, simulate=simulate)
+        async with opened as backend:
+            yield backend
+    except SettingError as error:
+        raise UsageError(str(error)) from error
+    except SandboxError as error:
+        raise BackendError(str(error)) from error

@@ -1,0 +1,77 @@
+"""What is wrong with a field, as the API server words it (apimachinery, pkg/util/validation/field).
+
+A cause is an entry of `Status.details.causes`: reason, message, field.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from kube_sandbox.apiserver import gotext
+
+Cause = dict[str, str]
+Causes = Iterator[Cause]
+
+IMMUTABLE = "field is immutable"
+
+
+def _cause(reason: str, path: str, kind: str, value: Any = ..., detail: str = "") -> Cause:
+    message = kind if value is ... else f"{kind}: {shown(value)}"
+    return {"reason": reason, "message": f"{message}: {detail}" if detail else message, "field": path}
+
+
+def shown(value: Any) -> str:
+    """A value as Go prints it in these messages: text quoted, numbers bare, all else as JSON."""
+    if isinstance(value, str):
+        return gotext.quoted(value)
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def required(path: str, detail: str = "") -> Cause:
+    return _cause("FieldValueRequired", path, "Required value", detail=detail)
+
+
+def invalid(path: str, value: Any, detail: str) -> Cause:
+    return _cause("FieldValueInvalid", path, "Invalid value", value, detail)
+
+
+def forbidden(path: str, detail: str) -> Cause:
+    return _cause("FieldValueForbidden", path, "Forbidden", detail=detail)
+
+
+def unsupported(path: str, value: Any, supported: Sequence[str]) -> Cause:
+    listed = ", ".join(gotext.quoted(name) for name in supported)
+    return _cause("FieldValueNotSupported", path, "Unsupported value", value, f"supported values: {listed}")
+
+
+def duplicate(path: str, value: Any) -> Cause:
+    return _cause("FieldValueDuplicate", path, "Duplicate value", value)
+
+
+def not_found(path: str, value: Any) -> Cause:
+    return _cause("FieldValueNotFound", path, "Not found", value)
+
+
+def too_long(path: str, limit: int) -> Cause:
+    return _cause("FieldValueTooLong", path, "Too long", detail=f"may not be more than {limit} bytes")
+
+
+def too_many(path: str, count: int, limit: int) -> Cause:
+    return _cause("FieldValueTooMany", path, "Too many", count, f"must have at most {limit} items")
+
+
+def invalid_each(path: str, value: Any, details: Iterable[str]) -> Causes:
+    """A cause per thing that is wrong with one value."""
+    for detail in details:
+        yield invalid(path, value, detail)
+
+
+def non_negative(path: str, value: int | None) -> Causes:
+    if value is not None and value < 0:
+        yield invalid(path, value, "must be greater than or equal to 0")
+
+
+def immutable(path: str, new: Any, old: Any) -> Causes:
+    if new != old:
+        yield invalid(path, new, IMMUTABLE)

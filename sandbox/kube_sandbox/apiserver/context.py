@@ -1,0 +1,91 @@
+"""What every handler works with: the parts of the API server, and the request at hand."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from kube_sandbox.apiserver.attributes import Attributes, Object
+from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.registry import Registry, ResourceType
+from kube_sandbox.apiserver.requests import MAX_BODY
+from kube_sandbox.apiserver.responses import Form
+from kube_sandbox.apiserver.store import Item, Store, not_found
+
+if TYPE_CHECKING:
+    from kube_sandbox.apiserver.access_reviews import AccessReviews
+    from kube_sandbox.apiserver.authentication import Authenticator
+    from kube_sandbox.apiserver.authorization import Authorizer
+    from kube_sandbox.apiserver.crds import CustomResources
+    from kube_sandbox.apiserver.tokens import ServiceAccountTokens
+    from kube_sandbox.apiserver.webhooks import Webhooks
+
+
+def now() -> str:
+    """The time as Kubernetes writes it."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+@dataclass(slots=True)
+class Api:
+    """The parts of one API server."""
+
+    store: Store
+    registry: Registry
+    authenticator: "Authenticator"
+    authorizer: "Authorizer"
+    reviews: "AccessReviews"
+    webhooks: "Webhooks"
+    tokens: "ServiceAccountTokens"
+    crds: "CustomResources"
+    bookmark_interval: float = 60.0
+
+
+@dataclass(slots=True)
+class Call:
+    """One request for a resource."""
+
+    request: web.Request
+    resource: ResourceType
+    attributes: Attributes
+    form: Form = field(default_factory=Form)
+    pretty: bool = False
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        return self.request.query
+
+    @property
+    def dry_run(self) -> list[str]:
+        return self.request.query.getall("dryRun", [])
+
+    @property
+    def content_type(self) -> str:
+        return self.request.headers.get("Content-Type", "")
+
+    @property
+    def manager(self) -> str:
+        """Who owns the fields that a write sets: the fieldManager, else the client's program."""
+        return (
+            self.request.query.get("fieldManager") or self.request.headers.get("User-Agent", "").partition("/")[0][:128]
+        )
+
+    async def body(self) -> bytes:
+        """The request's body. 413 beyond 3 MiB."""
+        try:
+            return await self.request.read()
+        except web.HTTPRequestEntityTooLarge as error:
+            raise StatusError(413, f"Request entity too large: limit is {MAX_BODY}") from error
+
+    def current(self, api: Api) -> Item:
+        """The object that the URL names. 404 where it is missing."""
+        item = api.store.item(self.resource.storage, self.attributes.namespace, self.attributes.name)
+        if item is None:
+            raise not_found((self.resource.group, self.resource.plural), self.attributes.name)
+        return item
+
+
+Result = tuple[Object | Item, int]
+"""What a write answers with, and the HTTP status."""

@@ -1,0 +1,27 @@
+"""Events have two faces over one storage: `v1` and `events.k8s.io/v1`, which names some fields differently."""
+
+from kube_sandbox.apiserver.attributes import Object
+
+_NAMES = {
+    "involvedObject": "regarding",
+    "message": "note",
+    "reportingComponent": "reportingController",
+    "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+}
+_BACK = {new: core for core, new in _NAMES.items()}
+
+
+_OPTIONAL = ("reportingComponent", "reportingInstance", "involvedObject")
+"""Members that `v1` always shows, and `events.k8s.io/v1` only when there is something to show."""
+
+
+def from_core(event: Object) -> Object:
+    return {_NAMES.get(key, key): value for key, value in event.items() if value or key not in _OPTIONAL}
+
+
+def to_core(event: Object) -> Object:
+    core = {_BACK.get(key, key): value for key, value in event.items()}
+    return {"involvedObject": {}, "reportingComponent": "", "reportingInstance": "", **core}

@@ -1,0 +1,125 @@
+"""Sets of fields, as managedFields records them (FieldsV1), and how they are printed.
+
+A path is a tuple of elements in FieldsV1's own text: `f:name` a member, `k:{"name":"x"}` an item by its keys, `v:"x"`
+an item by its value, `i:0` by its index. A set holds exactly the paths that are owned, not those on the way there.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from kube_sandbox.apiserver import gotext
+from kube_sandbox.apiserver.attributes import Object
+
+Path = tuple[str, ...]
+Fields = frozenset[Path]
+
+EMPTY: Fields = frozenset()
+_RANKS = {"f": 0, "k": 1, "v": 2, "i": 3}
+
+
+def member(name: str) -> str:
+    return f"f:{name}"
+
+
+def item_by_keys(keys: Mapping[str, Any]) -> str:
+    return f"k:{_json(dict(sorted(keys.items())))}"
+
+
+def item_by_value(value: Any) -> str:
+    return f"v:{_json(value)}"
+
+
+def _json(value: Any) -> str:
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def decode(fields: Any) -> Fields:
+    """The set that a `fieldsV1` object stands for. Raises ValueError when it is none."""
+    return frozenset(_decode(fields, ()))
+
+
+def _decode(fields: Any, path: Path) -> Iterator[Path]:
+    if not isinstance(fields, dict):
+        raise ValueError("fieldsV1 is no object")  # noqa: TRY004  (what comes in is text, not a call)
+    if path and (not fields or "." in fields):
+        yield path
+    for element, below in fields.items():
+        if element == ".":
+            continue
+        if len(element) < 2 or element[1] != ":":
+            raise ValueError(f"missing colon: {element}")
+        if element[0] in _RANKS:
+            yield from _decode(below, (*path, element))
+
+
+def encode(fields: Fields) -> Object:
+    """The `fieldsV1` object of a set."""
+    root: Object = {}
+    for path in sorted(fields, key=_order):
+        node = root
+        for element in path:
+            node = node.setdefault(element, {})
+        node["."] = {}
+    return _without_dots(root)
+
+
+def _without_dots(node: Object) -> Object:
+    """A dot says that a node with members below is owned itself; a leaf needs none."""
+    return {} if list(node) == ["."] else {name: _without_dots(below) for name, below in node.items()}
+
+
+def below(fields: Fields, excluded: Iterable[Path]) -> Fields:
+    """The paths that are one of the excluded or inside it."""
+    prefixes = tuple(excluded)
+    return frozenset(path for path in fields if any(path[: len(prefix)] == prefix for prefix in prefixes))
+
+
+def _element_order(element: str) -> tuple[int, str]:
+    return _RANKS[element[0]], element[2:]
+
+
+def _order(path: Path) -> tuple[tuple[int, str], ...]:
+    return tuple(_element_order(element) for element in path)
+
+
+def listed(fields: Fields) -> list[Path]:
+    """In the order in which conflicts are told: level by level, the shallow ones first."""
+    tree: dict[str, Any] = {}
+    for path in fields:
+        node = tree
+        for element in path[:-1]:
+            node = node.setdefault(element, ({}, set()))[0]
+        node.setdefault(path[-1], ({}, set()))[1].add(True)
+    return list(_listed(tree, ()))
+
+
+def _listed(tree: dict[str, Any], path: Path) -> Iterator[Path]:
+    elements = sorted(tree, key=_element_order)
+    for element in elements:
+        if tree[element][1]:
+            yield (*path, element)
+    for element in elements:
+        yield from _listed(tree[element][0], (*path, element))
+
+
+def text(path: Path) -> str:
+    """As messages name a field: `.spec.containers[name="c"].image`."""
+    return "".join(element_text(element) for element in path)
+
+
+def element_text(element: str) -> str:
+    kind, value = element[0], element[2:]
+    match kind:
+        case "f":
+            return f".{value}"
+        case "k":
+            return f"[{','.join(f'{name}={_scalar(key)}' for name, key in json.loads(value).items())}]"
+        case "v":
+            return f"[={_scalar(json.loads(value))}]"
+    return f"[{value}]"
+
+
+def _scalar(value: Any) -> str:
+    return gotext.quoted(value) if isinstance(value, str) else gotext.plain(value)

@@ -1,0 +1,190 @@
+"""The API server: HTTPS on loopback, everything in memory.
+
+In a test or a program:
+
+    async with ApiServer() as api:
+        Path("kubeconfig").write_text(api.kubeconfig())            # an administrator's
+        token = api.add_token("alice", groups=["developers"])      # somebody RBAC has to allow things
+        api.url, api.ca_pem, api.kubeconfig(token)
+"""
+
+import base64
+import datetime
+import secrets
+import ssl
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Self
+
+import orjson
+import yaml
+from aiohttp import web
+from aiohttp.typedefs import Middleware
+
+from altershield.pki import Authority
+from kube_sandbox.apiserver import codec, default_roles, handlers, strategies
+from kube_sandbox.apiserver.access_reviews import AccessReviews
+from kube_sandbox.apiserver.attributes import Attributes, Object, User
+from kube_sandbox.apiserver.authentication import AUTHENTICATED, Authenticator, administrator
+from kube_sandbox.apiserver.authorization import Authorizer
+from kube_sandbox.apiserver.context import Api
+from kube_sandbox.apiserver.crds import CustomResources
+from kube_sandbox.apiserver.registry import Registry
+from kube_sandbox.apiserver.requests import MAX_BODY
+from kube_sandbox.apiserver.role_aggregation import RoleAggregation
+from kube_sandbox.apiserver.store import Change, Storage, Store
+from kube_sandbox.apiserver.tokens import ServiceAccountTokens
+from kube_sandbox.apiserver.webhook_call import Services
+from kube_sandbox.apiserver.webhooks import Webhooks
+
+_HOST = "127.0.0.1"
+_NAMES = (_HOST, "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
+_LIFETIME = datetime.timedelta(days=3650)
+_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+
+
+class ApiServer:
+    """One server with a store of its own. Start and stop it, or use `async with`.
+
+    `port` 0 takes a free one. `history` is how many changes of each type are kept for watches and paging,
+    `bookmark_interval` the seconds between bookmarks of a watch. `middlewares` are aiohttp's: tests use them to make
+    the API fail. `services` tells where a webhook's Service listens; without it, its Endpoints do.
+    """
+
+    def __init__(
+        self,
+        *,
+        port: int = 0,
+        history: int = 5000,
+        bookmark_interval: float = 60.0,
+        middlewares: Sequence[Middleware] = (),
+        services: Services | None = None,
+    ) -> None:
+        self._port = port
+        self._middlewares = middlewares
+        self._authority = Authority.create("altershield-sandbox-ca", lifetime=_LIFETIME)
+        self._tokens: dict[str, User] = {}
+        store, registry = Store(history), Registry()
+        authorizer = Authorizer(store)
+        accounts = ServiceAccountTokens(store)
+        authenticator = Authenticator(self._tokens, accounts)
+        self.api = Api(
+            store=store,
+            registry=registry,
+            authenticator=authenticator,
+            authorizer=authorizer,
+            reviews=AccessReviews(authenticator, authorizer),
+            webhooks=Webhooks(store, self._normalize, authorizer=authorizer, services=services),
+            tokens=accounts,
+            crds=CustomResources(store, registry),
+            bookmark_interval=bookmark_interval,
+        )
+        self._aggregation = RoleAggregation(store)
+        store.observer = self._on_change
+        self._admin = self.add_user(administrator())
+        self._runner: web.AppRunner | None = None
+        self._seed()
+
+    @property
+    def store(self) -> Store:
+        return self.api.store
+
+    @property
+    def url(self) -> str:
+        return f"https://{_HOST}:{self._port}"
+
+    @property
+    def ca_pem(self) -> str:
+        """The certificate of the authority that signed the server's."""
+        return self._authority.pair.certificate.decode()
+
+    def add_token(self, user: str, *, groups: Iterable[str] = ()) -> str:
+        """A bearer token for a user in these groups (and in `system:authenticated`)."""
+        return self.add_user(User(user, (*groups, AUTHENTICATED)))
+
+    def add_user(self, user: User) -> str:
+        """A bearer token for exactly this user."""
+        token = secrets.token_urlsafe(24)
+        self._tokens[token] = user
+        return token
+
+    def kubeconfig(self, token: str | None = None, *, namespace: str = "default") -> str:
+        """A kubeconfig (YAML) for the holder of a token, an administrator's by default."""
+        ca = base64.b64encode(self.ca_pem.encode()).decode()
+        name = "altershield-sandbox"
+        config = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": name, "cluster": {"server": self.url, "certificate-authority-data": ca}}],
+            "users": [{"name": name, "user": {"token": token or self._admin}}],
+            "contexts": [{"name": name, "context": {"cluster": name, "user": name, "namespace": namespace}}],
+            "current-context": name,
+        }
+        return yaml.safe_dump(config, sort_keys=False)
+
+    async def start(self) -> None:
+        app = web.Application(middlewares=self._middlewares, client_max_size=MAX_BODY)
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0, keepalive_timeout=3600)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, _HOST, self._port, ssl_context=self._tls())
+        await site.start()
+        self._port = self._runner.addresses[0][1]
+
+    async def stop(self) -> None:
+        """End all watches and close. What is stored stays until the server is gone."""
+        self.store.close()
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+        await self.api.webhooks.close()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        return await handlers.handle(self.api, request)
+
+    def _on_change(self, storage: Storage, change: Change) -> None:
+        self.api.crds.on_change(storage, change)
+        self._aggregation.on_change(storage, change)
+
+    def _normalize(self, attributes: Attributes, obj: Object) -> Object:
+        """What a webhook's patch made of an object, pruned and defaulted again."""
+        resource = self.api.registry.find(attributes.group, attributes.version, attributes.plural)
+        if resource is None or (attributes.subresource and attributes.kind != resource.kind):
+            return obj
+        return codec.normalized(resource, obj)[0]
+
+    def _tls(self) -> ssl.SSLContext:
+        pair = self._authority.issue("kube-apiserver", hosts=_NAMES, lifetime=_LIFETIME)
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.verify_mode = ssl.CERT_OPTIONAL
+        context.load_verify_locations(cadata=self.ca_pem)
+        with tempfile.TemporaryDirectory() as directory:  # the ssl module loads keys from files only
+            certificate, key = Path(directory, "tls.crt"), Path(directory, "tls.key")
+            certificate.write_bytes(pair.certificate)
+            key.touch(mode=0o600)
+            key.write_bytes(pair.key)
+            context.load_cert_chain(certificate, key)
+        return context
+
+    def _seed(self) -> None:
+        """What every cluster starts with: four namespaces, the default roles, the `kubernetes` service."""
+        for name in _NAMESPACES:
+            self._add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        for obj in default_roles.objects():
+            self._add(orjson.loads(orjson.dumps(obj)))
+
+    def _add(self, obj: Object) -> None:
+        resource = self.api.registry.of_kind(obj["apiVersion"], obj["kind"])
+        if resource is None:
+            raise LookupError(f"{obj['kind']} of {obj['apiVersion']} is not served")
+        normal = codec.normalized(resource, obj)[0]
+        strategies.prepare_create(resource, normal)
+        self.store.create(resource.storage, normal)

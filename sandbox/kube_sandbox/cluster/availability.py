@@ -1,0 +1,22 @@
+"""When a pod counts as available: ready for minReadySeconds. Pure."""
+
+from collections.abc import Iterable
+
+from altershield.api.meta import unix
+from kube_sandbox.cluster.views import Pod
+
+
+def seconds_to_available(pod: Pod, min_ready_seconds: int, now: float) -> float | None:
+    """0 for a pod that is available, None for one that is not even ready: minReadySeconds count from then on."""
+    since = pod.ready_since
+    return None if since is None else max(0.0, unix(since) + min_ready_seconds - now)
+
+
+def is_available(pod: Pod, min_ready_seconds: int, now: float) -> bool:
+    return seconds_to_available(pod, min_ready_seconds, now) == 0
+
+
+def next_change(pods: Iterable[Pod], min_ready_seconds: int, now: float) -> float | None:
+    """Seconds until the next of these pods becomes available by itself; None where none will."""
+    waits = (seconds_to_available(pod, min_ready_seconds, now) for pod in pods)
+    return min((wait for wait in waits if wait), default=None)

@@ -1,0 +1,78 @@
+"""The caches that the controllers share, and what is written through them."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from altershield.api import resources
+from altershield.kube.client import Client
+from altershield.kube.informer import Informer
+from kube_sandbox.cluster import ownership
+from kube_sandbox.cluster.views import Bare, Deployment, Node, Object, Pod, ReplicaSet
+from kube_sandbox.cluster.workload_views import (
+    CONTROLLER_REVISIONS,
+    DAEMON_SETS,
+    STATEFUL_SETS,
+    ControllerRevision,
+    DaemonSet,
+    StatefulSet,
+)
+
+OWNER = "owner"
+"""Index: objects by their controller (see `ownership.index_key`)."""
+NAMESPACE = "namespace"
+NODE = "node"
+
+
+class Caches:
+    """One informer per kind that several controllers read."""
+
+    def __init__(self, client: Client, clock: Callable[[], float] = time.time) -> None:
+        self.client = client
+        self.clock = clock
+        self.deployments = Informer(client, resources.DEPLOYMENTS, Deployment)
+        self.replica_sets = Informer(client, resources.REPLICA_SETS, ReplicaSet)
+        self.stateful_sets = Informer(client, STATEFUL_SETS, StatefulSet)
+        self.daemon_sets = Informer(client, DAEMON_SETS, DaemonSet)
+        self.revisions = Informer(client, CONTROLLER_REVISIONS, ControllerRevision)
+        self.pods = Informer(client, resources.PODS, Pod)
+        self.nodes = Informer(client, resources.NODES, Node)
+        self.namespaces = Informer(client, resources.NAMESPACES, Bare)
+        self.service_accounts = Informer(client, resources.SERVICE_ACCOUNTS, Bare)
+        self.config_maps = Informer(client, resources.CONFIG_MAPS, Bare)
+        self.informers: tuple[Informer[Any], ...] = (
+            self.deployments,
+            self.replica_sets,
+            self.stateful_sets,
+            self.daemon_sets,
+            self.revisions,
+            self.pods,
+            self.nodes,
+            self.namespaces,
+            self.service_accounts,
+            self.config_maps,
+        )
+        self.replica_sets.add_index(OWNER, ownership.index_key)
+        self.revisions.add_index(OWNER, ownership.index_key)
+        self.pods.add_index(OWNER, ownership.index_key)
+        self.pods.add_index(NODE, lambda pod: [pod.spec.node_name] if pod.spec.node_name else [])
+        self.pods.add_index(NAMESPACE, lambda pod: [pod.metadata.namespace])
+
+    async def wait_synced(self) -> None:
+        for informer in self.informers:
+            await informer.wait_synced()
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for informer in self.informers:
+                group.create_task(informer.run())
+
+
+def status_patch(new: msgspec.Struct, old: msgspec.Struct) -> Object:
+    """A merge patch's `status`: what changed, with null for what is at its default (so the API leaves it out)."""
+    wanted, present = msgspec.to_builtins(new), msgspec.to_builtins(old)
+    keys = wanted.keys() | present.keys()
+    return {key: wanted.get(key) for key in keys if wanted.get(key) != present.get(key)}

@@ -1,0 +1,182 @@
+"""The templates that a StatefulSet, DaemonSet or CloneSet had: its ControllerRevisions, which `kubectl rollout history`
+and `undo` read. The first part is pure, `History` reads and writes.
+
+The rules are those of pkg/controller/history.
+"""
+
+import contextlib
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Protocol
+
+import orjson
+
+from altershield.api.resources import Resource
+from altershield.kube.client import PatchType
+from altershield.kube.errors import AlreadyExistsError, NotFoundError
+from kube_sandbox.cluster import ownership, templates
+from kube_sandbox.cluster.caches import OWNER, Caches
+from kube_sandbox.cluster.views import LabelSelector, Meta, Object
+from kube_sandbox.cluster.workload_views import CONTROLLER_REVISIONS, ControllerRevision
+
+HASH_LABEL = "controller.kubernetes.io/hash"
+REVISION_LABEL = "controller-revision-hash"
+"""On a pod: the revision it is of. The name for StatefulSets and CloneSets, the hash for DaemonSets."""
+
+_MAX_PREFIX = 223
+
+
+class _Spec(Protocol):
+    @property
+    def selector(self) -> LabelSelector: ...
+    @property
+    def template(self) -> Object: ...
+
+
+class Owner(Protocol):
+    """What has a history."""
+
+    @property
+    def metadata(self) -> Meta: ...
+    @property
+    def spec(self) -> _Spec: ...
+
+
+def snapshot(template: Object) -> Object:
+    """The patch that brings a template back."""
+    return {"spec": {"template": {"$patch": "replace", **template}}}
+
+
+def template_of(revision: ControllerRevision) -> Object:
+    template: Object = revision.data["spec"]["template"]
+    return {key: value for key, value in template.items() if key != "$patch"}
+
+
+def data_hash(data: Any, collisions: int | None) -> str:
+    """Up to ten letters and digits. `collisions` (status.collisionCount) gives the same data another one."""
+    text = orjson.dumps(data, option=orjson.OPT_SORT_KEYS) + str(collisions if collisions is not None else "").encode()
+    return templates.safe_hash(text)
+
+
+def name_of(owner: str, hash_: str) -> str:
+    return f"{owner[:_MAX_PREFIX]}-{hash_}"
+
+
+def in_order(revisions: Iterable[ControllerRevision]) -> list[ControllerRevision]:
+    return sorted(revisions, key=lambda one: (one.revision, one.metadata.creation_timestamp or "", one.metadata.name))
+
+
+def next_number(ordered: Sequence[ControllerRevision]) -> int:
+    return ordered[-1].revision + 1 if ordered else 1
+
+
+def find_equal(ordered: Sequence[ControllerRevision], data: Any) -> ControllerRevision | None:
+    """The latest revision with this data."""
+    wanted = orjson.dumps(data, option=orjson.OPT_SORT_KEYS)
+    return next(
+        (one for one in reversed(ordered) if orjson.dumps(one.data, option=orjson.OPT_SORT_KEYS) == wanted), None
+    )
+
+
+def expendable(
+    ordered: Sequence[ControllerRevision], live: Collection[str], limit: int | None, *, counts_live: bool = False
+) -> list[ControllerRevision]:
+    """The oldest of those that nothing refers to (`live` has names) beyond revisionHistoryLimit, in which those that
+    are referred to may count too."""
+    if limit is None or limit < 0:
+        return []
+    idle = [one for one in ordered if one.metadata.name not in live]
+    return idle[: max(0, len(ordered if counts_live else idle) - limit)]
+
+
+class History:
+    """The ControllerRevisions of one kind of owner; `label` of theirs holds the hash."""
+
+    def __init__(self, caches: Caches, owners: Resource, label: str = HASH_LABEL) -> None:
+        self._label = label
+        self._client = caches.client
+        self._revisions = caches.revisions
+        self._owners = owners
+
+    async def of(self, owner: Owner) -> list[ControllerRevision]:
+        """In order, after adopting orphans and letting go of what the owner no longer selects."""
+        metadata, selector = owner.metadata, owner.spec.selector
+        owned = self._revisions.by_index(OWNER, metadata.uid)
+        unmanaged = self._revisions.by_index(OWNER, ownership.orphans(metadata.namespace))
+        for revision in ownership.to_release(metadata, selector, owned):
+            await self._patch(revision, ownership.release_patch(metadata, revision.metadata), PatchType.STRATEGIC)
+        mine = ownership.managed(metadata, selector, owned)
+        adoptable = ownership.to_adopt(metadata, selector, unmanaged)
+        if adoptable and await ownership.is_still_there(self._client, self._owners, metadata):
+            for revision in adoptable:
+                patch = ownership.adopt_patch(self._owners, metadata, revision.metadata)
+                mine.append(await self._patch(revision, patch, PatchType.STRATEGIC))
+        return in_order(mine)
+
+    async def current(
+        self, owner: Owner, ordered: Sequence[ControllerRevision], collisions: int | None, annotations: dict[str, str]
+    ) -> tuple[ControllerRevision, int]:
+        """The revision of the owner's present template, made (or made the latest again) where needed, and how often
+        names have collided."""
+        data = snapshot(owner.spec.template)
+        number = next_number(ordered)
+        found = find_equal(ordered, data)
+        if found is None:
+            return await self._create(owner, data, number, collisions or 0, annotations)
+        if found is not ordered[-1]:
+            found = await self._patch(found, {"metadata": {"uid": found.metadata.uid}, "revision": number})
+        return found, collisions or 0
+
+    async def delete(self, revision: ControllerRevision) -> None:
+        with contextlib.suppress(NotFoundError):
+            metadata = revision.metadata
+            await self._client.delete(CONTROLLER_REVISIONS, metadata.name, metadata.namespace, uid=metadata.uid)
+
+    async def _create(
+        self, owner: Owner, data: Object, number: int, collisions: int, annotations: dict[str, str]
+    ) -> tuple[ControllerRevision, int]:
+        """Tries other hashes where a name belongs to other data."""
+        namespace = owner.metadata.namespace
+        while True:
+            hash_ = data_hash(data, collisions)
+            labels = {**_labels(owner), self._label: hash_}
+            name = name_of(owner.metadata.name, hash_)
+            body = {
+                "apiVersion": CONTROLLER_REVISIONS.api_version,
+                "kind": CONTROLLER_REVISIONS.kind,
+                "metadata": {
+                    "name": name,
+                    "labels": labels,
+                    "annotations": annotations,
+                    "ownerReferences": [ownership.controller_reference(self._owners, owner.metadata)],
+                },
+                "data": data,
+                "revision": number,
+            }
+            try:
+                made = await self._client.create(CONTROLLER_REVISIONS, body, namespace, as_=ControllerRevision)
+                self._revisions.observe(made)
+            except AlreadyExistsError:
+                made = await self._client.get(CONTROLLER_REVISIONS, name, namespace, as_=ControllerRevision)
+                if not (find_equal([made], data) and _belongs(made, owner.metadata)):
+                    collisions += 1
+                    continue
+            return made, collisions
+
+    async def _patch(
+        self, revision: ControllerRevision, patch: Object, type_: PatchType = PatchType.MERGE
+    ) -> ControllerRevision:
+        metadata = revision.metadata
+        new = await self._client.patch(
+            CONTROLLER_REVISIONS, patch, metadata.name, metadata.namespace, type_=type_, as_=ControllerRevision
+        )
+        self._revisions.observe(new)
+        return new
+
+
+def _labels(owner: Owner) -> dict[str, str]:
+    return dict((owner.spec.template.get("metadata") or {}).get("labels") or {})
+
+
+def _belongs(revision: ControllerRevision, owner: Meta) -> bool:
+    controller = revision.metadata.controller
+    return controller is not None and controller.uid == owner.uid

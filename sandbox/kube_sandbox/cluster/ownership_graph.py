@@ -1,0 +1,108 @@
+"""Who owns whom, and what follows when owners go. Pure: metadata in, decisions out.
+
+The rules are those of pkg/controller/garbagecollector.
+"""
+
+import enum
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from altershield.api.meta import OwnerReference
+from altershield.api.resources import Resource
+from kube_sandbox.cluster.views import Meta
+
+FOREGROUND = "foregroundDeletion"
+ORPHAN = "orphan"
+
+
+class Item(NamedTuple):
+    """One object of the cluster."""
+
+    resource: Resource
+    metadata: Meta
+
+    @property
+    def is_leaving(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
+    @property
+    def awaits_dependents(self) -> bool:
+        """Deleted in the foreground: its dependents go first."""
+        return self.is_leaving and FOREGROUND in self.metadata.finalizers
+
+    @property
+    def orphans_dependents(self) -> bool:
+        return self.is_leaving and ORPHAN in self.metadata.finalizers
+
+    @property
+    def propagation(self) -> str:
+        """How it wants to be deleted."""
+        if ORPHAN in self.metadata.finalizers:
+            return "Orphan"
+        return "Foreground" if FOREGROUND in self.metadata.finalizers else "Background"
+
+
+class Fate(enum.Enum):
+    """What an owner is to one of its dependents."""
+
+    SOLID = enum.auto()
+    """It is there, and stays."""
+    LEAVING = enum.auto()
+    """It waits for this dependent to go first."""
+    GONE = enum.auto()
+
+
+class Graph:
+    """All objects by uid, and their dependents. Keeps no more than the informers told."""
+
+    def __init__(self) -> None:
+        self._items: dict[str, Item] = {}
+        self._dependents: dict[str, dict[str, None]] = {}  # uids in order of arrival
+
+    def put(self, item: Item) -> None:
+        self.drop(item.metadata.uid)
+        self._items[item.metadata.uid] = item
+        for owner in item.metadata.owner_references:
+            self._dependents.setdefault(owner.uid, {})[item.metadata.uid] = None
+
+    def drop(self, uid: str) -> None:
+        item = self._items.pop(uid, None)
+        if item is None:
+            return
+        for owner in item.metadata.owner_references:
+            siblings = self._dependents.get(owner.uid, {})
+            siblings.pop(uid, None)
+            if not siblings:
+                self._dependents.pop(owner.uid, None)
+
+    def drop_all(self, resource: Resource) -> None:
+        for uid in [uid for uid, item in self._items.items() if item.resource == resource]:
+            self.drop(uid)
+
+    def get(self, uid: str) -> Item | None:
+        return self._items.get(uid)
+
+    def dependents(self, uid: str) -> Iterator[Item]:
+        for dependent in list(self._dependents.get(uid, ())):
+            if dependent in self._items:
+                yield self._items[dependent]
+
+    def blocking(self, uid: str) -> list[Item]:
+        """The dependents that an owner deleted in the foreground has to wait for."""
+        return [
+            item
+            for item in self.dependents(uid)
+            if any(owner.uid == uid and owner.block_owner_deletion for owner in item.metadata.owner_references)
+        ]
+
+    def fate(self, item: Item, owner: OwnerReference) -> Fate | None:
+        """What `owner` is to `item`, as far as the caches tell; None where they do not show it."""
+        found = self._items.get(owner.uid)
+        if found is None:
+            return None
+        namespace = found.metadata.namespace
+        if (found.metadata.name, found.resource.kind) != (owner.name, owner.kind):
+            return Fate.GONE
+        if found.resource.namespaced and namespace != item.metadata.namespace:
+            return Fate.GONE  # owners are looked for in the dependent's own namespace
+        return Fate.LEAVING if found.awaits_dependents else Fate.SOLID

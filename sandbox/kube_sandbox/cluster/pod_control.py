@@ -1,0 +1,163 @@
+"""How controllers make, claim and delete their pods, and the Events that tell of it."""
+
+import asyncio
+import contextlib
+import types
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from altershield.api.meta import rfc3339
+from altershield.api.resources import PODS, Resource
+from altershield.kube.client import PatchType
+from altershield.kube.errors import ConflictError, KubernetesError, NamespaceTerminatingError, NotFoundError
+from altershield.kube.events import EventRecorder, ObjectRef
+from kube_sandbox.cluster import ownership
+from kube_sandbox.cluster.caches import OWNER, Caches
+from kube_sandbox.cluster.views import LabelSelector, Meta, Object, Pod
+
+
+class Words(NamedTuple):
+    """The messages of Events, with `{pod}`, `{owner}` and `{error}` to be filled in."""
+
+    created: str = "Created pod: {pod}"
+    create_failed: str = "Error creating: {error}"
+    deleted: str = "Deleted pod: {pod}"
+    delete_failed: str = "Error deleting: {error}"
+
+
+class PodControl:
+    """The pods of all owners of one kind."""
+
+    def __init__(self, caches: Caches, recorder: EventRecorder, owners: Resource, words: Words | None = None) -> None:
+        self._client = caches.client
+        self._clock = caches.clock
+        self._pods = caches.pods
+        self._recorder = recorder
+        self._owners = owners
+        self._words = words or Words()
+        self._deleted: set[str] = set()
+        """Uids of pods that were deleted but that the cache still shows as active: nothing is deleted twice."""
+        caches.pods.add_handler(self._changed)
+
+    def _changed(self, old: Pod | None, new: Pod | None) -> None:
+        if old is not None and (
+            new is None or new.metadata.uid != old.metadata.uid or new.metadata.deletion_timestamp is not None
+        ):
+            self._deleted.discard(old.metadata.uid)
+
+    def owned(self, owner: Meta, selector: LabelSelector) -> list[Pod]:
+        """As the cache has them; what was just deleted is shown as leaving."""
+        return self._seen(ownership.managed(owner, selector, self._pods.by_index(OWNER, owner.uid)))
+
+    async def claim(
+        self,
+        owner: Meta,
+        selector: LabelSelector,
+        wanted: Callable[[Pod], bool] = lambda pod: pod.active,
+    ) -> list[Pod]:
+        """The pods of `owner`, after adopting those orphans that are `wanted` and letting go of what it no longer
+        selects."""
+        owned = self._pods.by_index(OWNER, owner.uid)
+        unmanaged = self._pods.by_index(OWNER, ownership.orphans(owner.namespace))
+        for pod in ownership.to_release(owner, selector, owned):
+            await self.patch(pod, ownership.release_patch(owner, pod.metadata), PatchType.STRATEGIC)
+        mine = ownership.managed(owner, selector, owned)
+        adoptable = [pod for pod in ownership.to_adopt(owner, selector, unmanaged) if wanted(pod)]
+        if adoptable and await ownership.is_still_there(self._client, self._owners, owner):
+            for pod in adoptable:
+                patch = ownership.adopt_patch(self._owners, owner, pod.metadata)
+                mine.append(await self.patch(pod, patch, PatchType.STRATEGIC))
+        return self._seen(mine)
+
+    async def create(self, owner: Meta, body: Object) -> Pod | None:
+        """None where the namespace is being deleted: nothing can be created there, and nothing need be."""
+        name = body["metadata"].get("name", "")
+        try:
+            pod = await self._client.create(PODS, body, owner.namespace, as_=Pod)
+        except NamespaceTerminatingError:
+            return None
+        except KubernetesError as error:
+            text = self._words.create_failed.format(pod=name, owner=owner.name, error=error)
+            self.tell(owner, "Warning", "FailedCreate", text)
+            raise
+        self._pods.observe(pod)
+        text = self._words.created.format(pod=pod.metadata.name, owner=owner.name)
+        self.tell(owner, "Normal", "SuccessfulCreate", text)
+        return pod
+
+    async def delete(self, owner: Meta, pod: Pod) -> None:
+        if pod.metadata.uid in self._deleted or pod.metadata.deletion_timestamp is not None:
+            return
+        metadata = pod.metadata
+        self._deleted.add(metadata.uid)
+        try:
+            with contextlib.suppress(NotFoundError, ConflictError):  # gone, perhaps replaced by a namesake
+                await self._client.delete(PODS, metadata.name, metadata.namespace, uid=metadata.uid)
+        except KubernetesError as error:
+            self._deleted.discard(metadata.uid)
+            text = self._words.delete_failed.format(pod=metadata.name, owner=owner.name, error=error)
+            self.tell(owner, "Warning", "FailedDelete", text)
+            raise
+        text = self._words.deleted.format(pod=metadata.name, owner=owner.name)
+        self.tell(owner, "Normal", "SuccessfulDelete", text)
+
+    async def delete_all(self, owner: Meta, pods: Sequence[Pod]) -> None:
+        """All at once. The first error is raised after all were tried."""
+        _raise_first(await asyncio.gather(*(self.delete(owner, pod) for pod in pods), return_exceptions=True))
+
+    async def patch(self, pod: Pod, patch: Object, type_: PatchType = PatchType.MERGE, *, subresource: str = "") -> Pod:
+        metadata = pod.metadata
+        new = await self._client.patch(
+            PODS, patch, metadata.name, metadata.namespace, type_=type_, subresource=subresource, as_=Pod
+        )
+        self._pods.observe(new)
+        return new
+
+    def tell(self, owner: Meta, type_: str, reason: str, message: str) -> None:
+        self._recorder.event(ObjectRef.of(self._owners, owner), type_, reason, message)
+
+    def _seen(self, pods: Sequence[Pod]) -> list[Pod]:
+        return [self._leaving(pod) if pod.metadata.uid in self._deleted else pod for pod in pods]
+
+    def _leaving(self, pod: Pod) -> Pod:
+        if pod.metadata.deletion_timestamp is not None:
+            return pod
+        return replace(pod, metadata=replace(pod.metadata, deletion_timestamp=rfc3339(self._clock())))
+
+
+async def in_batches(creations: Sequence[Callable[[], Awaitable[object]]]) -> None:
+    """In batches of 1, 2, 4, ...: where one pod is refused (a quota, a webhook), hundreds need not be tried."""
+    batch, done = 1, 0
+    while done < len(creations):
+        now = creations[done : done + batch]
+        _raise_first(await asyncio.gather(*(create() for create in now), return_exceptions=True))
+        done += len(now)
+        batch *= 2
+
+
+def pod_body(
+    template: Object, owners: Resource, owner: Meta, labels: Mapping[str, str] = types.MappingProxyType({}), **name: str
+) -> Object:
+    """A pod of a template, with more `labels`, by `name=` or `generateName=`."""
+    given = template.get("metadata") or {}
+    copied = {key: given[key] for key in ("annotations", "finalizers") if given.get(key)}
+    labels = {**(given.get("labels") or {}), **labels}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            **name,
+            **copied,
+            **({"labels": labels} if labels else {}),
+            "ownerReferences": [ownership.controller_reference(owners, owner)],
+        },
+        "spec": dict(template.get("spec") or {}),
+    }
+
+
+def _raise_first(answers: Sequence[object]) -> None:
+    for answer in answers:
+        if isinstance(answer, BaseException):
+            raise answer

@@ -1,0 +1,79 @@
+"""Simulated nodes and controllers on any Kubernetes API: everything in it that is not the API itself."""
+
+import asyncio
+from typing import Protocol
+
+from altershield.kube.client import Client
+from altershield.kube.events import EventRecorder
+from kube_sandbox.cluster import clone_set_crd, scheduler
+from kube_sandbox.cluster.caches import Caches
+from kube_sandbox.cluster.clone_sets import CloneSets
+from kube_sandbox.cluster.daemon_sets import DaemonSets
+from kube_sandbox.cluster.deployments import Deployments
+from kube_sandbox.cluster.endpoint_slices import EndpointSlices
+from kube_sandbox.cluster.garbage import GarbageCollector
+from kube_sandbox.cluster.kubelets import Kubelets
+from kube_sandbox.cluster.namespaces import Namespaces
+from kube_sandbox.cluster.node_lifecycle import NodeLifecycle
+from kube_sandbox.cluster.nodes import Nodes
+from kube_sandbox.cluster.replica_sets import ReplicaSets
+from kube_sandbox.cluster.scheduler import Scheduler
+from kube_sandbox.cluster.service_accounts import ServiceAccounts
+from kube_sandbox.cluster.settings import SimulationSettings
+from kube_sandbox.cluster.stateful_sets import StatefulSets
+
+
+class _Part(Protocol):
+    async def run(self) -> None: ...
+
+
+class Simulation:
+    """Give it a client with an admin's rights. Started again it goes on where it was: all that matters is in the
+    API."""
+
+    def __init__(self, client: Client, settings: SimulationSettings | None = None) -> None:
+        self._client = client
+        self._settings = settings or SimulationSettings()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        settings = self._settings
+        if settings.define_clone_sets:
+            await clone_set_crd.create(self._client)
+        caches = Caches(self._client)
+        recorders: list[EventRecorder] = []
+
+        def recorder(component: str) -> EventRecorder:
+            recorders.append(EventRecorder(self._client, component))
+            return recorders[-1]
+
+        parts: list[_Part] = [
+            Nodes(caches, settings),
+            Scheduler(caches, settings, recorder(scheduler.NAME)),
+            Kubelets(caches, settings, recorder("kubelet")),
+        ]
+        if "nodelifecycle" in settings.controllers:
+            parts.append(NodeLifecycle(caches, settings, recorder("node-controller")))
+        if "deployments" in settings.controllers:
+            parts.append(Deployments(caches, recorder("deployment-controller")))
+        if "replicasets" in settings.controllers:
+            parts.append(ReplicaSets(caches, recorder("replicaset-controller")))
+        if "statefulsets" in settings.controllers:
+            parts.append(StatefulSets(caches, recorder("statefulset-controller")))
+        if "daemonsets" in settings.controllers:
+            parts.append(DaemonSets(caches, recorder("daemonset-controller")))
+        if "clonesets" in settings.controllers:
+            parts.append(CloneSets(caches, recorder("cloneset-controller")))
+        if "namespaces" in settings.controllers:
+            parts.append(Namespaces(caches))
+        if "serviceaccounts" in settings.controllers:
+            parts.append(ServiceAccounts(caches))
+        if "endpointslices" in settings.controllers:
+            parts.append(EndpointSlices(caches))
+        if "garbage" in settings.controllers:
+            parts.append(GarbageCollector(caches))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(caches.run())
+            await caches.wait_synced()
+            for part in [*parts, *recorders]:
+                group.create_task(part.run())

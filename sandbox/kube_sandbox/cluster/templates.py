@@ -1,0 +1,61 @@
+"""Pod templates: when two are the same, and the hash that tells the ReplicaSets of a Deployment apart."""
+
+from typing import Any
+
+import orjson
+
+from kube_sandbox.cluster.views import Object
+
+HASH_LABEL = "pod-template-hash"
+
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # what Kubernetes makes names of: no vowels, so no words
+_MAX_NAME = 253
+
+
+def with_label(template: Object, key: str, value: str) -> Object:
+    metadata = template.get("metadata") or {}
+    return {**template, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), key: value}}}
+
+
+def equal(one: Object, other: Object) -> bool:
+    """Whether both make the same pods. The hash label does not count: a ReplicaSet's template has it, the
+    Deployment's has not. Nothing and empty are the same, as in `apiequality.Semantic.DeepEqual`."""
+    return bool(_comparable(one) == _comparable(other))
+
+
+def pod_template_hash(template: Object, collisions: int | None) -> str:
+    """Up to ten letters and digits. `collisions` (status.collisionCount) gives the same template another one."""
+    return safe_hash(orjson.dumps(template, option=orjson.OPT_SORT_KEYS) + str(collisions or "").encode())
+
+
+def safe_hash(data: bytes) -> str:
+    """Up to ten letters and digits that may stand in a name."""
+    return "".join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in str(_fnv32a(data)))
+
+
+def replica_set_name(deployment: str, template_hash: str) -> str:
+    return f"{deployment[: _MAX_NAME - 1 - len(template_hash)]}-{template_hash}"
+
+
+def _comparable(template: Object) -> Any:
+    plain = _pruned(template)
+    metadata = plain.get("metadata", {})
+    labels = {key: value for key, value in metadata.get("labels", {}).items() if key != HASH_LABEL}
+    metadata = {key: value for key, value in {**metadata, "labels": labels}.items() if value}
+    return {**plain, "metadata": metadata}
+
+
+def _pruned(value: Any) -> Any:
+    if isinstance(value, dict):
+        pruned = {key: _pruned(item) for key, item in value.items()}
+        return {key: item for key, item in pruned.items() if item is not None and item != []}
+    if isinstance(value, list):
+        return [_pruned(item) for item in value]
+    return value
+
+
+def _fnv32a(data: bytes) -> int:
+    value = 0x811C9DC5
+    for byte in data:
+        value = (value ^ byte) * 0x01000193 & 0xFFFFFFFF
+    return value

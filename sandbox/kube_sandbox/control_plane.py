@@ -1,0 +1,170 @@
+"""A real Kubernetes control plane on loopback: etcd, kube-apiserver and, if there, kube-controller-manager.
+
+The binaries are those that envtest uses (KUBEBUILDER_ASSETS). Everything lives in one directory: keys, kubeconfigs,
+etcd's data and one log per program.
+"""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import ssl
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import aiohttp
+
+from altershield.processes import Process, free_ports
+from kube_sandbox.control_plane_files import ControlPlaneFiles
+from kube_sandbox.errors import SandboxError
+
+_API = "kube-apiserver"
+_CONTROLLERS = "kube-controller-manager"
+_DATA = "etcd-data"  # new with every start, as the certificates are
+_READY_SECONDS = 120.0
+_POLL_SECONDS = 0.1
+_SERVICE_RANGE = "10.96.0.0/16"
+_ISSUER = "https://kubernetes.default.svc.cluster.local"
+
+
+class ControlPlaneError(SandboxError):
+    """A program of the control plane did not start, or ended."""
+
+
+class ControlPlane:
+    """`async with ControlPlane(assets, directory) as plane`: up and ready inside the block, gone after it.
+
+    `assets` holds the binaries, `directory` (made if missing, private to this user) takes the files. Raises
+    ControlPlaneError, naming the log to look at."""
+
+    def __init__(self, assets: Path, directory: Path) -> None:
+        self._assets = assets
+        self._directory = directory
+        self._running = contextlib.AsyncExitStack()
+        self.kubeconfig = directory / "admin.kubeconfig"
+        self.has_controller_manager = (assets / _CONTROLLERS).exists()
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._start()
+        except BaseException:
+            await self._running.aclose()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._running.aclose()
+
+    async def _start(self) -> None:
+        client, peer, secure, controllers = free_ports(4)
+        files = ControlPlaneFiles(self._directory, f"https://127.0.0.1:{secure}")
+        shutil.rmtree(self._directory / _DATA, ignore_errors=True)
+        etcd_url = f"http://127.0.0.1:{client}"
+        etcd = await self._run("etcd", *_etcd_flags(self._directory, etcd_url, f"http://127.0.0.1:{peer}"))
+        await self._ready(etcd, f"{etcd_url}/health")
+        api = await self._run(_API, *_api_flags(files, etcd_url, secure))
+        context = files.client_context()
+        await self._ready(api, f"{files.url}/readyz", context)
+        if self.has_controller_manager:
+            manager = await self._run(_CONTROLLERS, *_controller_flags(files, self._directory, controllers))
+            # every namespace gets this account; once it is there the controllers work
+            account = f"{files.url}/api/v1/namespaces/default/serviceaccounts/default"
+            await self._ready(manager, account, context)
+
+    async def _run(self, name: str, *flags: str) -> Process:
+        program = self._assets / name
+        if not program.exists():
+            raise ControlPlaneError(f"there is no {name} in {self._assets}; name a folder that has one")
+        return await self._running.enter_async_context(
+            Process([str(program), *flags], self._directory / f"{name}.log", _environment())
+        )
+
+    async def _ready(self, process: Process, url: str, context: ssl.SSLContext | None = None) -> None:
+        """Wait until a URL answers 200."""
+        try:
+            async with asyncio.timeout(_READY_SECONDS), aiohttp.ClientSession() as session:
+                while not await _answers(session, url, context):
+                    if process.ended is not None:
+                        raise ControlPlaneError(
+                            f"{process.name} ended with {_ending(process.ended)} while starting; "
+                            f"see {process.log}: {process.last_words()}"
+                        )
+                    await asyncio.sleep(_POLL_SECONDS)
+        except TimeoutError as error:
+            raise ControlPlaneError(
+                f"{process.name} was not ready after {_READY_SECONDS:.0f} s; see {process.log}: {process.last_words()}"
+            ) from error
+
+
+async def _answers(session: aiohttp.ClientSession, url: str, context: ssl.SSLContext | None) -> bool:
+    timeout = aiohttp.ClientTimeout(total=5)
+    try:
+        async with session.get(url, ssl=context or True, timeout=timeout) as response:
+            return response.status == 200
+    except (aiohttp.ClientError, TimeoutError, OSError):
+        return False
+
+
+def _ending(code: int) -> str:
+    return f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+
+
+def _etcd_flags(directory: Path, client: str, peer: str) -> list[str]:
+    return [
+        f"--data-dir={directory / _DATA}",
+        f"--listen-client-urls={client}",
+        f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}",
+        "--unsafe-no-fsync",  # nothing here has to survive the machine
+        "--log-level=warn",
+    ]
+
+
+def _api_flags(files: ControlPlaneFiles, etcd_url: str, port: int) -> list[str]:
+    return [
+        f"--etcd-servers={etcd_url}",
+        "--bind-address=127.0.0.1",
+        "--advertise-address=127.0.0.1",
+        "--endpoint-reconciler-type=none",  # an Endpoints object must not hold a loopback address
+        f"--secure-port={port}",
+        f"--service-cluster-ip-range={_SERVICE_RANGE}",
+        "--allow-privileged=true",
+        "--authorization-mode=Node,RBAC",
+        f"--client-ca-file={files.ca}",
+        f"--tls-cert-file={files.server.certificate}",
+        f"--tls-private-key-file={files.server.key}",
+        f"--service-account-issuer={_ISSUER}",
+        f"--service-account-key-file={files.service_account_key}",
+        f"--service-account-signing-key-file={files.service_account_key}",
+    ]
+
+
+def _controller_flags(files: ControlPlaneFiles, directory: Path, port: int) -> list[str]:
+    kubeconfig = files.kubeconfig(_CONTROLLERS, f"system:{_CONTROLLERS}")
+    return [
+        f"--kubeconfig={kubeconfig}",
+        f"--authentication-kubeconfig={kubeconfig}",
+        f"--authorization-kubeconfig={kubeconfig}",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={port}",
+        f"--cert-dir={directory / 'controller-certificates'}",
+        "--leader-elect=false",
+        "--use-service-account-credentials=true",
+        f"--service-account-private-key-file={files.service_account_key}",
+        f"--root-ca-file={files.ca}",
+        f"--cluster-signing-cert-file={files.ca}",
+        f"--cluster-signing-key-file={files.ca_key}",
+    ]
+
+
+def _environment() -> dict[str, str]:
+    """This process' environment without what would reach into the programs: proxies, and settings of etcd."""
+    return {
+        key: value
+        for key, value in os.environ.items()
+        if not key.lower().endswith("_proxy") and not key.startswith("ETCD_")
+    }

@@ -1,0 +1,134 @@
+"""Lists: pages of one snapshot, versions, selectors, tables."""
+
+from typing import Any
+
+import pytest
+
+from support.manifests import CONFIG_MAPS, DEPLOYMENTS, config_map, deployment
+from support.requests import TABLE, Http, serving
+
+
+async def _fill(http: Http, count: int) -> None:
+    for index in range(count):
+        await http("POST", CONFIG_MAPS, config_map(f"a{index}", labels={"odd": str(index % 2)}))
+
+
+def _names(listed: Any) -> list[str]:
+    return [item["metadata"]["name"] for item in listed["items"]]
+
+
+async def test_pages_show_the_state_of_the_first_one() -> None:
+    async with serving() as http:
+        await _fill(http, 5)
+        first = (await http("GET", f"{CONFIG_MAPS}?limit=2")).json
+        assert (_names(first), first["metadata"]["remainingItemCount"]) == (["a0", "a1"], 3)
+        await http("DELETE", f"{CONFIG_MAPS}/a2")
+        await http("POST", CONFIG_MAPS, config_map("a11"))
+        rest = (await http("GET", f"{CONFIG_MAPS}?limit=9&continue={first['metadata']['continue']}")).json
+        assert _names(rest) == ["a2", "a3", "a4"]
+        assert rest["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
+        assert "continue" not in rest["metadata"]
+
+
+async def test_a_page_that_is_too_old_says_so() -> None:
+    async with serving(history=3) as http:
+        await _fill(http, 4)
+        token = (await http("GET", f"{CONFIG_MAPS}?limit=2")).json["metadata"]["continue"]
+        for index in range(10):
+            await http("POST", CONFIG_MAPS, config_map(f"b{index}"))
+        answer = await http("GET", f"{CONFIG_MAPS}?limit=2&continue={token}")
+        assert (answer.status, answer.json["reason"]) == (410, "Expired")
+
+
+async def test_lists_at_an_exact_version_look_back() -> None:
+    async with serving() as http:
+        await _fill(http, 2)
+        version = (await http("GET", CONFIG_MAPS)).json["metadata"]["resourceVersion"]
+        await http("DELETE", f"{CONFIG_MAPS}/a0")
+        path = f"{CONFIG_MAPS}?resourceVersion={version}&resourceVersionMatch="
+        assert _names((await http("GET", f"{path}Exact")).json) == ["a0", "a1"]
+        assert _names((await http("GET", f"{path}NotOlderThan")).json) == ["a1"]
+
+
+async def test_a_version_of_the_future_times_out() -> None:
+    async with serving() as http:
+        answer = await http("GET", f"{CONFIG_MAPS}?resourceVersion=99999")
+        assert (answer.status, answer.json["details"]["causes"][0]["reason"]) == (504, "ResourceVersionTooLarge")
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("labelSelector=odd%3D1", ["a1", "a3"]),
+        ("labelSelector=odd!%3D1", ["a0", "a2"]),
+        ("labelSelector=odd%20in%20(0,1),odd%20notin%20(1)", ["a0", "a2"]),
+        ("labelSelector=!odd", []),
+        ("labelSelector=odd%3E0", ["a1", "a3"]),
+        ("fieldSelector=metadata.name%3Da3", ["a3"]),
+        ("fieldSelector=metadata.name!%3Da3,metadata.namespace%3Ddefault", ["a0", "a1", "a2"]),
+    ],
+)
+async def test_selectors_select(query: str, names: list[str]) -> None:
+    async with serving() as http:
+        await _fill(http, 4)
+        assert _names((await http("GET", f"{CONFIG_MAPS}?{query}")).json) == names
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("labelSelector=a%20b", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"),
+        ("labelSelector=a%3D-", 'unable to parse requirement: values[0][a]: Invalid value: "-": a valid label must be'),
+        ("fieldSelector=foo", "invalid selector: 'foo'; can't understand 'foo'"),
+        ("fieldSelector=foo%3Db", '"foo" is not a known field selector: only "metadata.name", "metadata.namespace"'),
+        ("limit=x", 'strconv.ParseInt: parsing "x": invalid syntax'),
+        ("continue=x", "invalid continue token"),
+        ("resourceVersion=x", 'invalid resource version: resourceVersion: Invalid value: "x"'),
+    ],
+)
+async def test_queries_that_cannot_be_read_are_refused(query: str, message: str) -> None:
+    async with serving() as http:
+        answer = await http("GET", f"{CONFIG_MAPS}?{query}")
+        assert answer.status == 400
+        assert answer.message.startswith(message)
+
+
+async def test_tables_have_the_columns_that_kubectl_shows() -> None:
+    async with serving() as http:
+        await http("POST", DEPLOYMENTS, deployment("web", replicas=3))
+        table = (await http("GET", DEPLOYMENTS, Accept=TABLE)).json
+        columns = [(column["name"], column["priority"]) for column in table["columnDefinitions"]]
+        assert columns == [
+            ("Name", 0),
+            ("Ready", 0),
+            ("Up-to-date", 0),
+            ("Available", 0),
+            ("Age", 0),
+            ("Containers", 1),
+            ("Images", 1),
+            ("Selector", 1),
+        ]
+        cells = table["rows"][0]["cells"]
+        assert (cells[:4], cells[5:]) == (["web", "0/3", 0, 0], ["main", "busybox", "app=web"])
+
+
+async def test_metadata_alone_can_be_had() -> None:
+    async with serving() as http:
+        await _fill(http, 1)
+        accept = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+        listed = (await http("GET", CONFIG_MAPS, Accept=accept)).json
+        assert listed["kind"] == "PartialObjectMetadataList"
+        assert "data" not in listed["items"][0]
+
+
+async def test_forms_that_nobody_knows_are_not_acceptable() -> None:
+    async with serving() as http:
+        for accept in (
+            "text/html",
+            "application/vnd.kubernetes.protobuf",
+            "application/json;as=Foo;v=v1;g=meta.k8s.io",
+        ):
+            assert (await http("GET", CONFIG_MAPS, Accept=accept)).status == 406
+        both = "application/vnd.kubernetes.protobuf,application/json"
+        assert (await http("GET", CONFIG_MAPS, Accept=both)).status == 200
+        assert b"kind: ConfigMapList" in (await http("GET", CONFIG_MAPS, Accept="application/yaml")).body

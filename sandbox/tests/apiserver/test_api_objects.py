@@ -1,0 +1,323 @@
+"""Create, read, update, patch, delete: as clients see them. Every text here was compared with kube-apiserver's."""
+
+import asyncio
+from typing import Any
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from support.manifests import CONFIG_MAPS, DEPLOYMENTS, PODS, config_map, deployment, pod
+from support.requests import APPLY, MERGE, serving
+
+
+async def test_a_created_object_gets_identity_and_generation() -> None:
+    async with serving() as http:
+        answer = await http("POST", DEPLOYMENTS, deployment("web"))
+        metadata = answer.json["metadata"]
+        assert answer.status == 201
+        assert (metadata["namespace"], metadata["generation"], answer.json["status"]) == ("default", 1, {})
+        assert metadata["uid"]
+        assert metadata["creationTimestamp"]
+        assert (await http("GET", f"{DEPLOYMENTS}/web")).json == answer.json
+
+
+async def test_a_name_is_taken_once() -> None:
+    async with serving() as http:
+        await http("POST", CONFIG_MAPS, config_map("a"))
+        again = await http("POST", CONFIG_MAPS, config_map("a"))
+        assert (again.status, again.json["reason"]) == (409, "AlreadyExists")
+        assert again.message == 'configmaps "a" already exists'
+
+
+async def test_generated_names_follow_the_prefix() -> None:
+    async with serving() as http:
+        body = {"metadata": {"generateName": "job-"}}
+        names = {(await http("POST", CONFIG_MAPS, body)).json["metadata"]["name"] for _ in range(5)}
+        assert len(names) == 5
+        assert all(name.startswith("job-") and len(name) == 9 for name in names)
+
+
+async def test_the_namespace_must_exist_and_fit() -> None:
+    async with serving() as http:
+        missing = await http("POST", "/api/v1/namespaces/nowhere/configmaps", config_map("a"))
+        assert (missing.status, missing.message) == (404, 'namespaces "nowhere" not found')
+        other = await http("POST", CONFIG_MAPS, config_map("a", namespace="other"))
+        assert other.status == 400
+        assert other.message == "the namespace of the provided object does not match the namespace sent on the request"
+
+
+async def test_nothing_is_created_in_a_namespace_that_goes() -> None:
+    async with serving() as http:
+        await http("POST", "/api/v1/namespaces", {"metadata": {"name": "old"}})
+        gone = await http("DELETE", "/api/v1/namespaces/old")
+        assert gone.json["status"]["phase"] == "Terminating"
+        again = await http("DELETE", "/api/v1/namespaces/old")
+        assert (again.status, again.json) == (200, gone.json)
+        late = await http("POST", "/api/v1/namespaces/old/configmaps", config_map("a"))
+        assert (late.status, late.message) == (
+            403,
+            'configmaps "a" is forbidden: unable to create new content in namespace old because it is being terminated',
+        )
+        await http("PUT", "/api/v1/namespaces/old/finalize", {"metadata": {"name": "old"}, "spec": {}})
+        assert (await http("GET", "/api/v1/namespaces/old")).status == 404
+
+
+async def test_default_namespaces_stay() -> None:
+    async with serving() as http:
+        answer = await http("DELETE", "/api/v1/namespaces/default")
+        assert (answer.status, answer.message) == (
+            403,
+            'namespaces "default" is forbidden: this namespace may not be deleted',
+        )
+
+
+async def test_an_update_of_an_old_version_is_a_conflict() -> None:
+    async with serving() as http:
+        first = (await http("POST", CONFIG_MAPS, config_map("a"))).json
+        await http("PATCH", f"{CONFIG_MAPS}/a", {"data": {"key": "other"}}, type_=MERGE)
+        late = await http("PUT", f"{CONFIG_MAPS}/a", first)
+        assert (late.status, late.message) == (
+            409,
+            'Operation cannot be fulfilled on configmaps "a": the object has been modified; '
+            "please apply your changes to the latest version and try again",
+        )
+
+
+async def test_an_update_may_leave_the_version_out() -> None:
+    async with serving() as http:
+        await http("POST", CONFIG_MAPS, config_map("a"))
+        answer = await http("PUT", f"{CONFIG_MAPS}/a", {**config_map("a"), "data": {"key": "new"}})
+        assert (answer.status, answer.json["data"]) == (200, {"key": "new"})
+
+
+async def test_leases_are_only_updated_with_a_version() -> None:
+    leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+    async with serving() as http:
+        await http("PUT", f"{leases}/l", {"metadata": {"name": "l"}, "spec": {"holderIdentity": "a"}})
+        answer = await http("PUT", f"{leases}/l", {"metadata": {"name": "l"}, "spec": {"holderIdentity": "b"}})
+        assert answer.status == 422
+        assert answer.message.endswith("metadata.resourceVersion: Invalid value: 0: must be specified for an update")
+
+
+async def test_what_changes_nothing_is_not_written() -> None:
+    async with serving() as http:
+        version = (await http("POST", CONFIG_MAPS, config_map("a"))).json["metadata"]["resourceVersion"]
+        for _ in range(2):
+            answer = await http("PATCH", f"{CONFIG_MAPS}/a", {"data": {"key": "value"}}, type_=MERGE)
+            assert answer.json["metadata"]["resourceVersion"] == version
+
+
+async def test_generation_counts_what_is_wanted() -> None:
+    async with serving() as http:
+        await http("POST", DEPLOYMENTS, deployment("web"))
+        path = f"{DEPLOYMENTS}/web"
+
+        async def generation(patch: dict[str, Any], where: str = "") -> int:
+            answer = await http("PATCH", path + where, patch, type_=MERGE)
+            return int(answer.json["metadata"]["generation"])
+
+        assert await generation({"metadata": {"labels": {"a": "b"}}}) == 1
+        assert await generation({"spec": {"replicas": 2}}) == 2
+        assert await generation({"metadata": {"annotations": {"a": "b"}}}) == 3  # a Deployment's own rule
+        assert await generation({"status": {"replicas": 1}}, "/status") == 3
+
+
+async def test_status_and_the_rest_are_written_apart() -> None:
+    async with serving() as http:
+        await http("POST", DEPLOYMENTS, deployment("web"))
+        both = {"spec": {"replicas": 7}, "status": {"replicas": 5}}
+        main = (await http("PATCH", f"{DEPLOYMENTS}/web", both, type_=MERGE)).json
+        assert (main["spec"]["replicas"], main["status"]) == (7, {})
+        both["spec"]["replicas"] = 9
+        status = (await http("PATCH", f"{DEPLOYMENTS}/web/status", both, type_=MERGE)).json
+        assert (status["spec"]["replicas"], status["status"]["replicas"]) == (7, 5)
+
+
+async def test_scale_is_read_and_set() -> None:
+    async with serving() as http:
+        await http("POST", DEPLOYMENTS, deployment("web"))
+        scale = (await http("GET", f"{DEPLOYMENTS}/web/scale")).json
+        assert (scale["kind"], scale["spec"], scale["status"]) == (
+            "Scale",
+            {"replicas": 1},
+            {"replicas": 0, "selector": "app=web"},
+        )
+        await http("PATCH", f"{DEPLOYMENTS}/web/scale", {"spec": {"replicas": 4}}, type_=MERGE)
+        assert (await http("GET", f"{DEPLOYMENTS}/web")).json["spec"]["replicas"] == 4
+
+
+async def test_patches_of_one_object_at_once_all_arrive() -> None:
+    async with serving() as http:
+        await http("POST", CONFIG_MAPS, config_map("a"))
+        patches = [http("PATCH", f"{CONFIG_MAPS}/a", {"data": {f"key{n}": "x"}}, type_=MERGE) for n in range(20)]
+        assert {answer.status for answer in await asyncio.gather(*patches)} == {200}
+        assert len((await http("GET", f"{CONFIG_MAPS}/a")).json["data"]) == 21
+
+
+async def test_unknown_fields_are_dropped_warned_of_or_refused() -> None:
+    async with serving() as http:
+        odd = {**config_map("a"), "foo": 1}
+        assert (await http("POST", f"{CONFIG_MAPS}?dryRun=All", odd)).headers[
+            "Warning"
+        ] == '299 - "unknown field \\"foo\\""'
+        assert "Warning" not in (await http("POST", f"{CONFIG_MAPS}?dryRun=All&fieldValidation=Ignore", odd)).headers
+        strict = await http("POST", f"{CONFIG_MAPS}?fieldValidation=Strict", odd)
+        assert (strict.status, strict.message) == (
+            400,
+            'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: unknown field "foo"',
+        )
+
+
+async def test_a_dry_run_leaves_no_trace() -> None:
+    async with serving() as http:
+        assert (await http("POST", f"{CONFIG_MAPS}?dryRun=All", config_map("a"))).status == 201
+        assert (await http("GET", f"{CONFIG_MAPS}/a")).status == 404
+        await http("POST", CONFIG_MAPS, config_map("a"))
+        revision = http.api.store.revision
+        assert (await http("PATCH", f"{CONFIG_MAPS}/a?dryRun=All", {"data": {"a": "b"}}, type_=MERGE)).json["data"][
+            "a"
+        ] == "b"
+        assert (await http("DELETE", f"{CONFIG_MAPS}/a?dryRun=All")).status == 200
+        assert http.api.store.revision == revision
+
+
+async def test_apply_creates_and_tells_conflicts() -> None:
+    async with serving() as http:
+        path = f"{CONFIG_MAPS}/a?fieldManager="
+        assert (await http("PATCH", f"{path}one", config_map("a"), type_=APPLY)).status == 201
+        other = {**config_map("a"), "data": {"key": "mine"}}
+        conflict = await http("PATCH", f"{path}two", other, type_=APPLY)
+        assert (conflict.status, conflict.message) == (
+            409,
+            'Apply failed with 1 conflict: conflict with "one": .data.key',
+        )
+        assert (await http("PATCH", f"{path}two&force=true", other, type_=APPLY)).json["data"] == {"key": "mine"}
+
+
+async def test_finalizers_hold_an_object() -> None:
+    async with serving() as http:
+        await http("POST", CONFIG_MAPS, config_map("a", finalizers=["example.com/hold"]))
+        held = (await http("DELETE", f"{CONFIG_MAPS}/a")).json
+        assert held["metadata"]["deletionTimestamp"]
+        assert (await http("GET", f"{CONFIG_MAPS}/a")).status == 200
+        await http("PATCH", f"{CONFIG_MAPS}/a", {"metadata": {"finalizers": None}}, type_=MERGE)
+        assert (await http("GET", f"{CONFIG_MAPS}/a")).status == 404
+
+
+async def test_propagation_policies_become_finalizers() -> None:
+    async with serving() as http:
+        for policy, finalizer in (("Foreground", "foregroundDeletion"), ("Orphan", "orphan")):
+            await http("POST", DEPLOYMENTS, deployment("web"))
+            answer = await http("DELETE", f"{DEPLOYMENTS}/web?propagationPolicy={policy}")
+            assert answer.json["metadata"]["finalizers"] == [finalizer]
+            await http("PATCH", f"{DEPLOYMENTS}/web", {"metadata": {"finalizers": None}}, type_=MERGE)
+        await http("POST", DEPLOYMENTS, deployment("web"))
+        assert (await http("DELETE", f"{DEPLOYMENTS}/web?propagationPolicy=Background")).json["status"] == "Success"
+
+
+async def test_a_running_pod_gets_time_and_the_kubelet_ends_it() -> None:
+    async with serving() as http:
+        await http("POST", PODS, pod("p"))
+        binding = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "node-1"}}
+        assert (await http("POST", f"{PODS}/p/binding", binding)).status == 201
+        leaving = (await http("DELETE", f"{PODS}/p")).json["metadata"]
+        assert leaving["deletionGracePeriodSeconds"] == 30
+        assert (await http("DELETE", f"{PODS}/p?gracePeriodSeconds=0")).status == 200
+        assert (await http("GET", f"{PODS}/p")).status == 404
+
+
+async def test_a_pod_without_a_node_goes_at_once() -> None:
+    async with serving() as http:
+        await http("POST", PODS, pod("p"))
+        assert (await http("DELETE", f"{PODS}/p")).json["metadata"]["deletionGracePeriodSeconds"] == 0
+        assert (await http("GET", f"{PODS}/p")).status == 404
+
+
+async def test_preconditions_protect_a_namesake() -> None:
+    async with serving() as http:
+        await http("POST", CONFIG_MAPS, config_map("a"))
+        answer = await http("DELETE", f"{CONFIG_MAPS}/a", {"preconditions": {"uid": "other"}})
+        assert answer.status == 409
+        assert "the UID in the precondition (other) does not match the UID in record" in answer.message
+
+
+async def test_a_collection_is_deleted_by_selector() -> None:
+    async with serving() as http:
+        for name in ("a", "b", "c"):
+            await http("POST", CONFIG_MAPS, config_map(name, labels={"group": "x" if name != "c" else "y"}))
+        answer = await http("DELETE", f"{CONFIG_MAPS}?labelSelector=group%3Dx")
+        assert [item["metadata"]["name"] for item in answer.json["items"]] == ["a", "b"]
+        left = (await http("GET", CONFIG_MAPS)).json["items"]
+        assert [item["metadata"]["name"] for item in left] == ["c"]
+
+
+async def test_pods_get_what_admission_gives_them() -> None:
+    async with serving() as http:
+        await http("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
+        spec = (await http("POST", PODS, pod("p"))).json["spec"]
+        assert (spec["serviceAccountName"], spec["priority"]) == ("default", 0)
+        assert {toleration["tolerationSeconds"] for toleration in spec["tolerations"]} == {300}
+        mount = spec["containers"][0]["volumeMounts"][0]
+        assert mount["mountPath"] == "/var/run/secrets/kubernetes.io/serviceaccount"
+        other = pod("q")
+        other["spec"]["serviceAccountName"] = "nobody"
+        refused = await http("POST", PODS, other)
+        assert refused.message == (
+            'pods "q" is forbidden: error looking up service account default/nobody: serviceaccount "nobody" not found'
+        )
+
+
+async def test_both_event_apis_show_the_same_events() -> None:
+    core = "/api/v1/namespaces/default/events"
+    event = {
+        "metadata": {"name": "e", "namespace": "default"},
+        "involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"},
+        "reason": "Started",
+        "message": "it runs",
+        "type": "Normal",
+    }
+    async with serving() as http:
+        await http("POST", core, event)
+        new = (await http("GET", "/apis/events.k8s.io/v1/namespaces/default/events/e")).json
+        assert (new["apiVersion"], new["note"], new["regarding"]["name"]) == ("events.k8s.io/v1", "it runs", "p")
+        found = (await http("GET", f"{core}?fieldSelector=involvedObject.name%3Dp")).json["items"]
+        assert len(found) == 1
+
+
+async def test_hostile_bodies_are_refused_without_harm() -> None:
+    deep = b'{"a":' * 20_000 + b"1" + b"}" * 20_000
+    bodies = [b"", b"{", b"[]", b'"x"', b"null", b"\xff\xfe", deep, b"{" + b'"a":1,' * 1000, b'{"metadata":[]}']
+    async with serving() as http:
+        for body in bodies:
+            for type_ in ("application/json", "application/yaml", "application/vnd.kubernetes.protobuf"):
+                answer = await http("POST", CONFIG_MAPS, body, type_=type_)
+                assert 400 <= answer.status < 500, (body[:40], type_, answer)
+        assert (await http("POST", CONFIG_MAPS, b"x" * (3 * 1024 * 1024 + 1))).status == 413
+        assert (await http("POST", CONFIG_MAPS, b"{}", type_="text/plain")).status == 415
+        assert (await http("GET", CONFIG_MAPS)).json["items"] == []
+
+
+async def test_faults_can_be_put_in_front() -> None:
+    @web.middleware
+    async def overloaded(request: web.Request, handler: Handler) -> web.StreamResponse:
+        return (
+            web.json_response({"message": "slow down"}, status=429)
+            if request.method == "POST"
+            else await handler(request)
+        )
+
+    async with serving(middlewares=[overloaded]) as http:
+        assert (await http("POST", CONFIG_MAPS, config_map("a"))).status == 429
+        assert (await http("GET", CONFIG_MAPS)).status == 200
+
+
+async def test_who_may_not_is_told_so_and_no_more() -> None:
+    async with serving() as http:
+        token = http.api.add_token("alice")
+        answer = await http("GET", CONFIG_MAPS, Authorization=f"Bearer {token}")
+        assert (answer.status, answer.message) == (
+            403,
+            'configmaps is forbidden: User "alice" cannot list resource "configmaps" in API group "" '
+            'in the namespace "default"',
+        )
+        assert (await http("GET", CONFIG_MAPS, Authorization="Bearer wrong")).status == 401

@@ -1,0 +1,139 @@
+"""StatefulSets, DaemonSets, ControllerRevisions and quotas, as clients see them."""
+
+from typing import Any
+
+import pytest
+
+from support.manifests import PODS, pod
+from support.requests import MERGE, TABLE, serving
+
+APPS = "/apis/apps/v1/namespaces/default"
+STATEFUL_SETS, DAEMON_SETS = f"{APPS}/statefulsets", f"{APPS}/daemonsets"
+REVISIONS, REPLICA_SETS = f"{APPS}/controllerrevisions", f"{APPS}/replicasets"
+QUOTAS = "/api/v1/namespaces/default/resourcequotas"
+GENERATION = "deprecated.daemonset.template.generation"
+
+
+def workload(name: str, image: str = "busybox", **spec: Any) -> dict[str, Any]:
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": image}]}}
+    return {"metadata": {"name": name}, "spec": {"selector": {"matchLabels": labels}, "template": template, **spec}}
+
+
+async def test_a_stateful_set_gets_its_defaults() -> None:
+    async with serving() as http:
+        spec = (await http("POST", STATEFUL_SETS, workload("web"))).json["spec"]
+        assert (spec["replicas"], spec["podManagementPolicy"], spec["revisionHistoryLimit"]) == (1, "OrderedReady", 10)
+        assert spec["updateStrategy"] == {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}
+        assert spec["persistentVolumeClaimRetentionPolicy"] == {"whenDeleted": "Retain", "whenScaled": "Retain"}
+
+
+async def test_most_of_a_stateful_set_stays_as_it_is() -> None:
+    async with serving() as http:
+        await http("POST", STATEFUL_SETS, workload("web"))
+        refused = await http("PATCH", f"{STATEFUL_SETS}/web", {"spec": {"serviceName": "other"}}, type_=MERGE)
+        assert (refused.status, refused.message) == (
+            422,
+            'StatefulSet.apps "web" is invalid: spec: Forbidden: updates to statefulset spec for fields other than '
+            "'replicas', 'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', "
+            "'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden",
+        )
+        allowed = await http("PATCH", f"{STATEFUL_SETS}/web", {"spec": {"minReadySeconds": 1}}, type_=MERGE)
+        assert (allowed.status, allowed.json["metadata"]["generation"]) == (200, 2)
+
+
+async def test_max_unavailable_of_a_stateful_set_is_behind_a_feature_gate() -> None:
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1, "maxUnavailable": 2}}
+    async with serving() as http:
+        made = (await http("POST", STATEFUL_SETS, workload("web", updateStrategy=strategy))).json
+        assert made["spec"]["updateStrategy"]["rollingUpdate"] == {"partition": 1}
+        patch = {"spec": {"updateStrategy": strategy}}
+        changed = (await http("PATCH", f"{STATEFUL_SETS}/web", patch, type_=MERGE)).json
+        assert (changed["spec"], changed["metadata"]["generation"]) == (made["spec"], 1)
+
+
+async def test_a_stateful_set_can_be_scaled() -> None:
+    async with serving() as http:
+        await http("POST", STATEFUL_SETS, workload("web"))
+        await http("PATCH", f"{STATEFUL_SETS}/web/scale", {"spec": {"replicas": 3}}, type_=MERGE)
+        scale = (await http("GET", f"{STATEFUL_SETS}/web/scale")).json
+        assert (scale["spec"], scale["status"]) == ({"replicas": 3}, {"replicas": 0, "selector": "app=web"})
+
+
+async def test_a_status_counts_no_more_than_there_is() -> None:
+    async with serving() as http:
+        await http("POST", STATEFUL_SETS, workload("web"))
+        status = {"status": {"replicas": 1, "readyReplicas": 1, "availableReplicas": 2}}
+        refused = await http("PATCH", f"{STATEFUL_SETS}/web/status", status, type_=MERGE)
+        assert refused.status == 422
+        assert "status.availableReplicas: Invalid value: 2: cannot be greater than status.replicas" in refused.message
+
+
+async def test_a_daemon_set_counts_its_templates() -> None:
+    async with serving() as http:
+        made = (await http("POST", DAEMON_SETS, workload("agent"))).json
+        assert made["metadata"]["annotations"] == {GENERATION: "1"}
+        assert made["spec"]["updateStrategy"]["rollingUpdate"] == {"maxUnavailable": 1, "maxSurge": 0}
+        for patch, expected in (
+            ({"metadata": {"annotations": {GENERATION: "7", "mine": "1"}}}, ("1", 1)),
+            ({"spec": {"minReadySeconds": 1}}, ("1", 2)),
+            ({"spec": {"template": {"metadata": {"annotations": {"x": "y"}}}}}, ("2", 3)),
+        ):
+            metadata = (await http("PATCH", f"{DAEMON_SETS}/agent", patch, type_=MERGE)).json["metadata"]
+            assert (metadata["annotations"][GENERATION], metadata["generation"]) == expected
+
+
+async def test_the_selector_of_a_daemon_set_stays() -> None:
+    async with serving() as http:
+        await http("POST", DAEMON_SETS, workload("agent"))
+        patch = {"spec": {"selector": {"matchLabels": {"x": "y"}}}}
+        refused = await http("PATCH", f"{DAEMON_SETS}/agent", patch, type_=MERGE)
+        assert refused.status == 422
+        assert "spec.selector: Invalid value" in refused.message
+        assert "field is immutable" in refused.message
+
+
+async def test_the_data_of_a_revision_stays_its_number_may_change() -> None:
+    revision = {"metadata": {"name": "web-1"}, "data": {"spec": {"a": 1}}, "revision": 1}
+    async with serving() as http:
+        made = await http("POST", REVISIONS, revision)
+        assert (made.status, made.json["data"], made.json["revision"]) == (201, {"spec": {"a": 1}}, 1)
+        assert (await http("PATCH", f"{REVISIONS}/web-1", {"revision": 2}, type_=MERGE)).json["revision"] == 2
+        refused = await http("PATCH", f"{REVISIONS}/web-1", {"data": {"spec": {"a": 2}}}, type_=MERGE)
+        assert refused.status == 422
+        assert refused.message.endswith('data: Invalid value: {"spec":{"a":2}}: field is immutable')
+        empty = await http("POST", REVISIONS, {"metadata": {"name": "x"}, "revision": -1})
+        assert "data: Required value: data is mandatory" in empty.message
+        assert "revision: Invalid value: -1: must be greater than or equal to 0" in empty.message
+        table = (await http("GET", REVISIONS, Accept=TABLE)).json
+        assert table["rows"][0]["cells"][:3] == ["web-1", "<none>", 2]
+
+
+async def test_replica_sets_are_not_selected_by_their_size() -> None:
+    """The documentation says they are; the server (https://github.com/kubernetes/kubernetes/issues/135136) does not."""
+    async with serving() as http:
+        refused = await http("GET", f"{REPLICA_SETS}?fieldSelector=status.replicas%3D0")
+        assert refused.status == 400
+        assert '"status.replicas" is not a known field selector' in refused.message
+
+
+@pytest.mark.parametrize(
+    ("hard", "refusal"),
+    [
+        ({"pods": "1"}, "requested: pods=1, used: pods=1, limited: pods=1"),
+        ({"count/pods": "1"}, "requested: count/pods=1, used: count/pods=1, limited: count/pods=1"),
+        ({"pods": "2", "requests.cpu": "1"}, ""),
+    ],
+)
+async def test_a_quota_limits_the_number_of_pods(hard: dict[str, str], refusal: str) -> None:
+    async with serving() as http:
+        await http("POST", QUOTAS, {"metadata": {"name": "few"}, "spec": {"hard": hard}})
+        assert (await http("POST", PODS, pod("one"))).status == 201
+        second = await http("POST", PODS, pod("two"))
+        if refusal:
+            assert (second.status, second.message) == (
+                403,
+                f'pods "two" is forbidden: exceeded quota: few, {refusal}',
+            )
+        else:
+            assert second.status == 201

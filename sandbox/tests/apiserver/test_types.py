@@ -1,0 +1,40 @@
+"""The tables beside the client's models must speak of models and fields that exist."""
+
+from kubernetes_asyncio.client import models
+
+from kube_sandbox.apiserver import type_facts as facts
+from kube_sandbox.apiserver import types
+
+
+def _all_models() -> list[str]:
+    return [name for name in dir(models) if hasattr(getattr(models, name), "openapi_types")]
+
+
+def test_every_fact_is_of_a_field_that_exists() -> None:
+    for line in facts.PRESENCE.replace("\n  ", " ").strip().splitlines():
+        model, *names = line.split()
+        assert {name.lstrip("!?") for name in names} <= set(types.fields(model)), model
+    for table in (facts.MERGED_LISTS, facts.APPLIED_LISTS, facts.PATCHED_LISTS):
+        for model, lists in table.items():
+            for name, keys in lists.items():
+                items = types.fields(model)[name].type.items
+                assert items is not None
+                assert set(keys.split()) <= set(types.fields(items.model)), (model, name)
+    for path in (*facts.SETS, *facts.ATOMIC_MAPS, *facts.BYTES, *facts.REPLACED_BY_PATCH, *facts.GRANULAR_STRUCTS):
+        model, _, name = path.partition(".")
+        assert name in types.fields(model), path
+
+
+def test_every_model_can_be_read() -> None:
+    for name in _all_models():
+        for field in types.fields(name).values():
+            assert field.type.go_name
+
+
+def test_kinds_are_found_by_api_version() -> None:
+    assert types.model_of("apps/v1", "Deployment") == "V1Deployment"
+    assert types.model_of("v1", "Event") == "CoreV1Event"
+    assert types.model_of("events.k8s.io/v1", "Event") == "EventsV1Event"
+    assert types.model_of("autoscaling/v2", "HorizontalPodAutoscaler") == "V2HorizontalPodAutoscaler"
+    assert types.model_of("app.ops.cloud.alipay.com/v1alpha1", "ChangePod") is None
+    assert types.model_of("apps/v1", "Nothing") is None

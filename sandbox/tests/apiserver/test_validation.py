@@ -1,0 +1,143 @@
+"""Validation, against recorded answers of a real kube-apiserver."""
+
+import json
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kube_sandbox.apiserver import defaults, fields, validation
+from kube_sandbox.apiserver.errors import StatusError
+
+Object = dict[str, Any]
+
+_ANSWERS = json.loads((Path(__file__).parent / "answers" / "validation.json").read_text())
+_CLUSTER_SCOPED = {
+    "Namespace", "ClusterRole", "ClusterRoleBinding", "MutatingWebhookConfiguration", "StorageClass",
+    "ValidatingWebhookConfiguration", "CustomResourceDefinition", "PriorityClass",
+}  # fmt: skip
+
+
+def decoded(obj: Object) -> Object:
+    found, _ = fields.check(deepcopy(obj), api_version=obj["apiVersion"], kind=obj["kind"])
+    if obj["kind"] not in _CLUSTER_SCOPED:
+        found["metadata"]["namespace"] = "default"
+    defaults.apply(found)
+    return found
+
+
+def refused(obj: Object, old: Object | None = None) -> StatusError | None:
+    try:
+        found = decoded(obj)
+    except StatusError as error:
+        return error
+    causes = validation.validate(found, old)
+    if not causes:
+        return None
+    group = obj["apiVersion"].rpartition("/")[0]
+    return validation.invalid(group, obj["kind"], found["metadata"].get("name", ""), causes)
+
+
+def _title(case: Object) -> str:
+    obj = _ANSWERS["objects"][case["object"]]
+    return f"{obj['kind']}-{'.'.join(map(str, case['path']))}={str(case.get('value', 'gone'))[:12]}"
+
+
+@pytest.mark.parametrize("case", _ANSWERS["cases"], ids=_title)
+def test_a_wrong_value_is_refused_in_the_real_servers_words(case: Object) -> None:
+    obj = deepcopy(_ANSWERS["objects"][case["object"]])
+    place: Any = obj
+    for step in case["path"][:-1]:
+        place = place[step]
+    if "value" in case:
+        place[case["path"][-1]] = case["value"]
+    else:
+        del place[case["path"][-1]]
+    error = refused(obj)
+    assert error is not None
+    assert (error.code, error.message) == (case["code"], case["message"])
+
+
+@pytest.mark.parametrize("obj", _ANSWERS["objects"], ids=lambda obj: obj["kind"])
+def test_what_the_real_server_takes_is_valid_and_stays_so(obj: Object) -> None:
+    found = decoded(obj)
+    assert validation.validate(found, None) == []
+    again = decoded(found)
+    assert again == found
+    if found["kind"] != "CustomResourceDefinition":
+        assert validation.validate(again, found) == []
+
+
+def _updated(kind: str, change: Any) -> str:
+    obj = next(found for found in _ANSWERS["objects"] if found["kind"] == kind)
+    old, new = decoded(obj), decoded(obj)
+    change(new)
+    group = obj["apiVersion"].rpartition("/")[0]
+    return validation.invalid(group, kind, obj["metadata"]["name"], validation.validate(new, old)).message
+
+
+def test_what_identifies_an_object_cannot_change() -> None:
+    assert _updated("ConfigMap", lambda new: new["metadata"].update(uid="e")) == (
+        'ConfigMap "x" is invalid: metadata.uid: Invalid value: "e": field is immutable'
+    )
+
+
+def test_a_selector_cannot_change() -> None:
+    def change(new: Object) -> None:
+        new["spec"]["selector"] = {"matchLabels": {"app": "b"}}
+        new["spec"]["template"]["metadata"]["labels"] = {"app": "b"}
+
+    assert _updated("Deployment", change) == (
+        'Deployment.apps "x" is invalid: spec.selector: Invalid value: {"matchLabels":{"app":"b"}}: field is immutable'
+    )
+
+
+def test_the_role_of_a_binding_cannot_change() -> None:
+    assert _updated("RoleBinding", lambda new: new["roleRef"].update(name="y")) == (
+        'RoleBinding.rbac.authorization.k8s.io "x" is invalid: roleRef: Invalid value: '
+        '{"APIGroup":"rbac.authorization.k8s.io","Kind":"Role","Name":"y"}: cannot change roleRef'
+    )
+
+
+def test_of_a_pod_only_images_tolerations_and_deadlines_may_change() -> None:
+    obj = next(found for found in _ANSWERS["objects"] if found["kind"] == "Pod")
+    old, new = decoded(obj), decoded(obj)
+    new["spec"]["containers"][0]["image"] = "other"
+    new["spec"].setdefault("tolerations", []).append({"key": "k", "operator": "Exists"})
+    new["spec"]["activeDeadlineSeconds"] = 9
+    assert validation.validate(new, old) == []
+    new["spec"]["hostname"] = "other"
+    (cause,) = validation.validate(new, old)
+    assert cause["field"] == "spec"
+    assert cause["message"].startswith(
+        "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
+    )
+    assert '+ "hostname": "other"' in cause["message"]
+
+
+def test_a_deployments_status_must_add_up() -> None:
+    assert _updated("Deployment", lambda new: new["status"].update(replicas=1, readyReplicas=2)) == (
+        'Deployment.apps "x" is invalid: status.readyReplicas: Invalid value: 2: cannot be greater than status.replicas'
+    )
+
+
+def test_no_finalizer_is_added_to_what_is_being_deleted() -> None:
+    obj = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "x", "deletionTimestamp": "2024-01-01T00:00:00Z"},
+    }
+    old, new = decoded(obj), decoded(obj)
+    new["metadata"]["finalizers"] = ["a.b/c"]
+    assert validation.validate(new, old)[0]["message"] == (
+        "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers "
+        '[]string{"a.b/c"}'
+    )
+
+
+def test_the_same_fault_is_told_once_but_listed_as_often_as_found() -> None:
+    cause = {"reason": "FieldValueRequired", "message": "Required value", "field": "spec"}
+    error = validation.invalid("apps", "Deployment", "d", [cause, cause])
+    assert error.message == 'Deployment.apps "d" is invalid: spec: Required value'
+    assert error.status["details"] == {"name": "d", "group": "apps", "kind": "Deployment", "causes": [cause, cause]}

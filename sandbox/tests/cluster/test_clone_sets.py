@@ -1,0 +1,154 @@
+"""What a CloneSet does with its pods next, and how one is updated in place."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from kube_sandbox.cluster import clone_pods, clone_progress, clone_rollout
+from kube_sandbox.cluster.clone_rollout import Plan, Revisions
+from kube_sandbox.cluster.views import Pod
+from kube_sandbox.cluster.workload_views import CloneSet
+from support.objects import T0, pod, template
+from support.workloads import clone_set, replica
+
+REVISIONS = Revisions("web-old", "web-new")
+NOW = T0 + 60
+
+
+def some(count: int, revision: str = "web-old", *, up: bool = True, **labels: str) -> list[Pod]:
+    return [
+        replica(f"{revision}-{number}{'' if up else '-down'}", revision, up=up, labels=labels)
+        for number in range(count)
+    ]
+
+
+def plan(subject: CloneSet, *pods: Pod) -> Plan:
+    return clone_rollout.plan(subject, pods, REVISIONS, NOW)
+
+
+def names(pods: Any) -> list[str]:
+    return sorted(pod.metadata.name for pod in pods)
+
+
+def test_missing_pods_are_made_old_ones_first_up_to_the_partition() -> None:
+    assert plan(clone_set(5, partition=2))[:2] == (2, 3)
+    assert plan(clone_set(5, partition=2), *some(2))[:2] == (0, 3)
+    assert plan(clone_set(5), *some(1, "web-new"))[:2] == (0, 4)
+
+
+@pytest.mark.parametrize(
+    ("partition", "replicas", "kept"),
+    [(0, 5, 0), (2, 5, 2), (9, 5, 5), ("40%", 5, 2), ("41%", 5, 3), ("99%", 5, 4), ("100%", 5, 5), ("1%", 1, 1)],
+)
+def test_how_many_pods_a_partition_keeps(partition: int | str, replicas: int, kept: int) -> None:
+    assert clone_rollout.partition(clone_set(replicas, partition=partition)) == kept
+
+
+def test_an_update_stays_within_partition_and_max_unavailable() -> None:
+    assert len(plan(clone_set(5, maxUnavailable=2), *some(5)).update) == 2
+    assert len(plan(clone_set(5, maxUnavailable=2, partition=4), *some(5)).update) == 1
+    assert not plan(clone_set(5, partition=5), *some(5)).update
+    assert not plan(clone_set(5, paused=True), *some(5)).update
+    assert len(plan(clone_set(5), *some(5)).update) == 1  # 20%
+
+
+def test_new_pods_that_do_not_come_up_stop_the_update() -> None:
+    assert not plan(clone_set(5, maxUnavailable=1), *some(4), *some(1, "web-new", up=False)).update
+
+
+def test_old_pods_that_are_down_anyway_are_updated_first() -> None:
+    going = plan(clone_set(3, maxUnavailable=1), *some(2), *some(1, up=False)).update
+    assert names(going) == ["web-old-0-down"]
+
+
+def test_surge_brings_new_pods_before_old_ones_go() -> None:
+    subject = clone_set(3, maxSurge=1, maxUnavailable=0)
+    assert plan(subject, *some(3))[:2] == (0, 1)
+    marked = some(1, **{clone_pods.SPECIFIED_DELETE: "true"})
+    three = some(3)[1:]
+    assert names(plan(subject, *marked, *three, *some(1, "web-new")).delete) == ["web-old-0"]
+
+
+def test_pods_are_deleted_by_name() -> None:
+    subject = clone_set(3, scale={"podsToDelete": ["web-new-1"]}, maxUnavailable=1)
+    assert names(plan(subject, *some(3, "web-new")).delete) == ["web-new-1"]
+    assert plan(subject, *some(1, "web-new"), *some(3, "web-new")[2:])[:2] == (0, 1)
+    assert clone_rollout.leftover_names(subject, some(1, "web-new")) == []
+    assert clone_rollout.leftover_names(subject, some(3, "web-new")) is None
+
+
+def test_fewer_replicas_mean_fewer_pods_within_max_unavailable() -> None:
+    assert len(plan(clone_set(2, maxUnavailable=5), *some(5, "web-new")).delete) == 3
+    assert names(plan(clone_set(2), *some(2, "web-new"), *some(1, "web-new", up=False)).delete) == ["web-new-0-down"]
+
+
+def test_scale_up_may_be_limited() -> None:
+    limited = plan(clone_set(5, scale={"maxUnavailable": 2}))
+    assert (limited.create_update, limited.limited) == (2, 2)
+
+
+def test_the_status_counts_updated_pods_apart() -> None:
+    pods = [*some(2), *some(1, "web-new"), *some(1, "web-new", up=False)]
+    status = clone_rollout.status(clone_set(4, partition="25%"), pods, REVISIONS, 0, None, NOW)
+    assert (status.replicas, status.ready_replicas, status.available_replicas) == (4, 3, 3)
+    assert (status.updated_replicas, status.updated_ready_replicas, status.updated_available_replicas) == (2, 1, 1)
+    assert (status.expected_updated_replicas, status.label_selector) == (3, "app=sleep")
+    assert status.current_revision == "web-old"
+    complete = clone_rollout.status(clone_set(1), some(1, "web-new", up=False), REVISIONS, 0, None, NOW)
+    assert complete.current_revision == "web-new"
+
+
+def test_images_labels_and_annotations_can_change_in_place() -> None:
+    old, new = template("app:1", version="1"), template("app:2", version="2")
+    change = clone_pods.renewal(old, new)
+    assert change is not None
+    assert (change.images, change.labels) == ({"sleep": "app:2"}, {"version": "2"})
+    new["spec"]["containers"][0]["env"] = [{"name": "A", "value": "1"}]
+    assert clone_pods.renewal(old, new) is None
+    assert clone_pods.renewal(None, new) is None
+
+
+def test_a_pod_is_out_of_service_while_it_is_updated_in_place() -> None:
+    gate = [{"conditionType": clone_pods.UPDATE_READY}]
+    running = [{"name": "sleep", "image": "docker.io/library/app:1", "imageID": "one", "ready": True}]
+    subject = pod(image="app:1", readinessGates=gate, status={"containerStatuses": running})
+    change = clone_pods.renewal(template("app:1"), template("app:2"))
+    assert change is not None
+    patch = clone_pods.renewal_patch(subject, change, "web-new", NOW)
+    assert patch["metadata"]["labels"] == {
+        "controller-revision-hash": "web-new",
+        "pod-template-hash": "new",
+        clone_pods.LIFECYCLE_LABEL: "Updating",
+    }
+    metadata = {"annotations": patch["metadata"]["annotations"]}
+    changed = pod(image="app:2", readinessGates=gate, metadata=metadata, status={"containerStatuses": running})
+    assert clone_pods.finish_patch(changed, NOW) is None
+    renewed = [{**running[0], "image": "docker.io/library/app:2", "imageID": "two"}]
+    done = pod(image="app:2", readinessGates=gate, metadata=metadata, status={"containerStatuses": renewed})
+    finish = clone_pods.finish_patch(done, NOW)
+    assert finish is not None
+    assert finish["status"]["conditions"][0]["status"] == "True"
+
+
+@pytest.mark.parametrize(
+    ("subject", "pods", "seconds", "reason"),
+    [
+        ({}, some(2, "web-new"), 0, clone_progress.AVAILABLE),
+        ({"paused": True}, some(2), 0, clone_progress.PAUSED),
+        ({"partition": 1}, [*some(1), *some(1, "web-new")], 0, clone_progress.PARTITION_AVAILABLE),
+        ({}, some(2), 29, clone_progress.UPDATED),
+        ({}, some(2), 31, clone_progress.TIMED_OUT),
+    ],
+)
+def test_progress_is_a_condition_where_there_is_a_deadline(
+    subject: dict[str, Any], pods: list[Pod], seconds: int, reason: str
+) -> None:
+    patient = clone_set(2, **subject)
+    assert not clone_rollout.status(patient, pods, REVISIONS, 0, None, NOW).conditions
+    spec = replace(patient.spec, progress_deadline_seconds=30)
+    strict = replace(patient, spec=spec)
+    first = clone_rollout.status(strict, pods, REVISIONS, 0, None, NOW)
+    then = clone_rollout.status(replace(strict, status=first), pods, REVISIONS, 0, None, NOW + seconds)
+    (condition,) = then.conditions
+    assert (condition.reason, condition.status) == (reason, "False" if reason == clone_progress.TIMED_OUT else "True")

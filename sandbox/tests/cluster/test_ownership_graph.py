@@ -1,0 +1,81 @@
+"""Who owns whom, and what owners mean to their dependents."""
+
+from typing import Any
+
+import msgspec
+
+from altershield.api.resources import DEPLOYMENTS, NODES, PODS, REPLICA_SETS, Resource
+from kube_sandbox.cluster.ownership_graph import Fate, Graph, Item
+from kube_sandbox.cluster.views import Meta
+
+
+def item(resource: Resource, name: str, *owners: Item, **metadata: Any) -> Item:
+    references = [
+        {
+            "kind": owner.resource.kind,
+            "name": owner.metadata.name,
+            "uid": owner.metadata.uid,
+            "blockOwnerDeletion": True,
+        }
+        for owner in owners
+    ]
+    wire = {"name": name, "namespace": "default", "uid": f"uid of {name}", "ownerReferences": references, **metadata}
+    return Item(resource, msgspec.convert(wire, Meta))
+
+
+def graph(*items: Item) -> Graph:
+    made = Graph()
+    for one in items:
+        made.put(one)
+    return made
+
+
+DEPLOYMENT = item(DEPLOYMENTS, "sleep")
+RS = item(REPLICA_SETS, "rs", DEPLOYMENT)
+POD = item(PODS, "pod", RS)
+
+
+def fate(made: Graph, one: Item) -> Fate | None:
+    return made.fate(one, one.metadata.owner_references[0])
+
+
+def test_dependents_are_found_whatever_came_first() -> None:
+    for order in ([POD, RS, DEPLOYMENT], [DEPLOYMENT, RS, POD]):
+        made = graph(*order)
+        assert [one.metadata.name for one in made.dependents("uid of rs")] == ["pod"]
+        assert fate(made, POD) is Fate.SOLID
+    made.drop("uid of pod")
+    assert list(made.dependents("uid of rs")) == []
+
+
+def test_an_owner_that_is_not_in_the_cache_is_unknown() -> None:
+    assert fate(graph(POD), POD) is None
+
+
+def test_an_owner_in_another_namespace_is_none() -> None:
+    elsewhere = item(REPLICA_SETS, "rs", namespace="elsewhere")
+    assert fate(graph(elsewhere, POD), POD) is Fate.GONE
+
+
+def test_a_cluster_wide_owner_is_one() -> None:
+    machine = item(NODES, "node", namespace="")
+    dependent = item(PODS, "static", machine)
+    assert fate(graph(machine, dependent), dependent) is Fate.SOLID
+
+
+def test_a_uid_under_another_name_is_gone() -> None:
+    renamed = item(REPLICA_SETS, "other", uid="uid of rs")
+    assert fate(graph(renamed, POD), POD) is Fate.GONE
+
+
+def test_an_owner_deleted_in_the_foreground_waits_for_what_blocks_it() -> None:
+    leaving = item(REPLICA_SETS, "rs", deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["foregroundDeletion"])
+    made = graph(leaving, POD)
+    assert fate(made, POD) is Fate.LEAVING
+    assert made.blocking("uid of rs") == [POD]
+
+
+def test_finalizers_say_how_an_object_is_deleted() -> None:
+    assert RS.propagation == "Background"
+    assert item(PODS, "a", finalizers=["foregroundDeletion"]).propagation == "Foreground"
+    assert item(PODS, "a", finalizers=["orphan"]).propagation == "Orphan"

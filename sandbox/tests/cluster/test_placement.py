@@ -1,0 +1,84 @@
+"""Where pods may run, and label selectors and quantities, which decide it."""
+
+from decimal import Decimal
+
+import msgspec
+import pytest
+
+from kube_sandbox.cluster import placement, quantities, selectors
+from kube_sandbox.cluster.views import LabelSelector
+from support.objects import node, pod
+
+
+def test_the_emptiest_node_is_chosen() -> None:
+    loads = {"sandbox-1": {"pods": Decimal(2)}, "sandbox-2": {"pods": Decimal(1)}}
+    assert placement.choose(pod(), [node("sandbox-1"), node("sandbox-2")], loads) == "sandbox-2"
+    assert placement.choose(pod(), [node("sandbox-1"), node("sandbox-3")], loads) == "sandbox-3"
+    assert placement.choose(pod(), [], {}) is None
+
+
+def test_a_toleration_opens_a_tainted_node() -> None:
+    tainted = node(taints=[{"key": "k", "value": "v", "effect": "NoSchedule"}])
+    assert placement.refusals(pod(), tainted, {}) == ["node(s) had untolerated taint(s)"]
+    for toleration in ({"key": "k", "value": "v"}, {"key": "k", "operator": "Exists"}, {"operator": "Exists"}):
+        assert placement.refusals(pod(tolerations=[toleration]), tainted, {}) == []
+    assert placement.refusals(pod(tolerations=[{"key": "k", "value": "w"}]), tainted, {}) != []
+
+
+def test_why_a_pod_fits_nowhere_is_told_as_kube_scheduler_does() -> None:
+    """Golden: the text of kube-scheduler 1.36 for the same three nodes."""
+    nodes = [
+        node("one"),
+        node("two", unschedulable=True),
+        node("three", taints=[{"key": "k", "value": "v", "effect": "NoSchedule"}]),
+    ]
+    big = [{"name": "c", "resources": {"requests": {"cpu": "100", "memory": "999Gi"}}}]
+    assert placement.explanation(pod(containers=big), nodes, {}) == (
+        "0/3 nodes are available: 1 Insufficient cpu, 1 Insufficient memory, 1 node(s) had untolerated taint(s), "
+        "1 node(s) were unschedulable. no new claims to deallocate, preemption: 0/3 nodes are available: "
+        "3 Preemption is not helpful for scheduling."
+    )
+    assert placement.explanation(pod(nodeSelector={"a": "b"}), nodes[:1], {}) == (
+        "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector. no new claims to deallocate, "
+        "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+    )
+    assert placement.explanation(pod(), [], {}) == "no nodes available to schedule pods"
+
+
+def test_a_full_node_takes_no_more() -> None:
+    full = {"sandbox-1": {"pods": Decimal(10), "cpu": Decimal("3.5")}}
+    assert placement.refusals(pod(), node(), full["sandbox-1"]) == ["Too many pods"]
+    assert "1 No preemption victims found for incoming pod" in placement.explanation(pod(), [node()], full)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1", 1), ("500m", Decimal("0.5")), ("1.5", Decimal("1.5")), ("2Ki", 2048), ("1e3", 1000), (4, 4), ("1M", 10**6)],
+)
+def test_quantities(text: str | int, value: Decimal | int) -> None:
+    assert quantities.parse(text) == value
+
+
+@pytest.mark.parametrize("text", ["", "x", "1Q"])
+def test_what_is_no_quantity(text: str) -> None:
+    with pytest.raises((ValueError, ArithmeticError)):
+        quantities.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        ({}, True),
+        ({"matchLabels": {"a": "1"}}, True),
+        ({"matchLabels": {"a": "2"}}, False),
+        ({"matchExpressions": [{"key": "a", "operator": "In", "values": ["1", "2"]}]}, True),
+        ({"matchExpressions": [{"key": "b", "operator": "In", "values": ["1"]}]}, False),
+        ({"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["1"]}]}, False),
+        ({"matchExpressions": [{"key": "b", "operator": "NotIn", "values": ["1"]}]}, True),
+        ({"matchExpressions": [{"key": "a", "operator": "Exists"}]}, True),
+        ({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}, False),
+        ({"matchLabels": {"a": "1"}, "matchExpressions": [{"key": "a", "operator": "What"}]}, False),
+    ],
+)
+def test_selectors(selector: dict[str, object], expected: bool) -> None:
+    assert selectors.matches(msgspec.convert(selector, LabelSelector), {"a": "1"}) is expected

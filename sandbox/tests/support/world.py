@@ -1,0 +1,108 @@
+"""A cluster that is all simulated, as an administrator sees it."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from altershield.api.resources import DEPLOYMENTS, Resource
+from altershield.kube.client import Client
+from altershield.kube.errors import NotFoundError
+from kube_sandbox.cluster.settings import SimulationSettings
+from kube_sandbox.cluster.simulation import Simulation
+from support.objects import template
+
+Object = dict[str, Any]
+
+SPACE = "demo"
+SETTINGS = SimulationSettings(crash_back_off=0.05, pull_back_off=0.05, eviction=0.2)
+
+
+class World:
+    """An administrator's view of a cluster whose nodes can be switched on and off."""
+
+    def __init__(self, kubeconfig: str, client: Client) -> None:
+        self._kubeconfig = kubeconfig
+        self.client = client
+
+    @contextlib.asynccontextmanager
+    async def simulation(self, settings: SimulationSettings = SETTINGS) -> AsyncIterator[None]:
+        async with await Client.connect(self._kubeconfig) as client:
+            running = asyncio.create_task(Simulation(client, settings).run())
+            try:
+                yield
+            finally:
+                running.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await running
+
+    async def until(
+        self, resource: Resource, met: Callable[[list[Object]], object], namespace: str = SPACE
+    ) -> list[Object]:
+        """The objects of a kind, once they are as wanted."""
+        async with asyncio.timeout(60):
+            while True:
+                found = await self.client.list(resource, namespace)
+                items: list[Object] = found.items
+                if met(items):
+                    return items
+                version = found.metadata.resource_version
+                async with contextlib.aclosing(
+                    self.client.watch(resource, namespace, resource_version=version)
+                ) as events:
+                    await anext(events)
+
+    async def until_served(self, resource: Resource) -> None:
+        """A definition is served a moment after it is made."""
+        async with asyncio.timeout(60):
+            while True:
+                with contextlib.suppress(NotFoundError):
+                    await self.client.list(resource, SPACE)
+                    return
+                await asyncio.sleep(0.02)
+
+    async def until_gone(self, resource: Resource, namespace: str = SPACE) -> None:
+        await self.until(resource, lambda items: not items, namespace)
+
+    async def release(self, replicas: int = 3, image: str = "busybox", **spec: Any) -> Object:
+        """Create `sleep`, or change its image."""
+        body = {
+            "metadata": {"name": "sleep"},
+            "spec": {
+                "replicas": replicas,
+                "selector": {"matchLabels": {"app": "sleep"}},
+                "template": template(image),
+                **spec,
+            },
+        }
+        try:
+            return await self.client.patch(DEPLOYMENTS, body, "sleep", SPACE)
+        except NotFoundError:
+            return await self.client.create(DEPLOYMENTS, body, SPACE)
+
+    async def until_released(self) -> Object:
+        def released(items: list[Object]) -> bool:
+            deployment = items[0]
+            status, desired = deployment.get("status") or {}, deployment["spec"]["replicas"]
+            return status.get("observedGeneration") == deployment["metadata"]["generation"] and (
+                status.get("replicas", 0) == status.get("updatedReplicas", 0) == desired
+                and status.get("availableReplicas", 0) == desired
+            )
+
+        return (await self.until(DEPLOYMENTS, released))[0]
+
+    async def delete(self, resource: Resource, name: str, propagation: str = "") -> None:
+        await self.client.delete(resource, name, SPACE, propagation=propagation)
+
+
+def waiting(reason: str) -> Callable[[list[Object]], bool]:
+    """Some pod waits for this reason."""
+
+    def met(pods: list[Object]) -> bool:
+        return any(
+            status["state"].get("waiting", {}).get("reason") == reason
+            for pod in pods
+            for status in pod.get("status", {}).get("containerStatuses", ())
+        )
+
+    return met

@@ -1,0 +1,61 @@
+"""The sandbox is a distribution of its own: the product's packages leave it out, and its commands start without it."""
+
+import inspect
+import subprocess
+import sys
+import tomllib
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+from altershield.commands.sandbox import sandbox
+from kube_sandbox.cluster.settings import SimulationSettings
+
+ROOT = Path(__file__).parents[3]
+_WITHOUT = "import sys; sys.modules['kube_sandbox'] = None; from altershield.commands import main; main()"
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", _WITHOUT, *arguments], capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.mark.parametrize("command", ["sandbox", "demo"])
+def test_where_it_is_missing_one_sentence_says_how_to_get_it(command: str) -> None:
+    done = run(command)
+    assert done.returncode == 2
+    (line,) = done.stderr.strip().splitlines()
+    assert line.startswith("altershield: the sandbox is not installed")
+    assert line.endswith("run `pip install ./sandbox` in a clone of AlterShield's repository")
+
+
+@pytest.mark.parametrize("command", ["sandbox", "demo", "dev", "status"])
+def test_every_command_explains_itself_without_it(command: str) -> None:
+    assert run(command, "--help").returncode == 0
+
+
+def test_the_wheel_has_the_product_only() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    patterns = project["tool"]["setuptools"]["packages"]["find"]["include"]
+    folders = {path.parent.relative_to(ROOT) for path in ROOT.glob("*/**/__init__.py")}
+    packages = {".".join(folder.parts) for folder in folders if not folder.parts[0].startswith(".")}
+    chosen = {name for name in packages if any(fnmatch(name, pattern) for pattern in patterns)}
+    assert {name.partition(".")[0] for name in chosen} == {"altershield", "certgen", "gatekeeper", "reconciler"}
+    assert not [name for name in chosen if "sandbox" in name]
+
+
+def test_the_image_has_the_product_only() -> None:
+    copied = [line.split()[1] for line in (ROOT / "Dockerfile").read_text().splitlines() if line.startswith("COPY ")]
+    assert "altershield/" in copied
+    assert not [source for source in copied if "sandbox" in source or source == "."]
+
+
+def test_the_command_shows_the_simulation_s_defaults() -> None:
+    renamed = {"back_off": "pull_back_off", "clone_sets": "define_clone_sets"}
+    settings = SimulationSettings()
+    assert settings.crash_back_off == settings.pull_back_off
+    for name, parameter in inspect.signature(sandbox).parameters.items():
+        if name not in ("port", "output", "kubeconfig"):
+            assert parameter.default == getattr(settings, renamed.get(name, name)), name
