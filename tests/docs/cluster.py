@@ -21,8 +21,8 @@ from altershield.kube.client import Client
 from altershield.kube.informer import Informer
 from altershield.processes import Process, free_ports
 from altershield.serving import until_ready
+from kube_sandbox.apiserver.admission.webhooks.services import from_endpoints
 from kube_sandbox.apiserver.server import ApiServer
-from kube_sandbox.apiserver.webhook_services import from_endpoints
 from kube_sandbox.cluster.settings import SimulationSettings
 from kube_sandbox.cluster.simulation import Simulation
 from tests.threads import in_a_thread

@@ -1,6 +1,5 @@
 """What every handler works with: the parts of the API server, and the request at hand."""
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -9,23 +8,18 @@ from aiohttp import web
 
 from kube_sandbox.apiserver.attributes import Attributes, Object
 from kube_sandbox.apiserver.errors import StatusError
-from kube_sandbox.apiserver.registry import Registry, ResourceType
-from kube_sandbox.apiserver.requests import MAX_BODY
-from kube_sandbox.apiserver.responses import Form
-from kube_sandbox.apiserver.store import Item, Store, not_found
+from kube_sandbox.apiserver.http.requests import MAX_BODY
+from kube_sandbox.apiserver.http.responses import Form
+from kube_sandbox.apiserver.storage.registry import Registry, ResourceType
+from kube_sandbox.apiserver.storage.store import Item, Store, not_found
 
 if TYPE_CHECKING:
-    from kube_sandbox.apiserver.access_reviews import AccessReviews
-    from kube_sandbox.apiserver.authentication import Authenticator
-    from kube_sandbox.apiserver.authorization import Authorizer
-    from kube_sandbox.apiserver.crds import CustomResources
-    from kube_sandbox.apiserver.tokens import ServiceAccountTokens
-    from kube_sandbox.apiserver.webhooks import Webhooks
-
-
-def now() -> str:
-    """The time as Kubernetes writes it."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    from kube_sandbox.apiserver.admission.webhooks.dispatch import Webhooks
+    from kube_sandbox.apiserver.auth.access_reviews import AccessReviews
+    from kube_sandbox.apiserver.auth.authentication import Authenticator
+    from kube_sandbox.apiserver.auth.authorization import Authorizer
+    from kube_sandbox.apiserver.auth.tokens import ServiceAccountTokens
+    from kube_sandbox.apiserver.storage.crds import CustomResources
 
 
 @dataclass(slots=True)

@@ -23,20 +23,23 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from altershield.pki import Authority
-from kube_sandbox.apiserver import codec, default_roles, handlers, strategies
-from kube_sandbox.apiserver.access_reviews import AccessReviews
+from kube_sandbox.apiserver import routing as handlers
+from kube_sandbox.apiserver.admission.webhooks.call import Services
+from kube_sandbox.apiserver.admission.webhooks.dispatch import Webhooks
 from kube_sandbox.apiserver.attributes import Attributes, Object, User
-from kube_sandbox.apiserver.authentication import AUTHENTICATED, Authenticator, administrator
-from kube_sandbox.apiserver.authorization import Authorizer
+from kube_sandbox.apiserver.auth import default_roles
+from kube_sandbox.apiserver.auth.access_reviews import AccessReviews
+from kube_sandbox.apiserver.auth.authentication import AUTHENTICATED, Authenticator, administrator
+from kube_sandbox.apiserver.auth.authorization import Authorizer
+from kube_sandbox.apiserver.auth.role_aggregation import RoleAggregation
+from kube_sandbox.apiserver.auth.tokens import ServiceAccountTokens
 from kube_sandbox.apiserver.context import Api
-from kube_sandbox.apiserver.crds import CustomResources
-from kube_sandbox.apiserver.registry import Registry
-from kube_sandbox.apiserver.requests import MAX_BODY
-from kube_sandbox.apiserver.role_aggregation import RoleAggregation
-from kube_sandbox.apiserver.store import Change, Storage, Store
-from kube_sandbox.apiserver.tokens import ServiceAccountTokens
-from kube_sandbox.apiserver.webhook_call import Services
-from kube_sandbox.apiserver.webhooks import Webhooks
+from kube_sandbox.apiserver.http import codec
+from kube_sandbox.apiserver.http.requests import MAX_BODY
+from kube_sandbox.apiserver.storage import strategies
+from kube_sandbox.apiserver.storage.crds import CustomResources
+from kube_sandbox.apiserver.storage.registry import Registry
+from kube_sandbox.apiserver.storage.store import Change, Storage, Store
 
 _HOST = "127.0.0.1"
 _NAMES = (_HOST, "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from altershield.api.meta import unix
 from kube_sandbox.cluster.views import Pod
+from kube_sandbox.times import unix
 
 
 def seconds_to_available(pod: Pod, min_ready_seconds: int, now: float) -> float | None:

@@ -4,7 +4,7 @@ from altershield.api.resources import NAMESPACES, Resource
 from altershield.kube.errors import ConflictError, NotFoundError
 from altershield.kube.queue import WorkQueue
 from kube_sandbox.cluster.caches import Caches
-from kube_sandbox.cluster.discovery import discover
+from kube_sandbox.cluster.garbage.discovery import discover
 from kube_sandbox.cluster.views import Bare, Object
 from kube_sandbox.cluster.work import NotYet, work
 

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from altershield.api.meta import rfc3339
 from altershield.api.resources import PODS, Resource
 from altershield.kube.client import PatchType
 from altershield.kube.errors import ConflictError, KubernetesError, NamespaceTerminatingError, NotFoundError
@@ -16,6 +15,7 @@ from altershield.kube.events import EventRecorder, ObjectRef
 from kube_sandbox.cluster import ownership
 from kube_sandbox.cluster.caches import OWNER, Caches
 from kube_sandbox.cluster.views import LabelSelector, Meta, Object, Pod
+from kube_sandbox.times import rfc3339
 
 
 class Words(NamedTuple):

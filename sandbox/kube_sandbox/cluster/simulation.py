@@ -5,22 +5,23 @@ from typing import Protocol
 
 from altershield.kube.client import Client
 from altershield.kube.events import EventRecorder
-from kube_sandbox.cluster import clone_set_crd, scheduler
 from kube_sandbox.cluster.caches import Caches
-from kube_sandbox.cluster.clone_sets import CloneSets
-from kube_sandbox.cluster.daemon_sets import DaemonSets
-from kube_sandbox.cluster.deployments import Deployments
+from kube_sandbox.cluster.clone_sets import crd as clone_set_crd
+from kube_sandbox.cluster.clone_sets.controller import CloneSets
+from kube_sandbox.cluster.daemon_sets.controller import DaemonSets
+from kube_sandbox.cluster.deployments.controller import Deployments
 from kube_sandbox.cluster.endpoint_slices import EndpointSlices
-from kube_sandbox.cluster.garbage import GarbageCollector
-from kube_sandbox.cluster.kubelets import Kubelets
+from kube_sandbox.cluster.garbage.collector import GarbageCollector
+from kube_sandbox.cluster.kubelet.kubelets import Kubelets
 from kube_sandbox.cluster.namespaces import Namespaces
-from kube_sandbox.cluster.node_lifecycle import NodeLifecycle
-from kube_sandbox.cluster.nodes import Nodes
-from kube_sandbox.cluster.replica_sets import ReplicaSets
-from kube_sandbox.cluster.scheduler import Scheduler
+from kube_sandbox.cluster.nodes.lifecycle import NodeLifecycle
+from kube_sandbox.cluster.nodes.registration import Nodes
+from kube_sandbox.cluster.replica_sets.controller import ReplicaSets
+from kube_sandbox.cluster.scheduler import scheduler
+from kube_sandbox.cluster.scheduler.scheduler import Scheduler
 from kube_sandbox.cluster.service_accounts import ServiceAccounts
 from kube_sandbox.cluster.settings import SimulationSettings
-from kube_sandbox.cluster.stateful_sets import StatefulSets
+from kube_sandbox.cluster.stateful_sets.controller import StatefulSets
 
 
 class _Part(Protocol):

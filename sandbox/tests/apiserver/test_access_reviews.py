@@ -1,12 +1,12 @@
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from kube_sandbox.apiserver.access_reviews import AccessReviews
 from kube_sandbox.apiserver.attributes import Object, User
-from kube_sandbox.apiserver.authentication import Authenticator, administrator
-from kube_sandbox.apiserver.authorization import Authorizer
+from kube_sandbox.apiserver.auth.access_reviews import AccessReviews
+from kube_sandbox.apiserver.auth.authentication import Authenticator, administrator
+from kube_sandbox.apiserver.auth.authorization import Authorizer
+from kube_sandbox.apiserver.auth.tokens import ServiceAccountTokens
 from kube_sandbox.apiserver.errors import StatusError
-from kube_sandbox.apiserver.tokens import ServiceAccountTokens
 from support.stored import Stored, a_binding, a_role, a_rule, an_object, group, user
 
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kube_sandbox.apiserver import apply, defaults, fields, patches, validation
 from kube_sandbox.apiserver.errors import StatusError
-from kube_sandbox.apiserver.writes import same
+from kube_sandbox.apiserver.patch import apply, patches
+from kube_sandbox.apiserver.schema import defaults, fields
+from kube_sandbox.apiserver.validation import objects as validation
+from kube_sandbox.apiserver.verbs.writes import same
 
 Object = dict[str, Any]
 

@@ -1,10 +1,10 @@
 import pytest
 
-from kube_sandbox.apiserver import authorization, default_roles
 from kube_sandbox.apiserver.attributes import Attributes, Object, User
-from kube_sandbox.apiserver.authentication import ANONYMOUS, administrator
-from kube_sandbox.apiserver.authorization import GROUP, Authorizer
-from kube_sandbox.apiserver.role_aggregation import out_of_date
+from kube_sandbox.apiserver.auth import authorization, default_roles
+from kube_sandbox.apiserver.auth.authentication import ANONYMOUS, administrator
+from kube_sandbox.apiserver.auth.authorization import GROUP, Authorizer
+from kube_sandbox.apiserver.auth.role_aggregation import out_of_date
 from support.stored import Stored, a_binding, a_role, a_rule, group, service_account, user
 
 JOE = User("joe", ("dev", "system:authenticated"))

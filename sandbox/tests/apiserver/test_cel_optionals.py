@@ -1,7 +1,7 @@
 import cel
 import pytest
 
-from kube_sandbox.apiserver.cel_optionals import rewritten
+from kube_sandbox.apiserver.schema.cel_optionals import rewritten
 
 OBJECT = {"metadata": {"labels": {"a/b": "1"}, "name": "x"}, "list": ["one"], "null": None}
 

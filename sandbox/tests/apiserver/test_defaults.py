@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kube_sandbox.apiserver import defaults, fields
-from kube_sandbox.apiserver.defaults_pod import pull_policy
+from kube_sandbox.apiserver.schema import defaults, fields
+from kube_sandbox.apiserver.schema.pod_defaults import pull_policy
 
 Object = dict[str, Any]
 

@@ -1,9 +1,9 @@
 import pytest
 
-from kube_sandbox.apiserver import escalation
 from kube_sandbox.apiserver.attributes import Attributes, Object, User
-from kube_sandbox.apiserver.authentication import administrator
-from kube_sandbox.apiserver.authorization import GROUP, Authorizer, Rule
+from kube_sandbox.apiserver.auth import escalation
+from kube_sandbox.apiserver.auth.authentication import administrator
+from kube_sandbox.apiserver.auth.authorization import GROUP, Authorizer, Rule
 from kube_sandbox.apiserver.errors import StatusError
 from support.stored import Stored, a_binding, a_role, a_rule, user
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_sandbox.apiserver import fields
 from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.schema import fields
 
 Object = dict[str, Any]
 

@@ -1,10 +1,10 @@
 import pytest
 
 from kube_sandbox.apiserver.attributes import Attributes, User
-from kube_sandbox.apiserver.authentication import administrator
-from kube_sandbox.apiserver.authorization import Authorizer, Rule
+from kube_sandbox.apiserver.auth.authentication import administrator
+from kube_sandbox.apiserver.auth.authorization import Authorizer, Rule
+from kube_sandbox.apiserver.auth.impersonation import impersonate
 from kube_sandbox.apiserver.errors import StatusError
-from kube_sandbox.apiserver.impersonation import impersonate
 from support.stored import Stored, a_binding, a_role, a_rule, user
 
 JOE = User("joe", ("system:authenticated",))

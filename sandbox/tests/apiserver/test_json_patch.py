@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_sandbox.apiserver import json_patch
 from kube_sandbox.apiserver.attributes import Object
-from kube_sandbox.apiserver.json_patch import PatchError
+from kube_sandbox.apiserver.patch import json_patch
+from kube_sandbox.apiserver.patch.json_patch import PatchError
 
 DOCUMENT: Object = {"a": {"b/c": 1, "d~e": 2}, "list": ["x", "y"], "null": None}
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from kube_sandbox.apiserver import fields, patches
 from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.patch import patches
+from kube_sandbox.apiserver.schema import fields
 
 Object = dict[str, Any]
 

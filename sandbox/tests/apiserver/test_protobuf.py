@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_sandbox.apiserver import protobuf, types
-from kube_sandbox.apiserver.protobuf_fields import messages
+from kube_sandbox.apiserver.http import protobuf
+from kube_sandbox.apiserver.http.protobuf_fields import messages
+from kube_sandbox.apiserver.schema import types
 from support.requests import serving
 
 # what `kubectl create deployment d --image=busybox` sends, without the empty members

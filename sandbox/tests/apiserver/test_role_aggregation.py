@@ -1,7 +1,7 @@
 from kube_sandbox.apiserver.attributes import Object
-from kube_sandbox.apiserver.authorization import GROUP, Rule
-from kube_sandbox.apiserver.role_aggregation import RoleAggregation
-from kube_sandbox.apiserver.store import Store
+from kube_sandbox.apiserver.auth.authorization import GROUP, Rule
+from kube_sandbox.apiserver.auth.role_aggregation import RoleAggregation
+from kube_sandbox.apiserver.storage.store import Store
 from support.stored import a_role, a_rule
 
 STORAGE = (GROUP, "clusterroles")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube_sandbox.apiserver.errors import StatusError
-from kube_sandbox.apiserver.store import Collection, Store
+from kube_sandbox.apiserver.storage.store import Collection, Store
 
 _PODS = ("", "pods")
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_sandbox.apiserver import strategic
 from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.patch import strategic
 
 Object = dict[str, Any]
 

@@ -4,10 +4,10 @@ import json
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from kube_sandbox.apiserver import token_requests
 from kube_sandbox.apiserver.attributes import Object
+from kube_sandbox.apiserver.auth import token_requests
+from kube_sandbox.apiserver.auth.tokens import AUDIENCES, ServiceAccountTokens, TokenError
 from kube_sandbox.apiserver.errors import StatusError
-from kube_sandbox.apiserver.tokens import AUDIENCES, ServiceAccountTokens, TokenError
 from support.stored import Stored, an_object
 
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)

@@ -2,8 +2,8 @@
 
 from kubernetes_asyncio.client import models
 
-from kube_sandbox.apiserver import type_facts as facts
-from kube_sandbox.apiserver import types
+from kube_sandbox.apiserver.schema import type_facts as facts
+from kube_sandbox.apiserver.schema import types
 
 
 def _all_models() -> list[str]:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from kube_sandbox.apiserver import defaults, fields, validation
 from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.schema import defaults, fields
+from kube_sandbox.apiserver.validation import objects as validation
 
 Object = dict[str, Any]
 

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_sandbox.apiserver.warning_headers import headers
+from kube_sandbox.apiserver.http.warning_headers import headers
 
 
 def test_quotes_and_backslashes_are_escaped() -> None:

@@ -1,11 +1,11 @@
 import pytest
 
-from kube_sandbox.apiserver import webhook_match
+from kube_sandbox.apiserver.admission.webhooks import match as webhook_match
+from kube_sandbox.apiserver.admission.webhooks.match import Hook
+from kube_sandbox.apiserver.admission.webhooks.review import Invocation, Kind
 from kube_sandbox.apiserver.attributes import Attributes, Object
-from kube_sandbox.apiserver.authentication import administrator
+from kube_sandbox.apiserver.auth.authentication import administrator
 from kube_sandbox.apiserver.errors import StatusError
-from kube_sandbox.apiserver.webhook_match import Hook
-from kube_sandbox.apiserver.webhook_review import Invocation, Kind
 from support.stored import Stored, an_object
 
 GOVERNED = an_object("Namespace", "apps")

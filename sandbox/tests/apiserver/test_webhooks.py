@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from kube_sandbox.apiserver.admission.webhooks.dispatch import Webhooks
 from kube_sandbox.apiserver.attributes import Attributes, Object, User
 from kube_sandbox.apiserver.errors import StatusError
-from kube_sandbox.apiserver.webhooks import Webhooks
 from support import hook as hooks
 from support.hook import Hook, answering, patching, review_of, saying
 from support.stored import Stored, an_object

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from kube_sandbox.cluster import clone_pods, clone_progress, clone_rollout
-from kube_sandbox.cluster.clone_rollout import Plan, Revisions
+from kube_sandbox.cluster.clone_sets import pods as clone_pods
+from kube_sandbox.cluster.clone_sets import progress as clone_progress
+from kube_sandbox.cluster.clone_sets import rollout as clone_rollout
+from kube_sandbox.cluster.clone_sets.rollout import Plan, Revisions
 from kube_sandbox.cluster.views import Pod
 from kube_sandbox.cluster.workload_views import CloneSet
 from support.objects import T0, pod, template

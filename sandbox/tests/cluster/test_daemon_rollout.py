@@ -2,7 +2,8 @@
 
 import pytest
 
-from kube_sandbox.cluster import daemon_pods, daemon_rollout
+from kube_sandbox.cluster.daemon_sets import pods as daemon_pods
+from kube_sandbox.cluster.daemon_sets import rollout as daemon_rollout
 from kube_sandbox.cluster.views import Node, Pod
 from kube_sandbox.cluster.workload_views import DaemonSet
 from support.objects import T0, node, template

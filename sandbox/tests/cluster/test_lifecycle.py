@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_sandbox.cluster import containers, images, lifecycle
-from kube_sandbox.cluster.pod_states import Node
+from kube_sandbox.cluster.kubelet import containers, images, lifecycle
+from kube_sandbox.cluster.kubelet.pod_states import Node
 from kube_sandbox.cluster.settings import SimulationSettings
 from kube_sandbox.cluster.views import Object, Pod
 from support.objects import T0, pod

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kube_sandbox.cluster import node_health
+from kube_sandbox.cluster.nodes import health as node_health
 from kube_sandbox.cluster.views import Node, Taint
 from support.objects import CREATED, T0, pod
 

@@ -1,17 +1,18 @@
-"""Where pods may run, and label selectors and quantities, which decide it."""
+"""Where pods may run, and what decides it: label selectors and shares."""
 
-from decimal import Decimal
+from fractions import Fraction
 
 import msgspec
 import pytest
 
-from kube_sandbox.cluster import placement, quantities, selectors
+from kube_sandbox.cluster import selectors
+from kube_sandbox.cluster.scheduler import placement
 from kube_sandbox.cluster.views import LabelSelector
 from support.objects import node, pod
 
 
 def test_the_emptiest_node_is_chosen() -> None:
-    loads = {"sandbox-1": {"pods": Decimal(2)}, "sandbox-2": {"pods": Decimal(1)}}
+    loads = {"sandbox-1": {"pods": Fraction(2)}, "sandbox-2": {"pods": Fraction(1)}}
     assert placement.choose(pod(), [node("sandbox-1"), node("sandbox-2")], loads) == "sandbox-2"
     assert placement.choose(pod(), [node("sandbox-1"), node("sandbox-3")], loads) == "sandbox-3"
     assert placement.choose(pod(), [], {}) is None
@@ -46,23 +47,9 @@ def test_why_a_pod_fits_nowhere_is_told_as_kube_scheduler_does() -> None:
 
 
 def test_a_full_node_takes_no_more() -> None:
-    full = {"sandbox-1": {"pods": Decimal(10), "cpu": Decimal("3.5")}}
+    full = {"sandbox-1": {"pods": Fraction(10), "cpu": Fraction("3.5")}}
     assert placement.refusals(pod(), node(), full["sandbox-1"]) == ["Too many pods"]
     assert "1 No preemption victims found for incoming pod" in placement.explanation(pod(), [node()], full)
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [("1", 1), ("500m", Decimal("0.5")), ("1.5", Decimal("1.5")), ("2Ki", 2048), ("1e3", 1000), (4, 4), ("1M", 10**6)],
-)
-def test_quantities(text: str | int, value: Decimal | int) -> None:
-    assert quantities.parse(text) == value
-
-
-@pytest.mark.parametrize("text", ["", "x", "1Q"])
-def test_what_is_no_quantity(text: str) -> None:
-    with pytest.raises((ValueError, ArithmeticError)):
-        quantities.parse(text)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kube_sandbox.cluster import replicas
+from kube_sandbox.cluster.replica_sets import replicas
 from kube_sandbox.cluster.views import Pod
 from support.objects import T0, pod, replica_set
 

@@ -3,8 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kube_sandbox.cluster import revisions, templates
-from kube_sandbox.cluster.revisions import REVISION, REVISION_HISTORY
+from kube_sandbox.cluster import templates
+from kube_sandbox.cluster.deployments import revisions
+from kube_sandbox.cluster.deployments.revisions import REVISION, REVISION_HISTORY
 from support.objects import deployment, replica_set, template
 
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from kube_sandbox.cluster import rollout
-from kube_sandbox.cluster.rollout import Bounds, Scale
+from kube_sandbox.cluster.deployments import rollout
+from kube_sandbox.cluster.deployments.rollout import Bounds, Scale
 from kube_sandbox.cluster.views import Deployment, ReplicaSet
 from support.objects import deployment, replica_set
 

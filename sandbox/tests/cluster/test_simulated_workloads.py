@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from altershield.api.resources import DEPLOYMENTS, EVENTS, NODES, PODS, Resource
-from kube_sandbox.cluster import clone_set_crd
-from kube_sandbox.cluster.node_health import KUBELET
+from kube_sandbox.cluster.clone_sets import crd as clone_set_crd
+from kube_sandbox.cluster.nodes.health import KUBELET
 from kube_sandbox.cluster.workload_views import (
     CLONE_SETS,
     CONTROLLER_REVISIONS,

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from kube_sandbox.cluster import rollout
+from kube_sandbox.cluster.deployments import rollout
 from kube_sandbox.cluster.views import Deployment, Node, Pod, ReplicaSet
 
 CREATED = "2026-01-01T00:00:00Z"

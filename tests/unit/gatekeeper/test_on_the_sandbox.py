@@ -14,7 +14,7 @@ from altershield.kube.client import Client
 from altershield.kube.errors import ForbiddenError
 from altershield.workloads import ADAPTERS
 from kube_sandbox.apiserver.server import ApiServer
-from kube_sandbox.cluster import clone_set_crd
+from kube_sandbox.cluster.clone_sets import crd as clone_set_crd
 
 from .serving import AUTHORITY, serving
 

@@ -1,0 +1,1 @@
+"""Admission: built-in plugins and webhooks."""

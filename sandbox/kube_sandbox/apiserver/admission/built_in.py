@@ -1,0 +1,158 @@
+"""The admission plugins that every cluster has and users notice. They change `attributes.obj` or refuse.
+
+Rules from `k8s.io/kubernetes`, `plugin/pkg/admission`, and `k8s.io/apiserver`, `pkg/admission/plugin/namespace`.
+"""
+
+import secrets
+from typing import Any
+
+from kube_sandbox.apiserver.attributes import Attributes, Object, Reader
+from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.storage.store import details, qualified
+
+IMMORTAL_NAMESPACES = ("default", "kube-system", "kube-public")
+_ACCESS_REVIEWS = ("authorization.k8s.io", "localsubjectaccessreviews")
+_NO_EXECUTE_SECONDS = 300
+_TOKEN_SECONDS = 3607
+_TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105  (a path)
+_NAME_CHARACTERS = "bcdfghjklmnpqrstvwxz2456789"
+"""What generated names are made of: no vowels, so no words."""
+
+
+def suffix(length: int = 5) -> str:
+    """The random end of a generated name."""
+    return "".join(secrets.choice(_NAME_CHARACTERS) for _ in range(length))
+
+
+def admit(attributes: Attributes, reader: Reader) -> None:
+    """Run the plugins, before any webhook."""
+    _namespace_lifecycle(attributes, reader)
+    if attributes.operation == "CREATE" and not attributes.subresource and attributes.obj is not None:
+        match attributes.group, attributes.plural:
+            case "", "pods":
+                _service_account(attributes, attributes.obj, reader)
+                _priority(attributes, attributes.obj, reader)
+                _tolerations(attributes.obj)
+
+
+def forbidden(attributes: Attributes, why: str) -> StatusError:
+    """403 as an admission plugin words it."""
+    metadata = (attributes.obj or {}).get("metadata") or {}
+    name = attributes.name or metadata.get("name") or metadata.get("generateName") or "Unknown"
+    storage = (attributes.group, attributes.plural)
+    return StatusError(
+        403, f'{qualified(storage)} "{name}" is forbidden: {why}', reason="Forbidden", details=details(storage, name)
+    )
+
+
+def _namespace_lifecycle(attributes: Attributes, reader: Reader) -> None:
+    """Nothing is created in a namespace that is missing or being deleted."""
+    if (attributes.group, attributes.plural) == ("", "namespaces"):
+        if attributes.operation == "DELETE" and attributes.name in IMMORTAL_NAMESPACES:
+            raise forbidden(attributes, "this namespace may not be deleted")
+        return
+    if not attributes.namespace or attributes.operation == "DELETE":
+        return
+    if (attributes.group, attributes.plural) == _ACCESS_REVIEWS:
+        return
+    namespace = reader.get("", "namespaces", attributes.namespace)
+    if namespace is None:
+        raise StatusError(
+            404,
+            f'namespaces "{attributes.namespace}" not found',
+            details={"name": attributes.namespace, "kind": "namespaces"},
+        )
+    if attributes.operation == "CREATE" and namespace.get("status", {}).get("phase") == "Terminating":
+        error = forbidden(
+            attributes,
+            f"unable to create new content in namespace {attributes.namespace} because it is being terminated",
+        )
+        error.details = (error.details or {}) | {
+            "causes": [
+                {
+                    "reason": "NamespaceTerminating",
+                    "message": f"namespace {attributes.namespace} is being terminated",
+                    "field": "metadata.namespace",
+                }
+            ]
+        }
+        raise error
+
+
+def _service_account(attributes: Attributes, pod: Object, reader: Reader) -> None:
+    """A pod runs as a service account, whose token is mounted. The account `default` may be missing still:
+    a controller makes it."""
+    if "kubernetes.io/config.mirror" in (pod["metadata"].get("annotations") or {}):
+        return
+    spec: dict[str, Any] = pod["spec"]
+    name = spec.get("serviceAccountName") or "default"
+    spec["serviceAccountName"] = spec["serviceAccount"] = name
+    account = reader.get("", "serviceaccounts", name, attributes.namespace)
+    if account is None:
+        if name == "default":
+            return
+        raise forbidden(
+            attributes,
+            f'error looking up service account {attributes.namespace}/{name}: serviceaccount "{name}" not found',
+        )
+    if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
+        spec["imagePullSecrets"] = account["imagePullSecrets"]
+    if spec.get("automountServiceAccountToken", account.get("automountServiceAccountToken", True)):
+        _mount_token(spec)
+
+
+def _mount_token(spec: dict[str, Any]) -> None:
+    containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+    bare = [
+        container
+        for container in containers
+        if all(mount.get("mountPath") != _TOKEN_PATH for mount in container.get("volumeMounts") or ())
+    ]
+    if not bare:
+        return
+    name = f"kube-api-access-{suffix()}"
+    for container in bare:
+        mount = {"name": name, "readOnly": True, "mountPath": _TOKEN_PATH}
+        container["volumeMounts"] = [*(container.get("volumeMounts") or ()), mount]
+    namespace = {"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}
+    sources = [
+        {"serviceAccountToken": {"expirationSeconds": _TOKEN_SECONDS, "path": "token"}},
+        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+        {"downwardAPI": {"items": [namespace]}},
+    ]
+    volume = {"name": name, "projected": {"sources": sources, "defaultMode": 0o644}}
+    spec["volumes"] = [*(spec.get("volumes") or ()), volume]
+
+
+def _priority(attributes: Attributes, pod: Object, reader: Reader) -> None:
+    """The priority that the pod's class stands for."""
+    spec = pod["spec"]
+    value, policy = 0, "PreemptLowerPriority"
+    built_in = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+    if name := spec.get("priorityClassName"):
+        found = reader.get("scheduling.k8s.io", "priorityclasses", name)
+        if found is not None:
+            value, policy = found.get("value", 0), found.get("preemptionPolicy", policy)
+        elif name in built_in:
+            value = built_in[name]
+        else:
+            raise forbidden(attributes, f"no PriorityClass with name {name} was found")
+    else:
+        classes = reader.list("scheduling.k8s.io", "priorityclasses")
+        if default := next((found for found in classes if found.get("globalDefault")), None):
+            spec["priorityClassName"] = default["metadata"]["name"]
+            value, policy = default.get("value", 0), default.get("preemptionPolicy", policy)
+    spec["priority"] = value
+    spec.setdefault("preemptionPolicy", policy)
+
+
+def _tolerations(pod: Object) -> None:
+    """Pods stay for five minutes on a node that is lost."""
+    tolerations = list(pod["spec"].get("tolerations") or ())
+    for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
+        if any(t.get("key", key) == key and t.get("effect") in (None, "", "NoExecute") for t in tolerations):
+            continue
+        tolerations.append(
+            {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _NO_EXECUTE_SECONDS}
+        )
+    pod["spec"]["tolerations"] = tolerations

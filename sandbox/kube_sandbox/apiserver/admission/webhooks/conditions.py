@@ -1,0 +1,131 @@
+"""`matchConditions`: CEL over the request, as a webhook's configuration holds them.
+
+Variables are those of kube-apiserver: object, oldObject, request, authorizer, namespaceObject (always null here, as
+there). Texts of the usual runtime errors are cel-go's. Not known to this CEL: Kubernetes' own functions other than the
+authorizer's, and optional values but for `cel_optionals`.
+"""
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import cel
+from cel.stdlib import add_stdlib_to_context
+
+from kube_sandbox.apiserver.admission.webhooks.review import Invocation, request
+from kube_sandbox.apiserver.attributes import Attributes, Object, User
+from kube_sandbox.apiserver.auth.authorization import Authorizer
+from kube_sandbox.apiserver.auth.tokens import service_account_groups
+from kube_sandbox.apiserver.schema import cel_optionals
+
+_Value = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """`false`: a condition was false. `errors`: texts of those that could not be evaluated."""
+
+    false: bool = False
+    errors: list[str] = field(default_factory=list)
+
+
+def evaluate(
+    conditions: Sequence[Object], attributes: Attributes, invocation: Invocation, authorizer: Authorizer | None
+) -> Outcome:
+    """Evaluate conditions until one is false; `attributes` holds the objects as the webhook would get them."""
+    context = cel.Context()
+    add_stdlib_to_context(context)
+    variables = {
+        "object": attributes.obj,
+        "oldObject": attributes.old,
+        "namespaceObject": None,
+        "request": request(attributes, invocation),
+    }
+    for name, value in variables.items():
+        context.add_variable(name, value)
+    if authorizer is not None:
+        _add_authorizer(context, authorizer, attributes)
+    outcome = Outcome()
+    for condition in conditions:
+        expression = condition["expression"]
+        try:
+            if _program(expression).execute(context) is False:
+                outcome.false = True
+                return outcome
+        except _RUNTIME_ERRORS as error:
+            why = _text(error, expression, variables)
+            outcome.errors.append(f"expression '{expression}' resulted in error: {why}")
+    return outcome
+
+
+_RUNTIME_ERRORS = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError)
+
+
+@functools.lru_cache(maxsize=256)
+def _program(expression: str) -> cel.Program:
+    return cel.compile(cel_optionals.rewritten(expression))
+
+
+def _text(error: Exception, expression: str, variables: _Value) -> str:
+    if isinstance(error, KeyError):
+        return f"no such key: {error.args[0]}"
+    if isinstance(error, ZeroDivisionError):
+        return "division by zero"
+    if isinstance(error, IndexError):
+        return str(error)
+    if found := re.match(r"Function '(\w+)' error: string parse error", str(error)):
+        return f"type conversion error from 'string' to '{found[1]}'"
+    for name, value in variables.items():
+        # a field of null is a missing key to cel-go
+        if value is None and (found := re.search(rf"\b{name}\.(\w+)", expression)):
+            return f"no such key: {found[1]}"
+    return "no such overload" if isinstance(error, TypeError) else str(error)
+
+
+def _add_authorizer(context: cel.Context, authorizer: Authorizer, attributes: Attributes) -> None:
+    """`authorizer.group('apps').resource('deployments').namespace('x').check('get').allowed()` and its like: each
+    step is a function that takes what was said so far and says more."""
+
+    def check(said: _Value, verb: str) -> _Value:
+        asked = Attributes(
+            user=_user(said, attributes.user),
+            verb=verb,
+            group=said.get("group", ""),
+            plural=said.get("resource", ""),
+            subresource=said.get("subresource", ""),
+            namespace=said.get("namespace", ""),
+            name=said.get("name", ""),
+            path=said.get("path", ""),
+        )
+        decision = authorizer.decide(asked)
+        return {"allowed": decision.allowed, "reason": decision.reason}
+
+    def saying(key: str) -> Callable[[_Value, str], _Value]:
+        return lambda said, value: {**said, key: value}
+
+    resource = {
+        "group": attributes.group,
+        "resource": attributes.plural,
+        "subresource": attributes.subresource,
+        "namespace": attributes.namespace_or_self,
+        "name": attributes.name,
+    }
+    context.add_variable("authorizer", {"requestResource": resource})
+    for key in ("path", "group", "resource", "subresource", "namespace", "name"):
+        context.add_function(key, saying(key))
+    context.add_function("serviceAccount", lambda said, ns, name: {**said, "account": [ns, name]})
+    context.add_function("check", check)
+    context.add_function("allowed", lambda decision: decision["allowed"])
+    context.add_function("reason", lambda decision: decision["reason"])
+    context.add_function("errored", lambda decision: False)
+    context.add_function("error", lambda decision: "")
+
+
+def _user(said: _Value, user: User) -> User:
+    if "account" not in said:
+        return user
+    namespace, name = said["account"]
+    groups = (*service_account_groups(namespace), "system:authenticated")
+    return User(f"system:serviceaccount:{namespace}:{name}", groups)

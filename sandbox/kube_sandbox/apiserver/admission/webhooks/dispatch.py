@@ -1,0 +1,183 @@
+"""Admission webhooks: mutating ones one after the other, then validating ones at once.
+
+Follows kube-apiserver's `pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`.
+"""
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from kube_sandbox.apiserver.admission.webhooks import match as webhook_match
+from kube_sandbox.apiserver.admission.webhooks import review as webhook_review
+from kube_sandbox.apiserver.admission.webhooks.call import Services, WebhookClient
+from kube_sandbox.apiserver.admission.webhooks.match import Hook
+from kube_sandbox.apiserver.admission.webhooks.metrics import AdmissionMetrics
+from kube_sandbox.apiserver.admission.webhooks.review import Answer, CallError, Invocation, versioned
+from kube_sandbox.apiserver.admission.webhooks.services import from_endpoints
+from kube_sandbox.apiserver.attributes import Attributes, Object, Reader
+from kube_sandbox.apiserver.auth.authorization import Authorizer
+from kube_sandbox.apiserver.errors import StatusError, internal_error
+from kube_sandbox.apiserver.gotext import quoted
+from kube_sandbox.apiserver.patch import json_patch
+
+logger = logging.getLogger(__name__)
+
+Normalize = Callable[[Attributes, Object], Object]
+"""What a decoder does to an object that a patch may have changed: unknown fields dropped, defaults set. Raises
+StatusError if it cannot be decoded."""
+
+
+class Webhooks:
+    """Calls the webhooks that the stored configurations name. Close it."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        normalize: Normalize,
+        *,
+        authorizer: Authorizer | None = None,
+        services: Services | None = None,
+    ) -> None:
+        self.metrics = AdmissionMetrics()
+        self._reader = reader
+        self._normalize = normalize
+        self._authorizer = authorizer
+        self._client = WebhookClient(services or from_endpoints(reader))
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def mutate(self, attributes: Attributes) -> None:
+        """Let the mutating webhooks change `attributes.obj`; warnings go to `attributes.warnings`.
+
+        A webhook with reinvocationPolicy IfNeeded is called once more if a later one changed the object. Raises
+        StatusError when one denies, fails, or answers nonsense."""
+        if webhook_match.is_exempt(attributes):
+            return
+        hooks = webhook_match.hooks(self._reader, "mutatingwebhookconfigurations")
+        seen: set[str] = set()
+        repeated: set[str] = set()
+        for first_round in (True, False):
+            for hook in hooks:
+                if not first_round and hook.uid not in repeated:
+                    continue
+                invocation = webhook_match.match(hook, attributes, self._reader, self._authorizer)
+                if invocation is None:
+                    continue
+                if await self._mutate(hook, attributes, invocation):
+                    repeated |= seen
+                    seen = set()
+                if hook.spec.get("reinvocationPolicy") == "IfNeeded":
+                    seen.add(hook.uid)
+
+    async def validate(self, attributes: Attributes) -> None:
+        """Ask all validating webhooks at once; the first to object has its error raised (StatusError)."""
+        if webhook_match.is_exempt(attributes):
+            return
+        called = [
+            (hook, invocation)
+            for hook in webhook_match.hooks(self._reader, "validatingwebhookconfigurations")
+            if (invocation := webhook_match.match(hook, attributes, self._reader, self._authorizer))
+        ]
+        objections: list[StatusError] = []
+
+        async def ask(hook: Hook, invocation: Invocation) -> None:
+            try:
+                await self._guarded(hook, attributes, invocation, mutating=False)
+            except StatusError as error:
+                objections.append(error)
+
+        async with asyncio.TaskGroup() as group:
+            for hook, invocation in called:
+                group.create_task(ask(hook, invocation))
+        if objections:
+            raise objections[0]
+
+    async def _mutate(self, hook: Hook, attributes: Attributes, invocation: Invocation) -> bool:
+        """Call one mutating webhook and apply its patch; whether that changed the object."""
+        patched = await self._guarded(hook, attributes, invocation, mutating=True)
+        if patched is None:
+            return False
+        patched = _of_the_same_kind(patched, attributes)
+        changed = patched != attributes.obj
+        try:
+            attributes.obj = self._normalize(attributes, patched)
+        except StatusError as error:
+            # the decoder's own words, without those about the client's request
+            why = error.message.partition(" cannot be handled as a ")[2].partition(": ")[2]
+            raise internal_error(why or error.message) from error
+        return changed
+
+    async def _guarded(
+        self, hook: Hook, attributes: Attributes, invocation: Invocation, *, mutating: bool
+    ) -> Object | None:
+        """Call one webhook under its failurePolicy; the patched object if it wants a change."""
+        count = self.metrics.of(hook.name, "admit" if mutating else "validating", attributes.operation)
+        ignore = hook.spec.get("failurePolicy") == "Ignore"
+        try:
+            answer = await self._call(hook, attributes, invocation, mutating=mutating)
+            attributes.warnings += answer.warnings
+            if not answer.allowed:
+                raise webhook_review.denied(hook.name, answer.status)
+            patched = _patched(hook.name, answer, versioned(attributes.obj, attributes, invocation))
+        except CallError as error:
+            why = f"failed calling webhook {quoted(hook.name)}: {error}"
+            count.failed_call(error.code, ignored=ignore)
+            if ignore:
+                logger.warning("%s; going on, as its failurePolicy is Ignore", why)
+                return None
+            raise internal_error(why) from error
+        except StatusError as error:
+            count.rejected(error)
+            raise
+        count.called(200, rejected=False)
+        return patched
+
+    async def _call(self, hook: Hook, attributes: Attributes, invocation: Invocation, *, mutating: bool) -> Answer:
+        if attributes.dry_run and hook.spec.get("sideEffects") not in ("None", "NoneOnDryRun"):
+            raise StatusError(400, f"admission webhook {quoted(hook.name)} does not support dry run")
+        version, uid = webhook_review.review_version(hook.spec), str(uuid.uuid4())
+        body = await self._client.post(hook.spec, webhook_review.review(uid, version, attributes, invocation))
+        return webhook_review.answer(body, uid, version, mutating=mutating)
+
+
+def _patched(name: str, answer: Answer, obj: Object | None) -> Object | None:
+    """The object with an answer's patch applied, None if there is nothing to do."""
+    if not answer.patch:
+        return None
+    try:
+        patch: Any = orjson.loads(answer.patch)
+    except orjson.JSONDecodeError as error:
+        raise CallError(f"received undecodable patch in webhook response: {error}") from error
+    if not isinstance(patch, list) or not all(isinstance(operation, dict) for operation in patch):
+        what = "json: cannot unmarshal object into Go value of type jsonpatch.Patch"
+        raise CallError(f"received undecodable patch in webhook response: {what}")
+    if not patch:
+        return None
+    if obj is None:
+        what = "attempted to modify the object, which is not supported for this operation"
+        raise internal_error(f"admission webhook {quoted(name)} {what}")
+    if answer.patch_type != "JSONPatch":
+        raise CallError(f"unsupported patch type {quoted(answer.patch_type)}")
+    try:
+        patched = json_patch.apply(obj, patch)
+    except json_patch.PatchError as error:
+        raise internal_error(str(error)) from error
+    if not isinstance(patched, dict):
+        raise internal_error(f"the patch of admission webhook {quoted(name)} leaves no object")
+    return patched
+
+
+def _of_the_same_kind(patched: Object, attributes: Attributes) -> Object:
+    """A patched object in the version it was sent in; a patch may drop the kind, but not change it."""
+    sent = attributes.obj or {}
+    if attributes.subresource and "kind" not in sent:
+        return patched
+    kind = patched.get("kind") or sent["kind"]
+    if kind != sent["kind"]:
+        raise internal_error(f"converting ({patched.get('apiVersion')}.{kind}) to ({sent['kind']}): unknown conversion")
+    return {**patched, "apiVersion": sent["apiVersion"], "kind": kind}

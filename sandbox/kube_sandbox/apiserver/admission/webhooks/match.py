@@ -1,0 +1,163 @@
+"""Which admission webhooks a request meets: rules, selectors, match policy, match conditions.
+
+Follows kube-apiserver's `pkg/admission/plugin/webhook/{generic,predicates}`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from kube_sandbox.apiserver.admission.webhooks import conditions as webhook_conditions
+from kube_sandbox.apiserver.admission.webhooks.review import Invocation, Kind, request_kind, versioned
+from kube_sandbox.apiserver.attributes import Attributes, Object, Reader
+from kube_sandbox.apiserver.auth.authorization import Authorizer
+from kube_sandbox.apiserver.errors import StatusError, forbidden
+from kube_sandbox.apiserver.gotext import aggregated
+from kube_sandbox.apiserver.storage import selectors
+
+GROUP = "admissionregistration.k8s.io"
+_EXEMPT = {
+    f"{effect}{kind}"
+    for effect in ("Mutating", "Validating")
+    for kind in ("WebhookConfiguration", "AdmissionPolicy", "AdmissionPolicyBinding")
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """One entry of a configuration's `webhooks`; `uid` is unique among all of one kind."""
+
+    uid: str
+    spec: Object
+
+    @property
+    def name(self) -> str:
+        return str(self.spec["name"])
+
+
+def hooks(reader: Reader, plural: str) -> list[Hook]:
+    """All webhooks of `mutatingwebhookconfigurations` or `validatingwebhookconfigurations` in calling order."""
+    configurations = sorted(reader.list(GROUP, plural), key=lambda configuration: _name(configuration))
+    return [
+        Hook(f"{_name(configuration)}/{spec['name']}/{index}", spec)
+        for configuration in configurations
+        for index, spec in enumerate(configuration.get("webhooks") or ())
+    ]
+
+
+def is_exempt(attributes: Attributes) -> bool:
+    """Admission's own configuration passes no webhook, so that a broken one can always be mended."""
+    return request_kind(attributes).group == GROUP and request_kind(attributes).kind in _EXEMPT
+
+
+def match(hook: Hook, attributes: Attributes, reader: Reader, authorizer: Authorizer | None) -> Invocation | None:
+    """How a webhook is to be called for a request, None if not at all.
+
+    Raises StatusError where matching itself refuses the request: a namespace that is not there, a condition that
+    cannot be evaluated under failurePolicy Fail."""
+    spec = hook.spec
+    selector = spec.get("objectSelector")
+    if not (selectors.is_empty(selector) or _selects_object(selector or {}, attributes)):
+        return None
+    invocation = _invocation(spec, attributes, reader)
+    if invocation is None or not _selects_namespace(spec.get("namespaceSelector"), attributes, reader):
+        return None
+    conditions = spec.get("matchConditions") or ()
+    if not conditions:
+        return invocation
+    called = replace(
+        attributes,
+        obj=versioned(attributes.obj, attributes, invocation),
+        old=versioned(attributes.old, attributes, invocation),
+    )
+    outcome = webhook_conditions.evaluate(conditions, called, invocation, authorizer)
+    if outcome.false:
+        return None
+    if outcome.errors:
+        if spec.get("failurePolicy") == "Ignore":
+            return None
+        raise forbidden(attributes.group, attributes.plural, attributes.name, aggregated(outcome.errors))
+    return invocation
+
+
+def _invocation(spec: Object, attributes: Attributes, reader: Reader) -> Invocation | None:
+    """The version of the resource that the rules ask for: the request's, else (Equivalent) another served one."""
+    rules: Sequence[Object] = spec.get("rules") or ()
+    kind = request_kind(attributes)
+    if any(_rule_matches(rule, attributes, attributes.version) for rule in rules):
+        return Invocation(attributes.version, kind)
+    if spec.get("matchPolicy") == "Exact":
+        return None
+    others = [version for version in _served_versions(attributes, reader) if version != attributes.version]
+    for rule in rules:
+        for version in others:
+            if _rule_matches(rule, attributes, version):
+                # a scale subresource has one kind for all versions of its parent
+                same = (kind.group, kind.version) == (attributes.group, attributes.version)
+                return Invocation(version, Kind(kind.group, version, kind.kind) if same else kind)
+    return None
+
+
+def _served_versions(attributes: Attributes, reader: Reader) -> Iterator[str]:
+    """Only custom resources have more than one version here."""
+    crd = reader.get("apiextensions.k8s.io", "customresourcedefinitions", f"{attributes.plural}.{attributes.group}")
+    for version in (crd or {}).get("spec", {}).get("versions", ()):
+        if version.get("served"):
+            yield version["name"]
+
+
+def _rule_matches(rule: Object, attributes: Attributes, version: str) -> bool:
+    return (
+        _has_scope(rule.get("scope") or "*", attributes)
+        and _has(rule.get("operations"), attributes.operation)
+        and _has(rule.get("apiGroups"), attributes.group)
+        and _has(rule.get("apiVersions"), version)
+        and any(_has_resource(pattern, attributes) for pattern in rule.get("resources") or ())
+    )
+
+
+def _has(values: Sequence[str] | None, wanted: str) -> bool:
+    return any(value in ("*", wanted) for value in values or ())
+
+
+def _has_resource(pattern: str, attributes: Attributes) -> bool:
+    resource, _, subresource = pattern.partition("/")
+    return resource in ("*", attributes.plural) and subresource in ("*", attributes.subresource)
+
+
+def _has_scope(scope: str, attributes: Attributes) -> bool:
+    cluster_scoped = not attributes.namespace or _is_namespace(attributes)
+    return scope == "*" or (scope == "Cluster") is cluster_scoped
+
+
+def _is_namespace(attributes: Attributes) -> bool:
+    return attributes.plural == "namespaces" and not attributes.group
+
+
+def _selects_object(selector: Object, attributes: Attributes) -> bool:
+    objects = (attributes.obj, attributes.old)
+    return any(selectors.matches(selector, _labels(obj)) for obj in objects if obj is not None)
+
+
+def _selects_namespace(selector: Object | None, attributes: Attributes, reader: Reader) -> bool:
+    """A Namespace that is created or updated is judged by the labels it will have; what lies in none, always."""
+    if selectors.is_empty(selector) or not (attributes.namespace or _is_namespace(attributes)):
+        return True
+    written = _is_namespace(attributes) and not attributes.subresource
+    if written and attributes.operation in ("CREATE", "UPDATE"):
+        namespace = attributes.obj
+    else:
+        name = attributes.namespace_or_self
+        namespace = reader.get("", "namespaces", name)
+        if namespace is None:
+            details = {"name": name, "kind": "namespaces"}
+            raise StatusError(404, f'namespaces "{name}" not found', details=details)
+    return selectors.matches(selector or {}, _labels(namespace or {}))
+
+
+def _labels(obj: Object) -> Mapping[str, str]:
+    labels: Mapping[str, str] = (obj.get("metadata") or {}).get("labels") or {}
+    return labels
+
+
+def _name(configuration: Object) -> str:
+    return str(configuration["metadata"]["name"])

@@ -1,0 +1,267 @@
+"""AdmissionReviews: what a webhook is sent, and what its answer means.
+
+Follows kube-apiserver's `pkg/admission/plugin/webhook/{request,errors}`.
+"""
+
+import base64
+import binascii
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from kube_sandbox.apiserver.attributes import Attributes, Object
+from kube_sandbox.apiserver.auth.access_reviews import user_info
+from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.gotext import quoted
+
+_VERSIONS = ("v1", "v1beta1")
+_SCHEME = 'in scheme "pkg/util/webhook/client.go:71"'  # the real server prints where its scheme was made
+_TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+
+
+class CallError(Exception):
+    """A webhook that gave no usable answer; failurePolicy decides. `code` is what the metrics count."""
+
+    def __init__(self, reason: str, code: int = 503) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    group: str
+    version: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """In which version of the resource a webhook is called, and the kind of the object it gets."""
+
+    version: str
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    allowed: bool
+    patch: bytes = b""
+    patch_type: str = ""
+    status: Object | None = None
+    warnings: list[str] = field(default_factory=list)
+
+
+def request_kind(attributes: Attributes) -> Kind:
+    """The kind of what was sent: for a subresource (scale, eviction, ...) it is not that of the resource."""
+    obj = attributes.obj or {}
+    api_version, kind = obj.get("apiVersion"), obj.get("kind")
+    if not attributes.subresource or not (isinstance(api_version, str) and isinstance(kind, str)):
+        return Kind(attributes.group, attributes.version, attributes.kind)
+    group, _, version = api_version.rpartition("/")
+    return Kind(group, version, kind)
+
+
+def versioned(obj: Object | None, attributes: Attributes, invocation: Invocation) -> Object | None:
+    """An object in the version that the webhook asks for. Custom resources differ in their apiVersion only; a
+    subresource's own kind (Scale) has one version."""
+    group, version = attributes.group, attributes.version
+    if obj is None or invocation.version == version or obj.get("apiVersion") != f"{group}/{version}":
+        return obj
+    return {**obj, "apiVersion": f"{group}/{invocation.version}"}
+
+
+def request(attributes: Attributes, invocation: Invocation) -> Object:
+    """`AdmissionReview.request` without uid and objects, which conditions see as well."""
+    resource = {"group": attributes.group, "version": invocation.version, "resource": attributes.plural}
+    sub = attributes.subresource
+    optional = {
+        "subResource": sub,
+        "requestSubResource": sub,
+        "name": attributes.name,
+        "namespace": attributes.namespace_or_self,
+    }
+    return {
+        "kind": _kind(invocation.kind),
+        "resource": resource,
+        "requestKind": _kind(request_kind(attributes)),
+        "requestResource": {**resource, "version": attributes.version},
+        **{key: value for key, value in optional.items() if value},
+        "operation": attributes.operation,
+        "userInfo": user_info(attributes.user),
+        "dryRun": attributes.dry_run,
+        "options": _options(attributes) or None,
+    }
+
+
+def review(uid: str, version: str, attributes: Attributes, invocation: Invocation) -> bytes:
+    """The AdmissionReview that a webhook is sent."""
+    return orjson.dumps(
+        {
+            "kind": "AdmissionReview",
+            "apiVersion": f"admission.k8s.io/{version}",
+            "request": {
+                "uid": uid,
+                **request(attributes, invocation),
+                "object": versioned(attributes.obj, attributes, invocation),
+                "oldObject": versioned(attributes.old, attributes, invocation),
+            },
+        }
+    )
+
+
+def review_version(spec: Object) -> str:
+    """The first AdmissionReview version that both sides speak."""
+    for version in spec.get("admissionReviewVersions") or ():
+        if version in _VERSIONS:
+            return str(version)
+    reason = "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)"
+    raise CallError(reason, 400)
+
+
+def decode(body: bytes) -> Any:
+    """The JSON (or, as the real server's decoder takes it, the bare text) of an answer."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return body.decode(errors="replace")
+
+
+def answer(body: bytes, uid: str, version: str, *, mutating: bool) -> Answer:
+    """What a webhook answered; raises CallError for what is no AdmissionReview of that version for that uid."""
+    answered = decode(body)
+    if not isinstance(answered, dict):
+        what = f"json: cannot unmarshal {_json_type(answered)} into Go value of type {_TYPE_META}"
+        raise _failed(f"couldn't get version/kind; json parse error: {what}")
+    _check_registered(answered, version)
+    response = _typed(answered, "response", dict, "AdmissionReview.response of type " + f"{version}.AdmissionResponse")
+    if response is None:
+        raise _invalid("webhook response was absent")
+    fields = {key: _typed(response, key, *rest) for key, rest in _RESPONSE.items()}
+    patch, patch_type = _base64(fields["patch"] or ""), fields["patchType"]
+    if version == "v1":
+        _check_response(answered, fields["uid"] or "", uid)
+        _check_patch(patch, patch_type, mutating=mutating)
+    return Answer(
+        allowed=bool(fields["allowed"]),
+        patch=patch if mutating else b"",
+        patch_type=patch_type or ("" if version == "v1" else "JSONPatch"),
+        status=fields["status"],
+        warnings=fields["warnings"] or [],
+    )
+
+
+def denied(name: str, status: Object | None) -> StatusError:
+    """The error of a denial: the webhook's own words, code and reason, its code at least 400."""
+    result = dict(status or {})
+    code = result.get("code")
+    code = code if isinstance(code, int) and code >= 400 else 400
+    reason, message = str(result.get("reason") or ""), str(result.get("message") or "")
+    what = f"admission webhook {quoted(name)} denied the request"
+    told = message or reason
+    details = result.get("details")
+    return StatusError(
+        code,
+        f"{what}: {told}" if told else f"{what} without explanation",
+        reason=reason,
+        details=details if isinstance(details, dict) else None,
+    )
+
+
+def _kind(kind: Kind) -> Object:
+    return {"group": kind.group, "version": kind.version, "kind": kind.kind}
+
+
+def _options(attributes: Attributes) -> Object:
+    """A patch comes as the create or update that it amounts to."""
+    options = attributes.options
+    if options.get("kind") != "PatchOptions":
+        return options
+    kept = {key: value for key, value in options.items() if key != "force"}
+    return {**kept, "kind": "CreateOptions" if attributes.operation == "CREATE" else "UpdateOptions"}
+
+
+def _check_registered(answered: Object, version: str) -> None:
+    """Only AdmissionReview is known to the decoder, and Status, as to all."""
+    api_version, kind = answered.get("apiVersion") or "", answered.get("kind") or ""
+    known = {f"admission.k8s.io/{known}": known for known in _VERSIONS}
+    if kind == "Status" and api_version == "v1":
+        raise _failed(f"converting (v1.Status) to ({version}.AdmissionReview): unknown conversion")
+    if not kind or not api_version:
+        return
+    if kind != "AdmissionReview" or api_version not in known:
+        raise _failed(f"no kind {quoted(kind)} is registered for version {quoted(api_version)} {_SCHEME}")
+    if known[api_version] != version:
+        what = f"converting ({known[api_version]}.AdmissionReview) to ({version}.AdmissionReview)"
+        raise _failed(f"{what}: unknown conversion")
+
+
+def _check_response(answered: Object, answered_uid: str, uid: str) -> None:
+    if answered_uid != uid:
+        raise _invalid(f"expected response.uid={quoted(uid)}, got {quoted(answered_uid)}")
+    group, _, version = str(answered.get("apiVersion") or "").rpartition("/")
+    got = f"{group}/{version}, Kind={answered.get('kind') or ''}"
+    expected = "admission.k8s.io/v1, Kind=AdmissionReview"
+    if got != expected:
+        raise _invalid(f"expected webhook response of {expected}, got {got}")
+
+
+def _check_patch(patch: bytes, patch_type: str | None, *, mutating: bool) -> None:
+    if not mutating:
+        if patch:
+            raise _invalid("validating webhook may not return response.patch")
+        if patch_type is not None:
+            raise _invalid("validating webhook may not return response.patchType")
+        return
+    if patch and patch_type is None:
+        raise _invalid("webhook returned response.patch but not response.patchType")
+    if not patch and patch_type is not None:
+        raise _invalid("webhook returned response.patchType but not response.patch")
+    if patch_type == "":
+        raise _invalid('webhook returned invalid response.patchType of ""')
+
+
+_RESPONSE: dict[str, tuple[type, str]] = {
+    "uid": (str, "AdmissionResponse.response.uid of type types.UID"),
+    "allowed": (bool, "AdmissionResponse.response.allowed of type bool"),
+    "status": (dict, "AdmissionResponse.response.status of type v1.Status"),
+    "patch": (str, "AdmissionResponse.response.patch of type []uint8"),
+    "patchType": (str, "AdmissionResponse.response.patchType of type v1.PatchType"),
+    "warnings": (list, "AdmissionResponse.response.warnings of type []string"),
+}
+
+
+def _typed(holder: Object, key: str, expected: type, go_field: str) -> Any:
+    value: Any = holder.get(key)
+    if value is not None and type(value) is not expected:
+        raise _wrong_type(value, go_field)
+    for item in value if isinstance(value, list) else ():
+        if not isinstance(item, str):
+            raise _wrong_type(item, go_field.replace("[]string", "string"))
+    return value
+
+
+def _wrong_type(value: object, go_field: str) -> CallError:
+    return _failed(f"json: cannot unmarshal {_json_type(value)} into Go struct field {go_field}")
+
+
+def _json_type(value: object) -> str:
+    names: list[tuple[type, str]] = [(bool, "bool"), (str, "string"), (list, "array"), (dict, "object")]
+    return next((name for kind, name in names if isinstance(value, kind)), "number")
+
+
+def _base64(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
+        at = next((index for index, char in enumerate(text) if char not in alphabet), len(text))
+        raise _failed(f"illegal base64 data at input byte {at}") from error
+
+
+def _failed(what: str) -> CallError:
+    return CallError(f"failed to call webhook: {what}")
+
+
+def _invalid(what: str) -> CallError:
+    return CallError(f"received invalid webhook response: {what}")

@@ -1,0 +1,72 @@
+"""Who asks: bearer tokens, client certificates, else nobody (`system:anonymous`)."""
+
+import functools
+from collections.abc import Mapping
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.x509.oid import NameOID
+
+from kube_sandbox.apiserver.attributes import User
+from kube_sandbox.apiserver.auth.tokens import AUDIENCES, ServiceAccountTokens, TokenError
+from kube_sandbox.apiserver.errors import StatusError
+
+AUTHENTICATED = "system:authenticated"
+MASTERS = "system:masters"
+ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
+
+
+def administrator(name: str = "kubernetes-admin") -> User:
+    return User(name, (MASTERS, AUTHENTICATED))
+
+
+class Authenticator:
+    """Tells the user of a request.
+
+    `tokens` maps static bearer tokens to users, whose groups are taken as they are; `service_accounts` checks the
+    rest."""
+
+    def __init__(self, tokens: Mapping[str, User], service_accounts: ServiceAccountTokens) -> None:
+        self._tokens = tokens
+        self._service_accounts = service_accounts
+
+    def authenticate(self, header: str | None, client_certificate: bytes | None = None) -> User:
+        """The user of an Authorization header and of a client certificate (DER, already verified by TLS).
+
+        Raises StatusError 401 for credentials that are given but not valid."""
+        if client_certificate is not None and (user := certificate_user(client_certificate)):
+            return user
+        scheme, _, token = (header or "").strip().partition(" ")
+        token = token.strip()
+        if scheme.lower() != "bearer" or not token:
+            return ANONYMOUS
+        try:
+            found = self.review(token, AUDIENCES)
+        except TokenError:
+            found = None
+        if found is None:
+            raise StatusError(401, "Unauthorized")
+        return found[0]
+
+    def review(self, token: str, audiences: tuple[str, ...]) -> tuple[User, list[str]] | None:
+        """The user of a bearer token, and for which of the audiences; None if it is nobody's. Raises TokenError."""
+        user = self._tokens.get(token)
+        if user is not None:
+            return user, [audience for audience in audiences if audience in AUDIENCES]
+        return self._service_accounts.verify(token, audiences)
+
+
+@functools.lru_cache(maxsize=256)
+def certificate_user(certificate: bytes) -> User | None:
+    """Common name and organisations of a client certificate; None without a common name."""
+    subject = x509.load_der_x509_certificate(certificate)
+    names = subject.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    if not names:
+        return None
+    groups = [str(group.value) for group in subject.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
+    fingerprint = subject.fingerprint(hashes.SHA256()).hex()
+    return User(
+        str(names[0].value),
+        (*groups, AUTHENTICATED),
+        extra={"authentication.kubernetes.io/credential-id": (f"X509SHA256={fingerprint}",)},
+    )

@@ -1,0 +1,149 @@
+"""RBAC: may this user do that? Over the Roles and bindings that are stored.
+
+Rules, order and texts follow kube-apiserver's `plugin/pkg/auth/authorizer/rbac` and `pkg/registry/rbac/validation`.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kube_sandbox.apiserver import errors
+from kube_sandbox.apiserver.attributes import Attributes, Object, Reader, User
+from kube_sandbox.apiserver.auth.authentication import MASTERS
+from kube_sandbox.apiserver.gotext import aggregated, quoted
+
+GROUP = "rbac.authorization.k8s.io"
+
+Rule = dict[str, Any]
+"""A PolicyRule."""
+
+_SANITIZED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    allowed: bool
+    reason: str
+
+
+class Authorizer:
+    """Decides with RBAC; members of `system:masters` may do everything."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    def authorize(self, attributes: Attributes) -> str | None:
+        """None if the request is allowed, else why RBAC cannot tell more (often nothing: an empty string)."""
+        decision = self.decide(attributes)
+        return None if decision.allowed else decision.reason
+
+    def decide(self, attributes: Attributes) -> Decision:
+        if MASTERS in attributes.user.groups:
+            return Decision(True, "")
+        problems = []
+        for source, rule in self._granted(attributes.user, attributes.namespace_or_self):
+            if rule is None:
+                problems.append(source)
+            elif allows(rule, attributes):
+                return Decision(True, f"RBAC: allowed by {source}")
+        return Decision(False, f"RBAC: {aggregated(problems)}" if problems else "")
+
+    def rules_for(self, user: User, namespace: str) -> tuple[list[Rule], list[str]]:
+        """Every rule that holds for a user in a namespace, and what could not be resolved."""
+        granted = list(self._granted(user, namespace))
+        return [rule for _, rule in granted if rule is not None], [why for why, rule in granted if rule is None]
+
+    def role_rules(self, reference: Object, namespace: str) -> list[Rule] | None:
+        """The rules of the role that a `roleRef` names; None if there is no such role."""
+        if reference["kind"] == "Role":
+            role = self._reader.get(GROUP, "roles", reference["name"], namespace)
+        else:
+            role = self._reader.get(GROUP, "clusterroles", reference["name"])
+        return None if role is None else role.get("rules") or []
+
+    def _granted(self, user: User, namespace: str) -> Iterator[tuple[str, Rule | None]]:
+        """Where a rule comes from, and the rule; a text that says what is missing, and None."""
+        scopes: list[tuple[str, str, str]] = [("ClusterRoleBinding", "clusterrolebindings", "")]
+        if namespace:
+            scopes.append(("RoleBinding", "rolebindings", namespace))
+        for kind, plural, scope in scopes:
+            for binding in self._reader.list(GROUP, plural, scope):
+                subject = next((s for s in binding.get("subjects") or () if _is(user, s, scope)), None)
+                if subject is None:
+                    continue
+                reference = binding["roleRef"]
+                rules = self.role_rules(reference, scope)
+                if rules is None:
+                    yield f"{reference['kind'].lower()}.{GROUP} {quoted(reference['name'])} not found", None
+                    continue
+                source = _source(kind, binding, subject)
+                yield from ((source, rule) for rule in rules)
+
+
+def forbidden(attributes: Attributes, reason: str) -> errors.StatusError:
+    """The 403 that a request without permission gets."""
+    user = quoted(attributes.user.name)
+    if attributes.path:
+        what = f"User {user} cannot {attributes.verb} path {quoted(attributes.path)}"
+    else:
+        resource = attributes.plural + (f"/{attributes.subresource}" if attributes.subresource else "")
+        namespace = attributes.namespace_or_self
+        where = f"in the namespace {quoted(namespace)}" if namespace else "at the cluster scope"
+        group = quoted(attributes.group)
+        what = f"User {user} cannot {attributes.verb} resource {quoted(resource)} in API group {group} {where}"
+    what = what.translate(_SANITIZED)
+    return errors.forbidden(
+        attributes.group, attributes.plural, attributes.name, f"{what}: {reason}" if reason else what
+    )
+
+
+def allows(rule: Rule, attributes: Attributes) -> bool:
+    """Whether one PolicyRule covers a request."""
+    if not _has(rule.get("verbs"), attributes.verb):
+        return False
+    if attributes.path:
+        return any(_matches_url(pattern, attributes.path) for pattern in rule.get("nonResourceURLs") or ())
+    return (
+        _has(rule.get("apiGroups"), attributes.group)
+        and _matches_resource(rule.get("resources") or (), attributes.plural, attributes.subresource)
+        and (not rule.get("resourceNames") or attributes.name in rule["resourceNames"])
+    )
+
+
+def _has(values: Iterable[str] | None, wanted: str) -> bool:
+    return any(value in ("*", wanted) for value in values or ())
+
+
+def _matches_resource(patterns: Sequence[str], plural: str, subresource: str) -> bool:
+    wanted = {"*", f"{plural}/{subresource}", f"*/{subresource}"} if subresource else {"*", plural}
+    return not wanted.isdisjoint(patterns)
+
+
+def _matches_url(pattern: str, path: str) -> bool:
+    if pattern in ("*", path):
+        return True
+    return pattern.endswith("*") and path.startswith(pattern.rstrip("*"))
+
+
+def _is(user: User, subject: Object, namespace: str) -> bool:
+    """Whether a binding's subject is this user; a ServiceAccount's namespace defaults to the binding's."""
+    kind, name = subject["kind"], subject["name"]
+    if kind == "User":
+        return bool(user.name == name)
+    if kind == "Group":
+        return name in user.groups
+    scope = subject.get("namespace") or namespace
+    return bool(kind == "ServiceAccount" and scope and user.name == f"system:serviceaccount:{scope}:{name}")
+
+
+def _source(kind: str, binding: Object, subject: Object) -> str:
+    """Who granted a rule, in the words of a SubjectAccessReview's reason."""
+    metadata, reference = binding["metadata"], binding["roleRef"]
+    scope = metadata.get("namespace", "")
+    name = f"{metadata['name']}/{scope}" if scope else metadata["name"]
+    who = subject["name"]
+    if subject["kind"] == "ServiceAccount":
+        who = f"{who}/{subject.get('namespace') or scope}"
+    return (
+        f"{kind} {quoted(name)} of {reference['kind']} {quoted(reference['name'])} to {subject['kind']} {quoted(who)}"
+    )

@@ -1,0 +1,146 @@
+"""`kubectl --as`: acting as somebody else.
+
+Follows kube-apiserver's `pkg/endpoints/filters/impersonation`, whose constrained modes (KEP-5284) are on in 1.36: who
+may not impersonate a user for everything (`impersonate`) may be allowed to for some verbs.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from urllib.parse import unquote
+
+from kube_sandbox.apiserver.attributes import Attributes, User
+from kube_sandbox.apiserver.auth.authentication import ANONYMOUS, AUTHENTICATED, MASTERS
+from kube_sandbox.apiserver.auth.authorization import Authorizer, forbidden
+from kube_sandbox.apiserver.auth.tokens import service_account_groups
+from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.gotext import quoted
+
+_GROUP = "authentication.k8s.io"
+_UNAUTHENTICATED = ANONYMOUS.groups[0]
+_EXTRA = "impersonate-extra-"
+
+
+@dataclass(slots=True)
+class _Wanted:
+    name: str = ""
+    uid: str = ""
+    groups: list[str] = field(default_factory=list)
+    extra: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def only_named(self) -> bool:
+        return not (self.uid or self.groups or self.extra)
+
+
+def impersonate(headers: Sequence[tuple[str, str]], attributes: Attributes, authorizer: Authorizer) -> User:
+    """The user to act as: `attributes.user`, unless the request's headers ask for somebody else.
+
+    Raises StatusError 400 for headers without a user name, 403 if the user may not."""
+    wanted = _wanted(headers)
+    if not wanted.name:
+        if wanted.only_named:
+            return attributes.user
+        raise StatusError(400, f"requested {_printed(wanted)} without impersonating a user name")
+    refusal: StatusError | None = None
+    for mode in (_mode(wanted), ""):
+        if mode is None:
+            continue
+        try:
+            return _checked(mode, wanted, attributes, authorizer)
+        except StatusError as error:
+            refusal = refusal or error
+    raise refusal or StatusError(500, "all impersonation modes failed")
+
+
+def _wanted(headers: Sequence[tuple[str, str]]) -> _Wanted:
+    wanted = _Wanted()
+    for name, value in headers:
+        key = name.lower()
+        if key == "impersonate-user":
+            wanted.name = wanted.name or value
+        elif key == "impersonate-uid":
+            wanted.uid = wanted.uid or value
+        elif key == "impersonate-group":
+            wanted.groups.append(value)
+        elif key.startswith(_EXTRA):
+            wanted.extra.setdefault(unquote(key.removeprefix(_EXTRA)), []).append(value)
+    return wanted
+
+
+def _mode(wanted: _Wanted) -> str | None:
+    """The constrained mode that a user falls under; service accounts and nodes have theirs by name alone."""
+    if _service_account(wanted.name):
+        return "serviceaccount" if wanted.only_named else None
+    if wanted.name.startswith("system:node:"):
+        return "arbitrary-node" if wanted.only_named else None
+    return "user-info"
+
+
+def _checked(mode: str, wanted: _Wanted, attributes: Attributes, authorizer: Authorizer) -> User:
+    """The wanted user, if the requestor may act as them: in a constrained mode, or (no mode) at will."""
+    verb = f"impersonate:{mode}" if mode else "impersonate"
+    if mode:
+        _require(authorizer, replace(attributes, verb=f"impersonate-on:{mode}:{attributes.verb}"))
+
+    def require(plural: str, name: str, *, group: str = _GROUP, namespace: str = "", subresource: str = "") -> None:
+        asked = Attributes(
+            attributes.user,
+            verb,
+            group=group,
+            plural=plural,
+            name=name,
+            namespace=namespace,
+            subresource=subresource,
+        )
+        if mode and plural == "groups" and name in ("", MASTERS):
+            who = "the system:masters group" if name else "the empty string group"
+            raise forbidden(asked, f"impersonating {who} is not allowed")
+        _require(authorizer, asked)
+
+    groups = list(wanted.groups)
+    named = _GROUP if mode else ""
+    if account := _service_account(wanted.name):
+        require("serviceaccounts", account[1], group=named, namespace=account[0])
+        groups = groups or list(service_account_groups(account[0]))
+    elif mode == "arbitrary-node":
+        require("nodes", wanted.name.removeprefix("system:node:"))
+        groups = ["system:nodes"]
+    else:
+        require("users", wanted.name, group=named)
+    if wanted.uid:
+        require("uids", wanted.uid)
+    for group in wanted.groups:
+        require("groups", group, group=named)
+    for key, values in sorted(wanted.extra.items()):
+        for value in values:
+            require("userextras", value, subresource=key)
+    if wanted.name == ANONYMOUS.name:
+        groups += [] if _UNAUTHENTICATED in groups else [_UNAUTHENTICATED]
+    elif _UNAUTHENTICATED not in groups and AUTHENTICATED not in groups:
+        groups.append(AUTHENTICATED)
+    extra: Mapping[str, tuple[str, ...]] = {key: tuple(values) for key, values in wanted.extra.items()}
+    return User(wanted.name, tuple(groups), wanted.uid, extra)
+
+
+def _require(authorizer: Authorizer, attributes: Attributes) -> None:
+    reason = authorizer.authorize(attributes)
+    if reason is not None:
+        raise forbidden(attributes, reason)
+
+
+def _service_account(name: str) -> tuple[str, str] | None:
+    parts = name.split(":")
+    is_account = len(parts) == 4 and parts[:2] == ["system", "serviceaccount"] and all(parts[2:])
+    return (parts[2], parts[3]) if is_account else None
+
+
+def _printed(wanted: _Wanted) -> str:
+    """As Go's `%#v` prints a user."""
+
+    def strings(values: Sequence[str]) -> str:
+        return "[]string{" + ", ".join(quoted(value) for value in values) + "}"
+
+    groups = strings(wanted.groups) if wanted.groups else "[]string(nil)"
+    extra = ", ".join(f"{quoted(key)}:{strings(values)}" for key, values in sorted(wanted.extra.items()))
+    shown = f"map[string][]string{{{extra}}}" if extra else "map[string][]string(nil)"
+    return f'&user.DefaultInfo{{Name:"", UID:{quoted(wanted.uid)}, Groups:{groups}, Extra:{shown}}}'

@@ -1,0 +1,168 @@
+"""From the bytes of a request to an object of its type, and from stored objects to what a client of a version sees."""
+
+from typing import Any
+
+import orjson
+
+from kube_sandbox.apiserver.attributes import Object
+from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.http import requests
+from kube_sandbox.apiserver.http.responses import with_type
+from kube_sandbox.apiserver.schema import custom as schemas
+from kube_sandbox.apiserver.schema import defaults, fields, types
+from kube_sandbox.apiserver.storage.events import from_core, to_core
+from kube_sandbox.apiserver.storage.registry import ResourceType, Subresource
+from kube_sandbox.apiserver.storage.store import Item
+from kube_sandbox.apiserver.validation import objects as validation
+
+
+def decode(resource: ResourceType, body: bytes, content_type: str, validation: str, warnings: list[str]) -> Object:
+    """The object of a create or update request: checked, pruned and defaulted. `validation` is the request's
+    fieldValidation; what it only warns of goes to `warnings`. 400 where the body is no such object."""
+    obj = requests.decode(body, content_type, resource.kind)
+    check_type(resource, obj, body)
+    duplicates: list[str] = []
+    if validation != "Ignore" and content_type.partition(";")[0].strip() in ("", "application/json"):
+        duplicates = fields.parse(body)[1]
+    sent = obj
+    obj, unknown = normalized(resource, sent)
+    problems = [*duplicates, *unknown]
+    report(resource, problems if resource.custom else fields.in_order(sent, problems), validation, warnings)
+    return obj
+
+
+def report(resource: ResourceType, problems: list[str], validation: str, warnings: list[str]) -> None:
+    """Refuse or warn of unknown and duplicate fields, as the request's fieldValidation has it."""
+    if not problems:
+        return
+    if validation == "Strict":
+        if resource.custom is not None:
+            raise StatusError(
+                400,
+                f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
+                f"strict decoding error: {', '.join(problems)}",
+            )
+        raise fields.strict(resource.api_version, resource.kind, problems)
+    if validation != "Ignore":
+        warnings += problems
+
+
+def decode_subresource(kind: tuple[str, str, str], body: bytes, content_type: str) -> Object:
+    """The body of a subresource that has a type of its own, as Scale or TokenRequest."""
+    group, version, name = kind
+    obj = requests.decode(body, content_type, name)
+    _check_built_in(obj, group, version, name)
+    return fields.check(obj, api_version=f"{group}/{version}" if group else version, kind=name)[0]
+
+
+def kind_of(resource: ResourceType, subresource: Subresource | None) -> tuple[str, str, str]:
+    """Group, version and kind of what is written to a resource or subresource."""
+    if subresource is not None and subresource.kind[1]:
+        return subresource.kind
+    return resource.group, resource.version, resource.kind
+
+
+def normalized(resource: ResourceType, obj: Object) -> tuple[Object, list[str]]:
+    """An object pruned and defaulted, and a message per unknown field. 400 where a type is wrong."""
+    obj = {**obj, "apiVersion": resource.api_version, "kind": resource.kind}
+    if resource.custom is None:
+        checked, unknown = fields.check(obj, api_version=resource.api_version, kind=resource.kind)
+        defaults.apply(checked)
+        return checked, unknown
+    metadata, unknown_metadata = custom_metadata(resource, obj.get("metadata"))
+    obj["metadata"] = metadata
+    unknown = schemas.prune(obj, resource.custom)
+    schemas.apply_defaults(obj, resource.custom.schema)
+    return obj, [*unknown_metadata, *unknown]
+
+
+def custom_metadata(resource: ResourceType, metadata: Any) -> tuple[Object, list[str]]:
+    """A custom resource's metadata, read as that of every object."""
+    stand_in = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {} if metadata is None else metadata}
+    try:
+        checked, unknown = fields.check(stand_in, api_version="v1", kind="ConfigMap")
+    except StatusError as error:
+        why = error.message.partition("handled as a ConfigMap: ")[2].replace("ObjectMeta.metadata.", "ObjectMeta.")
+        raise StatusError(
+            400, f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {why}'
+        ) from error
+    return checked.get("metadata", {}), unknown
+
+
+def check_type(resource: ResourceType, obj: Object, body: bytes) -> None:
+    """400 for an object that says it is of another type. One of a built-in kind need not say what it is."""
+    api_version, kind = obj.get("apiVersion") or "", obj.get("kind") or ""
+    if resource.custom is not None:
+        if not kind:
+            shown = body[:1024].decode(errors="replace")
+            raise StatusError(
+                400,
+                f"the object provided is unrecognized (must be of type {resource.kind}): Object 'Kind' is missing in"
+                f" '{shown}' ({requests.summary(body)})",
+            )
+        if api_version != resource.api_version:
+            raise StatusError(
+                400,
+                f"the API version in the data ({api_version}) does not match the expected API version"
+                f" ({resource.api_version})",
+            )
+        if kind != resource.kind:
+            cause = {
+                "reason": "FieldValueInvalid",
+                "message": f'Invalid value: "{kind}": must be {resource.kind}',
+                "field": "kind",
+            }
+            raise validation.invalid(resource.group, kind, (obj.get("metadata") or {}).get("name", ""), [cause])
+        return
+    _check_built_in(obj, resource.group, resource.version, resource.kind)
+
+
+def _check_built_in(obj: Object, group: str, version: str, expected: str) -> None:
+    wanted = f"{group}/{version}" if group else version
+    api_version, kind = obj.get("apiVersion") or wanted, obj.get("kind") or expected
+    if (api_version, kind) == (wanted, expected):
+        return
+    named = api_version.rpartition("/")[2]
+    if types.model_of(api_version, kind):
+        why = f"converting ({named}.{kind}) to ({group.partition('.')[0] or 'core'}.{expected}): unknown conversion"
+    else:
+        scheme = "pkg/api/legacyscheme/scheme.go:30"
+        why = f'no kind "{kind}" is registered for version "{api_version}" in scheme "{scheme}"'
+    raise fields.undecodable(api_version, kind, expected, why)
+
+
+def view(resource: ResourceType, item: Item) -> Object:
+    """A stored object as a client of this version sees it, for changing."""
+    obj = item.copy()
+    if resource.group == "events.k8s.io":
+        obj = from_core(obj)
+    obj["apiVersion"] = resource.api_version
+    return obj
+
+
+def to_storage(resource: ResourceType, obj: Object) -> Object:
+    """The opposite of `view`."""
+    if resource.group == "events.k8s.io":
+        obj = to_core(obj)
+        obj["apiVersion"] = "v1"
+    elif resource.custom is not None:
+        obj = {**obj, "apiVersion": resource.custom.storage_api_version}
+    return obj
+
+
+def body(resource: ResourceType, item: Item) -> bytes:
+    """A stored object's JSON without apiVersion and kind, as this version shows it."""
+    if resource.group == "events.k8s.io":
+        obj = from_core(item.copy())
+        return orjson.dumps({key: value for key, value in obj.items() if key not in ("apiVersion", "kind")})
+    return item.body
+
+
+def encode(resource: ResourceType, item: Item) -> bytes:
+    """A stored object's JSON in this version."""
+    return with_type(resource.api_version, resource.kind, body(resource, item))
+
+
+def encode_in_list(resource: ResourceType, item: Item) -> bytes:
+    """As `encode`; lists of built-in kinds leave out apiVersion and kind."""
+    return encode(resource, item) if resource.custom is not None else body(resource, item)

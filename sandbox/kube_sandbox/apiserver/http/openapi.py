@@ -1,0 +1,249 @@
+"""OpenAPI documents, as far as kubectl reads them: to validate, to explain, and to merge what it applies.
+
+The schemas of built-in kinds come from the models of the Kubernetes client, those of custom resources from their CRDs.
+"""
+
+import copy
+import hashlib
+import re
+from collections.abc import Iterator
+from functools import cache
+
+import orjson
+from aiohttp import web
+from kubernetes_asyncio.client import models
+
+from kube_sandbox.apiserver.attributes import Object
+from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.http import openapi_protobuf
+from kube_sandbox.apiserver.http.responses import accepted
+from kube_sandbox.apiserver.schema import types
+from kube_sandbox.apiserver.storage.registry import Registry, ResourceType
+
+_V3, _V2 = "#/components/schemas/", "#/definitions/"
+_SCALARS: dict[str, Object] = {
+    "string": {"type": "string"},
+    "bool": {"type": "boolean"},
+    "int32": {"type": "integer", "format": "int32"},
+    "int64": {"type": "integer", "format": "int64"},
+    "float": {"type": "number", "format": "double"},
+    "quantity": {"type": "string"},
+    "int-or-string": {"x-kubernetes-int-or-string": True},
+    "time": {"type": "string", "format": "date-time"},
+    "micro-time": {"type": "string", "format": "date-time"},
+    "bytes": {"type": "string", "format": "byte"},
+    "any": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+}
+_DEEP_MODELS = {"V1JSONSchemaProps": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+_METADATA = "V1ObjectMeta"
+_ONE_OF = ("V1DeploymentSpec.strategy", "V1PodSpec.volumes")
+"""Structs whose members exclude each other: a patch says which of them are to stay."""
+_WRITE_QUERY = ("dryRun", "fieldManager", "fieldValidation")
+
+
+def serve(registry: Registry, path: list[str], accept: str) -> web.Response:
+    """`/openapi/v2`, the index at `/openapi/v3`, and a document per group and version below it. 406 for who takes
+    no JSON; version 2 is there in protobuf, too."""
+    readable = ("application/json", "*/*", "application/*")
+    media_types = [media_type for media_type, _ in accepted(accept)]
+    if path == ["v2"] and openapi_protobuf.ASKED_FOR in media_types:
+        body = openapi_protobuf.encode(_swagger(registry))
+        return web.Response(body=body, headers={"Content-Type": openapi_protobuf.MEDIA_TYPE})
+    if not any(media_type in readable for media_type in media_types):
+        raise StatusError(406, "only the following media types are accepted: application/json")
+    match path:
+        case ["v2"]:
+            return _answer(_swagger(registry))
+        case ["v3"]:
+            return _answer({"paths": {where: _link(registry, where) for where in _versions(registry)}})
+        case ["v3", *rest] if "/".join(rest) in (found := _versions(registry)):
+            return _answer(_document(registry, *found["/".join(rest)]))
+    raise StatusError(404, "the server could not find the requested resource", details={})
+
+
+def _answer(document: Object) -> web.Response:
+    data = orjson.dumps(document)
+    response = web.Response(body=data, content_type="application/json")
+    response.etag = hashlib.sha256(data).hexdigest()[:32]
+    return response
+
+
+def _versions(registry: Registry) -> dict[str, tuple[str, str]]:
+    """Group and version by the path of their document."""
+    return {
+        f"apis/{group}/{version}" if group else f"api/{version}": (group, version)
+        for group, versions in registry.group_versions().items()
+        for version in versions
+    }
+
+
+def _link(registry: Registry, where: str) -> Object:
+    return {"serverRelativeURL": f"/openapi/v3/{where}?hash={registry.changes:032X}"}
+
+
+def _document(registry: Registry, group: str, version: str) -> Object:
+    resources = [found for found in registry if (found.group, found.version) == (group, version)]
+    schemas: Object = {}
+    paths: Object = {}
+    for resource in resources:
+        schemas |= _components(resource, _V3)
+        paths |= _paths(resource, _V3)
+    return {
+        "openapi": "3.0.0",
+        "info": {"title": "Kubernetes", "version": "v1.36.2"},
+        "paths": paths,
+        "components": {"schemas": schemas},
+    }
+
+
+def _swagger(registry: Registry) -> Object:
+    definitions: Object = {}
+    paths: Object = {}
+    for resource in registry:
+        definitions |= _components(resource, _V2)
+        paths |= _paths(resource, _V2)
+    info = {"title": "Kubernetes", "version": "v1.36.2"}
+    return {"swagger": "2.0", "info": info, "paths": paths, "definitions": definitions}
+
+
+def _kind(resource: ResourceType) -> Object:
+    return {"group": resource.group, "version": resource.version, "kind": resource.kind}
+
+
+def _paths(resource: ResourceType, refs: str) -> Object:
+    """The URLs of a resource, as far as kubectl looks at them."""
+    root = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
+    if resource.namespaced:
+        root += "/namespaces/{namespace}"
+    kind = {"x-kubernetes-group-version-kind": _kind(resource)}
+    schema = {"$ref": refs + _name_of(resource)}
+    content = {"schema": schema} if refs == _V2 else {"content": {"application/json": {"schema": schema}}}
+    responses = {"responses": {"200": {"description": "OK", **content}}}
+    collection: Object = {}
+    single: Object = {}
+    for verb, method, where in (
+        ("list", "get", collection),
+        ("create", "post", collection),
+        ("get", "get", single),
+        ("update", "put", single),
+        ("patch", "patch", single),
+        ("delete", "delete", single),
+    ):
+        if verb in resource.verbs:
+            query = _query(refs) if verb in ("create", "update", "patch") else []
+            where[method] = {"x-kubernetes-action": verb, "parameters": query, **responses, **kind}
+    paths = {f"{root}/{resource.plural}": collection, f"{root}/{resource.plural}/{{name}}": single}
+    return {path: item for path, item in paths.items() if item}
+
+
+def _query(refs: str) -> list[Object]:
+    type_: Object = {"type": "string"} if refs == _V2 else {"schema": {"type": "string"}}
+    return [{"name": name, "in": "query", **type_} for name in _WRITE_QUERY]
+
+
+def _name_of(resource: ResourceType) -> str:
+    if resource.custom is None:
+        model = types.model_of(resource.api_version, resource.kind)
+        return _name(model) if model else f"io.k8s.{resource.version}.{resource.kind}"
+    return ".".join([*reversed(resource.group.split(".")), resource.version, resource.kind])
+
+
+def _components(resource: ResourceType, refs: str) -> Object:
+    """The schema of a resource, and those that it refers to."""
+    kind = {"x-kubernetes-group-version-kind": [_kind(resource)]}
+    if resource.custom is not None:
+        schema = copy.deepcopy(resource.custom.schema)
+        properties = {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"$ref": refs + _name(_METADATA)},
+        }
+        schema["properties"] = {**(schema.get("properties") or {}), **properties}
+        return {_name_of(resource): {**schema, **kind}, **_closure(_METADATA, refs)}
+    model = types.model_of(resource.api_version, resource.kind)
+    if model is None:
+        return {_name_of(resource): {"type": "object", "x-kubernetes-preserve-unknown-fields": True, **kind}}
+    found = dict(_closure(model, refs))
+    found[_name(model)] = {**found[_name(model)], **kind}
+    return found
+
+
+def _name(model: str) -> str:
+    version = re.match(r"[A-Za-z]*?(V\d+(?:(?:alpha|beta)\d+)?)", model)
+    return f"io.k8s.api.{version[1].lower() if version else 'v1'}.{types.go_name(model)}"
+
+
+@cache
+def _closure(model: str, refs: str) -> Object:
+    """The schemas of a model and of all models below it."""
+    found: Object = {}
+    waiting = [model]
+    while waiting:
+        name = waiting.pop()
+        if _name(name) not in found:
+            found[_name(name)] = _DEEP_MODELS.get(name) or _schema(name, refs)
+            waiting += [] if name in _DEEP_MODELS else _models(name)
+    return found
+
+
+def _models(model: str) -> Iterator[str]:
+    for field in types.fields(model).values():
+        type_ = field.type
+        while type_.items is not None:
+            type_ = type_.items
+        if type_.kind == "struct":
+            yield type_.model
+
+
+def _schema(model: str, refs: str) -> Object:
+    python = getattr(models, model)
+    attributes = {name: attribute for attribute, name in python.attribute_map.items()}
+    properties = {}
+    for name, field in types.fields(model).items():
+        schema = {"description": _description(python, attributes[name]), **_type(field.type, refs)}
+        if field.merge_key:
+            schema["x-kubernetes-patch-merge-key"] = field.merge_key
+        if strategy := _patch_strategy(model, name, field):
+            schema["x-kubernetes-patch-strategy"] = strategy
+        if field.keys:
+            schema |= {"x-kubernetes-list-map-keys": list(field.keys), "x-kubernetes-list-type": "map"}
+        elif field.is_set:
+            schema["x-kubernetes-list-type"] = "set"
+        if "$ref" in schema and refs == _V3:  # beside a reference nothing else counts
+            schema = {"allOf": [{"$ref": schema.pop("$ref")}], "default": {}, **schema}
+        properties[name] = schema
+    required = [name for name in properties if _is_required(python, attributes[name])]
+    return {"type": "object", "properties": properties, **({"required": required} if required else {})}
+
+
+def _is_required(python: type, attribute: str) -> bool:
+    """Whether the client's generated setter refuses None."""
+    setter = getattr(python, attribute).fset
+    return any(isinstance(text, str) and "must not be `None`" in text for text in setter.__code__.co_consts)
+
+
+def _patch_strategy(model: str, name: str, field: types.Field) -> str:
+    """How `kubectl apply` merges a field; empty for the usual way."""
+    strategies = ["merge"] if field.merges else ["replace"] if field.replaces else []
+    if f"{model}.{name}" in _ONE_OF:
+        strategies.append("retainKeys")
+    return ",".join(strategies)
+
+
+def _type(type_: types.Type, refs: str) -> Object:
+    if type_.kind == "struct":
+        return {"$ref": refs + _name(type_.model)}
+    if type_.items is not None:
+        items = _type(type_.items, refs)
+        return (
+            {"type": "array", "items": items}
+            if type_.kind == "list"
+            else {"type": "object", "additionalProperties": items}
+        )
+    return dict(_SCALARS[type_.kind])
+
+
+def _description(python: type, attribute: str) -> str:
+    """What the client's generated documentation says of a field."""
+    lines = (getattr(python, attribute).__doc__ or "").replace("  # noqa: E501", "").split("\n\n")
+    return lines[1].strip() if len(lines) > 2 else ""

@@ -1,0 +1,281 @@
+"""What a request asks for: its URL, its query and its body, read and checked as the real server does."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import yaml
+
+from kube_sandbox.apiserver import syntax
+from kube_sandbox.apiserver.attributes import Object
+from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.http import protobuf
+
+_SUMMARY = 30
+_NO_KIND = "couldn't get version/kind"
+MAX_BODY = 3 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A resource URL, taken apart. Empty where the URL does not say."""
+
+    group: str
+    version: str
+    plural: str
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    watch: bool = False
+
+
+def parse_path(path: str) -> Target | None:
+    """The target of `/api/v1/...` or `/apis/group/version/...`; None for any other URL."""
+    match [part for part in path.split("/") if part]:
+        case ["api", version, *rest] if rest:
+            group = ""
+        case ["apis", group, version, *rest] if rest:
+            pass
+        case _:
+            return None
+    watch = rest[0] == "watch" and len(rest) > 1
+    if watch:
+        rest = rest[1:]
+    namespace = ""
+    match rest:
+        case ["namespaces", name]:
+            return Target(group, version, "namespaces", name, name, watch=watch)
+        case ["namespaces", name, ("status" | "finalize") as part]:
+            return Target(group, version, "namespaces", name, name, part, watch)
+        case ["namespaces", namespace, *rest]:
+            pass
+    plural, name, *more = (*rest, "", "")
+    return Target(group, version, plural, namespace, name, "/".join(part for part in more if part), watch)
+
+
+def integer(query: Mapping[str, str], key: str) -> int | None:
+    """A whole number from the query. 400 where it is none."""
+    text = query.get(key, "")
+    if not text:
+        return None
+    if not re.fullmatch(r"[+-]?\d{1,19}", text):
+        raise StatusError(400, f'strconv.ParseInt: parsing "{text}": invalid syntax')
+    return int(text)
+
+
+def boolean(query: Mapping[str, str], key: str) -> bool:
+    """As Kubernetes reads it: any value but `false` and `0` is true."""
+    value = query.get(key)
+    return value is not None and value.lower() not in ("false", "0")
+
+
+_FIELD_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
+
+
+def write_options(kind: str, query: Mapping[str, Any], dry_run: list[str]) -> Object:
+    """The CreateOptions, UpdateOptions or PatchOptions of a query. 422 where they are wrong."""
+    options: Object = {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
+    causes = []
+    if dry_run and dry_run != ["All"]:
+        listed = " ".join(json.dumps(value) for value in dry_run)
+        causes.append(("FieldValueNotSupported", f'Unsupported value: [{listed}]: supported values: "All"', "dryRun"))
+    elif dry_run:
+        options["dryRun"] = dry_run
+    if force := query.get("force"):
+        options["force"] = force.lower() not in ("false", "0")
+    if validation := query.get("fieldValidation"):
+        options["fieldValidation"] = validation
+        if validation not in _FIELD_VALIDATIONS:
+            known = ", ".join(json.dumps(value) for value in _FIELD_VALIDATIONS)
+            causes.append(
+                (
+                    "FieldValueNotSupported",
+                    f'Unsupported value: "{validation}": supported values: {known}',
+                    "fieldValidation",
+                )
+            )
+    if manager := query.get("fieldManager"):
+        options["fieldManager"] = manager
+        if len(manager) > 128:
+            causes.append(("FieldValueTooLong", "Too long: may not be more than 128 bytes", "fieldManager"))
+        elif not manager.isprintable():
+            index, bad = next((i, c) for i, c in enumerate(manager) if not c.isprintable())
+            shown = json.dumps(manager).replace("\\u00", "\\x")
+            why = f"invalid character U+{ord(bad):04X} (at position {index})"
+            causes.append(("FieldValueInvalid", f"Invalid value: {shown}: {why}", "fieldManager"))
+    if causes:
+        raise invalid_options(kind, causes)
+    return options
+
+
+def invalid_options(kind: str, causes: list[tuple[str, str, str]]) -> StatusError:
+    """422 for request options. A cause is (reason, message, field)."""
+    texts = [f"{field}: {message}" for _, message, field in causes]
+    joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    return StatusError(
+        422,
+        f'{kind}.meta.k8s.io "" is invalid: {joined}',
+        details={
+            "group": "meta.k8s.io",
+            "kind": kind,
+            "causes": [{"reason": reason, "message": message, "field": field} for reason, message, field in causes],
+        },
+    )
+
+
+def delete_options(body: bytes, content_type: str, query: Mapping[str, Any], dry_run: list[str]) -> Object:
+    """The DeleteOptions of a body, or where it is empty of the query. 422 where they are wrong."""
+    if body:
+        try:
+            options = decode(body, content_type, "DeleteOptions")
+        except StatusError as error:
+            if error.code != 400:
+                raise
+            why = error.message.partition("(must be of type DeleteOptions): ")[2].rpartition(" (")[0]
+            raise StatusError(400, why or error.message) from error
+        if (kind := options.get("kind", "DeleteOptions")) != "DeleteOptions":
+            scheme = "pkg/apis/meta/internalversion/scheme/register.go:27"
+            version = options.get("apiVersion", "v1")
+            raise StatusError(400, f'no kind "{kind}" is registered for version "{version}" in scheme "{scheme}"')
+    else:
+        options = {}
+        if (seconds := integer(query, "gracePeriodSeconds")) is not None:
+            options["gracePeriodSeconds"] = seconds
+        if policy := query.get("propagationPolicy"):
+            options["propagationPolicy"] = policy
+        if orphan := query.get("orphanDependents"):
+            options["orphanDependents"] = orphan.lower() not in ("false", "0")
+        if dry_run:
+            options["dryRun"] = dry_run
+    options = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"} | {
+        key: value for key, value in options.items() if key not in ("kind", "apiVersion") and value is not None
+    }
+    _check_delete_options(options)
+    return options
+
+
+def _check_delete_options(options: Object) -> None:
+    types = {
+        "gracePeriodSeconds": int,
+        "propagationPolicy": str,
+        "orphanDependents": bool,
+        "dryRun": list,
+        "preconditions": dict,
+    }
+    for key, type_ in types.items():
+        value = options.get(key)
+        if value is not None and (not isinstance(value, type_) or (type_ is int and isinstance(value, bool))):
+            raise StatusError(400, f"json: cannot unmarshal into Go struct field DeleteOptions.{key}")
+    causes = []
+    policy, orphan = options.get("propagationPolicy"), options.get("orphanDependents")
+    if policy is not None and orphan is not None:
+        causes.append(
+            (
+                "FieldValueInvalid",
+                f'Invalid value: "{policy}": orphanDependents and deletionPropagation cannot be both set',
+                "propagationPolicy",
+            )
+        )
+    if policy not in (None, "Foreground", "Background", "Orphan"):
+        causes.append(
+            (
+                "FieldValueNotSupported",
+                f'Unsupported value: "{policy}": supported values: "Foreground", "Background", "Orphan", "nil"',
+                "propagationPolicy",
+            )
+        )
+    dry_run = options.get("dryRun") or []
+    if dry_run not in ([], ["All"]):
+        listed = " ".join(json.dumps(value) for value in dry_run)
+        causes.append(("FieldValueNotSupported", f'Unsupported value: [{listed}]: supported values: "All"', "dryRun"))
+    if causes:
+        raise invalid_options("DeleteOptions", causes)
+
+
+GO_TYPES: dict[type, str] = {list: "array", str: "string", bool: "bool", dict: "object"}
+_ACCEPTED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+
+
+def decode(body: bytes, content_type: str, kind: str) -> Object:
+    """A JSON or YAML object. 415 for another content type, 400 where it cannot be read."""
+    media_type = content_type.partition(";")[0].strip().lower()
+    if media_type in ("", "application/json"):
+        try:
+            obj = orjson.loads(body)
+        except orjson.JSONDecodeError as error:
+            raise _unreadable(
+                kind, f"{_NO_KIND}; json parse error: {syntax.json_error(body.decode(errors='replace'))}", body
+            ) from error
+    elif media_type == "application/yaml":
+        try:
+            obj = load_yaml(body)
+        except ValueError as error:
+            raise _unreadable(kind, f"yaml: {error}", body) from error
+    elif media_type == protobuf.MEDIA_TYPE:
+        try:
+            obj = protobuf.decode(body)
+        except (ValueError, LookupError, OverflowError) as error:
+            raise StatusError(400, f"the object provided is unrecognized (must be of type {kind}): {error}") from error
+    else:
+        raise StatusError(
+            415, f"the body of the request was in an unknown format - accepted media types include: {_ACCEPTED}"
+        )
+    if not isinstance(obj, dict):
+        go = GO_TYPES.get(type(obj), "number")
+        struct = (
+            'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+        )
+        if obj is None:
+            return {}
+        raise _unreadable(
+            kind, f"{_NO_KIND}; json parse error: json: cannot unmarshal {go} into Go value of type {struct}", body
+        )
+    for key in ("apiVersion", "kind"):
+        if not isinstance(obj.get(key, ""), str):
+            go = GO_TYPES.get(type(obj[key]), "number")
+            why = (
+                f"{_NO_KIND}; json parse error: json: cannot unmarshal {go} into Go struct field .{key} of type string"
+            )
+            raise _unreadable(kind, why, body)
+    return obj
+
+
+def _unreadable(kind: str, why: str, body: bytes) -> StatusError:
+    return StatusError(400, f"the object provided is unrecognized (must be of type {kind}): {why} ({summary(body)})")
+
+
+def summary(body: bytes) -> str:
+    """The beginning of a body, as messages quote it (apimachinery's `summarizeData`)."""
+    if not body:
+        return "<empty>"
+    start = body[:_SUMMARY]
+    shown = start.decode(errors="replace") if body.startswith(b"{") else start.hex()
+    return shown if len(body) <= _SUMMARY else f"{shown} ..."
+
+
+class _Loader(yaml.CSafeLoader):
+    """YAML as Kubernetes reads it: times and dates stay text."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def load_yaml(body: bytes) -> Any:
+    """YAML as JSON would hold it. ValueError, in Go's words, where it cannot be read."""
+    if b"&" in body and b"*" in body and _expands(body):
+        raise ValueError("document contains excessive aliasing")
+    try:
+        return orjson.loads(orjson.dumps(yaml.load(body, _Loader), option=orjson.OPT_NON_STR_KEYS))  # noqa: S506  (a safe loader)
+    except (yaml.YAMLError, orjson.JSONEncodeError, ValueError, RecursionError) as error:
+        raise ValueError(syntax.yaml_error(error)) from error
+
+
+def _expands(body: bytes) -> bool:
+    """Whether aliases stand for so much that decoding would not end."""
+    return len(re.findall(rb"\*\w+", body)) > 100

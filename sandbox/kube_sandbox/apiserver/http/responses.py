@@ -1,0 +1,129 @@
+"""How an answer is encoded: which form the client asked for, and the bytes it gets."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import yaml
+from aiohttp import web
+
+from kube_sandbox.apiserver.attributes import Object
+from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.http import warning_headers
+
+JSON = "application/json"
+YAML = "application/yaml"
+
+_REPRESENTATIONS = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+_STREAMS = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+_AS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A representation of an object. `shape` is empty for the object itself, else Table,
+    PartialObjectMetadata or PartialObjectMetadataList of `version`."""
+
+    media_type: str = JSON
+    shape: str = ""
+    version: str = "v1"
+
+
+def negotiate(accept: str, *, watch: bool = False, shapes: Sequence[str] = _AS) -> Form:
+    """The first acceptable form of an Accept header, by quality. 406 where there is none."""
+    for media_type, parameters in accepted(accept):
+        if media_type in ("*/*", "application/*"):
+            media_type = JSON
+        if media_type != JSON and (media_type != YAML or watch):
+            continue
+        shape = parameters.get("as", "")
+        if not shape:
+            return Form(media_type)
+        version = parameters.get("v", "")
+        if shape in shapes and parameters.get("g") == "meta.k8s.io" and version in ("v1", "v1beta1"):
+            return Form(media_type, shape, version)
+    raise not_acceptable(accept, watch=watch)
+
+
+def not_acceptable(accept: str, *, watch: bool) -> StatusError:
+    """406: a media type that is not known at all is refused earlier, and with other words, than a shape is."""
+    known = (JSON, YAML, "application/vnd.kubernetes.protobuf")
+    if not any(media_type in (*known, "*/*", "application/*") for media_type, _ in accepted(accept)):
+        listed = f"{_REPRESENTATIONS}, {_STREAMS}"
+        return StatusError(406, f"406: Not Acceptable\n\nAvailable representations: {listed}", details={})
+    wanted = _STREAMS if watch else _REPRESENTATIONS
+    return StatusError(406, f"only the following media types are accepted: {wanted}")
+
+
+def accepted(accept: str) -> list[tuple[str, Mapping[str, str]]]:
+    """The clauses of an Accept header, best first: media type and parameters."""
+    clauses = []
+    for clause in (accept or "*/*").split(","):
+        media_type, *rest = (part.strip() for part in clause.split(";"))
+        parameters = dict(part.partition("=")[::2] for part in rest)
+        try:
+            quality = float(parameters.pop("q", "1"))
+        except ValueError:
+            quality = 0.0
+        clauses.append((quality, media_type.lower(), parameters))
+    clauses.sort(key=lambda clause: -clause[0])
+    return [(media_type, parameters) for _, media_type, parameters in clauses]
+
+
+def with_type(api_version: str, kind: str, body: bytes) -> bytes:
+    """An object's JSON, `apiVersion` and `kind` put in front of the rest."""
+    head = b'{"kind":%b,"apiVersion":%b' % (orjson.dumps(kind), orjson.dumps(api_version))
+    return head + (b"," + body[1:] if len(body) > 2 else b"}")
+
+
+def respond(
+    data: bytes, form: Form, *, code: int = 200, warnings: Sequence[str] = (), pretty: bool = False
+) -> web.Response:
+    """An answer of JSON bytes in the asked for encoding, with its warnings."""
+    if form.media_type == YAML:
+        data = yaml.dump(orjson.loads(data), Dumper=yaml.CSafeDumper, allow_unicode=True).encode()
+    elif pretty:
+        data = orjson.dumps(orjson.loads(data), option=orjson.OPT_INDENT_2)
+    response = web.Response(body=data, status=code, content_type=form.media_type)
+    add_warnings(response, warnings)
+    response.headers["Cache-Control"] = "no-cache, private"
+    return response
+
+
+def add_warnings(response: web.StreamResponse, warnings: Sequence[str]) -> None:
+    for value in warning_headers.headers(warnings):
+        response.headers.add("Warning", value)
+
+
+def status_response(
+    error: StatusError, form: Form, warnings: Sequence[str] = (), *, pretty: bool = False
+) -> web.Response:
+    return respond(orjson.dumps(error.status), form, code=error.code, warnings=warnings, pretty=pretty)
+
+
+def success(details: Object) -> Object:
+    """The Status that a deletion answers with."""
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+
+
+def list_body(api_version: str, kind: str, metadata: Mapping[str, Any], items: Sequence[bytes]) -> bytes:
+    return b'{"kind":%b,"apiVersion":%b,"metadata":%b,"items":[%b]}' % (
+        orjson.dumps(kind),
+        orjson.dumps(api_version),
+        orjson.dumps(metadata),
+        b",".join(items),
+    )
+
+
+def wants_pretty(query: Mapping[str, str], user_agent: str) -> bool:
+    """Browsers and curl get indented JSON, as does who asks for it."""
+    if "pretty" in query:
+        return query["pretty"].lower() not in ("false", "0")
+    return user_agent.startswith(("curl", "Wget", "Mozilla/"))
+
+
+async def give_way() -> None:
+    """Let others run between parts of long work."""
+    await asyncio.sleep(0)

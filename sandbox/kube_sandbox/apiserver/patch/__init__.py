@@ -1,0 +1,1 @@
+"""The four kinds of patches, and who owns which field."""

@@ -1,0 +1,277 @@
+"""Server-side apply, and keeping account of who owns which field.
+
+The rules are those of apimachinery's pkg/util/managedfields and of structured-merge-diff's `merge.Updater`: an apply
+merges a configuration into the live object, takes ownership of all that it sets, and removes what this manager applied
+before and no longer does, unless somebody else owns it. Setting a field that another manager owns to another value is a
+conflict. An update owns what it changed.
+"""
+
+import json
+from collections.abc import Iterable
+from copy import deepcopy
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+from kube_sandbox.apiserver.attributes import Object
+from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.patch import managers, shapes, typed
+from kube_sandbox.apiserver.patch.field_sets import EMPTY, Fields, Path, below, member
+from kube_sandbox.apiserver.patch.managers import APPLY, UPDATE, Managed, Manager, Owned, identify
+from kube_sandbox.apiserver.patch.shapes import Shape
+from kube_sandbox.apiserver.schema import fields, types
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+_NOT_TRACKED: Fields = frozenset(
+    {("f:apiVersion",), ("f:kind",), ("f:metadata",)}
+    | {
+        ("f:metadata", member(name))
+        for name in (
+            "name", "namespace", "creationTimestamp", "selfLink", "uid", "clusterName", "generation", "managedFields",
+            "resourceVersion",
+        )
+    }
+)  # fmt: skip
+
+
+def check_applied(applied: Object, *, api_version: str, kind: str) -> None:
+    """400 unless the configuration is of the expected kind and leaves managedFields alone."""
+    given, given_kind = applied.get("apiVersion") or "", applied.get("kind") or ""
+    if (given, given_kind) != (api_version, kind):
+        version = given if "/" in given else f"/{given}"
+        raise StatusError(400, f"invalid object type: {version}, Kind={given_kind}")
+    metadata = applied.get("metadata")
+    if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
+        raise StatusError(400, "metadata.managedFields must be nil")
+
+
+def server_side_apply(
+    live: Object | None,
+    applied: Object,
+    *,
+    manager: str,
+    force: bool,
+    subresource: str,
+    now: str,
+    crd_schema: Object | None,
+) -> Object:
+    """The live object with the configuration applied; `live` None creates it.
+
+    Raises StatusError: 409 with a cause per field that another manager owns (unless `force`), 500 (as the real server
+    does) when the configuration does not fit the schema. When nothing changes, no timestamp does.
+    """
+    api_version, kind = applied["apiVersion"], applied["kind"]
+    shape = shapes.of_kind(api_version, kind, crd_schema)
+    if wrong := typed.problems(shape, applied):
+        listed = wrong[0] if len(wrong) == 1 else "\n".join(("errors:", *(f"  {problem}" for problem in wrong)))
+        raise StatusError(500, f"failed to create typed patch object ({_title(applied)}): {listed}", reason="")
+    before = deepcopy(live) if live is not None else _empty(api_version, kind, crd_schema)
+    managed = _decode_or_nothing(before.get("metadata", {}).pop("managedFields", None))
+    reset = _reset_fields(api_version, kind, subresource, crd_schema)
+    if not managed and live is not None:
+        # What was there before the first apply belongs to a manager of its own.
+        owner = identify("before-first-apply", UPDATE, api_version, subresource)
+        managed = _updated(
+            shape, _empty(api_version, kind, crd_schema), before, {}, owner, api_version, reset=reset, now=now
+        )
+    self = identify(manager, APPLY, api_version, subresource)
+    forced = force or (manager == "kubectl" and _only_undoes_client_side_apply(shape, before, applied, managed, self))
+    merged, managed = _applied(shape, before, applied, managed, self, api_version, reset=reset, force=forced)
+    if merged != before and self in managed:
+        managed[self] = replace(managed[self], time=now)
+    if manager == "kubectl" and merged.get("metadata", {}).get("annotations", {}).get(LAST_APPLIED):
+        merged = _with_last_applied(merged, applied)
+    return _with_managed(merged, managed)
+
+
+def track_update(
+    old: Object | None,
+    new: Object,
+    *,
+    manager: str,
+    subresource: str,
+    now: str,
+    crd_schema: Object | None,
+) -> Object:
+    """The new object with its managedFields: what differs from the old one belongs to this manager now.
+
+    `new` may bring managedFields of its own (kubectl moves ownership so); an empty list resets them. `old` None: the
+    object is created.
+    """
+    api_version, kind = new["apiVersion"], new["kind"]
+    after = deepcopy(new)
+    given = after.setdefault("metadata", {}).pop("managedFields", None)
+    before = deepcopy(old) if old is not None else _empty(api_version, kind, crd_schema)
+    lived = before.get("metadata", {}).pop("managedFields", None)
+    if subresource:
+        managed = _decode_or_nothing(lived)
+    elif given in ([], [{}]):
+        managed = {}
+    else:
+        managed = _decode_or_nothing(given) or _decode_or_nothing(lived)
+    if not managed and old is not None:
+        return after
+    shape = shapes.of_kind(api_version, kind, crd_schema)
+    owner = identify(manager, UPDATE, api_version, subresource)
+    reset = _reset_fields(api_version, kind, subresource, crd_schema)
+    managed = _updated(shape, before, after, managed, owner, api_version, reset=reset, now=now)
+    return _with_managed(after, managers.capped(managed))
+
+
+def _empty(api_version: str, kind: str, crd_schema: Object | None) -> Object:
+    """What an object is before it is created: for a built-in kind Go's zero value, which has some structs already."""
+    bare = {"apiVersion": api_version, "kind": kind}
+    return bare if crd_schema is not None else fields.decode(bare, api_version=api_version, kind=kind)[0]
+
+
+def _decode_or_nothing(entries: Any) -> Managed:
+    try:
+        return managers.decode(entries)
+    except (ValueError, AttributeError):
+        return {}
+
+
+def _with_managed(obj: Object, managed: Managed) -> Object:
+    metadata = {name: value for name, value in (obj.get("metadata") or {}).items() if name != "managedFields"}
+    if managed:
+        metadata["managedFields"] = managers.encode(managed)
+    return {**obj, "metadata": metadata}
+
+
+def _title(obj: Object) -> str:
+    metadata = obj.get("metadata") or {}
+    group, _, version = obj["apiVersion"].rpartition("/")
+    gvk = f"{group}/{version}, Kind={obj['kind']}"
+    return f"{metadata.get('namespace', '')}/{metadata.get('name', '')}; {gvk}"
+
+
+def _reset_fields(api_version: str, kind: str, subresource: str, crd_schema: Object | None) -> tuple[Path, ...]:
+    """What a write to this endpoint cannot change, so that nobody comes to own it by that write."""
+    if crd_schema is not None:
+        return (("f:metadata",), ("f:spec",)) if subresource == "status" else (("f:status",),)
+    if subresource != "status":
+        return (("f:status",),) if "status" in types.fields(types.model_of(api_version, kind) or "") else ()
+    match kind:
+        case "Deployment":
+            return (("f:spec",), ("f:metadata", "f:labels"))
+        case "Pod":
+            return (("f:spec",), ("f:metadata", "f:deletionTimestamp"), ("f:metadata", "f:ownerReferences"))
+        case "CustomResourceDefinition":
+            return (("f:metadata",), ("f:spec",))
+    return (("f:spec",),)
+
+
+def _union(sets: Iterable[Fields]) -> Fields:
+    return reduce(frozenset.union, sets, EMPTY)
+
+
+def _disowned(managed: Managed, changes: typed.Comparison, owner: Manager, *, force: bool) -> Managed:
+    """The others lose what was changed or removed. Raises 409 where that needs force."""
+    conflicts = {
+        manager: lost
+        for manager, owned in managed.items()
+        if manager != owner and (lost := owned.fields & (changes.modified | changes.added))
+    }
+    if conflicts and not force:
+        message, details = managers.conflict_details(conflicts, managed)
+        raise StatusError(409, message, details=details)
+    gone = changes.modified | changes.added | changes.removed
+    return {
+        manager: owned if manager == owner else replace(owned, fields=owned.fields - gone)
+        for manager, owned in managed.items()
+        if manager == owner or owned.fields - gone
+    }
+
+
+def _updated(
+    shape: Shape,
+    before: Object,
+    after: Object,
+    managed: Managed,
+    owner: Manager,
+    api_version: str,
+    *,
+    reset: tuple[Path, ...],
+    now: str,
+) -> Managed:
+    changes = typed.compare(shape, before, after).without(reset)
+    # Unlike the others, the owner keeps what it had and somebody removed: it may have removed it itself.
+    result = _disowned(managed, changes, owner, force=True)
+    changed = (changes.modified | changes.added) - _NOT_TRACKED
+    kept = result.pop(owner).fields - changes.removed if owner in result else EMPTY
+    if changed:
+        # Scale knows no times: its entries are made from the Scale object, which has none.
+        result[owner] = Owned(kept | changed, api_version, "" if owner.subresource == "scale" else now)
+    elif kept:
+        result[owner] = replace(managed[owner], fields=kept)
+    return result
+
+
+def _applied(
+    shape: Shape,
+    before: Object,
+    applied: Object,
+    managed: Managed,
+    owner: Manager,
+    api_version: str,
+    *,
+    reset: tuple[Path, ...],
+    force: bool,
+) -> tuple[Object, Managed]:
+    merged = typed.merge(shape, before, applied)
+    last = managed[owner] if owner in managed else Owned(EMPTY, api_version)
+    sets = typed.field_set(shape, applied)
+    result = {**managed, owner: Owned(sets - below(sets, reset), api_version, last.time)}
+    pruned = _pruned(shape, merged, last.fields, _union(owned.fields for owned in result.values()))
+    result = _disowned(result, typed.compare(shape, before, pruned).without(reset), owner, force=force)
+    own = result[owner].fields - _NOT_TRACKED
+    if own:
+        result[owner] = replace(result[owner], fields=own)
+    else:
+        del result[owner]
+    return pruned, result
+
+
+def _pruned(shape: Shape, merged: Object, last: Fields, owned: Fields) -> Object:
+    """The merged object without what this manager applied last time and nobody owns now."""
+    if not last:
+        return merged
+    last = typed.with_named(shape, last)
+    without = typed.remove(shape, merged, last)
+    everything = typed.with_named(shape, typed.field_set(shape, merged))
+    kept = typed.with_named(shape, typed.field_set(shape, without)) | typed.with_named(shape, owned)
+    # Removing an item takes what is below it along, so once more: only what this manager had may go.
+    without = typed.remove(shape, merged, everything - kept)
+    remaining = typed.with_named(shape, typed.field_set(shape, without))
+    result: Object = typed.remove(shape, merged, (everything - remaining) & last)
+    return result
+
+
+def _only_undoes_client_side_apply(
+    shape: Shape, before: Object, applied: Object, managed: Managed, owner: Manager
+) -> bool:
+    """Whether all conflicts are with fields that `kubectl apply` set last, going by its annotation: then the same
+    tool, now applying on the server, may take them over."""
+    text = ((before.get("metadata") or {}).get("annotations") or {}).get(LAST_APPLIED)
+    try:
+        last = json.loads(text or "null")
+    except ValueError:
+        return False
+    if not isinstance(last, dict) or last.get("apiVersion") != before.get("apiVersion"):
+        return False
+    changes = typed.compare(shape, before, typed.merge(shape, before, applied))
+    contested = _union(owned.fields for manager, owned in managed.items() if manager != owner)
+    differs = typed.compare(shape, last, before)
+    unchanged = typed.field_set(shape, last) - differs.modified - differs.added - differs.removed
+    return (contested & (changes.modified | changes.added)) <= unchanged
+
+
+def _with_last_applied(merged: Object, applied: Object) -> Object:
+    metadata = dict(applied.get("metadata") or {})
+    annotations = {n: v for n, v in (metadata.get("annotations") or {}).items() if n != LAST_APPLIED}
+    metadata.pop("annotations", None)
+    shown = {**applied, "metadata": {**metadata, **({"annotations": annotations} if annotations else {})}}
+    text = json.dumps(shown, separators=(",", ":"), sort_keys=True, ensure_ascii=False) + "\n"
+    own = {**merged["metadata"]["annotations"], LAST_APPLIED: text}
+    return {**merged, "metadata": {**merged["metadata"], "annotations": own}}

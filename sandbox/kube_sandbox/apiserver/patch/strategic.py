@@ -1,0 +1,281 @@
+"""Strategic merge patches, as the server applies them (apimachinery, pkg/util/strategicpatch, `mergeMap`).
+
+Lists of a built-in kind that have a merge key are merged item by item, other lists replaced. Directives:
+`$patch: delete|replace`, `$retainKeys`, `$setElementOrder/<list>`, `$deleteFromPrimitiveList/<list>`.
+"""
+
+from collections.abc import Iterable
+from copy import deepcopy
+from typing import Any
+
+from kube_sandbox.apiserver import gotext
+from kube_sandbox.apiserver.attributes import Object
+from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.schema import types
+
+_PATCH, _RETAIN = "$patch", "$retainKeys"
+_ORDER, _DELETE = "$setElementOrder", "$deleteFromPrimitiveList"
+_BAD_FORMAT = {_RETAIN: "retainKeys", _ORDER: "setElementOrder list", _DELETE: "primitive list"}
+_GO_TYPES = {
+    dict: "map[string]interface {}", list: "[]interface {}", str: "string", bool: "bool", int: "int64",
+    float: "float64", type(None): "%!s(<nil>)",
+}  # fmt: skip
+_FREE = types.Type("any")
+
+
+def merge(current: Object, patch: Object, model: str) -> Object:
+    """The patched object. Of the patch, what has been followed is taken out (the server's refusals show the rest).
+
+    Raises StatusError in the server's words: 400 for a malformed directive, 500 for what only the server's types know
+    to be wrong (it answers so, too).
+    """
+    return _merge_map(deepcopy(current), patch, types.Type("struct", model=model))
+
+
+def _failed(message: str) -> StatusError:
+    return StatusError(500, message, reason="")
+
+
+def _malformed(directive: str) -> StatusError:
+    return StatusError(400, f"invalid patch format of {_BAD_FORMAT[directive]}")
+
+
+def _wrong_type(expected: type, value: object) -> StatusError:
+    return _failed(f"expected a {_GO_TYPES[expected]}, but received a {_GO_TYPES[type(value)]}")
+
+
+def _no_merge_key(item: Any, key: str) -> StatusError:
+    return _failed(f"map: {gotext.plain(item)} does not contain declared merge key: {key}")
+
+
+def _unknown_directive(item: Object) -> StatusError:
+    return _failed(f"unknown patch type: {gotext.plain(item[_PATCH])} in map: {gotext.plain(item)}")
+
+
+def _field(type_: types.Type, name: str) -> types.Field:
+    """What the type of an object says of a member."""
+    if type_.kind == "map" and type_.items is not None:
+        return types.Field(type_.items)
+    known = types.fields(type_.model) if type_.kind == "struct" else {}
+    if name not in known:
+        struct = types.go_name(type_.model) or "RawExtension"
+        raise _failed(f'unable to find api field in struct {struct} for the json field "{name}"')
+    return known[name]
+
+
+def _merge_map(original: Object, patch: Object, type_: types.Type) -> Object:
+    match patch.get(_PATCH, ...):
+        case "replace":
+            del patch[_PATCH]
+            return patch
+        case "delete":
+            return {}
+        case directive if directive is not ...:
+            raise _unknown_directive(patch)
+    _retain_keys(original, patch)
+    _set_order(original, patch, type_)
+    for name, value in patch.items():
+        if name.startswith(_DELETE):
+            _delete(original, _list_name(name, _DELETE), value)
+        elif value is None:
+            original.pop(name, None)
+        elif type(original.get(name)) is not type(value) or not isinstance(value, dict | list):
+            _set(original, name, value)
+        elif isinstance(value, dict):
+            field = _field(type_, name)
+            original[name] = value if field.replaces else _merge_map(original[name], value, field.type)
+        else:
+            field = _field(type_, name)
+            original[name] = _merge_list(original[name], value, field) if field.merges else value
+    return original
+
+
+def _delete(original: Object, name: str, removed: Any) -> None:
+    """Values taken out of a list of plain values."""
+    if removed is None:
+        original.pop(name, None)
+    elif isinstance(removed, list) and isinstance(original.get(name), list):
+        original[name] = [value for value in original[name] if value not in removed]
+
+
+def _set(original: Object, name: str, value: Any) -> None:
+    """A member that replaces whatever was there: nulls and directives in it have nothing to act on."""
+    _drop_nulls(value)
+    cleaned = _without_directives(value)
+    if cleaned is ...:
+        original.pop(name, None)
+    else:
+        original[name] = cleaned
+
+
+def _drop_nulls(value: Any) -> None:
+    if isinstance(value, dict):
+        for name in [name for name, item in value.items() if item is None]:
+            del value[name]
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _drop_nulls(item)
+
+
+def _without_directives(value: Any) -> Any:
+    if isinstance(value, dict):
+        if _PATCH in value:
+            return ...
+        for name, item in list(value.items()):
+            value[name] = _without_directives(item)
+            if value[name] is ...:
+                del value[name]
+    if isinstance(value, list):
+        return [kept for item in value if (kept := _without_directives(item)) is not ...]
+    return value
+
+
+def _retain_keys(original: Object, patch: Object) -> None:
+    if _RETAIN not in patch:
+        return
+    retained = patch.pop(_RETAIN)
+    if not isinstance(retained, list):
+        raise _malformed(_RETAIN)
+    for name, value in patch.items():
+        if value is not None and not name.startswith((_DELETE, _ORDER)) and name not in retained:
+            raise _malformed(_RETAIN)
+    for name in [name for name in original if name not in retained]:
+        del original[name]
+
+
+def _list_name(directive: str, prefix: str) -> str:
+    start, slash, name = directive.partition("/")
+    if not slash or start != prefix:
+        raise _malformed(prefix)
+    return name
+
+
+def _set_order(original: Object, patch: Object, type_: types.Type) -> None:
+    """Merge the lists that have an order directive, and take them out of the patch."""
+    for directive in [name for name in patch if name.startswith(_ORDER)]:
+        order = patch.pop(directive)
+        if not isinstance(order, list):
+            raise _wrong_type(list, order)
+        name = _list_name(directive, _ORDER)
+        for side in (original, patch):
+            if name in side and not isinstance(side[name], list):
+                raise _wrong_type(list, side[name])
+        field = _field(type_, name)
+        before, wanted = original.get(name), patch.pop(name, None)
+        places = list(before or ())
+        _check_order(wanted or [], order, field.merge_key)
+        if before is None and wanted is None:
+            continue
+        if before is None:
+            merged = _without_directives(wanted)
+        elif wanted is None:
+            merged = before
+        else:
+            merged = _merge_list(places, wanted, field) if field.merges else wanted
+        original[name] = _ordered(merged, order, places, field.merge_key)
+
+
+def _check_order(wanted: list[Any], order: list[Any], key: str) -> None:
+    """That the patch names only what its order names, in that order; what it deletes does not count."""
+    if not wanted or not order:
+        return
+    for item in wanted if key else ():
+        if not isinstance(item, dict):
+            raise _wrong_type(dict, item)
+    items = [item for item in wanted if not key or item.get(_PATCH) != "delete"]
+    index = place = 0
+    while index < len(items) and place < len(order):
+        if isinstance(items[index], dict) and _PATCH in items[index]:
+            index += 1
+            continue
+        index += _identity(items[index], key) == _identity(order[place], key)
+        place += 1
+    if index < len(items):
+        raise _failed(
+            f"The order in patch list:\n{gotext.plain(wanted)}\n doesn't match {_ORDER} list:\n{gotext.plain(order)}\n"
+        )
+
+
+def _identity(item: Any, key: str) -> Any:
+    if not key:
+        return item
+    if not isinstance(item, dict):
+        raise _wrong_type(dict, item)
+    if key not in item:
+        raise _no_merge_key(item, key)
+    return item[key]
+
+
+def _merge_list(original: list[Any], patch: list[Any], field: types.Field) -> list[Any]:
+    if not original and not patch:
+        return original
+    if len({type(item) for item in (*original, *patch)}) > 1:
+        raise _failed(f"list element types are not identical: {gotext.plain([original, patch])}")
+    if isinstance((*original, *patch)[0], list):
+        raise StatusError(422, "the server rejected our request due to an error in our request")
+    if not isinstance((*original, *patch)[0], dict):
+        return _ordered(_distinct([*original, *patch]), patch, original, "")
+    key, places = field.merge_key, original
+    if not key:
+        raise _failed("cannot merge lists without merge key for struct")
+    original, patch = _apply_directives(original, patch, key)
+    item_type = field.type.items or _FREE
+    merged = list(original)
+    for item in patch:
+        value = _identity(item, key)
+        index = next((i for i, old in enumerate(merged) if key in old and old[key] == value), None)
+        if index is None:
+            merged.append(item)  # with what directives it has, which the decoder ignores
+        else:
+            merged[index] = _merge_map(merged[index], item, item_type)
+    result = _ordered(merged, patch, original, key)
+    # The server's list shares its memory with the one it was: what is added takes the places of what was deleted.
+    places[: len(merged)] = merged[: len(places)]
+    return result
+
+
+def _apply_directives(original: list[Object], patch: list[Object], key: str) -> tuple[list[Object], list[Object]]:
+    """Deletions taken from the original; with `$patch: replace` the patch alone is left."""
+    plain = [item for item in patch if _PATCH not in item]
+    replace = False
+    for item in patch:
+        match item.get(_PATCH, ...):
+            case "delete":
+                value = _identity(item, key)
+                original = [old for old in original if old.get(key) != value]
+            case "replace":
+                replace = True
+            case "merge":
+                raise _failed("merging lists cannot yet be specified in the patch")
+            case directive if directive is not ...:
+                raise _unknown_directive(item)
+    return (plain, []) if replace else (original, plain)
+
+
+def _distinct(values: Iterable[Any]) -> list[Any]:
+    return list(dict.fromkeys(values))
+
+
+def _ordered(merged: list[Any], wanted: list[Any], before: list[Any], key: str) -> list[Any]:
+    """What the patch names in the patch's order, all else in the order it had, interleaved as it was before."""
+
+    def places(items: list[Any]) -> dict[Any, int]:
+        found: dict[Any, int] = {}
+        for index, item in enumerate(items):
+            found.setdefault(_hashable(_identity(item, key)), index)
+        return found
+
+    def place(item: Any, order: dict[Any, int]) -> int:
+        return order.get(_hashable(_identity(item, key)), -1)
+
+    in_patch, in_before = places(wanted), places(before)
+    ours = sorted((item for item in merged if place(item, in_patch) >= 0), key=lambda item: place(item, in_patch))
+    theirs = sorted((item for item in merged if place(item, in_patch) < 0), key=lambda item: place(item, in_before))
+    result = []
+    while ours and theirs:
+        left, right = place(theirs[0], in_before), place(ours[0], in_before)
+        result.append(theirs.pop(0) if 0 <= left < right else ours.pop(0))
+    return [*result, *ours, *theirs]
+
+
+def _hashable(value: Any) -> Any:
+    return value if isinstance(value, str | int | float | bool | None) else gotext.plain(value)

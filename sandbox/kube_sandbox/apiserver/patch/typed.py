@@ -1,0 +1,312 @@
+"""Objects seen through a shape: what they set, how two differ, how one is merged into the other.
+
+The rules are those of sigs.k8s.io/structured-merge-diff, package `typed`. ABSENT stands for a member that is not there;
+null is a value.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kube_sandbox.apiserver import gotext
+from kube_sandbox.apiserver.patch import field_sets
+from kube_sandbox.apiserver.patch.field_sets import EMPTY, Fields, Path
+from kube_sandbox.apiserver.patch.shapes import Shape
+
+ABSENT: Final = object()
+_GO_TYPES = {
+    dict: "map[string]interface {}", list: "[]interface {}", str: "string", bool: "bool", int: "int64",
+    float: "float64",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The fields in which two objects differ; no field is in more than one set."""
+
+    removed: Fields = EMPTY
+    modified: Fields = EMPTY
+    added: Fields = EMPTY
+
+    def without(self, excluded: tuple[Path, ...]) -> "Comparison":
+        return Comparison(
+            *(fields - field_sets.below(fields, excluded) for fields in (self.removed, self.modified, self.added))
+        )
+
+
+def element(shape: Shape, item: Any) -> str:
+    """The path element of a list's item. Raises ValueError when the item has no identity."""
+    if shape.is_set:
+        if item is None:
+            raise ValueError("associative list without keys has an element that's an explicit null")
+        if isinstance(item, dict):
+            raise ValueError("associative list without keys has an element that's a map type")
+        if isinstance(item, list):
+            raise ValueError("not supported: associative list with lists as elements")
+        return field_sets.item_by_value(item)
+    if item is None:
+        raise ValueError("associative list with keys may not have a null element")
+    if not isinstance(item, dict):
+        raise ValueError("associative list with keys may not have non-map elements")  # noqa: TRY004
+    keys = {key: item.get(key, shape.defaults.get(key)) for key in shape.keys if key in item or key in shape.defaults}
+    if not keys:
+        raise ValueError(
+            f"associative list with keys has an element that omits all key fields {gotext.quoted_list(shape.keys)} "
+            "(and doesn't have default values for any key fields)"
+        )
+    return field_sets.item_by_keys(keys)
+
+
+def _treatment(shape: Shape, *values: Any) -> str:
+    """`map` or `list`: merged member by member; `leaf`: one value. Two that are empty or null are one, too."""
+    given = [value for value in values if value is not ABSENT and value not in (None, {}, [])]
+    if not given or shape.atomic:
+        return "leaf"
+    if shape.kind in ("map", "deduced") and all(isinstance(value, dict) for value in given):
+        return "map"
+    if shape.kind == "list" and all(isinstance(value, list) for value in given):
+        return "list"
+    return "leaf"
+
+
+def _members(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _items(shape: Shape, value: Any) -> dict[str, list[Any]]:
+    """The items of a list by their identity; those that have none are left out."""
+    found: dict[str, list[Any]] = {}
+    for item in value if isinstance(value, list) else []:
+        try:
+            found.setdefault(element(shape, item), []).append(item)
+        except ValueError:
+            continue
+    return found
+
+
+def field_set(shape: Shape, value: Any) -> Fields:
+    """The fields that a configuration sets."""
+    return frozenset(_field_set(shape, value, ()))
+
+
+def _field_set(shape: Shape, value: Any, path: Path) -> Iterator[Path]:
+    if (shape.kind == "map" and not shape.atomic) or (shape.kind == "deduced" and isinstance(value, dict)):
+        for name, below in _members(value).items():
+            where = (*path, field_sets.member(name))
+            yield from _field_set(shape.of(name) or shape, below, where)
+            if below in (None, {}) or shape.member(name) is None:
+                yield where
+    elif shape.kind == "list" and not shape.atomic:
+        for identity, items in _items(shape, value).items():
+            where = (*path, identity)
+            if len(items) == 1 and shape.items is not None:
+                yield from _field_set(shape.items, items[0], where)
+            yield where
+    elif path:
+        yield path
+
+
+def compare(shape: Shape, old: Any, new: Any) -> Comparison:
+    """What changes from the old object to the new one."""
+    removed: set[Path] = set()
+    modified: set[Path] = set()
+    added: set[Path] = set()
+
+    def walk(shape: Shape, old: Any, new: Any, path: Path) -> None:
+        treatment = _treatment(shape, old, new)
+        if treatment == "map":
+            olds, news = _members(old), _members(new)
+            for name in olds.keys() | news.keys():
+                below = shape.of(name)
+                if below is not None:
+                    walk(below, olds.get(name, ABSENT), news.get(name, ABSENT), (*path, field_sets.member(name)))
+        elif treatment == "list" and shape.items is not None:
+            walk_items(shape, shape.items, old, new, path)
+        elif old is not ABSENT and new is not ABSENT and (old != new or type(old) is not type(new)):
+            modified.add(path)
+        if old is ABSENT:
+            added.add(path)
+        elif new is ABSENT:
+            removed.add(path)
+
+    def walk_items(shape: Shape, items: Shape, old: Any, new: Any, path: Path) -> None:
+        olds, news = _items(shape, old), _items(shape, new)
+        for identity in olds.keys() | news.keys():
+            before, after, where = olds.get(identity, []), news.get(identity, []), (*path, identity)
+            if len(before) <= 1 and len(after) <= 1:
+                walk(items, (before or [ABSENT])[0], (after or [ABSENT])[0], where)
+            elif len(before) > 1 and len(after) > 1:
+                if before != after:
+                    modified.add(where)
+            elif len(before) > 1:
+                if after:
+                    walk(items, ABSENT, after[0], where)
+                removed.add(where)
+            else:
+                if before:
+                    walk(items, before[0], ABSENT, where)
+                added.add(where)
+
+    walk(shape, old, new, ())
+    return Comparison(frozenset(removed) - {()}, frozenset(modified) - {()}, frozenset(added) - {()})
+
+
+def merge(shape: Shape, live: Any, applied: Any) -> Any:
+    """The live value with the applied one merged in; what the applied one says wins."""
+    if applied is ABSENT:
+        return live
+    treatment = _treatment(shape, live, applied)
+    if treatment == "map":
+        lives, applieds = _members(live), _members(applied)
+        return {
+            name: merge(shape.of(name) or shape, lives.get(name, ABSENT), applieds.get(name, ABSENT))
+            for name in (*lives, *(name for name in applieds if name not in lives))
+        }
+    if treatment == "list" and shape.items is not None:
+        return _merge_lists(shape, shape.items, live, applied)
+    return applied
+
+
+def _merge_lists(shape: Shape, items: Shape, live: Any, applied: Any) -> list[Any]:
+    """The applied items in their order; live ones that are not applied keep their place between them."""
+    lives = [(element(shape, item), item) for item in (live if isinstance(live, list) else [])]
+    applieds = {identity: found[0] for identity, found in _items(shape, applied).items()}
+    alive = _items(shape, live)
+    shared = [identity for identity in applieds if identity in alive]
+    result: list[Any] = []
+    done: set[str] = set()
+    waiting = list(applieds)
+    next_shared = 0
+
+    def take(identity: str) -> None:
+        nonlocal next_shared
+        found = alive.get(identity, [])
+        done.add(identity)
+        result.append(merge(items, found[0] if len(found) == 1 else ABSENT, applieds[identity]))
+        if next_shared < len(shared) and shared[next_shared] == identity:
+            next_shared += 1
+
+    index = 0
+    while index < len(lives) or waiting:
+        identity, item = lives[index] if index < len(lives) else ("", None)
+        if index < len(lives) and waiting:
+            if identity == waiting[0]:
+                take(waiting.pop(0))
+                index += 1
+                continue
+            if identity in applieds and next_shared < len(shared) and shared[next_shared] != identity:
+                index += 1
+                continue
+        if index < len(lives):
+            if identity not in applieds:
+                result.append(item)
+                index += 1
+                continue
+            if identity in done:
+                index += 1
+        if waiting:
+            take(waiting.pop(0))
+    return result
+
+
+def remove(shape: Shape, value: Any, fields: Fields) -> Any:
+    """The value without these fields and all that is below them."""
+    return _remove(shape, value, _tree(fields))
+
+
+def _tree(fields: Fields) -> dict[str, Any]:
+    """Per element what is to go below it; None: the element itself."""
+    tree: dict[str, Any] = {}
+    for path in sorted(fields, key=len):
+        node: Any = tree
+        for name in path[:-1]:
+            node = None if node is None else node.setdefault(name, {})
+        if node is not None:
+            node[path[-1]] = None
+    return tree
+
+
+def _remove(shape: Shape, value: Any, tree: dict[str, Any]) -> Any:
+    treatment = _treatment(shape, value)
+    if treatment == "map":
+        kept = {}
+        for name, below in value.items():
+            found = tree.get(field_sets.member(name), ABSENT)
+            if found is not None:
+                kept[name] = below if found is ABSENT else _remove(shape.of(name) or shape, below, found)
+        return kept
+    if treatment == "list" and shape.items is not None:
+        items = []
+        for item in value:
+            found = tree.get(element(shape, item), ABSENT)
+            if found is not None:
+                items.append(item if found is ABSENT else _remove(shape.items, item, found))
+        return items
+    return value
+
+
+def with_named(shape: Shape, fields: Fields) -> Fields:
+    """The set, and the declared fields on the way to each of its paths."""
+    result = set(fields)
+    for path in fields:
+        here: Shape | None = shape
+        for index, name in enumerate(path[:-1]):
+            if here is None:
+                break
+            if name.startswith("f:"):
+                if here.member(name[2:]) is not None:
+                    result.add(path[: index + 1])
+                here = here.of(name[2:])
+            else:
+                here = here.items
+    return frozenset(result)
+
+
+def problems(shape: Shape, value: Any, path: str = "") -> list[str]:
+    """What is wrong with a configuration, as the server words it: wrong types, undeclared fields, duplicates."""
+    if value is None or shape.kind in ("free", "deduced"):
+        return []
+    match shape.kind:
+        case "map":
+            if not isinstance(value, dict):
+                return [f"{path}: expected map, got &{{{gotext.plain(value)}}}"]
+            found = []
+            for name in value:
+                below = shape.of(name)
+                where = f"{path}.{name}"
+                found += (
+                    [f"{where}: field not declared in schema"] if below is None else problems(below, value[name], where)
+                )
+            return found
+        case "list":
+            return _list_problems(shape, value, path)
+        case "numeric" if isinstance(value, bool) or not isinstance(value, int | float):
+            return [f"{path}: expected numeric (int or float), got {_GO_TYPES[type(value)]}"]
+        case "string" if not isinstance(value, str):
+            return [f"{path}: expected string, got &value.valueUnstructured{{Value:{gotext.plain(value)}}}"]
+        case "boolean" if not isinstance(value, bool):
+            return [f"{path}: expected boolean, got &{{{gotext.plain(value)}}}"]
+        case "untyped" if isinstance(value, dict | list):
+            return [f"{path}: expected any scalar, got &{{{gotext.plain(value)}}}"]
+    return []
+
+
+def _list_problems(shape: Shape, value: Any, path: str) -> list[str]:
+    if not isinstance(value, list):
+        return [f"{path}: expected list, got &{{{gotext.plain(value)}}}"]
+    found: list[str] = []
+    seen: set[str] = set()
+    for index, item in enumerate(value):
+        where = f"[{index}]"
+        if not shape.atomic:
+            try:
+                identity = element(shape, item)
+            except ValueError as error:
+                return [*found, f"{path}: element {index}: {error}"]
+            where = field_sets.element_text(identity)
+            if identity in seen:
+                found.append(f"{path}: duplicate entries for key {where}")
+            seen.add(identity)
+        if shape.items is not None:
+            found += problems(shape.items, item, path + where)
+    return found

@@ -1,0 +1,260 @@
+"""From an HTTP request to its answer: who asks, whether they may, and which handler serves it."""
+
+import logging
+from dataclasses import replace
+
+import orjson
+from aiohttp import web
+
+from kube_sandbox.apiserver.attributes import Attributes, Object
+from kube_sandbox.apiserver.auth import authorization, impersonation
+from kube_sandbox.apiserver.context import Api, Call
+from kube_sandbox.apiserver.errors import StatusError, internal_error
+from kube_sandbox.apiserver.http import discovery, openapi, requests, responses
+from kube_sandbox.apiserver.http.requests import Target
+from kube_sandbox.apiserver.http.responses import Form
+from kube_sandbox.apiserver.printers import tables
+from kube_sandbox.apiserver.storage.registry import ResourceType
+from kube_sandbox.apiserver.storage.selection import select, selected_name
+from kube_sandbox.apiserver.storage.store import Item, not_found
+from kube_sandbox.apiserver.verbs import deletes, reads, subresources, watch, writes
+
+logger = logging.getLogger(__name__)
+
+_ONLY_READ = ("api", "apis", "version")
+_VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+def client_certificate(request: web.Request) -> bytes | None:
+    """The client's certificate (DER), which TLS has verified."""
+    tls = request.transport.get_extra_info("ssl_object") if request.transport else None
+    certificate: bytes | None = tls.getpeercert(binary_form=True) if tls else None
+    return certificate
+
+
+async def handle(api: Api, request: web.Request) -> web.StreamResponse:
+    """Serve one request; whatever goes wrong is answered by a Status."""
+    target = requests.parse_path(request.path)
+    warnings: list[str] = []
+    pretty = responses.wants_pretty(request.query, request.headers.get("User-Agent", ""))
+    try:
+        return await _serve(api, request, target, warnings, pretty=pretty)
+    except StatusError as error:
+        return _failure(request, error, warnings, pretty=pretty)
+    except (orjson.JSONEncodeError, RecursionError) as error:
+        return _failure(request, StatusError(400, f"the object cannot be encoded: {error}"), warnings, pretty=pretty)
+    except Exception as error:
+        logger.exception("the handler of %s %s failed", request.method, request.path)
+        return _failure(request, internal_error(f"{type(error).__name__}: {error}"), warnings, pretty=pretty)
+
+
+def _failure(request: web.Request, error: StatusError, warnings: list[str], *, pretty: bool) -> web.Response:
+    try:
+        form = replace(responses.negotiate(request.headers.get("Accept", "")), shape="")
+    except StatusError:
+        form = Form()
+    response = responses.status_response(error, form, warnings, pretty=pretty)
+    if seconds := (error.details or {}).get("retryAfterSeconds"):
+        response.headers["Retry-After"] = str(seconds)
+    if error.code == 413:
+        response.force_close()
+    return response
+
+
+async def _serve(
+    api: Api, request: web.Request, target: Target | None, warnings: list[str], *, pretty: bool
+) -> web.StreamResponse:
+    user = api.authenticator.authenticate(request.headers.get("Authorization"), client_certificate(request))
+    if target is None:
+        attributes = Attributes(user, verb=_method(request), path=request.path, warnings=warnings)
+    else:
+        attributes = Attributes(
+            user,
+            verb=_verb(request, target),
+            group=target.group,
+            version=target.version,
+            plural=target.plural,
+            namespace=target.namespace,
+            name=target.name,
+            subresource=target.subresource,
+            warnings=warnings,
+        )
+        if (target.group, target.plural) == ("", "namespaces"):
+            attributes.namespace = ""
+    asked = attributes
+    if attributes.verb in ("list", "watch"):
+        # who may read some objects by name may list and watch them one by one
+        asked = replace(attributes, name=attributes.name or selected_name(request.query.get("fieldSelector", "")))
+    attributes.user = asked.user = impersonation.impersonate(list(request.headers.items()), asked, api.authorizer)
+    reason = api.authorizer.authorize(asked)
+    if reason is not None:
+        raise authorization.forbidden(asked, reason)
+    if target is None:
+        return _plain(api, request, pretty=pretty)
+    return await _resource(api, request, target, attributes, pretty=pretty)
+
+
+def _method(request: web.Request) -> str:
+    """The verb of a URL that is no resource."""
+    return {"HEAD": "head"}.get(request.method, request.method.lower())
+
+
+def _verb(request: web.Request, target: Target) -> str:
+    verb = _VERBS.get(request.method, request.method.lower())
+    if target.name and not target.watch:
+        return verb
+    if verb == "get":
+        return "watch" if target.watch or _is_watch(request) else "list"
+    return "deletecollection" if verb == "delete" else verb
+
+
+def _is_watch(request: web.Request) -> bool:
+    return requests.boolean(request.query, "watch")
+
+
+def not_served() -> StatusError:
+    return StatusError(404, "the server could not find the requested resource", details={})
+
+
+def not_allowed() -> StatusError:
+    return StatusError(405, "the server does not allow this method on the requested resource", details={})
+
+
+async def _resource(
+    api: Api, request: web.Request, target: Target, attributes: Attributes, *, pretty: bool
+) -> web.StreamResponse:
+    resource = api.registry.find(target.group, target.version, target.plural)
+    if resource is None:
+        if target.group and not api.registry.is_built_in(target.group):
+            return _no_page()
+        raise not_served()
+    attributes.kind = resource.kind
+    if resource.namespaced and target.name and not target.namespace:
+        if resource.custom is not None:
+            return _no_page()
+        raise not_served()
+    if not resource.namespaced and target.namespace and resource.plural != "namespaces":
+        raise not_served()
+    if resource.custom is not None and resource.custom.deprecation_warning:
+        attributes.warnings.append(resource.custom.deprecation_warning)
+    form = responses.negotiate(request.headers.get("Accept", ""), watch=attributes.verb == "watch")
+    call = Call(request, resource, attributes, form, pretty)
+    if target.subresource:
+        if resource.subresource(target.subresource) is None:
+            if resource.custom is not None:
+                raise not_found((resource.group, resource.plural), target.name)
+            raise not_served()
+        return _answer(call, *await subresources.serve(api, call))
+    if attributes.verb not in resource.verbs:
+        raise not_allowed()
+    if bool(target.name) is (attributes.verb in ("create", "deletecollection")) and attributes.verb not in (
+        "list",
+        "watch",
+    ):
+        raise not_allowed()
+    if attributes.verb in ("create", "deletecollection") and resource.namespaced and not target.namespace:
+        raise not_allowed()
+    return await _verbs(api, call, resource)
+
+
+async def _verbs(api: Api, call: Call, resource: ResourceType) -> web.StreamResponse:
+    match call.attributes.verb:
+        case "get":
+            return _answer(call, reads.get(api, call), 200)
+        case "list":
+            return _respond(call, reads.encode_list(call, reads.list_page(api, call)), 200)
+        case "watch":
+            return await watch.watch(api, call)
+        case "create" if resource.verbs == ("create",):
+            return _answer(call, *await subresources.review(api, call))
+        case "create":
+            return _answer(call, await writes.create(api, call), 201)
+        case "update":
+            return _answer(call, *await writes.update(api, call))
+        case "patch":
+            return _answer(call, *await writes.patch(api, call))
+        case "delete":
+            return _answer(call, *await deletes.delete(api, call))
+        case "deletecollection":
+            selection = select(resource, call.attributes.namespace, "", call.query)
+            revision = api.store.revision
+            deleted = await deletes.delete_collection(api, call, selection)
+            return _respond(call, reads.encode_list(call, reads.Page(deleted, revision)), 200)
+    raise not_allowed()
+
+
+def _answer(call: Call, result: Item | Object, code: int) -> web.Response:
+    """The answer about one object: a stored one, or one that only exists in this answer."""
+    if isinstance(result, Item):
+        data = reads.encode_item(call, result)
+    elif call.form.shape == "Table" and result["kind"] == "Scale":
+        data = tables.scale_table(result, call.form.version)
+    else:
+        data = orjson.dumps(result)
+    return _respond(call, data, code)
+
+
+def _respond(call: Call, data: bytes, code: int) -> web.Response:
+    return responses.respond(data, call.form, code=code, warnings=call.attributes.warnings, pretty=call.pretty)
+
+
+def _no_page() -> web.Response:
+    return web.Response(text="404 page not found\n", status=404)
+
+
+def _plain(api: Api, request: web.Request, *, pretty: bool) -> web.Response:
+    """Discovery, OpenAPI, health and version."""
+    registry, path = api.registry, request.path.rstrip("/") or "/"
+    accept = request.headers.get("Accept", "")
+    found: Object | None = None
+    if request.method != "GET" and path.split("/")[1] in _ONLY_READ:
+        raise not_allowed()
+    match [part for part in path.split("/") if part]:
+        case ["healthz" | "livez" | "readyz", *_]:
+            return web.Response(text=_health(path.split("/")[1], verbose="verbose" in request.query))
+        case ["version"]:
+            return responses.respond(orjson.dumps(discovery.VERSION), Form(), pretty=True)
+        case ["openapi", *rest]:
+            return openapi.serve(registry, rest, accept)
+        case ["metrics"]:
+            return web.Response(body=api.webhooks.metrics.text().encode(), content_type="text/plain")
+        case ["api" | "apis" as root]:
+            if version := discovery.wants_aggregated(accept):
+                document = discovery.aggregated(registry, version, core=root == "api")
+                data = orjson.dumps(document)
+                response = web.Response(body=data)
+                response.headers["Content-Type"] = (
+                    f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
+                )
+                response.headers["Vary"] = "Accept"
+                return response
+            found = discovery.groups(registry) if root == "apis" else discovery.api_versions(request.host)
+        case ["api", version]:
+            found = discovery.resources(registry, "", version)
+            if found is None:
+                raise not_served()
+        case ["apis", group]:
+            found = discovery.group(registry, group)
+        case ["apis", group, version]:
+            found = discovery.resources(registry, group, version)
+            if found is None and registry.is_built_in(group):
+                raise not_served()
+        case []:
+            found = {"paths": _paths(api)}
+            pretty = True
+    if found is None:
+        return _no_page()
+    form = replace(responses.negotiate(accept), shape="")
+    return responses.respond(orjson.dumps(found), form, pretty=pretty)
+
+
+def _health(name: str, *, verbose: bool) -> str:
+    return f"[+]ping ok\n{name} check passed\n" if verbose else "ok"
+
+
+def _paths(api: Api) -> list[str]:
+    paths = {"/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"}
+    for group, versions in api.registry.group_versions().items():
+        if group:
+            paths |= {f"/apis/{group}", *(f"/apis/{group}/{version}" for version in versions)}
+    return sorted(paths)

@@ -1,0 +1,1 @@
+"""Types, fields, defaults and schemas of objects."""

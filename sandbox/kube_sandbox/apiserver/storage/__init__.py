@@ -1,0 +1,1 @@
+"""What is stored and served: objects, resources, selectors."""

@@ -1,0 +1,1 @@
+"""Validation of built-in kinds, one module per API group or part."""

@@ -1,0 +1,107 @@
+"""Validation of containers' environment variables and their sources (k8s.io/kubernetes, pkg/apis/core/validation)."""
+
+from collections.abc import Sequence
+
+from kube_sandbox.apiserver.attributes import Object
+from kube_sandbox.apiserver.validation import causes, texts
+from kube_sandbox.apiserver.validation.causes import Causes
+
+_RESOURCES = ("cpu", "ephemeral-storage", "memory")
+_FIELDS = (
+    "metadata.name", "metadata.namespace", "metadata.uid", "spec.hostname", "spec.nodeName", "spec.serviceAccountName",
+    "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
+)  # fmt: skip
+_OLD_FIELDS = {"spec.host": "spec.nodeName"}
+
+
+def variable(found: Object, path: str) -> Causes:
+    if not found["name"]:
+        yield causes.required(f"{path}.name")
+    else:
+        yield from causes.invalid_each(f"{path}.name", found["name"], texts.variable_name(found["name"]))
+    source = found.get("valueFrom")
+    if source is None:
+        return
+    path = f"{path}.valueFrom"
+    if (field := source.get("fieldRef")) is not None:
+        yield from field_selector(field, _FIELDS, f"{path}.fieldRef")
+    if (resource := source.get("resourceFieldRef")) is not None:
+        yield from resource_selector(resource, f"{path}.resourceFieldRef", in_volume=False)
+    for name in ("configMapKeyRef", "secretKeyRef"):
+        if (key := source.get(name)) is not None:
+            yield from _key_selector(key, f"{path}.{name}")
+    if not source:
+        yield causes.invalid(
+            path,
+            "",
+            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`",
+        )
+    elif found.get("value"):
+        yield causes.invalid(path, "", "may not be specified when `value` is not empty")
+    elif len(source) > 1:
+        yield causes.invalid(path, "", "may not have more than one field specified at a time")
+
+
+def variable_sources(sources: Sequence[Object], path: str) -> Causes:
+    for index, source in enumerate(sources):
+        where = f"{path}[{index}]"
+        if prefix := source.get("prefix"):
+            yield from causes.invalid_each(f"{where}.prefix", prefix, texts.variable_name(prefix))
+        given = [name for name in ("configMapRef", "secretRef") if name in source]
+        for name in given:
+            if not source[name].get("name"):
+                yield causes.required(f"{where}.{name}.name")
+            else:
+                target = source[name]["name"]
+                yield from causes.invalid_each(f"{where}.{name}.name", target, texts.subdomain(target))
+        if not given:
+            yield causes.invalid(path, "", "must specify one of: `configMapRef` or `secretRef`")
+        elif len(given) > 1:
+            yield causes.invalid(path, "", "may not have more than one field specified at a time")
+
+
+def field_selector(selector: Object, allowed: Sequence[str], path: str) -> Causes:
+    """A field of the pod for its containers."""
+    if not selector.get("apiVersion"):
+        yield causes.required(f"{path}.apiVersion")
+        return
+    field = selector["fieldPath"]
+    if not field:
+        yield causes.required(f"{path}.fieldPath")
+        return
+    name, bracket, subscript = field.removesuffix("']").partition("['")
+    known = (*_FIELDS, "metadata.annotations", "metadata.labels", "status.phase", "spec.restartPolicy", *_OLD_FIELDS)
+    if selector["apiVersion"] != "v1":
+        why = f"error converting fieldPath: unsupported pod version: {selector['apiVersion']}"
+        yield causes.invalid(f"{path}.fieldPath", field, why)
+    elif bracket and field.endswith("']") and name in ("metadata.annotations", "metadata.labels"):
+        key = subscript.lower() if name == "metadata.annotations" else subscript
+        yield from causes.invalid_each(path, key, texts.qualified_name(key))
+    elif bracket and field.endswith("']") and name in known:
+        yield causes.invalid(path, name, "does not support subscript")
+    elif field not in known:
+        why = f"error converting fieldPath: field label not supported: {field}"
+        yield causes.invalid(f"{path}.fieldPath", field, why)
+    elif _OLD_FIELDS.get(field, field) not in allowed:
+        yield causes.unsupported(f"{path}.fieldPath", field, allowed)
+
+
+def resource_selector(selector: Object, path: str, *, in_volume: bool) -> Causes:
+    """An amount of a container's resources for the pod's containers."""
+    resource = selector["resource"]
+    known = [f"{kind}.{name}" for kind in ("limits", "requests") for name in _RESOURCES]
+    if in_volume and not selector.get("containerName"):
+        yield causes.required(f"{path}.containerName")
+    elif not resource:
+        yield causes.required(f"{path}.resource")
+    elif resource not in known and not resource.startswith(("limits.hugepages-", "requests.hugepages-")):
+        yield causes.unsupported(f"{path}.resource", resource, known)
+
+
+def _key_selector(selector: Object, path: str) -> Causes:
+    name, key = selector.get("name", ""), selector["key"]
+    yield from causes.invalid_each(f"{path}.name", name, texts.subdomain(name))
+    if not key:
+        yield causes.required(f"{path}.key")
+    else:
+        yield from causes.invalid_each(f"{path}.key", key, texts.config_key(key))

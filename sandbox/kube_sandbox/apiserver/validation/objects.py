@@ -1,0 +1,129 @@
+"""Validation of the built-in kinds: what is wrong with an object that is created or updated, field by field.
+
+Objects are decoded and defaulted (`fields`, `defaults`). Rules and texts are kube-apiserver 1.36's, from
+k8s.io/kubernetes, pkg/apis/*/validation and pkg/registry.
+"""
+
+from collections.abc import Callable, Sequence
+
+from kube_sandbox.apiserver import gotext
+from kube_sandbox.apiserver.attributes import Object
+from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.validation import texts
+from kube_sandbox.apiserver.validation.batch import cron_job, job
+from kube_sandbox.apiserver.validation.causes import Cause, Causes
+from kube_sandbox.apiserver.validation.core import config_map, event, lease, namespace, secret, service
+from kube_sandbox.apiserver.validation.crd import crd, name_rule
+from kube_sandbox.apiserver.validation.meta import NameRule, changed_metadata, new_metadata, standard_finalizers
+from kube_sandbox.apiserver.validation.pod import pod
+from kube_sandbox.apiserver.validation.policy import autoscaler, disruption_budget
+from kube_sandbox.apiserver.validation.rbac import role, role_binding
+from kube_sandbox.apiserver.validation.volume import claim
+from kube_sandbox.apiserver.validation.webhook import webhook_configuration
+from kube_sandbox.apiserver.validation.workload import (
+    controller_revision,
+    daemon_set,
+    deployment,
+    pod_template,
+    replica_set,
+    replication_controller,
+    stateful_set,
+)
+
+Rule = Callable[[Object, Object | None], Causes]
+
+_CLUSTER_SCOPED = frozenset({
+    "Namespace", "Node", "PersistentVolume", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition",
+    "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding", "PriorityClass", "RuntimeClass", "StorageClass", "CSIDriver", "CSINode",
+    "VolumeAttachment", "IngressClass", "APIService", "ComponentStatus",
+})  # fmt: skip
+_PATH_SEGMENT_NAMES = frozenset({"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"})
+_CHECKED_BY_REGISTRY = frozenset({"Event", "PodDisruptionBudget", "HorizontalPodAutoscaler"})
+"""Kinds whose own validation leaves names alone, so that the registry's looser rule counts, after all else is right."""
+_FREE_FINALIZERS = frozenset({
+    "CustomResourceDefinition", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
+})  # fmt: skip
+_LABEL_NAMES = frozenset({"Namespace", "Service", "StatefulSet"})
+_RULES: dict[str, Rule] = {
+    "ClusterRole": role,
+    "ClusterRoleBinding": role_binding,
+    "ConfigMap": config_map,
+    "ControllerRevision": controller_revision,
+    "CronJob": cron_job,
+    "CustomResourceDefinition": crd,
+    "DaemonSet": daemon_set,
+    "Deployment": deployment,
+    "Event": event,
+    "HorizontalPodAutoscaler": autoscaler,
+    "Job": job,
+    "Lease": lease,
+    "MutatingWebhookConfiguration": webhook_configuration,
+    "Namespace": namespace,
+    "PersistentVolumeClaim": claim,
+    "Pod": pod,
+    "PodDisruptionBudget": disruption_budget,
+    "PodTemplate": pod_template,
+    "ReplicaSet": replica_set,
+    "ReplicationController": replication_controller,
+    "Role": role,
+    "RoleBinding": role_binding,
+    "Secret": secret,
+    "Service": service,
+    "StatefulSet": stateful_set,
+    "ValidatingWebhookConfiguration": webhook_configuration,
+}
+
+
+def validate(obj: Object, old: Object | None) -> list[Cause]:
+    """What is wrong with a built-in object, in the server's order; `old` is the object that it replaces, if any."""
+    kind = obj["kind"]
+    rule = _RULES.get(kind, _no_rule)
+    specific = list(rule(obj, old))
+    metadata = list(_metadata(obj, old))
+    if old is not None:
+        # The registry checks metadata before the type does so again.
+        return [*metadata, *metadata, *specific]
+    if kind in _CHECKED_BY_REGISTRY:
+        return specific or metadata
+    return [*metadata, *specific]
+
+
+def validate_metadata(obj: Object, old: Object | None) -> list[Cause]:
+    """What is wrong with the metadata of a custom resource."""
+    metadata = obj["metadata"]
+    if old is not None:
+        return list(changed_metadata(metadata, old["metadata"])) * 2
+    return list(new_metadata(metadata, namespaced="namespace" in metadata, name_rule=texts.subdomain))
+
+
+def invalid(group: str, kind: str, name: str, causes: Sequence[Cause]) -> StatusError:
+    """422 for an object."""
+    qualified = f"{kind}.{group}" if group else kind
+    message = gotext.aggregated(f"{cause['field']}: {cause['message']}" for cause in causes)
+    details = {key: value for key, value in (("name", name), ("group", group), ("kind", kind)) if value}
+    return StatusError(422, f'{qualified} "{name}" is invalid: {message}', details={**details, "causes": list(causes)})
+
+
+def _metadata(obj: Object, old: Object | None) -> Causes:
+    kind, metadata = obj["kind"], obj["metadata"]
+    if old is not None:
+        yield from changed_metadata(metadata, old["metadata"])
+    else:
+        yield from new_metadata(metadata, namespaced=kind not in _CLUSTER_SCOPED, name_rule=_name_rule(obj))
+    if kind not in _FREE_FINALIZERS:
+        yield from standard_finalizers(metadata.get("finalizers") or ())
+
+
+def _name_rule(obj: Object) -> NameRule:
+    kind = obj["kind"]
+    if kind == "CustomResourceDefinition":
+        rule: NameRule = name_rule(obj["spec"])
+        return rule
+    if kind in _PATH_SEGMENT_NAMES or kind in _CHECKED_BY_REGISTRY:
+        return texts.path_segment
+    return texts.label_1123 if kind in _LABEL_NAMES else texts.subdomain
+
+
+def _no_rule(_: Object, __: Object | None) -> Causes:
+    yield from ()

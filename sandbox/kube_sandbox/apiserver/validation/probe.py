@@ -1,0 +1,69 @@
+"""Validation of containers' probes and lifecycle hooks (k8s.io/kubernetes, pkg/apis/core/validation)."""
+
+from kube_sandbox.apiserver.attributes import Object
+from kube_sandbox.apiserver.validation import causes, texts
+from kube_sandbox.apiserver.validation.causes import Causes
+
+_HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
+
+
+def supervision(container: Object, grace: int | None, path: str) -> Causes:
+    """The hooks and probes of a container."""
+    for hook in ("postStart", "preStop"):
+        if (handler := (container.get("lifecycle") or {}).get(hook)) is not None:
+            yield from _handler(handler, grace, f"{path}.lifecycle.{hook}")
+    for name in ("livenessProbe", "readinessProbe", "startupProbe"):
+        if (probe := container.get(name)) is not None:
+            yield from _probe(name, probe, grace, f"{path}.{name}")
+
+
+def _probe(name: str, probe: Object, grace: int | None, path: str) -> Causes:
+    yield from _handler(probe, grace, path)
+    for field in ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"):
+        yield from causes.non_negative(f"{path}.{field}", probe.get(field))
+    seconds = probe.get("terminationGracePeriodSeconds")
+    if seconds is not None and seconds <= 0:
+        yield causes.invalid(f"{path}.terminationGracePeriodSeconds", seconds, "must be greater than 0")
+    if name == "readinessProbe":
+        if seconds is not None:
+            why = "must not be set for readinessProbes"
+            yield causes.invalid(f"{path}.terminationGracePeriodSeconds", seconds, why)
+    elif probe.get("successThreshold", 1) != 1:
+        yield causes.invalid(f"{path}.successThreshold", probe["successThreshold"], "must be 1")
+
+
+def _handler(handler: Object, grace: int | None, path: str) -> Causes:
+    given = [name for name in _HANDLERS if name in handler]
+    for name in given[1:]:
+        yield causes.forbidden(f"{path}.{name}", "may not specify more than 1 handler type")
+    if not given:
+        yield causes.required(path, "must specify a handler type")
+        return
+    name, action = given[0], handler[given[0]]
+    where = f"{path}.{name}"
+    match name:
+        case "exec":
+            if not action.get("command"):
+                yield causes.required(f"{where}.command")
+        case "httpGet":
+            if not action.get("path"):
+                yield causes.required(f"{where}.path")
+            yield from port(action["port"], f"{where}.port")
+            if action.get("scheme") not in ("HTTP", "HTTPS"):
+                yield causes.unsupported(f"{where}.scheme", action.get("scheme"), ("HTTP", "HTTPS"))
+            for header in action.get("httpHeaders") or ():
+                yield from causes.invalid_each(
+                    f"{where}.httpHeaders", header["name"], texts.header_name(header["name"])
+                )
+        case "tcpSocket" | "grpc":
+            yield from port(action["port"], f"{where}.port")
+        case "sleep":
+            if grace is not None and not 0 <= action["seconds"] <= grace:
+                why = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
+                yield causes.invalid(where, action["seconds"], why)
+
+
+def port(value: int | str, path: str) -> Causes:
+    """A port's number or name."""
+    wrong = texts.port_name(value) if isinstance(value, str) else texts.port_number(value)
+    yield from causes.invalid_each(path, value, wrong)

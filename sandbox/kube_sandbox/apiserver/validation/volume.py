@@ -1,0 +1,203 @@
+"""Validation of a pod's volumes (k8s.io/kubernetes, pkg/apis/core/validation)."""
+
+from collections.abc import Sequence
+
+from kube_sandbox import quantities
+from kube_sandbox.apiserver.attributes import Object
+from kube_sandbox.apiserver.validation import causes, texts
+from kube_sandbox.apiserver.validation.causes import Cause, Causes
+from kube_sandbox.apiserver.validation.container import MODE, descending
+from kube_sandbox.apiserver.validation.env import field_selector, resource_selector
+
+_FIELDS = ("metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid")
+_ORDER = (
+    "emptyDir", "hostPath", "gitRepo", "gcePersistentDisk", "awsElasticBlockStore", "secret", "nfs", "iscsi",
+    "glusterfs", "flocker", "persistentVolumeClaim", "rbd", "cinder", "cephfs", "quobyte", "downwardAPI", "fc",
+    "flexVolume", "configMap", "azureFile", "vsphereVolume", "photonPersistentDisk", "portworxVolume", "azureDisk",
+    "storageos", "projected", "scaleIO", "csi", "ephemeral", "image",
+)  # fmt: skip
+_HOST_PATH_TYPES = (
+    "", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket",
+)  # fmt: skip
+_ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+_MIN_TOKEN_SECONDS = 600
+
+
+def valid_volumes(volumes: Sequence[Object], path: str) -> tuple[set[str], list[Cause]]:
+    """The names that containers may mount, and what is wrong with the other volumes."""
+    names: set[str] = set()
+    wrong: list[Cause] = []
+    for index, volume in enumerate(volumes):
+        found = list(_volume(volume, names, f"{path}[{index}]"))
+        wrong += found
+        if not found:
+            names.add(volume["name"])
+    return names, wrong
+
+
+def _volume(volume: Object, names: set[str], path: str) -> Causes:
+    kinds = [kind for kind in _ORDER if kind in volume]
+    for kind in kinds[1:]:
+        yield causes.forbidden(f"{path}.{kind}", "may not specify more than 1 volume type")
+    if not kinds:
+        yield causes.required(path, "must specify a volume type")
+    else:
+        yield from _source(kinds[0], volume[kinds[0]], f"{path}.{kinds[0]}")
+    if not volume["name"]:
+        yield causes.required(f"{path}.name")
+    else:
+        yield from causes.invalid_each(f"{path}.name", volume["name"], texts.label_1123(volume["name"]))
+    if volume["name"] in names:
+        yield causes.duplicate(f"{path}.name", volume["name"])
+
+
+def _source(kind: str, source: Object, path: str) -> Causes:
+    match kind:
+        case "emptyDir":
+            if "sizeLimit" in source and quantities.parse(source["sizeLimit"]) < 0:
+                yield causes.forbidden(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")
+        case "hostPath":
+            if not source["path"]:
+                yield causes.required(f"{path}.path")
+                return
+            if ".." in source["path"].split("/"):
+                yield causes.invalid(f"{path}.path", source["path"], "must not contain '..'")
+            if (type_ := source.get("type") or "") not in _HOST_PATH_TYPES:
+                yield causes.unsupported(f"{path}.type", type_, _HOST_PATH_TYPES)
+        case "secret" | "configMap":
+            name = "secretName" if kind == "secret" else "name"
+            if not source.get(name):
+                yield causes.required(f"{path}.{name}")
+            yield from _files(source, path)
+        case "persistentVolumeClaim":
+            if not source["claimName"]:
+                yield causes.required(f"{path}.claimName")
+        case "nfs":
+            if not source["server"]:
+                yield causes.required(f"{path}.server")
+            if not source["path"]:
+                yield causes.required(f"{path}.path")
+            if not source["path"].startswith("/"):
+                yield causes.invalid(f"{path}.path", source["path"], "must be an absolute path")
+        case "downwardAPI":
+            yield from _mode(source.get("defaultMode"), f"{path}.defaultMode")
+            for item in source.get("items") or ():
+                yield from _downward_file(item, path)
+        case "projected":
+            yield from _projected(source, path)
+        case "ephemeral":
+            if (wanted := source.get("volumeClaimTemplate")) is None:
+                yield causes.required(f"{path}.volumeClaimTemplate")
+            else:
+                yield from claim_spec(wanted["spec"], f"{path}.volumeClaimTemplate.spec")
+        case "csi":
+            driver = source["driver"]
+            if not driver:
+                yield causes.required(f"{path}.driver")
+            elif len(driver) > 63:
+                yield causes.too_long(f"{path}.driver", 63)
+            else:
+                yield from causes.invalid_each(f"{path}.driver", driver, texts.subdomain(driver.lower()))
+        case "image":
+            if (policy := source.get("pullPolicy")) not in _PULL_POLICIES:
+                yield causes.unsupported(f"{path}.pullPolicy", policy, _PULL_POLICIES)
+
+
+def claim(obj: Object, _: Object | None) -> Causes:
+    """A PersistentVolumeClaim."""
+    yield from claim_spec(obj["spec"], "spec")
+
+
+def claim_spec(spec: Object, path: str) -> Causes:
+    """What a PersistentVolumeClaim asks for."""
+    modes = spec.get("accessModes") or ()
+    if not modes:
+        yield causes.required(f"{path}.accessModes", "at least 1 access mode is required")
+    for mode in modes:
+        if mode not in _ACCESS_MODES:
+            yield causes.unsupported(f"{path}.accessModes", mode, _ACCESS_MODES)
+    where = f"{path}.resources[storage]"
+    size = (spec["resources"].get("requests") or {}).get("storage")
+    if size is None:
+        yield causes.required(where)
+    elif quantities.parse(size) <= 0:
+        yield causes.invalid(where, size, "must be greater than zero")
+    if name := spec.get("storageClassName"):
+        yield from causes.invalid_each(f"{path}.storageClassName", name, texts.subdomain(name))
+    if (mode := spec.get("volumeMode", "Filesystem")) not in ("Block", "Filesystem"):
+        yield causes.unsupported(f"{path}.volumeMode", mode, ("Block", "Filesystem"))
+
+
+def _mode(mode: int | None, path: str) -> Causes:
+    if mode is not None and not 0 <= mode <= 0o777:
+        yield causes.invalid(path, mode, MODE)
+
+
+def _files(source: Object, path: str) -> Causes:
+    yield from _mode(source.get("defaultMode"), f"{path}.defaultMode")
+    for index, item in enumerate(source.get("items") or ()):
+        where = f"{path}.items[{index}]"
+        if not item["key"]:
+            yield causes.required(f"{where}.key")
+        if not item["path"]:
+            yield causes.required(f"{where}.path")
+        yield from _local_path(item["path"], f"{where}.path")
+        yield from _mode(item.get("mode"), f"{where}.mode")
+
+
+def _local_path(target: str, path: str) -> Causes:
+    yield from descending(target, path)
+    if target.startswith("..") and not target.startswith("../"):
+        yield causes.invalid(path, target, "must not start with '..'")
+
+
+def _downward_file(item: Object, path: str) -> Causes:
+    if not item["path"]:
+        yield causes.required(f"{path}.path")
+    yield from _local_path(item["path"], f"{path}.path")
+    if (field := item.get("fieldRef")) is not None:
+        yield from field_selector(field, _FIELDS, f"{path}.fieldRef")
+        if "resourceFieldRef" in item:
+            yield causes.invalid(path, "resource", "fieldRef and resourceFieldRef can not be specified simultaneously")
+    elif "resourceFieldRef" in item:
+        yield from resource_selector(item["resourceFieldRef"], f"{path}.resourceFieldRef", in_volume=True)
+    else:
+        yield causes.required(path, "one of fieldRef and resourceFieldRef is required")
+    yield from _mode(item.get("mode"), f"{path}.mode")
+
+
+def _projected(source: Object, path: str) -> Causes:
+    yield from _mode(source.get("defaultMode"), f"{path}.defaultMode")
+    taken: set[str] = set()
+    for index, projection in enumerate(source.get("sources") or ()):
+        where = f"{path}.sources[{index}]"
+        for kind in ("secret", "configMap"):
+            if (files := projection.get(kind)) is not None:
+                if not files.get("name"):
+                    yield causes.required(f"{where}.{kind}.name")
+                yield from _files(files, f"{where}.{kind}")
+                yield from _distinct(files, taken, files.get("name", ""), path)
+        if (files := projection.get("downwardAPI")) is not None:
+            for item in files.get("items") or ():
+                yield from _downward_file(item, f"{where}.downwardAPI")
+            yield from _distinct(files, taken, None, path)
+        if (token := projection.get("serviceAccountToken")) is not None:
+            seconds = token["expirationSeconds"]
+            if seconds < _MIN_TOKEN_SECONDS:
+                why = "may not specify a duration less than 10 minutes"
+                yield causes.invalid(f"{where}.serviceAccountToken.expirationSeconds", seconds, why)
+            if not token["path"]:
+                yield causes.required(f"{path}.path")
+            else:
+                yield from _local_path(token["path"], f"{path}.path")
+        if len(projection) > 1:
+            yield causes.forbidden(where, "may not specify more than 1 volume type per source")
+
+
+def _distinct(files: Object, taken: set[str], shown: str | None, path: str) -> Causes:
+    for item in files.get("items") or ():
+        target = item["path"]
+        if target and target in taken:
+            yield causes.invalid(path, target if shown is None else shown, "conflicting duplicate paths")
+        taken.add(target)

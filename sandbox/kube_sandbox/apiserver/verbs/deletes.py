@@ -1,0 +1,203 @@
+"""Delete and deletecollection: at once, or after a grace period, or when the last finalizer is gone.
+
+Follows `k8s.io/apiserver`, `pkg/registry/generic/registry/store.go` and `pkg/registry/rest/delete.go`.
+"""
+
+import time
+from typing import Any
+
+from kube_sandbox.apiserver.admission import built_in as admission
+from kube_sandbox.apiserver.attributes import Object
+from kube_sandbox.apiserver.context import Api, Call
+from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.http import requests
+from kube_sandbox.apiserver.http.responses import success
+from kube_sandbox.apiserver.storage import crds, registry
+from kube_sandbox.apiserver.storage.registry import ResourceType
+from kube_sandbox.apiserver.storage.selection import Selection
+from kube_sandbox.apiserver.storage.store import Item, conflict, details, in_order
+from kube_sandbox.times import now, rfc3339, unix
+
+_DEFAULT_GRACE = 30
+
+
+async def delete(api: Api, call: Call) -> tuple[Item | Object, int]:
+    """DELETE of one object: the object or a Status, and the HTTP status."""
+    options = requests.delete_options(await call.body(), call.content_type, call.query, call.dry_run)
+    item, gone = await delete_one(api, call, options)
+    code = 202 if not gone and options.get("orphanDependents") is False else 200
+    resource = call.resource
+    if registry.RETURNS_DELETED in resource.flags or not gone:
+        return item, code
+    return success(details((resource.group, resource.plural), call.attributes.name, uid=item.uid)), code
+
+
+async def delete_collection(api: Api, call: Call, selection: Selection) -> list[Item]:
+    """DELETE of a collection: the selected objects, as they were."""
+    options = requests.delete_options(await call.body(), call.content_type, call.query, call.dry_run)
+    attributes = call.attributes
+    chosen = in_order(
+        item for item in api.store.collection(call.resource.storage).items.values() if selection.matches(item.object)
+    )
+    namespace = attributes.namespace
+    for item in chosen:
+        attributes.namespace, attributes.name = item.key
+        try:
+            await delete_one(api, call, dict(options))
+        except StatusError as error:
+            if error.code != 404:
+                raise
+    attributes.namespace, attributes.name = namespace, ""
+    return chosen
+
+
+async def delete_one(api: Api, call: Call, options: Object) -> tuple[Item, bool]:
+    """The object after the deletion (or its beginning), and whether it is gone."""
+    attributes, resource = call.attributes, call.resource
+    while True:
+        current = call.current(api)
+        _check_preconditions(resource, current, options)
+        attributes.operation, attributes.options = "DELETE", options
+        attributes.dry_run = bool(options.get("dryRun"))
+        attributes.obj, attributes.old = None, current.copy()
+        admission.admit(attributes, api.store)
+        await api.webhooks.mutate(attributes)
+        await api.webhooks.validate(attributes)
+        if api.store.item(resource.storage, *current.key) is current:
+            return remove(api, resource, current, options)
+
+
+def remove(api: Api, resource: ResourceType, current: Item, options: Object) -> tuple[Item, bool]:
+    """Delete what has been admitted: the object as it is now, and whether it is gone."""
+    obj = current.copy()
+    metadata = obj["metadata"]
+    if resource.storage == registry.NAMESPACES:
+        return _terminate_namespace(api, resource, current, obj, options)
+    if resource.storage == registry.CRDS and not metadata.get("deletionTimestamp"):
+        crds.begin_deletion(obj)
+        dry_run = bool(options.get("dryRun"))
+        return (Item(obj, current.revision) if dry_run else api.store.update(resource.storage, current, obj)), False
+    if _already_pending(metadata, options):
+        return current, False
+    graceful = _begin_grace(resource, obj, options)
+    finalizers = _finalizers(resource, metadata, options)
+    if finalizers:
+        metadata["finalizers"] = finalizers
+    else:
+        metadata.pop("finalizers", None)
+    if finalizers and not graceful:
+        _mark_deleting(metadata)
+    waits = bool(finalizers) or metadata.get("deletionGracePeriodSeconds", 0) > 0
+    dry_run = bool(options.get("dryRun"))
+    if not waits:
+        if graceful:  # watchers see how it begins, even if it is over at once
+            current = Item(obj, current.revision) if dry_run else api.store.update(resource.storage, current, obj)
+        return (current if dry_run else api.store.delete(resource.storage, current)), True
+    if obj == current.object:
+        return current, False
+    return (Item(obj, current.revision) if dry_run else api.store.update(resource.storage, current, obj)), False
+
+
+def _already_pending(metadata: Object, options: Object) -> bool:
+    """Whether the object is being deleted already, and this request does not hurry it."""
+    pending = metadata.get("deletionGracePeriodSeconds")
+    if not metadata.get("deletionTimestamp") or not pending:
+        return False
+    asked = options.get("gracePeriodSeconds")
+    return asked is None or asked >= pending
+
+
+def _begin_grace(resource: ResourceType, obj: Object, options: Object) -> bool:
+    """Whether the object gets (more exactly: keeps) time to end by itself: only pods do."""
+    if resource.storage != ("", "pods"):
+        return False
+    metadata = obj["metadata"]
+    asked = options.get("gracePeriodSeconds")
+    if asked is not None and asked < 0:
+        asked = 1
+    if metadata.get("deletionTimestamp"):
+        pending = metadata.get("deletionGracePeriodSeconds")
+        if not pending or asked is None:
+            return False
+        # the deletion moves forward: from when it began, by the shorter period
+        began = int(unix(metadata["deletionTimestamp"])) - pending
+        until = max(began + asked, int(time.time()))
+        if until > began + asked and asked:
+            asked = 1
+        metadata["deletionTimestamp"] = rfc3339(until)
+        metadata["deletionGracePeriodSeconds"] = asked
+        return True
+    grace = obj["spec"].get("terminationGracePeriodSeconds", _DEFAULT_GRACE) if asked is None else asked
+    phase = (obj.get("status") or {}).get("phase")
+    if not obj["spec"].get("nodeName") or phase in ("Failed", "Succeeded"):
+        grace = 0
+    metadata["deletionTimestamp"] = rfc3339(time.time() + grace)
+    metadata["deletionGracePeriodSeconds"] = grace
+    if metadata.get("generation"):
+        metadata["generation"] += 1
+    return True
+
+
+def _mark_deleting(metadata: Object) -> None:
+    """Deletion waits for finalizers only."""
+    if not metadata.get("deletionTimestamp"):
+        metadata["deletionTimestamp"] = now()
+        if metadata.get("generation"):
+            metadata["generation"] += 1
+    metadata["deletionGracePeriodSeconds"] = 0
+
+
+def _finalizers(resource: ResourceType, metadata: Object, options: Object) -> list[str]:
+    """The finalizers after a deletion's propagation policy: at most one of `orphan` and `foregroundDeletion`, for the
+    garbage collector."""
+    present: list[str] = metadata.get("finalizers") or []
+    if registry.NO_ORPHANS in resource.flags:
+        return present
+    others = [finalizer for finalizer in present if finalizer not in ("orphan", "foregroundDeletion")]
+    policy, orphan = options.get("propagationPolicy"), options.get("orphanDependents")
+    if policy is None and orphan is not None:
+        policy = "Orphan" if orphan else "Background"
+    if policy == "Orphan" or (policy is None and "orphan" in present):
+        return [*others, "orphan"]
+    if policy == "Foreground" or (policy is None and "foregroundDeletion" in present):
+        return [*others, "foregroundDeletion"]
+    return others
+
+
+def _terminate_namespace(
+    api: Api, resource: ResourceType, current: Item, obj: Object, options: Object
+) -> tuple[Item, bool]:
+    """A namespace goes when its controller has emptied it and taken the finalizers off."""
+    metadata, dry_run = obj["metadata"], bool(options.get("dryRun"))
+    if not metadata.get("deletionTimestamp"):
+        metadata["deletionTimestamp"] = now()
+        obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
+        if finalizers := _finalizers(resource, metadata, options):
+            metadata["finalizers"] = finalizers
+        item = Item(obj, current.revision) if dry_run else api.store.update(resource.storage, current, obj)
+        return item, False
+    if (obj.get("spec") or {}).get("finalizers") or metadata.get("finalizers"):
+        return current, False
+    return (current if dry_run else api.store.delete(resource.storage, current)), True
+
+
+def _check_preconditions(resource: ResourceType, current: Item, options: Object) -> None:
+    preconditions: dict[str, Any] = options.get("preconditions") or {}
+    metadata = current.object["metadata"]
+    storage = (resource.group, resource.kind)
+    wanted, found = preconditions.get("uid"), metadata["uid"]
+    if wanted is not None and wanted != found:
+        raise conflict(
+            storage,
+            metadata["name"],
+            f"the UID in the precondition ({wanted}) does not match the UID in record ({found}). The object might have"
+            " been deleted and then recreated",
+        )
+    wanted, found = preconditions.get("resourceVersion"), metadata["resourceVersion"]
+    if wanted is not None and wanted != found:
+        raise conflict(
+            storage,
+            metadata["name"],
+            f"the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record"
+            f" ({found}). The object might have been modified",
+        )

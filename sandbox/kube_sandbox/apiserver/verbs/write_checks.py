@@ -1,0 +1,103 @@
+"""What a write must agree with: its URL, the stored version, the rules of its type."""
+
+from kube_sandbox.apiserver.attributes import Object
+from kube_sandbox.apiserver.context import Call
+from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.patch.patches import APPLY, JSON, MERGE, STRATEGIC
+from kube_sandbox.apiserver.schema import custom as schemas
+from kube_sandbox.apiserver.storage import registry
+from kube_sandbox.apiserver.storage.registry import ResourceType
+from kube_sandbox.apiserver.storage.store import Item, conflict
+from kube_sandbox.apiserver.validation import objects as validation
+
+_PATCH_TYPES = (JSON, MERGE, STRATEGIC, APPLY)
+
+
+def check_patch_type(resource: ResourceType, content_type: str) -> None:
+    """415 for a patch type that this resource does not take."""
+    known = [type_ for type_ in _PATCH_TYPES if resource.custom is None or "strategic" not in type_]
+    if content_type not in known and resource.custom is None:
+        raise StatusError(415, "415: Unsupported Media Type", details={})
+    if content_type not in known:
+        raise StatusError(
+            415,
+            f"the body of the request was in an unknown format - accepted media types include: {', '.join(known)}",
+        )
+
+
+def check_namespace(call: Call, obj: Object) -> None:
+    """The object lies in the URL's namespace; it need not say so. 400 where it says otherwise."""
+    namespace = call.attributes.namespace if call.resource.namespaced else ""
+    metadata = obj.setdefault("metadata", {})
+    if not isinstance(metadata, dict):
+        raise StatusError(400, "the object's metadata is no object")
+    named = metadata.get("namespace") or ""
+    if namespace and named and named != namespace:
+        raise StatusError(400, "the namespace of the provided object does not match the namespace sent on the request")
+    if namespace:
+        metadata["namespace"] = namespace
+    else:
+        metadata.pop("namespace", None)
+
+
+def check_name(call: Call, obj: Object) -> None:
+    """The object says the URL's name. 400 where it does not."""
+    name, wanted = obj["metadata"].get("name", ""), call.attributes.name
+    if not name:
+        raise StatusError(
+            400, f"the name of the object ({wanted} based on URL) was undeterminable: name must be provided"
+        )
+    if name != wanted:
+        raise StatusError(400, f"the name of the object ({name}) does not match the name on the URL ({wanted})")
+
+
+def check_version(resource: ResourceType, name: str, metadata: Object, current: Item) -> None:
+    """409 where the request names another version than the stored one; 422 where it must name one."""
+    version = metadata.get("resourceVersion", "")
+    if version in ("", "0"):
+        if resource.custom is not None or registry.NEEDS_VERSION in resource.flags:
+            raise _unversioned(resource, name)
+    elif not version.isdigit():
+        raise StatusError(500, f'strconv.ParseUint: parsing "{version}": invalid syntax', reason="")
+    elif version != str(current.revision):
+        raise conflict((resource.group, resource.plural), name)
+
+
+def _unversioned(resource: ResourceType, name: str) -> StatusError:
+    message = "Invalid value: 0: must be specified for an update"
+    return StatusError(
+        422,
+        f'{_qualified(resource, resource.plural)} "{name}" is invalid: metadata.resourceVersion: {message}',
+        details={
+            "name": name,
+            **({"group": resource.group} if resource.group else {}),
+            "kind": resource.plural,
+            "causes": [{"reason": "FieldValueInvalid", "message": message, "field": "metadata.resourceVersion"}],
+        },
+    )
+
+
+def _qualified(resource: ResourceType, name: str) -> str:
+    return f"{name}.{resource.group}" if resource.group else name
+
+
+def uid_conflict(resource: ResourceType, current: Item, wanted: str) -> StatusError:
+    (namespace, name), found = current.key, current.uid
+    parts = (resource.group if resource.custom else "", resource.plural, namespace, name)
+    key = "/".join(["/registry", *(part for part in parts if part)])
+    return conflict(
+        (resource.group, resource.plural),
+        name,
+        f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition"
+        f" failed: UID in precondition: {wanted}, UID in object meta: {found}",
+    )
+
+
+def validate(resource: ResourceType, obj: Object, old: Object | None, subresource: str = "") -> None:
+    if resource.custom is None:
+        causes = validation.validate(obj, old)
+    else:
+        causes = validation.validate_metadata(obj, old)
+        causes += schemas.validate(obj, old, resource.custom, subresource, causes)
+    if causes:
+        raise validation.invalid(resource.group, resource.kind, obj["metadata"].get("name", ""), causes)

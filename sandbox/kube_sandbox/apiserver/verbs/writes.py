@@ -1,0 +1,320 @@
+"""Create, update, patch: a write from the request's bytes to the store.
+
+The order is the real server's (`k8s.io/apiserver`, `pkg/endpoints/handlers` and `pkg/registry/generic/registry`):
+decode, field ownership, mutating admission, what the server sets itself, validation, validating admission, store.
+"""
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+
+import orjson
+
+from kube_sandbox.apiserver.admission import built_in as admission
+from kube_sandbox.apiserver.admission import quotas
+from kube_sandbox.apiserver.attributes import Object
+from kube_sandbox.apiserver.auth import authorization, escalation
+from kube_sandbox.apiserver.context import Api, Call
+from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.http import codec, requests
+from kube_sandbox.apiserver.patch import apply, patches
+from kube_sandbox.apiserver.patch.patches import APPLY
+from kube_sandbox.apiserver.schema import defaults
+from kube_sandbox.apiserver.storage import registry, strategies
+from kube_sandbox.apiserver.storage.registry import NAMESPACES, ResourceType
+from kube_sandbox.apiserver.storage.store import (
+    Item,
+    already_exists,
+    conflict,
+    not_found,
+)
+from kube_sandbox.apiserver.verbs import write_checks
+from kube_sandbox.times import now
+
+_ATTEMPTS = 6
+"""How often a write is tried on an object that keeps changing meanwhile."""
+
+
+Build = Callable[[Item], Object]
+"""Makes the new object from the stored one."""
+
+
+async def create(api: Api, call: Call) -> Item:
+    """POST to a collection."""
+    attributes, resource = call.attributes, call.resource
+    body = await call.body()
+    options = requests.write_options("CreateOptions", call.query, call.dry_run)
+    obj = codec.decode(resource, body, call.content_type, _field_validation(options), attributes.warnings)
+    write_checks.check_namespace(call, obj)
+    attributes.name = obj["metadata"].get("name", "")
+    return await store_new(api, call, obj, options)
+
+
+async def store_new(api: Api, call: Call, obj: Object, options: Object) -> Item:
+    """From a decoded new object to the stored one."""
+    attributes, resource = call.attributes, call.resource
+    metadata = obj["metadata"]
+    strategies.wipe_system_fields(metadata)
+    version = metadata.pop("resourceVersion", "")
+    strategies.tidy_metadata(metadata)
+    if warning := strategies.dedup_owners(metadata):
+        attributes.warnings.append(warning)
+    if options["kind"] != "PatchOptions":  # an apply has told its fields already
+        obj = apply.track_update(
+            None, obj, manager=call.manager, subresource="", now=now(), crd_schema=crd_schema(resource)
+        )
+    attributes.operation, attributes.options, attributes.dry_run = "CREATE", options, bool(call.dry_run)
+    attributes.obj, attributes.old = obj, None
+    admission.admit(attributes, api.store)
+    await api.webhooks.mutate(attributes)
+    escalation.check(attributes, api.authorizer)
+    obj = attributes.obj
+    write_checks.check_namespace(call, obj)
+    metadata = obj["metadata"]
+    if not metadata.get("name") and metadata.get("generateName"):
+        metadata["name"] = metadata["generateName"][: 63 - 5] + admission.suffix()
+    strategies.prepare_create(resource, obj)
+    write_checks.validate(resource, obj, None)
+    attributes.obj, attributes.name = obj, metadata["name"]
+    await api.webhooks.validate(attributes)
+    quotas.check(attributes, api.store)
+    if version.isdigit() and int(version) and not call.dry_run:
+        if options["kind"] == "PatchOptions":
+            raise conflict((resource.group, resource.plural), attributes.name)
+        raise StatusError(500, "resourceVersion should not be set on objects to be created", reason="")
+    stored = codec.to_storage(resource, obj)
+    if call.dry_run:
+        item = Item(stored, 0)
+        if item.key in api.store.collection(resource.storage).items:
+            raise already_exists((resource.group, resource.plural), metadata["name"])
+        return item
+    return api.store.create(resource.storage, stored)
+
+
+async def update(api: Api, call: Call) -> tuple[Item, int]:
+    """PUT of an object or of its status. Creates where the type allows that."""
+    attributes, resource = call.attributes, call.resource
+    body = await call.body()
+    options = requests.write_options("UpdateOptions", call.query, call.dry_run)
+    sent = codec.decode(resource, body, call.content_type, _field_validation(options), attributes.warnings)
+    write_checks.check_namespace(call, sent)
+    write_checks.check_name(call, sent)
+    if find(api, call) is None:
+        if registry.CREATE_ON_PUT not in resource.flags or attributes.subresource:
+            raise not_found((resource.group, resource.plural), attributes.name)
+        _authorize_create(api, call)
+        return await store_new(api, call, sent, options | {"kind": "CreateOptions"}), 201
+    encoded, uid = orjson.dumps(sent), sent["metadata"].get("uid")
+
+    def build(current: Item) -> Object:
+        if uid and uid != current.uid:
+            raise write_checks.uid_conflict(resource, current, uid)
+        obj: Object = orjson.loads(encoded)
+        return obj
+
+    return await modify(api, call, build, options, tracked=True), 200
+
+
+async def patch(api: Api, call: Call) -> tuple[Item, int]:
+    """PATCH of an object or of its status. Server-side apply creates what is missing."""
+    attributes, resource = call.attributes, call.resource
+    content_type = call.content_type.partition(";")[0].strip()
+    write_checks.check_patch_type(resource, content_type)
+    body = await call.body()
+    options = requests.write_options("PatchOptions", call.query, call.dry_run)
+    is_apply = content_type == APPLY
+    if is_apply and not options.get("fieldManager"):
+        raise requests.invalid_options(
+            "PatchOptions", [("FieldValueRequired", "Required value: is required for apply patch", "fieldManager")]
+        )
+    if not is_apply and "force" in options:
+        raise requests.invalid_options(
+            "PatchOptions", [("FieldValueForbidden", "Forbidden: may not be specified for non-apply patch", "force")]
+        )
+
+    def build(current: Item) -> Object:
+        if is_apply:
+            return _applied(call, current, body, options)
+        return _patched(call, current, content_type, body, _field_validation(options))
+
+    if find(api, call) is None:
+        if not is_apply or attributes.subresource:
+            raise not_found((resource.group, resource.plural), attributes.name)
+        _authorize_create(api, call)
+        return await store_new(api, call, _applied(call, None, body, options), options), 201
+    return await modify(api, call, build, options, tracked=not is_apply), 200
+
+
+def _patched(call: Call, current: Item, content_type: str, body: bytes, field_validation: str) -> Object:
+    """The stored object with a JSON, merge or strategic merge patch applied."""
+    resource = call.resource
+    patched, problems = patches.apply(
+        content_type,
+        codec.view(resource, current),
+        body,
+        api_version=resource.api_version,
+        kind=resource.kind,
+        field_validation=field_validation,
+        crd_schema=crd_schema(resource),
+    )
+    unknown: list[str] = []
+    if resource.custom is None:
+        obj = patched
+        defaults.apply(obj)
+    else:
+        shown = orjson.dumps(patched, option=orjson.OPT_SORT_KEYS)
+        obj, unknown = codec.normalized(resource, patched)
+        if unknown and field_validation == "Strict":
+            raise patches.rejected(shown.decode(), f"strict decoding error: {', '.join(unknown)}")
+    if field_validation != "Ignore":
+        call.attributes.warnings += [*problems, *unknown]
+    return obj
+
+
+def _applied(call: Call, current: Item | None, body: bytes, options: Object) -> Object:
+    """The stored object with a configuration applied, fields of others left alone."""
+    resource = call.resource
+    try:
+        applied = requests.load_yaml(body)
+    except ValueError as error:
+        raise StatusError(400, f"error decoding YAML: error converting YAML to JSON: yaml: {error}") from error
+    if not isinstance(applied, dict):
+        why = f"cannot unmarshal {requests.GO_TYPES.get(type(applied), 'number')} into Go value of type"
+        raise StatusError(
+            400,
+            f"error decoding YAML: error unmarshaling JSON: while decoding JSON: json: {why} map[string]interface {{}}",
+        )
+    apply.check_applied(applied, api_version=resource.api_version, kind=resource.kind)
+    write_checks.check_namespace(call, {"metadata": dict(applied.get("metadata") or {})})
+    merged = apply.server_side_apply(
+        codec.view(resource, current) if current else None,
+        applied,
+        manager=options["fieldManager"],
+        force=bool(options.get("force")),
+        subresource=call.attributes.subresource,
+        now=now(),
+        crd_schema=crd_schema(resource),
+    )
+    obj = codec.normalized(resource, merged)[0]
+    write_checks.check_namespace(call, obj)
+    return obj
+
+
+async def modify(
+    api: Api,
+    call: Call,
+    build: Build,
+    options: Object,
+    *,
+    tracked: bool,
+    admitted: bool = False,
+) -> Item:
+    """Read, change, admit, validate, store; again where the object changed meanwhile and the request did not name
+    a version. An object that stays the same is not written. `admitted`: the webhooks have been asked already."""
+    for attempt in itertools.count(1):
+        current = call.current(api)
+        obj = build(current)
+        try:
+            return await _modify_once(api, call, current, obj, options, tracked=tracked, admitted=admitted)
+        except StatusError as error:
+            overtaken = error.reason == "Conflict" and find(api, call) is not current
+            if not overtaken or attempt >= _ATTEMPTS:
+                raise
+    raise AssertionError("unreachable")
+
+
+async def _modify_once(
+    api: Api, call: Call, current: Item, obj: Object, options: Object, *, tracked: bool, admitted: bool
+) -> Item:
+    attributes, resource = call.attributes, call.resource
+    old = codec.view(resource, current)
+    write_checks.check_namespace(call, obj)
+    write_checks.check_name(call, obj)
+    metadata = obj["metadata"]
+    strategies.tidy_metadata(metadata)
+    if warning := strategies.dedup_owners(metadata):
+        attributes.warnings.append(warning)
+    if tracked:
+        obj = apply.track_update(
+            old,
+            obj,
+            manager=call.manager,
+            subresource=attributes.subresource,
+            now=now(),
+            crd_schema=crd_schema(resource),
+        )
+    attributes.operation, attributes.options, attributes.dry_run = "UPDATE", options, bool(call.dry_run)
+    attributes.obj, attributes.old = obj, old
+    admission.admit(attributes, api.store)
+    if not admitted:
+        await api.webhooks.mutate(attributes)
+    escalation.check(attributes, api.authorizer)
+    obj = attributes.obj
+    write_checks.check_namespace(call, obj)
+    metadata = obj["metadata"]
+    write_checks.check_version(resource, attributes.name, metadata, current)
+    strategies.prepare_update(resource, obj, old, attributes.subresource)
+    write_checks.validate(resource, obj, old, attributes.subresource)
+    metadata["resourceVersion"] = str(current.revision)
+    attributes.obj = obj
+    if not admitted:
+        await api.webhooks.validate(attributes)
+    stored = codec.to_storage(resource, obj)
+    stored["metadata"]["resourceVersion"] = str(current.revision)
+    if same(stored, current.object):
+        return current
+    if call.dry_run:
+        return Item(stored, current.revision)
+    if _is_let_go(resource, stored, current.object):
+        api.store.delete(resource.storage, current)
+        return Item(stored, current.revision)
+    return api.store.update(resource.storage, current, stored)
+
+
+def find(api: Api, call: Call) -> Item | None:
+    return api.store.item(call.resource.storage, call.attributes.namespace, call.attributes.name)
+
+
+def same(new: Object, old: Object) -> bool:
+    """Whether a write changes nothing. The times of field ownership alone are no change."""
+    first, second = _without_times(new), _without_times(old)
+    # the encoding tells 1 from true, which Python holds equal
+    return first == second and _encoded(first) == _encoded(second)
+
+
+def _encoded(obj: Object) -> bytes:
+    return orjson.dumps(obj, option=orjson.OPT_SORT_KEYS)
+
+
+def _without_times(obj: Object) -> Object:
+    metadata = obj["metadata"]
+    entries = [
+        {key: value for key, value in entry.items() if key != "time"} for entry in metadata.get("managedFields") or ()
+    ]
+    return {**obj, "metadata": {**metadata, "managedFields": entries}}
+
+
+def _is_let_go(resource: ResourceType, new: Object, old: Object) -> bool:
+    """Whether an update takes off what held an object that is being deleted, so that it goes now (apiserver's
+    `ShouldDeleteDuringUpdate`). A namespace has finalizers in its spec, too."""
+    if new["metadata"].get("finalizers") or not old["metadata"].get("deletionTimestamp"):
+        return False
+    if resource.storage == NAMESPACES and (new.get("spec") or {}).get("finalizers"):
+        return False
+    return not old["metadata"].get("deletionGracePeriodSeconds")
+
+
+def _authorize_create(api: Api, call: Call) -> None:
+    """A write that creates needs the right to create."""
+    attributes = replace(call.attributes, verb="create")
+    reason = api.authorizer.authorize(attributes)
+    if reason is not None:
+        raise authorization.forbidden(attributes, reason)
+
+
+def _field_validation(options: Object) -> str:
+    return str(options.get("fieldValidation") or "Warn")
+
+
+def crd_schema(resource: ResourceType) -> Object | None:
+    return resource.custom.schema if resource.custom else None

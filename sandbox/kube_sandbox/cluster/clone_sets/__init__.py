@@ -1,0 +1,1 @@
+"""CloneSets (OpenKruise)."""

@@ -1,0 +1,221 @@
+"""The controller of CloneSets (OpenKruise), an addition to any API: pods without identity that can be updated in place.
+What to do is decided by `clone_rollout` and `clone_pods`. While no CustomResourceDefinition serves CloneSets, it
+waits for one; see `clone_set_crd`."""
+
+import asyncio
+import contextlib
+import secrets
+
+import msgspec
+
+from altershield.api.resources import CRDS
+from altershield.kube.client import PatchType
+from altershield.kube.errors import ConflictError, KubernetesError, NotFoundError
+from altershield.kube.events import EventRecorder
+from altershield.kube.informer import Informer
+from altershield.kube.queue import WorkQueue
+from kube_sandbox.cluster import availability, history, selectors
+from kube_sandbox.cluster.caches import Caches
+from kube_sandbox.cluster.clone_sets import crd as clone_set_crd
+from kube_sandbox.cluster.clone_sets import pods as clone_pods
+from kube_sandbox.cluster.clone_sets import progress as clone_progress
+from kube_sandbox.cluster.clone_sets import rollout as clone_rollout
+from kube_sandbox.cluster.clone_sets.rollout import Plan, Revisions
+from kube_sandbox.cluster.history import History
+from kube_sandbox.cluster.pod_control import PodControl, Words, in_batches
+from kube_sandbox.cluster.views import Condition, Meta, Pod, find
+from kube_sandbox.cluster.work import Key, work
+from kube_sandbox.cluster.workload_views import CLONE_SETS, CloneSet, CloneSetStatus, ControllerRevision
+
+_WORDS = Words(
+    created="succeed to create pod {pod}",
+    create_failed="failed to create pod: {error}, pod: {pod}",
+    deleted="succeed to delete pod {pod}",
+    delete_failed="failed to delete pod {pod}: {error}",
+)
+_ID_CHARACTERS = "bcdfghjklmnpqrstvwxz2456789"
+_ID_LENGTH = 5
+
+
+class _CrdStatus(msgspec.Struct, frozen=True):
+    conditions: tuple[Condition, ...] | None = ()
+
+
+class _Crd(msgspec.Struct, frozen=True):
+    metadata: Meta
+    status: _CrdStatus = _CrdStatus()
+
+
+class _CannotRenewError(KubernetesError):
+    """A pod is to be updated in place only, and cannot be."""
+
+
+class CloneSets:
+    def __init__(self, caches: Caches, recorder: EventRecorder) -> None:
+        self._client = caches.client
+        self._clock = caches.clock
+        self._crd = Informer(caches.client, CRDS, _Crd, field_selector=f"metadata.name={clone_set_crd.NAME}")
+        self._crd_changed = asyncio.Event()
+        self._sets: Informer[CloneSet] | None = None
+        self._control = PodControl(caches, recorder, CLONE_SETS, _WORDS)
+        self._history = History(caches, CLONE_SETS)
+        self._queue: WorkQueue[Key] = WorkQueue()
+        self._crd.add_handler(lambda old, new: self._crd_changed.set())
+        caches.pods.add_handler(self._pod_changed)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._crd.run())
+            group.create_task(work(self._queue, self._reconcile, workers=4))
+            served, following = "", None
+            while True:
+                await self._crd_changed.wait()
+                self._crd_changed.clear()
+                if served == (served := self._served()):
+                    continue
+                if following is not None:
+                    following.cancel()
+                    self._sets = None
+                if served:
+                    self._sets = Informer(self._client, CLONE_SETS, CloneSet)
+                    self._sets.add_handler(self._set_changed)
+                    following = group.create_task(self._sets.run())
+
+    def _served(self) -> str:
+        """The uid of the definition by which CloneSets are served; empty without any."""
+        crd = self._crd.get("", clone_set_crd.NAME)
+        established = find(crd.status.conditions or (), "Established") if crd else None
+        if crd is None or established is None or established.status != "True":
+            return ""
+        return crd.metadata.uid if crd.metadata.deletion_timestamp is None else ""
+
+    def _set_changed(self, old: CloneSet | None, new: CloneSet | None) -> None:
+        if new is not None:
+            self._queue.add(Key(new.metadata.namespace, new.metadata.name))
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        for pod in (old, new):
+            if pod is None:
+                continue
+            if (owner := pod.metadata.controller) is not None:
+                if owner.kind == CLONE_SETS.kind:
+                    self._queue.add(Key(pod.metadata.namespace, owner.name))
+                continue
+            for clone_set in self._sets.all() if self._sets else ():  # an orphan: somebody may want it
+                if clone_set.metadata.namespace == pod.metadata.namespace and selectors.matches(
+                    clone_set.spec.selector, pod.metadata.labels
+                ):
+                    self._queue.add(Key(clone_set.metadata.namespace, clone_set.metadata.name))
+
+    async def _reconcile(self, key: Key) -> None:
+        clone_set = self._sets.get(*key) if self._sets else None
+        if clone_set is None or clone_set.metadata.deletion_timestamp is not None:
+            return
+        metadata, spec = clone_set.metadata, clone_set.spec
+        pods = [pod for pod in await self._control.claim(metadata, spec.selector) if pod.active]
+        kept = await self._history.of(clone_set)
+        update, collisions = await self._history.current(clone_set, kept, clone_set.status.collision_count, {})
+        current = next((one for one in kept if one.metadata.name == clone_set.status.current_revision), update)
+        revisions = Revisions(current.metadata.name, update.metadata.name)
+        pods = [await self._refresh(pod) for pod in pods]
+        plan = clone_rollout.plan(clone_set, pods, revisions, self._clock())
+        failure: KubernetesError | None = None
+        try:
+            await self._carry_out(clone_set, plan, kept, current, update)
+        except KubernetesError as caught:
+            failure = caught
+        await self._write_status(key, revisions, collisions, plan, failure)
+        live = {clone_pods.short(name) for name in (*revisions, *map(clone_pods.revision, pods))}
+        live_names = {one.metadata.name for one in kept if clone_pods.short(one.metadata.name) in live}
+        limit = 10 if spec.revision_history_limit is None else spec.revision_history_limit
+        for revision in history.expendable(kept, live_names, limit):
+            await self._history.delete(revision)
+        if failure is not None:
+            raise failure
+
+    async def _refresh(self, pod: Pod) -> Pod:
+        """Let the pod be ready again when its containers are as they should be."""
+        with contextlib.suppress(NotFoundError, ConflictError):  # gone, perhaps replaced by a namesake
+            if finish := clone_pods.finish_patch(pod, self._clock()):
+                pod = await self._control.patch(pod, finish, PatchType.STRATEGIC, subresource="status")
+            if next_state := clone_pods.lifecycle_patch(pod, self._clock()):
+                pod = await self._control.patch(pod, next_state)
+        return pod
+
+    async def _carry_out(
+        self,
+        clone_set: CloneSet,
+        plan: Plan,
+        kept: list[ControllerRevision],
+        current: ControllerRevision,
+        update: ControllerRevision,
+    ) -> None:
+        async def create(revision: ControllerRevision) -> None:
+            instance = "".join(secrets.choice(_ID_CHARACTERS) for _ in range(_ID_LENGTH))
+            template = history.template_of(revision)
+            body = clone_pods.body(clone_set, template, revision.metadata.name, instance)
+            await self._control.create(clone_set.metadata, body)
+
+        if plan.limited is not None:
+            text = f"scaleUp is limited because of scaleStrategy.maxUnavailable, limit: {plan.limited}"
+            self._control.tell(clone_set.metadata, "Warning", "ScaleUpLimited", text)
+        made = [current] * plan.create_current + [update] * plan.create_update
+        await in_batches([lambda revision=revision: create(revision) for revision in made])  # type: ignore[misc]
+        await self._control.delete_all(clone_set.metadata, plan.delete)
+        for pod in plan.update:
+            old = next((one for one in kept if clone_pods.is_of(pod, one.metadata.name)), None)
+            await self._renew(clone_set, pod, old, update)
+
+    async def _renew(
+        self, clone_set: CloneSet, pod: Pod, old: ControllerRevision | None, new: ControllerRevision
+    ) -> None:
+        kind, name = clone_set.spec.update_strategy.type, new.metadata.name
+        if kind in ("InPlaceIfPossible", "InPlaceOnly"):
+            before = history.template_of(old) if old else None
+            change = clone_pods.renewal(before, history.template_of(new))
+            if change is not None:
+                start = clone_pods.start_patch(pod, self._clock())
+                pod = await self._control.patch(pod, start, PatchType.STRATEGIC, subresource="status")
+                patch = clone_pods.renewal_patch(pod, change, name, self._clock())
+                await self._control.patch(pod, patch, PatchType.STRATEGIC)
+                text = f"successfully update pod {pod.metadata.name} in-place(revision {name})"
+                self._control.tell(clone_set.metadata, "Normal", "SuccessfulUpdatePodInPlace", text)
+                return
+            if kind == "InPlaceOnly":
+                raise _CannotRenewError(
+                    f"find Pod {pod.metadata.name} update strategy is InPlaceOnly but can not update in-place"
+                )
+        label = {clone_pods.SPECIFIED_DELETE: "true"}
+        await self._control.patch(pod, {"metadata": {"uid": pod.metadata.uid, "labels": label}})
+        text = f"successfully patch pod {pod.metadata.name} specified-delete for update(revision {name})"
+        self._control.tell(clone_set.metadata, "Normal", "SuccessfulUpdatePodReCreate", text)
+
+    async def _write_status(
+        self, key: Key, revisions: Revisions, collisions: int, plan: Plan, failure: KubernetesError | None
+    ) -> None:
+        """From the caches as they are by now."""
+        clone_set = self._sets.get(*key) if self._sets else None
+        if clone_set is None or self._sets is None:
+            return
+        now = self._clock()
+        pods = [pod for pod in self._control.owned(clone_set.metadata, clone_set.spec.selector) if pod.active]
+        type_ = clone_rollout.FAILED_UPDATE if plan.update else clone_rollout.FAILED_SCALE
+        condition = Condition(type_, "True", message=str(failure)) if failure else None
+        status = clone_rollout.status(clone_set, pods, revisions, collisions, condition, now)
+        if status != clone_set.status:
+            self._sets.observe(await self._write(clone_set, status))
+        left = clone_rollout.leftover_names(clone_set, pods)
+        if left is not None:
+            patch = {"metadata": {"uid": clone_set.metadata.uid}, "spec": {"scaleStrategy": {"podsToDelete": left}}}
+            self._sets.observe(await self._client.patch(CLONE_SETS, patch, key.name, key.namespace, as_=CloneSet))
+        ready = availability.next_change(pods, clone_set.spec.min_ready_seconds, now)
+        for wait in (ready, clone_progress.next_check(clone_set, status, now)):
+            if wait is not None:
+                self._queue.add_after(key, wait)
+
+    async def _write(self, clone_set: CloneSet, status: CloneSetStatus) -> CloneSet:
+        metadata = clone_set.metadata
+        body = {"metadata": {"uid": metadata.uid}, "status": msgspec.to_builtins(status)}
+        return await self._client.patch(
+            CLONE_SETS, body, metadata.name, metadata.namespace, subresource="status", as_=CloneSet
+        )

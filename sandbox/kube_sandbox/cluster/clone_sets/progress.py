@@ -1,0 +1,56 @@
+"""Whether a CloneSet's release still moves: its condition Progressing, where it has a deadline. Pure.
+
+Reasons and messages are OpenKruise's own (pkg/controller/cloneset/cloneset_status.go).
+"""
+
+from msgspec.structs import replace
+
+from kube_sandbox.cluster.deployments.progress import PROGRESSING, with_condition
+from kube_sandbox.cluster.views import Condition, find, without
+from kube_sandbox.cluster.workload_views import CloneSet, CloneSetStatus
+from kube_sandbox.times import unix
+
+AVAILABLE = "CloneSetAvailable"
+PAUSED = "CloneSetPaused"
+PARTITION_AVAILABLE = "ProgressPartitionAvailable"
+TIMED_OUT = "ProgressDeadlineExceeded"
+UPDATED = "CloneSetUpdated"
+
+_NO_LIMIT = 2**31 - 1
+
+
+def judged(clone_set: CloneSet, status: CloneSetStatus, now: float) -> CloneSetStatus:
+    """`status` with its Progressing condition; without it where there is no deadline."""
+    if clone_set.spec.progress_deadline_seconds in (None, _NO_LIMIT):
+        return replace(status, conditions=without(status.conditions, PROGRESSING))
+    return with_condition(status, _verdict(clone_set, status, now), now)
+
+
+def next_check(clone_set: CloneSet, status: CloneSetStatus, now: float) -> float | None:
+    """Seconds until the deadline has to be looked at; None while nothing can run out."""
+    condition = find(status.conditions, PROGRESSING)
+    if condition is None or condition.reason != UPDATED:
+        return None
+    return max(0.0, _deadline(clone_set, condition) - now) + 1.0  # a second more: times in objects are whole seconds
+
+
+def _verdict(clone_set: CloneSet, status: CloneSetStatus, now: float) -> Condition:
+    desired = clone_set.spec.replicas
+    counts = (status.replicas, status.updated_replicas, status.updated_available_replicas)
+    if status.current_revision == status.update_revision and counts == (desired, desired, desired):
+        return Condition(PROGRESSING, "True", AVAILABLE, "CloneSet is available")
+    if clone_set.spec.update_strategy.paused:
+        return Condition(PROGRESSING, "True", PAUSED, "CloneSet is paused")
+    if status.expected_updated_replicas < desired and (
+        status.expected_updated_replicas <= status.updated_available_replicas
+    ):
+        return Condition(PROGRESSING, "True", PARTITION_AVAILABLE, "CloneSet has been paused due to partition ready")
+    before = find(status.conditions, PROGRESSING)
+    if before is not None and (before.reason == TIMED_OUT or _deadline(clone_set, before) < now):
+        message = f"CloneSet revision {status.update_revision} has timed out progressing"
+        return Condition(PROGRESSING, "False", TIMED_OUT, message)
+    return Condition(PROGRESSING, "True", UPDATED, "CloneSet is progressing")
+
+
+def _deadline(clone_set: CloneSet, condition: Condition) -> float:
+    return unix(condition.last_update_time) + (clone_set.spec.progress_deadline_seconds or 0)

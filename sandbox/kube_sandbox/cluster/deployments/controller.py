@@ -1,0 +1,291 @@
+"""The deployment controller: ReplicaSets and status of every Deployment.
+
+What to do is decided by `revisions` (which ReplicaSet is the new one), `rollout` (the sizes) and `progress` (the
+status); here it is read, written and told. One reconcile writes the status at most once.
+"""
+
+import contextlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from altershield.api.resources import DEPLOYMENTS, REPLICA_SETS
+from altershield.kube.client import PatchType
+from altershield.kube.errors import AlreadyExistsError, ApiError, NamespaceTerminatingError, NotFoundError
+from altershield.kube.events import EventRecorder, ObjectRef
+from altershield.kube.queue import WorkQueue
+from kube_sandbox.cluster import ownership, selectors, templates
+from kube_sandbox.cluster.caches import OWNER, Caches, status_patch
+from kube_sandbox.cluster.deployments import progress, revisions, rollout
+from kube_sandbox.cluster.deployments.progress import NEW_RS_CREATED, NEW_RS_FOUND, PROGRESSING, RS_CREATE_ERROR
+from kube_sandbox.cluster.deployments.revisions import REVISION
+from kube_sandbox.cluster.views import Deployment, DeploymentStatus, Object, Pod, ReplicaSet, find
+from kube_sandbox.cluster.work import Key, work
+
+
+class _Family(NamedTuple):
+    """A Deployment's ReplicaSets."""
+
+    new: ReplicaSet | None
+    old: Sequence[ReplicaSet]
+
+    @property
+    def all(self) -> list[ReplicaSet]:
+        return [*self.old, *([self.new] if self.new else [])]
+
+    def with_(self, rs: ReplicaSet) -> "_Family":
+        """The same, with `rs` as it is now."""
+        if self.new and rs.metadata.uid == self.new.metadata.uid:
+            return self._replace(new=rs)
+        old = [rs if rs.metadata.uid == other.metadata.uid else other for other in self.old]
+        return self._replace(old=old)
+
+
+class Deployments:
+    def __init__(self, caches: Caches, recorder: EventRecorder) -> None:
+        self._client = caches.client
+        self._clock = caches.clock
+        self._deployments = caches.deployments
+        self._replica_sets = caches.replica_sets
+        self._pods = caches.pods
+        self._recorder = recorder
+        self._queue: WorkQueue[Key] = WorkQueue()
+        caches.deployments.add_handler(self._deployment_changed)
+        caches.replica_sets.add_handler(self._replica_set_changed)
+        caches.pods.add_handler(self._pod_changed)
+
+    async def run(self) -> None:
+        await work(self._queue, self._reconcile, workers=8)
+
+    def _deployment_changed(self, old: Deployment | None, new: Deployment | None) -> None:
+        if new is not None:
+            self._queue.add(Key(new.metadata.namespace, new.metadata.name))
+
+    def _replica_set_changed(self, old: ReplicaSet | None, new: ReplicaSet | None) -> None:
+        for rs in (old, new):
+            if rs is None:
+                continue
+            if (owner := rs.metadata.controller) is not None:
+                if owner.kind == DEPLOYMENTS.kind:
+                    self._queue.add(Key(rs.metadata.namespace, owner.name))
+                continue
+            for deployment in self._deployments.all():  # an orphan: somebody may want it
+                if deployment.metadata.namespace == rs.metadata.namespace and selectors.matches(
+                    deployment.spec.selector, rs.metadata.labels
+                ):
+                    self._queue.add(Key(deployment.metadata.namespace, deployment.metadata.name))
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        """A Recreate goes on when the last old pod is gone."""
+        owner = old.metadata.controller if old else None
+        if new is not None or old is None or owner is None or owner.kind != REPLICA_SETS.kind:
+            return
+        rs = self._replica_sets.get(old.metadata.namespace, owner.name)
+        deployment = rs.metadata.controller if rs else None
+        if deployment is not None:
+            self._queue.add(Key(old.metadata.namespace, deployment.name))
+
+    async def _reconcile(self, key: Key) -> None:
+        deployment = self._deployments.get(*key)
+        if deployment is None:
+            return
+        if selectors.is_empty(deployment.spec.selector):
+            text = "This deployment is selecting all pods. A non-empty selector is required."
+            self._tell(deployment, "Warning", "SelectingAll", text)
+            status = replace(deployment.status, observed_generation=deployment.metadata.generation)
+            await self._write_status(deployment, status, None)
+            return
+        family = _Family(*revisions.split(deployment, await self._claim(deployment)))
+        leaving = deployment.metadata.deletion_timestamp is not None
+        status = deployment.status
+        if not leaving:
+            status = progress.with_pause(deployment, status, self._clock())
+        family, status = await self._sync_revision(deployment, family, status)
+
+        if leaving:
+            judge = progress.counted
+        elif deployment.spec.paused or rollout.is_scaling(deployment, family.all):
+            judge = progress.counted
+            family = await self._scale(deployment, family, rollout.scaled(deployment, *family))
+            if deployment.spec.paused:
+                await self._clean_up(deployment, family)
+        else:
+            judge = progress.progressed
+            family, status = await self._roll(deployment, family, status)
+            if progress.is_complete(deployment, deployment.status):
+                await self._clean_up(deployment, family)
+
+        now = self._clock()
+        status = judge(deployment, status.conditions, family.new, family.old, now)
+        await self._write_status(deployment, status, family.new)
+        if judge is progress.progressed and (wait := progress.next_check(deployment, status, now)) is not None:
+            self._queue.add_after(key, wait)
+
+    async def _claim(self, deployment: Deployment) -> list[ReplicaSet]:
+        """The ReplicaSets of this Deployment, after adopting orphans and letting go of what it no longer selects."""
+        owner, selector = deployment.metadata, deployment.spec.selector
+        owned = self._replica_sets.by_index(OWNER, owner.uid)
+        unmanaged = self._replica_sets.by_index(OWNER, ownership.orphans(owner.namespace))
+        for rs in ownership.to_release(owner, selector, owned):
+            await self._patch(rs, ownership.release_patch(owner, rs.metadata), PatchType.STRATEGIC)
+        mine = ownership.managed(owner, selector, owned)
+        adoptable = ownership.to_adopt(owner, selector, unmanaged)
+        if adoptable and await ownership.is_still_there(self._client, DEPLOYMENTS, owner):
+            for rs in adoptable:
+                patch = ownership.adopt_patch(DEPLOYMENTS, owner, rs.metadata)
+                mine.append(await self._patch(rs, patch, PatchType.STRATEGIC))
+        return mine
+
+    async def _sync_revision(
+        self, deployment: Deployment, family: _Family, status: DeploymentStatus
+    ) -> tuple[_Family, DeploymentStatus]:
+        """Bring the new ReplicaSet's annotations and minReadySeconds in line with the Deployment's."""
+        new = family.new
+        if new is None:
+            return family, status
+        annotations = revisions.annotations(deployment, new.metadata.annotations, family.old)
+        seconds = deployment.spec.min_ready_seconds
+        if annotations != new.metadata.annotations or new.spec.min_ready_seconds != seconds:
+            patch: Object = {
+                "metadata": {"annotations": annotations, "resourceVersion": new.metadata.resource_version},
+                "spec": {"minReadySeconds": seconds},
+            }
+            new = await self._patch(new, patch)
+        if find(status.conditions, PROGRESSING) is None:
+            message = f'Found new replica set "{new.metadata.name}"'
+            status = progress.with_progress(deployment, status, "True", NEW_RS_FOUND, message, self._clock())
+        return family._replace(new=new), status
+
+    async def _roll(
+        self, deployment: Deployment, family: _Family, status: DeploymentStatus
+    ) -> tuple[_Family, DeploymentStatus]:
+        """One step of a release."""
+        if deployment.spec.strategy.type == "Recreate":
+            if shrink := rollout.recreate(deployment, None, family.old):
+                return await self._scale(deployment, family, shrink), status
+            if self._has_old_pods(family):
+                return family, status
+        if family.new is None:
+            new, status = await self._create(deployment, family.old, status)
+            family = family._replace(new=new)
+        else:
+            new = family.new
+        step = rollout.recreate if deployment.spec.strategy.type == "Recreate" else rollout.rolling
+        return await self._scale(deployment, family, step(deployment, new, family.old)), status
+
+    def _has_old_pods(self, family: _Family) -> bool:
+        return any(rs.status.replicas > 0 for rs in family.old) or any(
+            not pod.ended for rs in family.old for pod in self._pods.by_index(OWNER, rs.metadata.uid)
+        )
+
+    async def _create(
+        self, deployment: Deployment, old: Sequence[ReplicaSet], status: DeploymentStatus
+    ) -> tuple[ReplicaSet, DeploymentStatus]:
+        """The ReplicaSet of a template that has none yet."""
+        spec, metadata = deployment.spec, deployment.metadata
+        template_hash = templates.pod_template_hash(spec.template, status.collision_count)
+        template = templates.with_label(spec.template, templates.HASH_LABEL, template_hash)
+        name = templates.replica_set_name(metadata.name, template_hash)
+        size = rollout.new_size(deployment, 0, old)
+        annotations = revisions.annotations(deployment, {}, old) | rollout.replica_annotations(deployment)
+        body = {
+            "apiVersion": REPLICA_SETS.api_version,
+            "kind": REPLICA_SETS.kind,
+            "metadata": {
+                "name": name,
+                "namespace": metadata.namespace,
+                "labels": template["metadata"]["labels"],
+                "annotations": annotations,
+                "ownerReferences": [ownership.controller_reference(DEPLOYMENTS, metadata)],
+            },
+            "spec": {
+                "replicas": size,
+                "minReadySeconds": spec.min_ready_seconds,
+                "selector": selectors.with_label(spec.selector, templates.HASH_LABEL, template_hash),
+                "template": template,
+            },
+        }
+        try:
+            rs = await self._client.create(REPLICA_SETS, body, metadata.namespace, as_=ReplicaSet)
+        except AlreadyExistsError:
+            return await self._find_or_collide(deployment, name, status), status
+        except NamespaceTerminatingError:
+            raise
+        except ApiError as error:
+            message = f'Failed to create new replica set "{name}": {error}'
+            self._tell(deployment, "Warning", RS_CREATE_ERROR, message)
+            failed = progress.with_progress(deployment, status, "False", RS_CREATE_ERROR, message, self._clock())
+            await self._write_status(deployment, failed, None)
+            raise
+        self._replica_sets.observe(rs)
+        if size > 0:
+            self._tell(deployment, "Normal", "ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {size}")
+        message = f'Created new replica set "{name}"'
+        return rs, progress.with_progress(deployment, status, "True", NEW_RS_CREATED, message, self._clock())
+
+    async def _find_or_collide(self, deployment: Deployment, name: str, status: DeploymentStatus) -> ReplicaSet:
+        """The ReplicaSet that took the name: ours, seen late; else the hash of another template, so that the next
+        try needs another hash."""
+        rs = await self._client.get(REPLICA_SETS, name, deployment.metadata.namespace, as_=ReplicaSet)
+        owner = rs.metadata.controller
+        ours = owner is not None and owner.uid == deployment.metadata.uid
+        if ours and templates.equal(rs.spec.template, deployment.spec.template):
+            self._replica_sets.observe(rs)
+            return rs
+        count = (status.collision_count or 0) + 1
+        await self._write_status(deployment, replace(status, collision_count=count), None)
+        raise AlreadyExistsError(f"the name {name} belongs to another ReplicaSet, trying another hash")
+
+    async def _scale(self, deployment: Deployment, family: _Family, scales: Sequence[rollout.Scale]) -> _Family:
+        wanted = rollout.replica_annotations(deployment)
+        for rs, replicas in scales:
+            before = rs.spec.replicas
+            if before == replicas and wanted.items() <= rs.metadata.annotations.items():
+                continue
+            patch: Object = {
+                "metadata": {"annotations": wanted, "resourceVersion": rs.metadata.resource_version},
+                "spec": {"replicas": replicas},
+            }
+            family = family.with_(await self._patch(rs, patch))
+            if before != replicas:
+                direction = "up" if before < replicas else "down"
+                text = f"Scaled {direction} replica set {rs.metadata.name} from {before} to {replicas}"
+                self._tell(deployment, "Normal", "ScalingReplicaSet", text)
+        return family
+
+    async def _clean_up(self, deployment: Deployment, family: _Family) -> None:
+        for rs in revisions.expendable(deployment, family.old):
+            with contextlib.suppress(NotFoundError):
+                await self._client.delete(REPLICA_SETS, rs.metadata.name, rs.metadata.namespace, uid=rs.metadata.uid)
+
+    async def _patch(self, rs: ReplicaSet, patch: Object, type_: PatchType = PatchType.MERGE) -> ReplicaSet:
+        new = await self._client.patch(
+            REPLICA_SETS, patch, rs.metadata.name, rs.metadata.namespace, type_=type_, as_=ReplicaSet
+        )
+        self._replica_sets.observe(new)
+        return new
+
+    async def _write_status(self, deployment: Deployment, status: DeploymentStatus, new: ReplicaSet | None) -> None:
+        """The status and (as the original does, through the status as well) the revision."""
+        patch: Object = {}
+        if changed := status_patch(status, deployment.status):
+            patch["status"] = changed
+        revision = new.metadata.annotations.get(REVISION) if new else None
+        if revision and deployment.metadata.annotations.get(REVISION) != revision:
+            patch["metadata"] = {"annotations": {REVISION: revision}}
+        if not patch:
+            return
+        patch.setdefault("metadata", {})["uid"] = deployment.metadata.uid
+        written = await self._client.patch(
+            DEPLOYMENTS,
+            patch,
+            deployment.metadata.name,
+            deployment.metadata.namespace,
+            subresource="status",
+            as_=Deployment,
+        )
+        self._deployments.observe(written)
+
+    def _tell(self, deployment: Deployment, type_: str, reason: str, message: str) -> None:
+        self._recorder.event(ObjectRef.of(DEPLOYMENTS, deployment.metadata), type_, reason, message)

@@ -1,0 +1,194 @@
+"""The status of a Deployment: counts, conditions, and whether its release still moves. Pure.
+
+Reasons and messages are Kubernetes' own (pkg/controller/deployment/progress.go): `kubectl rollout status` and
+`kubectl wait` read them.
+"""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from kube_sandbox.cluster.deployments import rollout
+from kube_sandbox.cluster.views import (
+    Condition,
+    Deployment,
+    DeploymentStatus,
+    ReplicaSet,
+    find,
+    without,
+)
+from kube_sandbox.cluster.workload_views import CloneSetStatus
+from kube_sandbox.times import rfc3339, unix
+
+AVAILABLE = "Available"
+PROGRESSING = "Progressing"
+REPLICA_FAILURE = "ReplicaFailure"
+
+NEW_RS_CREATED = "NewReplicaSetCreated"
+NEW_RS_FOUND = "FoundNewReplicaSet"
+NEW_RS_AVAILABLE = "NewReplicaSetAvailable"
+RS_UPDATED = "ReplicaSetUpdated"
+RS_CREATE_ERROR = "ReplicaSetCreateError"
+TIMED_OUT = "ProgressDeadlineExceeded"
+PAUSED = "DeploymentPaused"
+RESUMED = "DeploymentResumed"
+
+S = TypeVar("S", DeploymentStatus, CloneSetStatus)
+
+_NO_LIMIT = 2**31 - 1
+
+
+def has_deadline(deployment: Deployment) -> bool:
+    return deployment.spec.progress_deadline_seconds not in (None, _NO_LIMIT)
+
+
+def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
+    """Every wanted pod is of the new template and available, and no other is left."""
+    desired = deployment.spec.replicas
+    return (
+        status.updated_replicas == status.replicas == status.available_replicas == desired
+        and status.observed_generation >= deployment.metadata.generation
+    )
+
+
+def with_condition(status: S, new: Condition, now: float) -> S:
+    """`status` with `new` in it; one with the same status and reason is left as it is, times included."""
+    old = find(status.conditions, new.type)
+    if old and (old.status, old.reason) == (new.status, new.reason):
+        return status
+    since = old.last_transition_time if old and old.status == new.status else rfc3339(now)
+    new = replace(new, last_update_time=new.last_update_time or rfc3339(now), last_transition_time=since)
+    return replace(status, conditions=(*without(status.conditions, new.type), new))
+
+
+def with_progress(
+    deployment: Deployment, status: DeploymentStatus, value: str, reason: str, message: str, now: float
+) -> DeploymentStatus:
+    """`status` with this Progressing condition, where the Deployment has a progress deadline."""
+    if not has_deadline(deployment):
+        return status
+    return with_condition(status, Condition(PROGRESSING, value, reason, message), now)
+
+
+def with_pause(deployment: Deployment, status: DeploymentStatus, now: float) -> DeploymentStatus:
+    """Pausing and resuming restart the progress deadline; one that has passed stays passed."""
+    condition = find(status.conditions, PROGRESSING)
+    if condition and condition.reason == TIMED_OUT:
+        return status
+    was_paused = condition is not None and condition.reason == PAUSED
+    if deployment.spec.paused and not was_paused:
+        return with_progress(deployment, status, "Unknown", PAUSED, "Deployment is paused", now)
+    if was_paused and not deployment.spec.paused:
+        return with_progress(deployment, status, "Unknown", RESUMED, "Deployment is resumed", now)
+    return status
+
+
+def counted(
+    deployment: Deployment,
+    conditions: tuple[Condition, ...],
+    new: ReplicaSet | None,
+    old: Sequence[ReplicaSet],
+    now: float,
+) -> DeploymentStatus:
+    """The status that follows from the ReplicaSets' own; of the conditions only Available is judged."""
+    everything = [*old, *([new] if new else [])]
+    available = rollout.available(everything)
+    terminating = [
+        rs.status.terminating_replicas
+        for rs in everything
+        if rs.status.observed_generation or rs.status.terminating_replicas is not None
+    ]
+    status = DeploymentStatus(
+        observed_generation=deployment.metadata.generation,
+        replicas=sum(rs.status.replicas for rs in everything),
+        updated_replicas=new.status.replicas if new else 0,
+        ready_replicas=sum(rs.status.ready_replicas for rs in everything),
+        available_replicas=available,
+        unavailable_replicas=max(0, rollout.total(everything) - available),
+        terminating_replicas=None if None in terminating else sum(count or 0 for count in terminating),
+        collision_count=deployment.status.collision_count,
+        conditions=conditions,
+    )
+    if available >= deployment.spec.replicas - rollout.bounds(deployment).unavailable:
+        verdict = Condition(AVAILABLE, "True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
+    else:
+        verdict = Condition(
+            AVAILABLE, "False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability."
+        )
+    return with_condition(status, verdict, now)
+
+
+def progressed(
+    deployment: Deployment,
+    conditions: tuple[Condition, ...],
+    new: ReplicaSet | None,
+    old: Sequence[ReplicaSet],
+    now: float,
+) -> DeploymentStatus:
+    """`counted`, and the Progressing and ReplicaFailure conditions of a release under way."""
+    status = counted(deployment, conditions, new, old, now)
+    condition = find(conditions, PROGRESSING)
+    finished = status.replicas == status.updated_replicas and condition and condition.reason == NEW_RS_AVAILABLE
+    if not has_deadline(deployment):
+        status = replace(status, conditions=without(status.conditions, PROGRESSING))
+    elif not finished:
+        status = _judge(deployment, status, condition, new, now)
+
+    status_of_failure = [
+        failure for rs in [*([new] if new else []), *old] if (failure := find(rs.status.conditions, REPLICA_FAILURE))
+    ]
+    if not status_of_failure:
+        return replace(status, conditions=without(status.conditions, REPLICA_FAILURE))
+    failure = status_of_failure[0]
+    return with_condition(status, replace(failure, last_update_time=failure.last_transition_time), now)
+
+
+def next_check(deployment: Deployment, status: DeploymentStatus, now: float) -> float | None:
+    """Seconds until the progress deadline has to be looked at; None while nothing can run out."""
+    condition = find(status.conditions, PROGRESSING)
+    if not has_deadline(deployment) or condition is None:
+        return None
+    if is_complete(deployment, status) or condition.reason in (TIMED_OUT, PAUSED, NEW_RS_AVAILABLE):
+        return None
+    deadline = unix(condition.last_update_time) + (deployment.spec.progress_deadline_seconds or 0)
+    return max(0.0, deadline - now) + 1.0  # a second more: times in objects are whole seconds
+
+
+def _judge(
+    deployment: Deployment,
+    status: DeploymentStatus,
+    condition: Condition | None,
+    new: ReplicaSet | None,
+    now: float,
+) -> DeploymentStatus:
+    subject = f'ReplicaSet "{new.metadata.name}"' if new else f'Deployment "{deployment.metadata.name}"'
+    if is_complete(deployment, status):
+        done = Condition(PROGRESSING, "True", NEW_RS_AVAILABLE, f"{subject} has successfully progressed.")
+        return with_condition(status, done, now)
+    if _has_moved(deployment.status, status):
+        moving = Condition(PROGRESSING, "True", RS_UPDATED, f"{subject} is progressing.", rfc3339(now))
+        # Unlike any other condition it is renewed each time: its update time is what the deadline counts from.
+        since = condition.last_transition_time if condition and condition.status == "True" else rfc3339(now)
+        moving = replace(moving, last_transition_time=since)
+        return replace(status, conditions=(*without(status.conditions, PROGRESSING), moving))
+    if _is_overdue(deployment, condition, now):
+        overdue = Condition(PROGRESSING, "False", TIMED_OUT, f"{subject} has timed out progressing.")
+        return with_condition(status, overdue, now)
+    return status
+
+
+def _has_moved(before: DeploymentStatus, after: DeploymentStatus) -> bool:
+    return (
+        after.updated_replicas > before.updated_replicas
+        or after.replicas - after.updated_replicas < before.replicas - before.updated_replicas
+        or after.ready_replicas > before.ready_replicas
+        or after.available_replicas > before.available_replicas
+    )
+
+
+def _is_overdue(deployment: Deployment, condition: Condition | None, now: float) -> bool:
+    if condition is None or condition.reason == NEW_RS_AVAILABLE:
+        return False
+    deadline = unix(condition.last_update_time) + (deployment.spec.progress_deadline_seconds or 0)
+    return condition.reason == TIMED_OUT or deadline < now

@@ -1,0 +1,210 @@
+"""The garbage collector: deletes what only gone owners own, dependents before owners where that was asked for, and
+frees the dependents of owners that are to orphan them. `ownership_graph` knows who owns whom."""
+
+import asyncio
+import contextlib
+import functools
+import logging
+
+import msgspec
+
+from altershield.api.meta import OwnerReference
+from altershield.api.resources import CRDS, Resource
+from altershield.kube.errors import KubernetesError, NotFoundError
+from altershield.kube.informer import Informer
+from altershield.kube.queue import WorkQueue
+from kube_sandbox.cluster.caches import Caches
+from kube_sandbox.cluster.garbage.discovery import discover
+from kube_sandbox.cluster.garbage.graph import FOREGROUND, ORPHAN, Fate, Graph, Item
+from kube_sandbox.cluster.ownership import HasMeta
+from kube_sandbox.cluster.views import Bare, Meta, Object
+from kube_sandbox.cluster.work import NotYet, work
+
+logger = logging.getLogger(__name__)
+
+_VERBS = frozenset({"list", "watch", "delete"})
+_IGNORED = "events"  # short-lived, never owned, and many
+_LOOKS = (0.1, 0.5, 2.0, 5.0)
+"""After a CRD changed: seconds until the API is asked for its resources; it is served a moment later."""
+_PERIOD = 30.0  # seconds until it is asked anyway
+_FIRST_SYNC = 10.0  # seconds to wait for all caches; what does not answer by then must not stop the rest
+_MAX_GONE = 10_000
+
+
+class GarbageCollector:
+    def __init__(self, caches: Caches) -> None:
+        self._client = caches.client
+        self._shared = caches.informers
+        self._graph = Graph()
+        self._queue: WorkQueue[str] = WorkQueue()
+        self._kinds: dict[tuple[str, str], Resource] = {}  # by group and kind
+        self._followed: dict[Resource, asyncio.Task[None]] = {}
+        self._gone: dict[str, None] = {}  # uids known not to exist; a uid never comes back
+        self._crds_changed = asyncio.Event()
+        for informer in caches.informers:
+            informer.add_handler(functools.partial(self._changed, informer.resource))
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            informers = await self._follow_all(group)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_FIRST_SYNC):
+                    for informer in informers:
+                        await informer.wait_synced()
+            group.create_task(work(self._queue, self._collect, workers=8))
+            while True:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._crds_changed.wait(), _PERIOD)
+                pauses = _LOOKS if self._crds_changed.is_set() else _LOOKS[:1]
+                self._crds_changed.clear()
+                for pause in pauses:
+                    await asyncio.sleep(pause)
+                    await self._follow_all(group)
+
+    async def _follow_all(self, group: asyncio.TaskGroup) -> list[Informer[Bare]]:
+        """Follow every resource that can own or be owned, and none that is not served any more. Those newly
+        followed."""
+        try:
+            served = await discover(self._client)
+        except KubernetesError as error:
+            logger.warning("the API cannot be discovered", extra={"error": str(error)})
+            return []
+        self._kinds = {(resource.group, resource.kind): resource for resource in served}
+        shared = {informer.resource for informer in self._shared}
+        wanted = {
+            resource for resource, verbs in served.items() if verbs >= _VERBS and resource.plural != _IGNORED
+        } - shared
+        for resource in self._followed.keys() - wanted:
+            self._followed.pop(resource).cancel()
+            self._graph.drop_all(resource)
+        started = []
+        for resource in wanted - self._followed.keys():
+            informer = Informer(self._client, resource, Bare)
+            informer.add_handler(functools.partial(self._changed, resource))
+            self._followed[resource] = group.create_task(informer.run())
+            started.append(informer)
+        return started
+
+    def _changed(self, resource: Resource, old: HasMeta | None, new: HasMeta | None) -> None:
+        if resource == CRDS:
+            self._crds_changed.set()
+        if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
+            self._forget(old.metadata)
+        if new is None:
+            return
+        before = self._graph.get(new.metadata.uid)
+        item = Item(resource, new.metadata)
+        self._graph.put(item)
+        if before is not None and old is not new and _concerns(before) == _concerns(item):
+            return
+        self._queue.add(new.metadata.uid)
+        if item.awaits_dependents:
+            self._add_all(item.metadata.uid)
+        if before is not None:  # it may not block its owner any more
+            for owner in before.metadata.owner_references:
+                self._queue.add(owner.uid)
+
+    def _forget(self, metadata: Meta) -> None:
+        self._graph.drop(metadata.uid)
+        self._remember_gone(metadata.uid)
+        self._add_all(metadata.uid)
+        for owner in metadata.owner_references:
+            self._queue.add(owner.uid)
+
+    def _add_all(self, owner: str) -> None:
+        for dependent in self._graph.dependents(owner):
+            self._queue.add(dependent.metadata.uid)
+
+    def _remember_gone(self, uid: str) -> None:
+        self._gone[uid] = None
+        if len(self._gone) > _MAX_GONE:
+            del self._gone[next(iter(self._gone))]
+
+    async def _collect(self, uid: str) -> None:
+        item = self._graph.get(uid)
+        if item is None:
+            return
+        if item.orphans_dependents:
+            await self._orphan(item)
+        elif item.awaits_dependents:
+            await self._let_go(item)
+        elif not item.is_leaving and item.metadata.owner_references:
+            await self._judge(item)
+
+    async def _judge(self, item: Item) -> None:
+        """Delete what no owner holds any more; of several owners forget those that are gone."""
+        owners = item.metadata.owner_references
+        fates = [(owner, await self._fate(item, owner)) for owner in owners]
+        solid = [owner for owner, fate in fates if fate is Fate.SOLID]
+        if solid:
+            if len(solid) < len(owners):
+                await self._patch(item, {"ownerReferences": solid})
+            return
+        dependents = list(self._graph.dependents(item.metadata.uid))
+        propagation = item.propagation
+        if dependents and any(fate is Fate.LEAVING for _, fate in fates):
+            propagation = "Foreground"
+            if any(dependent.awaits_dependents for dependent in dependents):
+                # A circle: everybody would wait for everybody.
+                freed = [msgspec.structs.replace(owner, block_owner_deletion=False) for owner in owners]
+                await self._patch(item, {"ownerReferences": freed})
+                return
+        options: Object = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "propagationPolicy": propagation,
+            "preconditions": {"uid": item.metadata.uid, "resourceVersion": item.metadata.resource_version},
+        }
+        path = item.resource.path(item.metadata.namespace, item.metadata.name)
+        with contextlib.suppress(NotFoundError):
+            await self._client.request("DELETE", path, body=options)
+
+    async def _fate(self, item: Item, owner: OwnerReference) -> Fate:
+        fate = self._graph.fate(item, owner)
+        if fate is not None:
+            return fate
+        if owner.uid in self._gone:
+            return Fate.GONE
+        resource = self._kinds.get((owner.api_version.rpartition("/")[0], owner.kind))
+        if resource is None:
+            raise NotYet(f"nothing is known of {owner.api_version} {owner.kind}, which owns {item.metadata.name}")
+        if resource.namespaced and not item.resource.namespaced:
+            return Fate.SOLID  # cannot be found out: such references are invalid, and nothing is deleted for them
+        try:
+            found = await self._client.get(resource, owner.name, item.metadata.namespace, as_=Bare)
+        except NotFoundError:
+            found = None
+        if found is None or found.metadata.uid != owner.uid:
+            self._remember_gone(owner.uid)
+            return Fate.GONE
+        return Fate.LEAVING if Item(resource, found.metadata).awaits_dependents else Fate.SOLID
+
+    async def _orphan(self, item: Item) -> None:
+        uid = item.metadata.uid
+        for dependent in self._graph.dependents(uid):
+            kept = [owner for owner in dependent.metadata.owner_references if owner.uid != uid]
+            await self._patch(dependent, {"ownerReferences": kept})
+        await self._drop_finalizer(item, ORPHAN)
+
+    async def _let_go(self, item: Item) -> None:
+        """An owner deleted in the foreground goes when no dependent blocks it any more."""
+        blocking = self._graph.blocking(item.metadata.uid)
+        if not blocking:
+            await self._drop_finalizer(item, FOREGROUND)
+        for dependent in blocking:
+            if not dependent.is_leaving:
+                self._queue.add(dependent.metadata.uid)
+
+    async def _drop_finalizer(self, item: Item, name: str) -> None:
+        await self._patch(item, {"finalizers": [one for one in item.metadata.finalizers if one != name]})
+
+    async def _patch(self, item: Item, metadata: Object) -> None:
+        """Change the metadata, if it is still what the decision was made on."""
+        patch = {"metadata": {**metadata, "resourceVersion": item.metadata.resource_version}}
+        with contextlib.suppress(NotFoundError):
+            await self._client.patch(item.resource, patch, item.metadata.name, item.metadata.namespace)
+
+
+def _concerns(item: Item) -> tuple[object, ...]:
+    """What of an object matters here."""
+    return item.is_leaving, item.metadata.finalizers, item.metadata.owner_references

@@ -1,0 +1,1 @@
+"""What a node does with its pods."""

@@ -1,0 +1,296 @@
+"""The life of one container: from its status, and how long it has been in its state, to its next status. Pure.
+
+    ContainerCreating -> running -> ready                      images that work
+      '-> ErrImagePull <-> ImagePullBackOff                    images that are not there
+      '-> CreateContainerConfigError                           images that want what is not there
+      '-> running -> Error -> CrashLoopBackOff -> running ...  images that crash (or end, or run out of memory)
+
+A container whose image was changed is ended, and started anew with the other one. Reasons and messages are the
+kubelet's own (pkg/kubelet: images, kuberuntime).
+"""
+
+from typing import NamedTuple
+
+from kube_sandbox.cluster.kubelet import images, pod_states
+from kube_sandbox.cluster.kubelet.images import End, Image
+from kube_sandbox.cluster.kubelet.pod_states import Node
+from kube_sandbox.cluster.settings import SimulationSettings
+from kube_sandbox.cluster.views import Container, Object, Pod
+from kube_sandbox.times import rfc3339, unix
+
+_IMAGE_SIZE = 2224229  # of every image
+_UNREADY = "Readiness probe failed: HTTP probe failed with statuscode: 503"
+_NOT_CONFIGURED = 'secret "sandbox" not found'
+
+
+class Occurrence(NamedTuple):
+    """What an Event is to be written about."""
+
+    container: str
+    warning: bool
+    reason: str
+    message: str
+
+
+class Move(NamedTuple):
+    """A container's next state and the seconds, counted from its present state, until it takes it."""
+
+    after: float
+    status: Object
+    events: list[Occurrence]
+
+
+class Life(NamedTuple):
+    """One container as it is now."""
+
+    pod: Pod
+    container: Container
+    status: Object
+    age: float
+    node: Node
+    settings: SimulationSettings
+    now: float
+
+    @property
+    def image(self) -> Image:
+        return images.known(self.container.image)
+
+    @property
+    def restarts(self) -> int:
+        return int(self.status["restartCount"])
+
+    @property
+    def is_outdated(self) -> bool:
+        """What ran last was of another image."""
+        full = images.full_reference(self.container.image)
+        return bool(self.status.get("imageID")) and self.status["image"] not in (self.container.image, full)
+
+
+def next_move(life: Life) -> Move | None:
+    """None where nothing will happen by itself."""
+    if "terminated" in life.status["state"]:
+        return _after_end(life)
+    image = life.image
+    match pod_states.state_of(life.status):
+        case "Running" if life.is_outdated:
+            end = End(0, 0, "Completed")
+            text = f"Container {life.container.name} definition changed, will be restarted"
+            events = [Occurrence(life.container.name, False, "Killing", text)]
+            return Move(life.settings.termination, _ended(life, life.status, end), events)
+        case "Running":
+            return _running(life)
+        case "ContainerCreating" | "PodInitializing":
+            return _begun(life, life.settings.image_pull)
+        case "ErrImagePull" | "ImagePullBackOff" if image.exists:  # it is another image now, which nothing holds up
+            return _begun(life, life.settings.image_pull)
+        case "ErrImagePull":
+            return _pull_backs_off(life)
+        case "ImagePullBackOff":
+            # Attempts are counted nowhere; waiting as long as it has taken so far doubles the wait too.
+            so_far = life.now - life.age - _pulling_since(life)
+            return _pull_failed(life, min(max(life.settings.pull_back_off, so_far), life.settings.pull_back_off_max))
+        case "CreateContainerConfigError" if image.is_configured:
+            return _started(life, life.settings.container_start, _pull_events(life.container, True, 0))
+        case "CrashLoopBackOff" if life.is_outdated:
+            return _begun(life, life.settings.image_pull)
+        case "CrashLoopBackOff":
+            after = _crash_back_off(life.restarts, life.settings)
+            return _started(life, after, _pull_events(life.container, True, 0))
+        case _:
+            return None
+
+
+def _begun(life: Life, pull: float) -> Move:
+    """A container that is to be started, its image pulled before where it is not there."""
+    container, image = life.container, life.image
+    if not image.exists:
+        return _pull_failed(life, pull)
+    pulled = container.image in life.node.images and container.image_pull_policy != "Always"
+    start = life.settings.slow_start if image.is_slow else life.settings.container_start
+    events = _pull_events(container, pulled, pull)
+    after = start if pulled else start + pull
+    if image.is_configured:
+        return _started(life, after, events)
+    failed = Occurrence(container.name, True, "Failed", f"Error: {_NOT_CONFIGURED}")
+    waiting = _waiting(life, "CreateContainerConfigError", _NOT_CONFIGURED)
+    return Move(after, waiting, [*events, failed])
+
+
+def _started(life: Life, after: float, events: list[Occurrence]) -> Move:
+    container, image = life.container, life.image
+    last = _last_state(life.status)
+    restarts = life.restarts + bool(last)
+    running = {
+        "name": container.name,
+        "state": {"running": {"startedAt": rfc3339(life.now)}},
+        "lastState": last,
+        "ready": _readiness(life, 0)[0],
+        "started": True,
+        "restartCount": restarts,
+        "image": images.full_reference(container.image),
+        "imageID": images.image_id(container.image),
+        "containerID": pod_states.container_id(life.pod, container, restarts),
+    }
+    events = [
+        *events,
+        Occurrence(container.name, False, "Created", "Container created"),
+        Occurrence(container.name, False, "Started", "Container started"),
+    ]
+    end = _end(image, restarts, life.settings)
+    if end is None or end.after > 0:
+        return Move(after, running, events)
+    ended = _ended(life, running, end)
+    if restarts == 0 or not _restarts(life.pod, end.exit_code):
+        return Move(after, ended, events)
+    backing_off = _crash_backs_off(life._replace(status=ended))
+    return Move(after, backing_off.status, [*events, *backing_off.events])
+
+
+def _running(life: Life) -> Move | None:
+    end = _end(life.image, life.restarts, life.settings)
+    if end is not None and end.after <= life.age:
+        return Move(end.after, _ended(life, life.status, end), [])
+    ready, change = _readiness(life, life.age)
+    if bool(life.status.get("ready")) != ready:
+        return Move(0, {**life.status, "ready": ready}, [] if ready else [_unhealthy(life)])
+    if end is not None and (change is None or end.after <= change):
+        return Move(end.after, _ended(life, life.status, end), [])
+    if change is None:
+        return None
+    return Move(change, {**life.status, "ready": not ready}, [_unhealthy(life)] if ready else [])
+
+
+def _readiness(life: Life, age: float) -> tuple[bool, float | None]:
+    """Whether a container that has been running for `age` seconds is ready, and the age at which that changes."""
+    image, probe = life.image, life.container.readiness_probe
+    begin = max(life.settings.ready, probe.initial_delay_seconds) if probe else 0.0
+    if not image.becomes_ready:
+        return False, None
+    if age < begin:
+        return False, begin
+    if image.flaps:
+        turns = int((age - begin) // image.flaps)
+        return turns % 2 == 0, begin + (turns + 1) * image.flaps
+    if image.unready_after is not None:
+        lost = begin + image.unready_after
+        return (True, lost) if age < lost else (False, None)
+    return True, None
+
+
+def _end(image: Image, restarts: int, settings: SimulationSettings) -> End | None:
+    if image.crashes:
+        return End(settings.crash)
+    return None if image.end is None or (image.end.once and restarts > 0) else image.end
+
+
+def _after_end(life: Life) -> Move | None:
+    if not _restarts(life.pod, int(life.status["state"]["terminated"]["exitCode"])):
+        return None
+    if life.is_outdated:
+        return _begun(life, life.settings.image_pull)
+    if life.restarts == 0:  # the first restart comes at once
+        return _started(life, life.settings.container_start, _pull_events(life.container, True, 0))
+    return _crash_backs_off(life)
+
+
+def _restarts(pod: Pod, exit_code: int) -> bool:
+    policy = pod.spec.restart_policy
+    return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
+
+
+def _ended(life: Life, status: Object, end: End) -> Object:
+    started = (status["state"].get("running") or {}).get("startedAt") or rfc3339(life.now)
+    identity = pod_states.container_id(life.pod, life.container, status["restartCount"])
+    terminated = {
+        "exitCode": end.exit_code,
+        "reason": end.reason,
+        "startedAt": started,
+        "finishedAt": rfc3339(life.now),
+        "containerID": status.get("containerID") or identity,
+    }
+    return {**status, "state": {"terminated": terminated}, "ready": False, "started": False}
+
+
+def _crash_backs_off(life: Life) -> Move:
+    pod, name = life.pod, life.container.name
+    full_name = f"{pod.metadata.name}_{pod.metadata.namespace}({pod.metadata.uid})"
+    wait = go_duration(_crash_back_off(life.restarts, life.settings))
+    message = f"back-off {wait} restarting failed container={name} pod={full_name}"
+    text = f"Back-off restarting failed container {name} in pod {full_name}"
+    waiting = {
+        **life.status,
+        "state": {"waiting": {"reason": "CrashLoopBackOff", "message": message}},
+        "lastState": _last_state(life.status),
+    }
+    return Move(0, waiting, [Occurrence(name, True, "BackOff", text)])
+
+
+def _crash_back_off(restarts: int, settings: SimulationSettings) -> float:
+    doublings = min(max(restarts - 1, 0), 30)
+    return min(settings.crash_back_off * 2.0**doublings, settings.crash_back_off_max)
+
+
+def _pull_failed(life: Life, after: float) -> Move:
+    name, image = life.container.name, life.container.image
+    error = images.pull_error(image)
+    events = [
+        Occurrence(name, False, "Pulling", f'Pulling image "{image}"'),
+        Occurrence(name, True, "Failed", f'Failed to pull image "{image}": {error}'),
+        Occurrence(name, True, "Failed", "Error: ErrImagePull"),
+    ]
+    return Move(after, _waiting(life, "ErrImagePull", error), events)
+
+
+def _pulling_since(life: Life) -> float:
+    """When the image was first asked for."""
+    ended = _last_state(life.status).get("terminated") or {}
+    return max(unix(life.pod.status.start_time), unix(ended.get("finishedAt")))
+
+
+def _pull_backs_off(life: Life) -> Move:
+    name, image = life.container.name, life.container.image
+    text = f'Back-off pulling image "{image}"'
+    events = [
+        Occurrence(name, False, "BackOff", text),
+        Occurrence(name, True, "Failed", "Error: ImagePullBackOff"),
+    ]
+    message = f"{text}: ErrImagePull: {images.pull_error(image)}"
+    return Move(life.settings.image_pull, _waiting(life, "ImagePullBackOff", message), events)
+
+
+def _pull_events(container: Container, pulled: bool, seconds: float) -> list[Occurrence]:
+    if pulled:
+        text = f'Container image "{container.image}" already present on machine and can be accessed by the pod'
+        return [Occurrence(container.name, False, "Pulled", text)]
+    took = go_duration(seconds)
+    done = f'Successfully pulled image "{container.image}" in {took} ({took} including waiting).'
+    return [
+        Occurrence(container.name, False, "Pulling", f'Pulling image "{container.image}"'),
+        Occurrence(container.name, False, "Pulled", f"{done} Image size: {_IMAGE_SIZE} bytes."),
+    ]
+
+
+def _unhealthy(life: Life) -> Occurrence:
+    return Occurrence(life.container.name, True, "Unhealthy", _UNREADY)
+
+
+def _waiting(life: Life, reason: str, message: str) -> Object:
+    """A container that does not come up (again)."""
+    waiting = pod_states.waiting(life.container, reason, message)
+    if life.status.get("imageID"):  # of what ran last
+        waiting |= {key: life.status[key] for key in ("image", "imageID", "containerID")}
+    return {**waiting, "restartCount": life.restarts, "lastState": _last_state(life.status)}
+
+
+def _last_state(status: Object) -> Object:
+    terminated = (status.get("state") or {}).get("terminated")
+    return {"terminated": terminated} if terminated else status.get("lastState") or {}
+
+
+def go_duration(seconds: float) -> str:
+    """As Go prints durations: 20ms, 1.5s, 10s, 2m40s."""
+    if seconds < 1:
+        return f"{round(seconds * 1000)}ms"
+    minutes, rest = divmod(round(seconds, 3), 60)
+    text = f"{rest:g}s"
+    return f"{int(minutes)}m{text}" if minutes else text

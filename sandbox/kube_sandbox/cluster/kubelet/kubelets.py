@@ -1,0 +1,143 @@
+"""The kubelets of all simulated nodes: they carry out what `lifecycle` decides about each pod, and end pods that are
+deleted."""
+
+import asyncio
+import contextlib
+import ipaddress
+from collections import defaultdict
+
+from altershield.api.resources import PODS
+from altershield.kube.client import PatchType
+from altershield.kube.errors import ConflictError, NotFoundError
+from altershield.kube.events import EventRecorder, ObjectRef
+from altershield.kube.queue import WorkQueue
+from kube_sandbox.cluster.caches import NODE, Caches
+from kube_sandbox.cluster.kubelet import images, lifecycle, pod_states
+from kube_sandbox.cluster.nodes import health as node_health
+from kube_sandbox.cluster.nodes import registration as nodes
+from kube_sandbox.cluster.settings import SimulationSettings
+from kube_sandbox.cluster.views import Node, Pod
+from kube_sandbox.cluster.work import Key, work
+
+_FIRST_POD_IP = ipaddress.IPv4Address("10.244.0.1")
+_POD_IPS = 2**18
+
+
+class Kubelets:
+    def __init__(self, caches: Caches, settings: SimulationSettings, recorder: EventRecorder) -> None:
+        self._client = caches.client
+        self._clock = caches.clock
+        self._pods = caches.pods
+        self._settings = settings
+        self._recorder = recorder
+        self._queue: WorkQueue[Key] = WorkQueue()
+        self._nodes = caches.nodes
+        self._own = frozenset(nodes.names(settings))
+        self._images: defaultdict[str, set[str]] = defaultdict(set)
+        """By node, what it has pulled."""
+        self._since: dict[str, dict[str, tuple[str, float]]] = {}
+        """By pod uid and container: its state, and the loop's time when it was first seen in it. Lost in a restart,
+        after which every container simply begins its present state anew."""
+        self._ips: dict[str, str] = {}  # by pod uid
+        self._taken: set[str] = set()
+        self._next_ip = 0
+        caches.pods.add_handler(self._pod_changed)
+        caches.nodes.add_handler(self._node_changed)
+
+    async def run(self) -> None:
+        await work(self._queue, self._sync, workers=16)
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        if old is not None and (new is None or old.metadata.uid != new.metadata.uid):
+            self._since.pop(old.metadata.uid, None)
+            self._taken.discard(self._ips.pop(old.metadata.uid, ""))
+        if new is not None and self._is_ours(new):
+            if new.status.pod_ip:
+                self._taken.add(self._ips.setdefault(new.metadata.uid, new.status.pod_ip))
+            self._queue.add(Key(new.metadata.namespace, new.metadata.name))
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        """A kubelet that is back looks after all its pods."""
+        if new is not None and (old is None or node_health.kubelet(old) != node_health.kubelet(new)):
+            for pod in self._pods.by_index(NODE, new.metadata.name):
+                self._queue.add(Key(pod.metadata.namespace, pod.metadata.name))
+
+    def _is_ours(self, pod: Pod) -> bool:
+        """Pods of nodes that nobody simulates are left alone."""
+        name = pod.spec.node_name
+        node = self._nodes.get("", name)
+        return name in self._own or (node is not None and node_health.KUBELET in node.metadata.annotations)
+
+    async def _sync(self, key: Key) -> None:
+        pod = self._pods.get(*key)
+        if pod is None or not self._is_ours(pod) or not node_health.works(self._nodes.get("", pod.spec.node_name)):
+            return
+        if pod.metadata.deletion_timestamp is not None:
+            await self._terminate(key, pod)
+        elif not pod.ended:
+            await self._advance(key, pod)
+
+    async def _advance(self, key: Key, pod: Pod) -> None:
+        uid, name = pod.metadata.uid, pod.spec.node_name
+        ages = {container: self._age(uid, container, state) for container, state in lifecycle.states(pod).items()}
+        node = pod_states.Node(nodes.internal_ip(name), self._pod_ip(pod), self._images[name])
+        step = lifecycle.advance(pod, ages, node, self._settings, self._clock())
+        if step.status is not None:
+            patch = {"metadata": {"uid": uid}, "status": step.status}
+            try:
+                written = await self._client.patch(
+                    PODS, patch, *reversed(key), subresource="status", type_=PatchType.STRATEGIC, as_=Pod
+                )
+            except (NotFoundError, ConflictError):  # gone, perhaps replaced by a namesake: the cache will show
+                return
+            self._pods.observe(written)
+            run = {str(status["image"]) for status in written.status.container_statuses if status.get("imageID")}
+            self._images[name] |= {one.image for one in pod.spec.containers if images.full_reference(one.image) in run}
+        for event in step.events:
+            about = ObjectRef.of(PODS, pod.metadata)
+            type_ = "Warning" if event.warning else "Normal"
+            self._recorder.event(about, type_, event.reason, event.message)
+        if step.wait is not None:
+            self._queue.add_after(key, step.wait)
+
+    async def _terminate(self, key: Key, pod: Pod) -> None:
+        """Let the grace period pass (or the time that simulated containers take to stop), then remove the pod."""
+        grace = pod.metadata.deletion_grace_period_seconds
+        if grace == 0:  # removed already, as far as a kubelet can: only finalizers still hold it
+            return
+        age = self._age(pod.metadata.uid, "", "terminating")
+        if age == 0 and not pod.ended:
+            for container in pod.spec.containers:
+                about = ObjectRef.of(PODS, pod.metadata)
+                text = f"Stopping container {container.name}"
+                self._recorder.event(about, "Normal", "Killing", text)
+        termination = 0.0 if pod.ended else min(self._settings.termination, grace or 0)
+        if (left := termination - age) > 0:
+            self._queue.add_after(key, left)
+            return
+        options = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "gracePeriodSeconds": 0,
+            "preconditions": {"uid": pod.metadata.uid},
+        }
+        with contextlib.suppress(NotFoundError, ConflictError):
+            await self._client.request("DELETE", PODS.path(*key), body=options)
+
+    def _age(self, uid: str, container: str, state: str) -> float:
+        """Seconds since `container` was first seen in `state`; 0 when that is now."""
+        now = asyncio.get_running_loop().time()
+        seen = self._since.setdefault(uid, {})
+        if container not in seen or seen[container][0] != state:
+            seen[container] = state, now
+        return now - seen[container][1]
+
+    def _pod_ip(self, pod: Pod) -> str:
+        uid = pod.metadata.uid
+        while uid not in self._ips:
+            address = str(_FIRST_POD_IP + self._next_ip)
+            self._next_ip = (self._next_ip + 1) % _POD_IPS
+            if address not in self._taken:
+                self._taken.add(address)
+                self._ips[uid] = address
+        return self._ips[uid]

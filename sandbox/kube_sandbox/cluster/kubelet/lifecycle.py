@@ -1,0 +1,144 @@
+"""The life of one pod on its node: from its status, and how long its containers have been in their states, to its
+next status. Pure; the kubelets carry it out.
+
+    (bound) -> init containers, one after the other -> all containers, each as `containers` says
+
+All containers that are due move in one step, and what passes in an instant is not written: a pod that comes up
+at once costs one write, else two (accepted, running). Init containers that succeed do so in an instant; one that fails
+keeps the pod from going on.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from kube_sandbox.cluster.kubelet import containers, images, pod_states
+from kube_sandbox.cluster.kubelet.containers import Life, Occurrence
+from kube_sandbox.cluster.kubelet.pod_states import Node
+from kube_sandbox.cluster.settings import SimulationSettings
+from kube_sandbox.cluster.views import Container, Object, Pod
+
+_BRIEF = 0.1  # seconds that nobody looks at
+
+
+class Advance(NamedTuple):
+    """`status` is what to patch the pod's status with, or None. `wait` is when to look again, in seconds, or None
+    where nothing will happen by itself."""
+
+    status: Object | None
+    events: list[Occurrence]
+    wait: float | None
+
+
+class _Step(NamedTuple):
+    """Several containers, each moved where it was due."""
+
+    statuses: list[Object]
+    events: list[Occurrence]
+    waits: list[float]
+    moved: bool
+
+
+def states(pod: Pod) -> dict[str, str]:
+    """What to measure times by: per container its present state, in a form that changes whenever it does."""
+    return {
+        str(status["name"]): f"{pod_states.state_of(status)} {status.get('restartCount', 0)}"
+        for status in (*pod.status.init_container_statuses, *pod_states.container_statuses(pod))
+    }
+
+
+def advance(pod: Pod, ages: Mapping[str, float], node: Node, settings: SimulationSettings, now: float) -> Advance:
+    """The next step. `ages` says for how many seconds each container (by name) has been in its state."""
+    if trouble := _volume_trouble(pod):
+        if pod.status.container_statuses:
+            return Advance(None, [], None)
+        waiting = list(pod_states.container_statuses(pod))
+        return Advance(pod_states.pod_status(pod, waiting, node, now, accepted=False), [trouble], None)
+    failing = _failing_init(pod)
+    if failing is not None:
+        return _initialize(pod, failing, ages, node, settings, now)
+    step = _moved(pod, pod.spec.containers, pod_states.container_statuses(pod), ages, node, settings, now)
+    wait = min(step.waits, default=None)
+    if not step.moved and not pod.status.container_statuses and wait is not None and wait > _BRIEF:
+        return Advance(pod_states.pod_status(pod, step.statuses, node, now, accepted=False), [], wait)
+    if not step.moved and not pod_states.readiness_changed(pod, step.statuses):
+        return Advance(None, [], wait)
+    return Advance(pod_states.pod_status(pod, step.statuses, node, now), step.events, wait)
+
+
+def _initialize(
+    pod: Pod,
+    failing: int,
+    ages: Mapping[str, float],
+    node: Node,
+    settings: SimulationSettings,
+    now: float,
+) -> Advance:
+    """A pod with an init container that fails: those before it have succeeded, the others wait."""
+    present = {str(status["name"]): status for status in pod.status.init_container_statuses}
+    container = pod.spec.init_containers[failing]
+    at_first = pod_states.waiting(container, "PodInitializing")
+    status = present.get(container.name) or at_first
+    step = _moved(pod, (container,), [status], ages, node, settings, now)
+    wait = min(step.waits, default=None)
+    if not step.moved and pod.status.container_statuses:
+        return Advance(None, [], wait)
+    init = [
+        *(pod_states.completed(pod, one, now) for one in pod.spec.init_containers[:failing]),
+        *({**status, "ready": False} for status in step.statuses),
+        *(pod_states.waiting(one, "PodInitializing") for one in pod.spec.init_containers[failing + 1 :]),
+    ]
+    waiting = [pod_states.waiting(one, "PodInitializing") for one in pod.spec.containers]
+    return Advance(pod_states.pod_status(pod, waiting, node, now, init=init), step.events, wait)
+
+
+def _moved(
+    pod: Pod,
+    subjects: Sequence[Container],
+    statuses: Sequence[Object],
+    ages: Mapping[str, float],
+    node: Node,
+    settings: SimulationSettings,
+    now: float,
+) -> _Step:
+    present = {str(status["name"]): status for status in statuses}
+    step = _Step([], [], [], False)
+    for container in subjects:
+        status = present.get(container.name) or pod_states.waiting(container, "ContainerCreating")
+        age = ages.get(container.name, 0.0)
+        move = containers.next_move(Life(pod, container, status, age, node, settings, now))
+        if move is None:
+            step.statuses.append(status)
+        elif (left := move.after - age) <= 0:
+            step.statuses.append(move.status)
+            step.events.extend(move.events)
+            step.waits.append(0)
+            step = step._replace(moved=True)
+        else:
+            step.statuses.append(status)
+            step.waits.append(left)
+    return step
+
+
+def _failing_init(pod: Pod) -> int | None:
+    """Which init container cannot succeed (yet)."""
+    restarts = {str(status["name"]): status.get("restartCount", 0) for status in pod.status.init_container_statuses}
+    for index, container in enumerate(pod.spec.init_containers):
+        image = images.known(container.image)
+        ends_badly = image.end is not None and image.end.exit_code != 0
+        recovered = image.end is not None and image.end.once and restarts.get(container.name, 0) > 0
+        if not image.exists or not image.is_configured or image.crashes or (ends_badly and not recovered):
+            return index
+    return None
+
+
+def _volume_trouble(pod: Pod) -> Occurrence | None:
+    known = [images.known(container.image) for container in (*pod.spec.init_containers, *pod.spec.containers)]
+    own = [volume["name"] for volume in pod.spec.volumes if not str(volume["name"]).startswith("kube-api-access-")]
+    volume = own[0] if own else "data"
+    if not all(image.attaches for image in known):
+        text = f'AttachVolume.Attach failed for volume "{volume}" : timed out waiting for external-attacher'
+        return Occurrence("", True, "FailedAttachVolume", text)
+    if not all(image.mounts for image in known):
+        text = f'MountVolume.SetUp failed for volume "{volume}" : mount failed: exit status 32'
+        return Occurrence("", True, "FailedMount", text)
+    return None

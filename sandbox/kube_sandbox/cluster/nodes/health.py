@@ -1,0 +1,131 @@
+"""What the state of its kubelet means for a node and for the pods on it. Pure.
+
+The rules are those of pkg/controller/nodelifecycle and pkg/controller/tainteviction.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from kube_sandbox.cluster.scheduler import placement
+from kube_sandbox.cluster.views import Node, Object, Pod, Taint, find
+from kube_sandbox.times import rfc3339, unix
+
+KUBELET = "sandbox.altershield.io/kubelet"
+"""Annotation of a Node. `down`: its kubelet (or the machine) is gone; `not-ready`: it reports that it cannot work. Any
+other value: the node is simulated, and fine."""
+DOWN, NOT_READY = "down", "not-ready"
+
+UNREACHABLE_TAINT = "node.kubernetes.io/unreachable"
+NOT_READY_TAINT = "node.kubernetes.io/not-ready"
+_SILENT = ("NodeStatusUnknown", "Kubelet stopped posting node status.")
+_OWN_TAINTS = frozenset({UNREACHABLE_TAINT, NOT_READY_TAINT, placement.UNSCHEDULABLE.key})
+_OUT_OF_ORDER = ("KubeletNotReady", "container runtime is down")
+
+
+class Eviction(NamedTuple):
+    pod: Pod
+    at: float
+    """Unix seconds."""
+
+
+def kubelet(node: Node | None) -> str:
+    return node.metadata.annotations.get(KUBELET, "") if node else ""
+
+
+def works(node: Node | None) -> bool:
+    """Whether the node's kubelet looks after its pods."""
+    return kubelet(node) not in (DOWN, NOT_READY)
+
+
+def is_ready(node: Node) -> bool:
+    ready = find(node.status.conditions, "Ready")
+    return ready is not None and ready.status == "True"
+
+
+def silent_conditions(node: Node, now: float) -> list[Object]:
+    """What is known of a node whose kubelet says nothing any more: nothing. Empty where that is written already."""
+    reason, message = _SILENT
+    return [
+        _condition(condition.type, "Unknown", reason, message, now)
+        for condition in node.status.conditions
+        if condition.status != "Unknown"
+    ]
+
+
+def broken_conditions(node: Node, now: float) -> list[Object]:
+    """What a kubelet reports that cannot work."""
+    ready = find(node.status.conditions, "Ready")
+    if ready is not None and ready.status == "False":
+        return []
+    return [_condition("Ready", "False", *_OUT_OF_ORDER, now)]
+
+
+def taints(node: Node, now: float) -> tuple[Taint, ...]:
+    """The node's taints as they should be: those of others stay, and those that stay keep their time."""
+    ready = find(node.status.conditions, "Ready")
+    wanted: list[Taint] = []
+    if ready is not None and ready.status != "True":
+        key = UNREACHABLE_TAINT if ready.status == "Unknown" else NOT_READY_TAINT
+        wanted += [Taint(key, "NoSchedule"), Taint(key, "NoExecute")]
+    if node.spec.unschedulable:
+        wanted.append(placement.UNSCHEDULABLE)
+    present = {(taint.key, taint.effect): taint for taint in node.spec.taints}
+    kept = [taint for taint in node.spec.taints if taint.key not in _OWN_TAINTS]
+    since = rfc3339(now)
+    own = [present.get((one.key, one.effect)) or Taint(one.key, one.effect, "", since) for one in wanted]
+    return (*kept, *own)
+
+
+def to_mark(pods: Iterable[Pod]) -> list[Pod]:
+    """The pods that count as ready although nobody looks after them."""
+    return [pod for pod in pods if pod.ready_since is not None]
+
+
+def unready_patch(pod: Pod, now: float) -> Object:
+    """The condition keeps its (empty) reason: only the pod's Event says why."""
+    condition = {"type": "Ready", "status": "False", "lastTransitionTime": rfc3339(now)}
+    return {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}
+
+
+def repels(node: Node) -> bool:
+    """Whether pods may have to leave the node."""
+    return any(taint.effect == "NoExecute" for taint in node.spec.taints)
+
+
+def evictions(node: Node, pods: Iterable[Pod], patience: float) -> list[Eviction]:
+    """When which pods have to leave, for taints that they do not tolerate, or not for longer; they stay for no more
+    than `patience` seconds unless for ever."""
+    if not repels(node):
+        return []
+    repelling = [taint for taint in node.spec.taints if taint.effect == "NoExecute"]
+    since = max(unix(taint.time_added) for taint in repelling)
+    found = []
+    for pod in pods:
+        if pod.metadata.deletion_timestamp is not None or pod.ended:
+            continue
+        allowed = _patience(pod, repelling)
+        if allowed is not None:
+            found.append(Eviction(pod, since + min(allowed, patience)))
+    return found
+
+
+def _patience(pod: Pod, repelling: Iterable[Taint]) -> float | None:
+    """For how many seconds the pod tolerates all the taints; None for ever."""
+    used = []
+    for taint in repelling:
+        tolerating = [one for one in pod.spec.tolerations if placement.tolerates(one, taint)]
+        if not tolerating:
+            return 0
+        used += tolerating
+    limits = [max(0, one.toleration_seconds) for one in used if one.toleration_seconds is not None]
+    return min(limits, default=None)
+
+
+def _condition(type_: str, status: str, reason: str, message: str, now: float) -> Object:
+    return {
+        "type": type_,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": rfc3339(now),
+    }

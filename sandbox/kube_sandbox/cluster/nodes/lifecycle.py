@@ -1,0 +1,154 @@
+"""The node lifecycle controller: taints nodes that are not ready, marks their pods unready, and evicts pods from them;
+and the pod garbage collector, which removes pods of nodes that are gone. What to do is decided by `node_health`."""
+
+import asyncio
+import contextlib
+
+import msgspec
+
+from altershield.api.resources import NODES, PODS
+from altershield.kube.client import PatchType
+from altershield.kube.errors import ConflictError, NotFoundError
+from altershield.kube.events import EventRecorder, ObjectRef
+from altershield.kube.queue import WorkQueue
+from kube_sandbox.cluster.caches import NODE, Caches
+from kube_sandbox.cluster.nodes import health as node_health
+from kube_sandbox.cluster.settings import SimulationSettings
+from kube_sandbox.cluster.views import Node, Object, Pod
+from kube_sandbox.cluster.work import work
+from kube_sandbox.times import rfc3339
+
+_EVICTED = "Taint manager: deleting due to NoExecute taint"
+
+
+class NodeLifecycle:
+    def __init__(self, caches: Caches, settings: SimulationSettings, recorder: EventRecorder) -> None:
+        self._client = caches.client
+        self._clock = caches.clock
+        self._nodes = caches.nodes
+        self._pods = caches.pods
+        self._settings = settings
+        self._recorder = recorder
+        self._queue: WorkQueue[str] = WorkQueue()
+        self._since: dict[str, float] = {}
+        """Since when (in the loop's time) a kubelet has been silent, or a node gone."""
+        caches.nodes.add_handler(self._node_changed)
+        caches.pods.add_handler(self._pod_changed)
+
+    async def run(self) -> None:
+        await work(self._queue, self._reconcile, workers=4)
+
+    def _node_changed(self, old: Node | None, new: Node | None) -> None:
+        node = new or old
+        if node is not None:
+            self._queue.add(node.metadata.name)
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        """Pods of nodes that are well need nothing."""
+        if new is None or not new.spec.node_name:
+            return
+        node = self._nodes.get("", new.spec.node_name)
+        if node is None or not node_health.is_ready(node) or node_health.repels(node):
+            self._queue.add(new.spec.node_name)
+
+    async def _reconcile(self, name: str) -> None:
+        node = self._nodes.get("", name)
+        if node is None:
+            if self._waited(name, self._settings.pod_gc):
+                await self._collect(name)
+            return
+        if node_health.kubelet(node) == node_health.DOWN:
+            if not self._waited(name, self._settings.node_grace):
+                return
+            if conditions := node_health.silent_conditions(node, self._clock()):
+                node = await self._write_conditions(node, conditions)
+        else:
+            self._since.pop(name, None)
+        node = await self._taint(node)
+        pods = self._pods.by_index(NODE, name)
+        if not node_health.is_ready(node):
+            await self._mark(pods)
+        if node_health.repels(node):
+            await self._evict(node, pods)
+
+    def _waited(self, name: str, seconds: float) -> bool:
+        now = asyncio.get_running_loop().time()
+        left = self._since.setdefault(name, now) + seconds - now
+        if left > 0:
+            self._queue.add_after(name, left)
+        return left <= 0
+
+    async def _write_conditions(self, node: Node, conditions: list[Object]) -> Node:
+        name = node.metadata.name
+        text = f"Node {name} status is now: NodeNotReady"
+        self._recorder.event(ObjectRef.of(NODES, node.metadata), "Normal", "NodeNotReady", text)
+        patch = {"status": {"conditions": conditions}}
+        written = await self._client.patch(
+            NODES, patch, name, subresource="status", type_=PatchType.STRATEGIC, as_=Node
+        )
+        self._nodes.observe(written)
+        return written
+
+    async def _taint(self, node: Node) -> Node:
+        wanted = node_health.taints(node, self._clock())
+        if {(one.key, one.effect) for one in wanted} == {(one.key, one.effect) for one in node.spec.taints}:
+            return node
+        patch = {
+            "metadata": {"resourceVersion": node.metadata.resource_version},
+            "spec": {"taints": [msgspec.to_builtins(taint) for taint in wanted]},
+        }
+        written = await self._client.patch(NODES, patch, node.metadata.name, as_=Node)
+        self._nodes.observe(written)
+        return written
+
+    async def _mark(self, pods: list[Pod]) -> None:
+        for pod in node_health.to_mark(pods):
+            await self._patch_status(pod, node_health.unready_patch(pod, self._clock()))
+            self._recorder.event(ObjectRef.of(PODS, pod.metadata), "Warning", "NodeNotReady", "Node is not ready")
+
+    async def _evict(self, node: Node, pods: list[Pod]) -> None:
+        now = self._clock()
+        for pod, at in node_health.evictions(node, pods, self._settings.eviction):
+            if at > now:
+                self._queue.add_after(node.metadata.name, at - now)
+                continue
+            text = f"Marking for deletion Pod {pod.metadata.namespace}/{pod.metadata.name}"
+            self._recorder.event(ObjectRef.of(PODS, pod.metadata), "Normal", "TaintManagerEviction", text)
+            condition = {
+                "type": "DisruptionTarget",
+                "status": "True",
+                "reason": "DeletionByTaintManager",
+                "message": _EVICTED,
+                "lastTransitionTime": rfc3339(now),
+            }
+            await self._patch_status(
+                pod, {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}
+            )
+            with contextlib.suppress(NotFoundError, ConflictError):
+                await self._client.delete(PODS, pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid)
+
+    async def _collect(self, name: str) -> None:
+        """Nobody would ever end the pods of a node that is gone."""
+        for pod in self._pods.by_index(NODE, name):
+            options = {
+                "apiVersion": "v1",
+                "kind": "DeleteOptions",
+                "gracePeriodSeconds": 0,
+                "preconditions": {"uid": pod.metadata.uid},
+            }
+            with contextlib.suppress(NotFoundError, ConflictError):
+                path = PODS.path(pod.metadata.namespace, pod.metadata.name)
+                await self._client.request("DELETE", path, body=options)
+
+    async def _patch_status(self, pod: Pod, patch: Object) -> None:
+        with contextlib.suppress(NotFoundError, ConflictError):
+            written = await self._client.patch(
+                PODS,
+                patch,
+                pod.metadata.name,
+                pod.metadata.namespace,
+                subresource="status",
+                type_=PatchType.STRATEGIC,
+                as_=Pod,
+            )
+            self._pods.observe(written)

@@ -1,0 +1,161 @@
+"""The simulated nodes: their Node objects, and heartbeats so that a real node controller leaves them alone."""
+
+import zlib
+
+from altershield.api import resources
+from altershield.kube.client import PatchType
+from altershield.kube.errors import AlreadyExistsError, NotFoundError
+from altershield.kube.queue import WorkQueue
+from kube_sandbox.cluster.caches import Caches
+from kube_sandbox.cluster.nodes import health as node_health
+from kube_sandbox.cluster.settings import SimulationSettings
+from kube_sandbox.cluster.views import Node, Object
+from kube_sandbox.cluster.work import work
+from kube_sandbox.times import rfc3339
+
+_LEASE_NAMESPACE = "kube-node-lease"
+_LEASE_SECONDS = 40
+_VERSION = "v1.36.2"
+
+
+def names(settings: SimulationSettings) -> list[str]:
+    return [f"sandbox-{number}" for number in range(1, settings.nodes + 1)]
+
+
+def internal_ip(name: str) -> str:
+    """A node's address. Nothing listens there."""
+    number = name.rpartition("-")[2]
+    place = int(number) if number.isascii() and number.isdigit() else zlib.crc32(name.encode())
+    return f"192.168.{place // 250 % 250}.{place % 250 + 1}"
+
+
+class Nodes:
+    """Nodes of our own, and those that others made and annotated: see `node_health.KUBELET`."""
+
+    def __init__(self, caches: Caches, settings: SimulationSettings) -> None:
+        self._client = caches.client
+        self._clock = caches.clock
+        self._nodes = caches.nodes
+        self._settings = settings
+        self._own = frozenset(names(settings))
+        self._queue: WorkQueue[str] = WorkQueue()
+        caches.nodes.add_handler(self._changed)
+
+    async def run(self) -> None:
+        """Register every node of our own, and let all report, until cancelled."""
+        for name in self._own:
+            self._queue.add(name)
+        await work(self._queue, self._report, workers=4)
+
+    def _changed(self, old: Node | None, new: Node | None) -> None:
+        """(A node of our own that is deleted comes back with its next heartbeat.)"""
+        if new is None or (old is not None and node_health.kubelet(old) == node_health.kubelet(new)):
+            return
+        if new.metadata.name in self._own or node_health.KUBELET in new.metadata.annotations:
+            self._queue.add(new.metadata.name)
+
+    async def _report(self, name: str) -> None:
+        node = self._nodes.get("", name)
+        if node is None:
+            if name not in self._own:
+                return
+            node = await self._register(name)
+        match node_health.kubelet(node):
+            case node_health.DOWN:
+                return
+            case node_health.NOT_READY:
+                if conditions := node_health.broken_conditions(node, self._clock()):
+                    await self._patch_status(name, {"conditions": conditions})
+            case _ if not node_health.is_ready(node):
+                await self._patch_status(name, self._object(name)["status"])
+        await self._renew(name)
+        self._queue.add_after(name, self._settings.node_heartbeat)
+
+    async def _register(self, name: str) -> Node:
+        try:
+            node = await self._client.create(resources.NODES, self._object(name), as_=Node)
+        except AlreadyExistsError:
+            node = await self._client.get(resources.NODES, name, as_=Node)
+        self._nodes.observe(node)
+        return node
+
+    async def _patch_status(self, name: str, status: Object) -> None:
+        patch = {"status": status}
+        written = await self._client.patch(
+            resources.NODES, patch, name, subresource="status", type_=PatchType.STRATEGIC, as_=Node
+        )
+        self._nodes.observe(written)
+
+    async def _renew(self, name: str) -> None:
+        now = f"{rfc3339(self._clock())[:-1]}.000000Z"
+        spec = {"holderIdentity": name, "leaseDurationSeconds": _LEASE_SECONDS, "renewTime": now}
+        try:
+            await self._client.patch(resources.LEASES, {"spec": spec}, name, _LEASE_NAMESPACE)
+        except NotFoundError:
+            lease = {
+                "apiVersion": resources.LEASES.api_version,
+                "kind": resources.LEASES.kind,
+                "metadata": {"name": name, "namespace": _LEASE_NAMESPACE},
+                "spec": spec,
+            }
+            await self._client.create(resources.LEASES, lease, _LEASE_NAMESPACE)
+
+    def _object(self, name: str) -> Object:
+        now = rfc3339(self._clock())
+        capacity = {
+            "cpu": self._settings.node_cpu,
+            "memory": self._settings.node_memory,
+            "pods": str(self._settings.node_pods),
+        }
+        conditions = [
+            _condition("MemoryPressure", "False", "KubeletHasSufficientMemory", "memory available", now),
+            _condition("DiskPressure", "False", "KubeletHasNoDiskPressure", "disk space available", now),
+            _condition("PIDPressure", "False", "KubeletHasSufficientPID", "processes available", now),
+            _condition("Ready", "True", "KubeletReady", "the simulated kubelet is ready", now),
+        ]
+        return {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": name,
+                "labels": {
+                    "kubernetes.io/hostname": name,
+                    "kubernetes.io/os": "linux",
+                    "kubernetes.io/arch": "amd64",
+                    "topology.kubernetes.io/region": "sandbox",
+                    "topology.kubernetes.io/zone": name,
+                },
+            },
+            "status": {
+                "capacity": capacity,
+                "allocatable": capacity,
+                "conditions": conditions,
+                "addresses": [
+                    {"type": "InternalIP", "address": internal_ip(name)},
+                    {"type": "Hostname", "address": name},
+                ],
+                "nodeInfo": {
+                    "architecture": "amd64",
+                    "bootID": name,
+                    "containerRuntimeVersion": "containerd://2.0.0",
+                    "kernelVersion": "6.1.0",
+                    "kubeProxyVersion": "",
+                    "kubeletVersion": _VERSION,
+                    "machineID": name,
+                    "operatingSystem": "linux",
+                    "osImage": "simulated",
+                    "systemUUID": name,
+                },
+            },
+        }
+
+
+def _condition(type_: str, status: str, reason: str, message: str, now: str) -> Object:
+    return {
+        "type": type_,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastHeartbeatTime": now,
+        "lastTransitionTime": now,
+    }

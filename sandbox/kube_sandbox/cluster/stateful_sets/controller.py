@@ -1,0 +1,135 @@
+"""The StatefulSet controller: pods with an identity, made, updated and removed one after the other. What to do is
+decided by `stateful_rollout`."""
+
+import contextlib
+
+from altershield.kube.errors import AlreadyExistsError, KubernetesError
+from altershield.kube.events import EventRecorder
+from altershield.kube.queue import WorkQueue
+from kube_sandbox.cluster import availability, history, selectors
+from kube_sandbox.cluster.caches import Caches, status_patch
+from kube_sandbox.cluster.history import History
+from kube_sandbox.cluster.pod_control import PodControl, Words, in_batches
+from kube_sandbox.cluster.stateful_sets import pods as stateful_pods
+from kube_sandbox.cluster.stateful_sets import rollout as stateful_rollout
+from kube_sandbox.cluster.stateful_sets.rollout import Plan, Revisions
+from kube_sandbox.cluster.views import Pod
+from kube_sandbox.cluster.work import Key, work
+from kube_sandbox.cluster.workload_views import CLAIMS, STATEFUL_SETS, ControllerRevision, StatefulSet
+
+_WORDS = Words(
+    created="create Pod {pod} in StatefulSet {owner} successful",
+    create_failed="create Pod {pod} in StatefulSet {owner} failed error: {error}",
+    deleted="delete Pod {pod} in StatefulSet {owner} successful",
+    delete_failed="delete Pod {pod} in StatefulSet {owner} failed error: {error}",
+)
+
+
+class StatefulSets:
+    def __init__(self, caches: Caches, recorder: EventRecorder) -> None:
+        self._client = caches.client
+        self._clock = caches.clock
+        self._sets = caches.stateful_sets
+        self._control = PodControl(caches, recorder, STATEFUL_SETS, _WORDS)
+        self._history = History(caches, STATEFUL_SETS)
+        self._queue: WorkQueue[Key] = WorkQueue()
+        caches.stateful_sets.add_handler(self._set_changed)
+        caches.pods.add_handler(self._pod_changed)
+
+    async def run(self) -> None:
+        await work(self._queue, self._reconcile, workers=8)
+
+    def _set_changed(self, old: StatefulSet | None, new: StatefulSet | None) -> None:
+        if new is not None:
+            self._queue.add(Key(new.metadata.namespace, new.metadata.name))
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        for pod in (old, new):
+            if pod is None:
+                continue
+            if (owner := pod.metadata.controller) is not None:
+                if owner.kind == STATEFUL_SETS.kind:
+                    self._queue.add(Key(pod.metadata.namespace, owner.name))
+                continue
+            for set_ in self._sets.all():  # an orphan: somebody may want it
+                if set_.metadata.namespace == pod.metadata.namespace and selectors.matches(
+                    set_.spec.selector, pod.metadata.labels
+                ):
+                    self._queue.add(Key(set_.metadata.namespace, set_.metadata.name))
+
+    async def _reconcile(self, key: Key) -> None:
+        set_ = self._sets.get(*key)
+        if set_ is None or set_.metadata.deletion_timestamp is not None:
+            return
+        metadata, spec = set_.metadata, set_.spec
+        pods = [
+            pod
+            for pod in await self._control.claim(metadata, spec.selector, lambda pod: _is_member(set_, pod))
+            if _is_member(set_, pod)
+        ]
+        kept = await self._history.of(set_)
+        update, collisions = await self._history.current(set_, kept, set_.status.collision_count, metadata.annotations)
+        current = next((one for one in kept if one.metadata.name == set_.status.current_revision), update)
+        revisions = Revisions(current.metadata.name, update.metadata.name)
+        plan = stateful_rollout.plan(set_, pods, revisions, self._clock())
+        error: KubernetesError | None = None
+        try:
+            await self._carry_out(set_, plan, current, update)
+        except KubernetesError as caught:
+            error = caught
+        await self._write_status(key, revisions, collisions)
+        live = {*revisions, *(stateful_pods.revision(pod) for pod in pods)}
+        for revision in history.expendable(kept, live, spec.revision_history_limit):
+            await self._history.delete(revision)
+        if error is not None:
+            raise error
+
+    async def _carry_out(
+        self, set_: StatefulSet, plan: Plan, current: ControllerRevision, update: ControllerRevision
+    ) -> None:
+        async def create(number: int) -> None:
+            revision = current if stateful_rollout.is_of_current(set_, number) else update
+            template = history.template_of(revision)
+            await self._claim_volumes(set_, number)
+            body = stateful_pods.body(set_, number, template, revision.metadata.name)
+            await self._control.create(set_.metadata, body)
+
+        await in_batches([lambda number=number: create(number) for number in plan.create])  # type: ignore[misc]
+        for pod in plan.label:
+            number = stateful_pods.ordinal(set_, pod)
+            if number is not None:
+                patch = {"metadata": {"labels": stateful_pods.identity(set_, number), "uid": pod.metadata.uid}}
+                await self._control.patch(pod, patch)
+        await self._control.delete_all(set_.metadata, plan.delete)
+
+    async def _claim_volumes(self, set_: StatefulSet, number: int) -> None:
+        """Nothing binds the claims, and nothing waits for that."""
+        for claim in stateful_pods.claims(set_, number):
+            with contextlib.suppress(AlreadyExistsError):
+                await self._client.create(CLAIMS, claim, set_.metadata.namespace)
+                text = (
+                    f"create Claim {claim['metadata']['name']} Pod {set_.metadata.name}-{number} in "
+                    f"StatefulSet {set_.metadata.name} success"
+                )
+                self._control.tell(set_.metadata, "Normal", "SuccessfulCreate", text)
+
+    async def _write_status(self, key: Key, revisions: Revisions, collisions: int) -> None:
+        """From the caches as they are by now."""
+        set_ = self._sets.get(*key)
+        if set_ is None:
+            return
+        now = self._clock()
+        pods = [pod for pod in self._control.owned(set_.metadata, set_.spec.selector) if _is_member(set_, pod)]
+        status = stateful_rollout.status(set_, pods, revisions, collisions, now)
+        if patch := status_patch(status, set_.status):
+            body = {"metadata": {"uid": set_.metadata.uid}, "status": patch}
+            written = await self._client.patch(
+                STATEFUL_SETS, body, key.name, key.namespace, subresource="status", as_=StatefulSet
+            )
+            self._sets.observe(written)
+        if (wait := availability.next_change(pods, set_.spec.min_ready_seconds, now)) is not None:
+            self._queue.add_after(key, wait)
+
+
+def _is_member(set_: StatefulSet, pod: Pod) -> bool:
+    return stateful_pods.ordinal(set_, pod) is not None

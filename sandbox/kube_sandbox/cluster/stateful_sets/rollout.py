@@ -1,0 +1,186 @@
+"""What a StatefulSet does next with its pods, and its status. Pure.
+
+The rules are those of pkg/controller/statefulset/stateful_set_control.go. Under OrderedReady every pod waits for those
+before it to be available, an update included: a pod that never becomes ready stops it, and goes on to do so when the
+template is put right, until somebody deletes that pod. Under Parallel only updates wait.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from kube_sandbox.cluster import availability
+from kube_sandbox.cluster.shares import share
+from kube_sandbox.cluster.stateful_sets import pods as stateful_pods
+from kube_sandbox.cluster.views import Pod
+from kube_sandbox.cluster.workload_views import StatefulSet, StatefulSetStatus
+
+
+class Revisions(NamedTuple):
+    """Names: of the template that all pods had when the last update was complete, and of the present one."""
+
+    current: str
+    update: str
+
+
+class Plan(NamedTuple):
+    create: list[int]
+    """Ordinals."""
+    delete: list[Pod]
+    label: list[Pod]
+    """Pods that lack their identity's labels."""
+
+
+def plan(set_: StatefulSet, pods: Sequence[Pod], revisions: Revisions, now: float) -> Plan:
+    """One step; pods that change bring the next."""
+    steps = Plan([], [], [])
+    if set_.metadata.deletion_timestamp is not None:
+        return steps
+    replicas, condemned = _parts(set_, pods)
+    done = _in_order(set_, replicas, condemned, steps, now) if _ordered(set_) else _at_once(set_, replicas, steps)
+    if not _ordered(set_):
+        steps.delete.extend(pod for pod in condemned if not _leaving(pod))
+    if done and set_.spec.update_strategy.type == "RollingUpdate":
+        rolling = set_.spec.update_strategy.rolling_update
+        update = _update_one if rolling is None or rolling.max_unavailable is None else _update_some
+        known = {pod.metadata.uid for pod in steps.delete}
+        going = update(set_, list(replicas.values()), revisions, now)
+        steps.delete.extend(pod for pod in going if pod.metadata.uid not in known)
+    return steps
+
+
+def is_of_current(set_: StatefulSet, number: int) -> bool:
+    """Whether a pod with this ordinal that is missing is made from the current revision, not the update's."""
+    strategy = set_.spec.update_strategy
+    if strategy.type != "RollingUpdate":
+        return False
+    kept = strategy.rolling_update.partition if strategy.rolling_update else set_.status.current_replicas
+    return number < stateful_pods.start(set_) + kept
+
+
+def status(
+    set_: StatefulSet, pods: Iterable[Pod], revisions: Revisions, collisions: int, now: float
+) -> StatefulSetStatus:
+    pods = list(pods)
+    staying = [stateful_pods.revision(pod) for pod in pods if not _leaving(pod)]
+    replicas, wanted = len(pods), set_.spec.replicas
+    ready = sum(_ready(pod) for pod in pods)
+    updated = staying.count(revisions.update)
+    current = staying.count(revisions.current)
+    is_complete = set_.spec.update_strategy.type == "RollingUpdate" and updated == ready == replicas == wanted
+    return StatefulSetStatus(
+        observed_generation=set_.metadata.generation,
+        replicas=replicas,
+        ready_replicas=ready,
+        available_replicas=sum(_available(set_, pod, now) for pod in pods),
+        current_replicas=updated if is_complete else current,
+        updated_replicas=updated,
+        current_revision=revisions.update if is_complete else revisions.current,
+        update_revision=revisions.update,
+        collision_count=collisions,
+    )
+
+
+def _parts(set_: StatefulSet, pods: Iterable[Pod]) -> tuple[dict[int, Pod | None], list[Pod]]:
+    """The pods that the set wants, by ordinal (None: it is missing), and the others, highest first."""
+    first = stateful_pods.start(set_)
+    replicas: dict[int, Pod | None] = dict.fromkeys(range(first, first + set_.spec.replicas))
+    condemned: list[tuple[int, Pod]] = []
+    for pod in pods:
+        number = stateful_pods.ordinal(set_, pod)
+        if number in replicas:
+            replicas[number] = pod
+        elif number is not None:
+            condemned.append((number, pod))
+    condemned.sort(key=lambda pair: pair[0], reverse=True)
+    return replicas, [pod for _, pod in condemned]
+
+
+def _in_order(
+    set_: StatefulSet, replicas: dict[int, Pod | None], condemned: Sequence[Pod], steps: Plan, now: float
+) -> bool:
+    """Whether nothing is in the way of an update."""
+    for number, pod in replicas.items():
+        if pod is None:
+            steps.create.append(number)
+            return False
+        if pod.ended and not _leaving(pod):
+            steps.delete.append(pod)
+        if _unavailable(set_, pod, now):
+            return False
+        if not stateful_pods.has_identity(set_, pod, number):
+            steps.label.append(pod)
+    # All replicas are available: only among the condemned can there be one that is not.
+    first_unavailable = next((pod for pod in reversed(condemned) if _unavailable(set_, pod, now)), None)
+    for pod in condemned[:1]:
+        if not _leaving(pod) and (_available(set_, pod, now) or pod is first_unavailable):
+            steps.delete.append(pod)
+        return False
+    return True
+
+
+def _at_once(set_: StatefulSet, replicas: dict[int, Pod | None], steps: Plan) -> bool:
+    for number, pod in replicas.items():
+        if pod is None:
+            steps.create.append(number)
+        elif pod.ended:
+            if not _leaving(pod):
+                steps.delete.append(pod)
+        elif not stateful_pods.has_identity(set_, pod, number):
+            steps.label.append(pod)
+    return True
+
+
+def _update_one(set_: StatefulSet, replicas: Sequence[Pod | None], revisions: Revisions, now: float) -> list[Pod]:
+    """The highest pod that is not of the update revision, once all above it are updated and available."""
+    for pod in reversed(replicas[_partition(set_) :]):
+        if pod is None:
+            return []
+        if stateful_pods.revision(pod) != revisions.update and not _leaving(pod):
+            return [pod]
+        if _unavailable(set_, pod, now):
+            return []
+    return []
+
+
+def _update_some(set_: StatefulSet, replicas: Sequence[Pod | None], revisions: Revisions, now: float) -> list[Pod]:
+    """As many as maxUnavailable leaves room for. (The field is there where the API server's feature gate
+    MaxUnavailableStatefulSet is on: by default not in 1.36.) Under Parallel pods of an old revision that are
+    unavailable anyway take up no room."""
+    rolling = set_.spec.update_strategy.rolling_update
+    wanted = rolling.max_unavailable if rolling and rolling.max_unavailable is not None else 1
+    allowed = max(1, share(wanted, set_.spec.replicas, round_up=False))
+    for pod in replicas:
+        is_old = pod is not None and stateful_pods.revision(pod) != revisions.update and not _leaving(pod)
+        if (pod is None or _unavailable(set_, pod, now)) and (_ordered(set_) or not is_old):
+            allowed -= 1
+    outdated = [
+        pod
+        for pod in reversed(replicas[_partition(set_) :])
+        if pod is not None and stateful_pods.revision(pod) != revisions.update and not _leaving(pod)
+    ]
+    return outdated[: max(0, allowed)]
+
+
+def _partition(set_: StatefulSet) -> int:
+    rolling = set_.spec.update_strategy.rolling_update
+    return rolling.partition if rolling else 0
+
+
+def _ordered(set_: StatefulSet) -> bool:
+    return set_.spec.pod_management_policy != "Parallel"
+
+
+def _leaving(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is not None
+
+
+def _ready(pod: Pod) -> bool:
+    return pod.status.phase == "Running" and pod.ready_since is not None
+
+
+def _available(set_: StatefulSet, pod: Pod, now: float) -> bool:
+    return _ready(pod) and availability.is_available(pod, set_.spec.min_ready_seconds, now)
+
+
+def _unavailable(set_: StatefulSet, pod: Pod, now: float) -> bool:
+    return _leaving(pod) or not _available(set_, pod, now)
