@@ -6,7 +6,6 @@
 - else the sandbox's own API with simulated nodes and controllers.
 """
 
-import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator
@@ -14,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from altershield.api.resources import CLUSTER_ROLES
-from altershield.kube.client import Client
 from kube_sandbox.apiserver.server import ApiServer
+from kube_sandbox.client.client import Client
+from kube_sandbox.client.resources import CLUSTER_ROLES
 from kube_sandbox.cluster.settings import SimulationSettings
-from kube_sandbox.cluster.simulation import Simulation
+from kube_sandbox.cluster.simulation import simulated
 from kube_sandbox.control_plane import ControlPlane
 from kube_sandbox.errors import SettingError
 
@@ -53,21 +52,21 @@ async def open_backend(
         backend = Backend(Path(kubeconfig), f"the cluster of {kubeconfig}")
         if simulate and await _has_controllers(backend.kubeconfig):
             settings = settings.only_nodes()
-        async with _simulated(backend.kubeconfig, settings) if simulate else contextlib.nullcontext():
+        async with simulated(backend.kubeconfig, settings) if simulate else contextlib.nullcontext():
             yield backend
     elif assets:
         if not (Path(assets) / "kube-apiserver").exists():
             raise SettingError(f"{ASSETS} names {assets}, which holds no kube-apiserver; correct or unset it")
         async with ControlPlane(Path(assets), directory) as plane:
             with_controllers = not plane.has_controller_manager
-            async with _simulated(plane.kubeconfig, settings.only_nodes() if not with_controllers else settings):
+            async with simulated(plane.kubeconfig, settings.only_nodes() if not with_controllers else settings):
                 yield Backend(plane.kubeconfig, f"kube-apiserver of {assets}")
     else:
         async with ApiServer(port=port) as api:
             path = directory / "admin.kubeconfig"
             path.touch(mode=0o600)
             path.write_text(api.kubeconfig())
-            async with _simulated(path, settings):
+            async with simulated(path, settings):
                 yield Backend(path, f"the sandbox's API at {api.url}")
 
 
@@ -77,15 +76,3 @@ async def _has_controllers(kubeconfig: Path) -> bool:
     async with await Client.connect(str(kubeconfig)) as client:
         view: dict[str, Any] = await client.get(CLUSTER_ROLES, "view")
     return bool(view.get("rules"))
-
-
-@contextlib.asynccontextmanager
-async def _simulated(kubeconfig: Path, settings: SimulationSettings) -> AsyncIterator[None]:
-    async with await Client.connect(str(kubeconfig)) as client:
-        simulation = asyncio.create_task(Simulation(client, settings).run())
-        try:
-            yield
-        finally:
-            simulation.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await simulation

@@ -16,9 +16,9 @@ from typing import Self
 
 import aiohttp
 
-from altershield.processes import Process, free_ports
 from kube_sandbox.control_plane_files import ControlPlaneFiles
 from kube_sandbox.errors import SandboxError
+from kube_sandbox.processes import Process, free_ports
 
 _API = "kube-apiserver"
 _CONTROLLERS = "kube-controller-manager"

@@ -12,7 +12,7 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from altershield.pki import Authority
+from kube_sandbox.certificates import Authority
 
 _LIFETIME = datetime.timedelta(days=365)
 _SERVER_NAMES = (
@@ -39,7 +39,7 @@ class ControlPlaneFiles:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.url = url
         self._directory = directory
-        self._authority = Authority.create("altershield-sandbox", lifetime=_LIFETIME)
+        self._authority = Authority.create("kube-sandbox", lifetime=_LIFETIME)
         self.ca = self._write("ca.crt", self._authority.pair.certificate)
         self.ca_key = self._write("ca.key", self._authority.pair.key)
         self.server = self._pair("apiserver", "kube-apiserver", hosts=_SERVER_NAMES)

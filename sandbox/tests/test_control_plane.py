@@ -6,8 +6,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from altershield.api.resources import CLUSTER_ROLES, NAMESPACES, SERVICE_ACCOUNTS
-from altershield.kube.client import Client
+from kube_sandbox.client.client import Client
+from kube_sandbox.client.resources import CLUSTER_ROLES, NAMESPACES, SERVICE_ACCOUNTS
 from kube_sandbox.control_plane import ControlPlane, ControlPlaneError
 from kube_sandbox.control_plane_files import ControlPlaneFiles
 

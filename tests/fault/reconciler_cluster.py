@@ -29,8 +29,7 @@ from altershield.install import crds, rbac
 from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import NotFoundError
 from kube_sandbox.apiserver.server import ApiServer
-from kube_sandbox.cluster.settings import SimulationSettings
-from kube_sandbox.cluster.simulation import Simulation
+from kube_sandbox.cluster.simulation import simulated
 from reconciler.manager import Manager, Options
 
 Object = dict[str, Any]
@@ -291,12 +290,8 @@ async def running_cluster(directory: Path) -> AsyncIterator[Cluster]:
         kubeconfig.write_text(api.kubeconfig())
         async with await Client.connect(str(kubeconfig)) as admin:
             await _install(admin)
-            simulation = asyncio.create_task(Simulation(admin, SimulationSettings()).run())
-            try:
+            async with simulated(kubeconfig):
                 yield Cluster(api, admin, directory, faults)
-            finally:
-                simulation.cancel()
-                await asyncio.gather(simulation, return_exceptions=True)
 
 
 async def _install(admin: Client) -> None:

@@ -22,7 +22,6 @@ import yaml
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-from altershield.pki import Authority
 from kube_sandbox.apiserver import routing as handlers
 from kube_sandbox.apiserver.admission.webhooks.call import Services
 from kube_sandbox.apiserver.admission.webhooks.dispatch import Webhooks
@@ -40,6 +39,7 @@ from kube_sandbox.apiserver.storage import strategies
 from kube_sandbox.apiserver.storage.crds import CustomResources
 from kube_sandbox.apiserver.storage.registry import Registry
 from kube_sandbox.apiserver.storage.store import Change, Storage, Store
+from kube_sandbox.certificates import Authority
 
 _HOST = "127.0.0.1"
 _NAMES = (_HOST, "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
@@ -66,7 +66,7 @@ class ApiServer:
     ) -> None:
         self._port = port
         self._middlewares = middlewares
-        self._authority = Authority.create("altershield-sandbox-ca", lifetime=_LIFETIME)
+        self._authority = Authority.create("kube-sandbox-ca", lifetime=_LIFETIME)
         self._tokens: dict[str, User] = {}
         store, registry = Store(history), Registry()
         authorizer = Authorizer(store)
@@ -115,7 +115,7 @@ class ApiServer:
     def kubeconfig(self, token: str | None = None, *, namespace: str = "default") -> str:
         """A kubeconfig (YAML) for the holder of a token, an administrator's by default."""
         ca = base64.b64encode(self.ca_pem.encode()).decode()
-        name = "altershield-sandbox"
+        name = "kube-sandbox"
         config = {
             "apiVersion": "v1",
             "kind": "Config",

@@ -7,19 +7,13 @@ from typing import Any
 
 import msgspec
 
-from altershield.api import resources
-from altershield.kube.client import Client
-from altershield.kube.informer import Informer
+from kube_sandbox.client import resources
+from kube_sandbox.client.client import Client
+from kube_sandbox.client.informer import Informer
+from kube_sandbox.client.resources import CONTROLLER_REVISIONS, DAEMON_SETS, STATEFUL_SETS
 from kube_sandbox.cluster import ownership
 from kube_sandbox.cluster.views import Bare, Deployment, Node, Object, Pod, ReplicaSet
-from kube_sandbox.cluster.workload_views import (
-    CONTROLLER_REVISIONS,
-    DAEMON_SETS,
-    STATEFUL_SETS,
-    ControllerRevision,
-    DaemonSet,
-    StatefulSet,
-)
+from kube_sandbox.cluster.workload_views import ControllerRevision, DaemonSet, StatefulSet
 
 OWNER = "owner"
 """Index: objects by their controller (see `ownership.index_key`)."""

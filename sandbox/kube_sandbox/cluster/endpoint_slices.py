@@ -4,16 +4,13 @@ import asyncio
 
 import msgspec
 
-from altershield.api.resources import Resource
-from altershield.kube.informer import Informer
-from altershield.kube.queue import WorkQueue
+from kube_sandbox.client.informer import Informer
+from kube_sandbox.client.queue import WorkQueue
+from kube_sandbox.client.resources import ENDPOINT_SLICES, SERVICES
 from kube_sandbox.cluster import ownership, selectors
 from kube_sandbox.cluster.caches import NAMESPACE, OWNER, Caches
 from kube_sandbox.cluster.views import LabelSelector, Meta, Object, Pod
 from kube_sandbox.cluster.work import Key, work
-
-ENDPOINT_SLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
-SERVICES = Resource("", "v1", "services", "Service")
 
 _SERVICE_NAME = "kubernetes.io/service-name"
 _MANAGED_BY = "endpointslice.kubernetes.io/managed-by"

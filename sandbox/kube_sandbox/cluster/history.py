@@ -10,13 +10,13 @@ from typing import Any, Protocol
 
 import orjson
 
-from altershield.api.resources import Resource
-from altershield.kube.client import PatchType
-from altershield.kube.errors import AlreadyExistsError, NotFoundError
+from kube_sandbox.client.client import PatchType
+from kube_sandbox.client.errors import AlreadyExistsError, NotFoundError
+from kube_sandbox.client.resources import CONTROLLER_REVISIONS, Resource
 from kube_sandbox.cluster import ownership, templates
 from kube_sandbox.cluster.caches import OWNER, Caches
 from kube_sandbox.cluster.views import LabelSelector, Meta, Object
-from kube_sandbox.cluster.workload_views import CONTROLLER_REVISIONS, ControllerRevision
+from kube_sandbox.cluster.workload_views import ControllerRevision
 
 HASH_LABEL = "controller.kubernetes.io/hash"
 REVISION_LABEL = "controller-revision-hash"

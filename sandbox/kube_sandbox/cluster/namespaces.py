@@ -1,8 +1,8 @@
 """The namespace controller: empties namespaces that are being deleted, and lets them go when they are empty."""
 
-from altershield.api.resources import NAMESPACES, Resource
-from altershield.kube.errors import ConflictError, NotFoundError
-from altershield.kube.queue import WorkQueue
+from kube_sandbox.client.errors import ConflictError, NotFoundError
+from kube_sandbox.client.queue import WorkQueue
+from kube_sandbox.client.resources import NAMESPACES, Resource
 from kube_sandbox.cluster.caches import Caches
 from kube_sandbox.cluster.garbage.discovery import discover
 from kube_sandbox.cluster.views import Bare, Object

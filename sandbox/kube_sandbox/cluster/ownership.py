@@ -7,9 +7,9 @@ A controller adopts what its selector matches and nobody manages, and lets go of
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
-from altershield.api.resources import Resource
-from altershield.kube.client import Client
-from altershield.kube.errors import NotFoundError
+from kube_sandbox.client.client import Client
+from kube_sandbox.client.errors import NotFoundError
+from kube_sandbox.client.resources import Resource
 from kube_sandbox.cluster import selectors
 from kube_sandbox.cluster.views import Bare, LabelSelector, Meta, Object
 

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from altershield.api.resources import PODS, Resource
-from altershield.kube.client import PatchType
-from altershield.kube.errors import ConflictError, KubernetesError, NamespaceTerminatingError, NotFoundError
-from altershield.kube.events import EventRecorder, ObjectRef
+from kube_sandbox.client.client import PatchType
+from kube_sandbox.client.errors import ConflictError, KubernetesError, NamespaceTerminatingError, NotFoundError
+from kube_sandbox.client.events import EventRecorder, ObjectRef
+from kube_sandbox.client.resources import PODS, Resource
 from kube_sandbox.cluster import ownership
 from kube_sandbox.cluster.caches import OWNER, Caches
 from kube_sandbox.cluster.views import LabelSelector, Meta, Object, Pod

@@ -4,9 +4,9 @@ ConfigMap that tells pods the API server's CA."""
 import contextlib
 from pathlib import Path
 
-from altershield.api import resources
-from altershield.kube.errors import AlreadyExistsError
-from altershield.kube.queue import WorkQueue
+from kube_sandbox.client import resources
+from kube_sandbox.client.errors import AlreadyExistsError
+from kube_sandbox.client.queue import WorkQueue
 from kube_sandbox.cluster.caches import Caches
 from kube_sandbox.cluster.views import Bare
 from kube_sandbox.cluster.work import work

@@ -1,10 +1,13 @@
 """Simulated nodes and controllers on any Kubernetes API: everything in it that is not the API itself."""
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Protocol
 
-from altershield.kube.client import Client
-from altershield.kube.events import EventRecorder
+from kube_sandbox.client.client import Client
+from kube_sandbox.client.events import EventRecorder
 from kube_sandbox.cluster.caches import Caches
 from kube_sandbox.cluster.clone_sets import crd as clone_set_crd
 from kube_sandbox.cluster.clone_sets.controller import CloneSets
@@ -78,3 +81,17 @@ class Simulation:
             await caches.wait_synced()
             for part in [*parts, *recorders]:
                 group.create_task(part.run())
+
+
+@contextlib.asynccontextmanager
+async def simulated(kubeconfig: str | Path, settings: SimulationSettings | None = None) -> AsyncIterator[None]:
+    """A simulation on the API of `kubeconfig`, an administrator's, while the block runs. An error of the simulation
+    is raised at the end of the block."""
+    async with await Client.connect(str(kubeconfig)) as client:
+        simulation = asyncio.create_task(Simulation(client, settings).run())
+        try:
+            yield
+        finally:
+            simulation.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await simulation

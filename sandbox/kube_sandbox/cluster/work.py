@@ -5,8 +5,8 @@ import logging
 from collections.abc import Awaitable, Callable, Hashable
 from typing import NamedTuple, TypeVar
 
-from altershield.kube.errors import KubernetesError, NamespaceTerminatingError, ServerError, UnreachableError
-from altershield.kube.queue import WorkQueue
+from kube_sandbox.client.errors import KubernetesError, NamespaceTerminatingError, ServerError, UnreachableError
+from kube_sandbox.client.queue import WorkQueue
 
 logger = logging.getLogger(__name__)
 

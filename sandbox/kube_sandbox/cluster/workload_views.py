@@ -4,14 +4,7 @@ from typing import Any
 
 import msgspec
 
-from altershield.api.resources import Resource
 from kube_sandbox.cluster.views import Condition, LabelSelector, Meta, Object
-
-STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet")
-DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet")
-CONTROLLER_REVISIONS = Resource("apps", "v1", "controllerrevisions", "ControllerRevision")
-CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
-CLONE_SETS = Resource("apps.kruise.io", "v1alpha1", "clonesets", "CloneSet")
 
 
 class ControllerRevision(msgspec.Struct, frozen=True, omit_defaults=True):

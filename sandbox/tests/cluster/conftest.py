@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from altershield.api.resources import NAMESPACES, NODES
-from altershield.kube.client import Client
 from kube_sandbox.apiserver.server import ApiServer
+from kube_sandbox.client.client import Client
+from kube_sandbox.client.resources import NAMESPACES, NODES
 from support.world import SETTINGS, SPACE, World
 
 

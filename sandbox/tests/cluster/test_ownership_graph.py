@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from altershield.api.resources import DEPLOYMENTS, NODES, PODS, REPLICA_SETS, Resource
+from kube_sandbox.client.resources import DEPLOYMENTS, NODES, PODS, REPLICA_SETS, Resource
 from kube_sandbox.cluster.garbage.graph import Fate, Graph, Item
 from kube_sandbox.cluster.views import Meta
 

@@ -3,15 +3,19 @@
 from collections.abc import Callable
 from typing import Any
 
-from altershield.api.resources import DEPLOYMENTS, EVENTS, NODES, PODS, Resource
-from kube_sandbox.cluster.clone_sets import crd as clone_set_crd
-from kube_sandbox.cluster.nodes.health import KUBELET
-from kube_sandbox.cluster.workload_views import (
+from kube_sandbox.client.resources import (
     CLONE_SETS,
     CONTROLLER_REVISIONS,
     DAEMON_SETS,
+    DEPLOYMENTS,
+    EVENTS,
+    NODES,
+    PODS,
     STATEFUL_SETS,
+    Resource,
 )
+from kube_sandbox.cluster.clone_sets import crd as clone_set_crd
+from kube_sandbox.cluster.nodes.health import KUBELET
 from support.objects import template
 from support.world import SPACE, Object, World
 

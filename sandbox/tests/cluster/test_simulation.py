@@ -1,18 +1,19 @@
 """The whole simulation at work on the sandbox's API."""
 
-from altershield.api.resources import (
+from kube_sandbox.client.resources import (
     CONFIG_MAPS,
     CRDS,
     DEPLOYMENTS,
+    ENDPOINT_SLICES,
     EVENTS,
     NAMESPACES,
     NODES,
     PODS,
     REPLICA_SETS,
     SERVICE_ACCOUNTS,
+    SERVICES,
     Resource,
 )
-from kube_sandbox.cluster.endpoint_slices import ENDPOINT_SLICES, SERVICES
 from support.world import SPACE, Object, World, waiting
 
 

@@ -2,14 +2,14 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
-from altershield.api.resources import DEPLOYMENTS, Resource
-from altershield.kube.client import Client
-from altershield.kube.errors import NotFoundError
+from kube_sandbox.client.client import Client
+from kube_sandbox.client.errors import NotFoundError
+from kube_sandbox.client.resources import DEPLOYMENTS, Resource
 from kube_sandbox.cluster.settings import SimulationSettings
-from kube_sandbox.cluster.simulation import Simulation
+from kube_sandbox.cluster.simulation import simulated
 from support.objects import template
 
 Object = dict[str, Any]
@@ -25,16 +25,8 @@ class World:
         self._kubeconfig = kubeconfig
         self.client = client
 
-    @contextlib.asynccontextmanager
-    async def simulation(self, settings: SimulationSettings = SETTINGS) -> AsyncIterator[None]:
-        async with await Client.connect(self._kubeconfig) as client:
-            running = asyncio.create_task(Simulation(client, settings).run())
-            try:
-                yield
-            finally:
-                running.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await running
+    def simulation(self, settings: SimulationSettings = SETTINGS) -> contextlib.AbstractAsyncContextManager[None]:
+        return simulated(self._kubeconfig, settings)
 
     async def until(
         self, resource: Resource, met: Callable[[list[Object]], object], namespace: str = SPACE

@@ -8,12 +8,12 @@ import secrets
 
 import msgspec
 
-from altershield.api.resources import CRDS
-from altershield.kube.client import PatchType
-from altershield.kube.errors import ConflictError, KubernetesError, NotFoundError
-from altershield.kube.events import EventRecorder
-from altershield.kube.informer import Informer
-from altershield.kube.queue import WorkQueue
+from kube_sandbox.client.client import PatchType
+from kube_sandbox.client.errors import ConflictError, KubernetesError, NotFoundError
+from kube_sandbox.client.events import EventRecorder
+from kube_sandbox.client.informer import Informer
+from kube_sandbox.client.queue import WorkQueue
+from kube_sandbox.client.resources import CLONE_SETS, CRDS
 from kube_sandbox.cluster import availability, history, selectors
 from kube_sandbox.cluster.caches import Caches
 from kube_sandbox.cluster.clone_sets import crd as clone_set_crd
@@ -25,7 +25,7 @@ from kube_sandbox.cluster.history import History
 from kube_sandbox.cluster.pod_control import PodControl, Words, in_batches
 from kube_sandbox.cluster.views import Condition, Meta, Pod, find
 from kube_sandbox.cluster.work import Key, work
-from kube_sandbox.cluster.workload_views import CLONE_SETS, CloneSet, CloneSetStatus, ControllerRevision
+from kube_sandbox.cluster.workload_views import CloneSet, CloneSetStatus, ControllerRevision
 
 _WORDS = Words(
     created="succeed to create pod {pod}",

@@ -4,11 +4,10 @@ our own that keeps unknown fields. `create` and `delete` may be called at any ti
 import contextlib
 from typing import Any
 
-from altershield.api.resources import CRDS
-from altershield.kube.client import Client
-from altershield.kube.errors import AlreadyExistsError, NotFoundError
+from kube_sandbox.client.client import Client
+from kube_sandbox.client.errors import AlreadyExistsError, NotFoundError
+from kube_sandbox.client.resources import CLONE_SETS, CRDS
 from kube_sandbox.cluster.views import Object
-from kube_sandbox.cluster.workload_views import CLONE_SETS
 
 NAME = f"{CLONE_SETS.plural}.{CLONE_SETS.group}"
 

@@ -1,8 +1,9 @@
 """The DaemonSet controller: a pod on every node that wants one. What to do is decided by `daemon_rollout`."""
 
-from altershield.kube.errors import KubernetesError
-from altershield.kube.events import EventRecorder
-from altershield.kube.queue import WorkQueue
+from kube_sandbox.client.errors import KubernetesError
+from kube_sandbox.client.events import EventRecorder
+from kube_sandbox.client.queue import WorkQueue
+from kube_sandbox.client.resources import DAEMON_SETS
 from kube_sandbox.cluster import availability, history, selectors
 from kube_sandbox.cluster.caches import Caches, status_patch
 from kube_sandbox.cluster.daemon_sets import pods as daemon_pods
@@ -12,7 +13,7 @@ from kube_sandbox.cluster.history import REVISION_LABEL, History
 from kube_sandbox.cluster.pod_control import PodControl, in_batches
 from kube_sandbox.cluster.views import Node, Pod
 from kube_sandbox.cluster.work import Key, NotYet, work
-from kube_sandbox.cluster.workload_views import DAEMON_SETS, ControllerRevision, DaemonSet
+from kube_sandbox.cluster.workload_views import ControllerRevision, DaemonSet
 
 _SELECTS_ALL = "This daemon set is selecting all pods. A non-empty selector is required."
 

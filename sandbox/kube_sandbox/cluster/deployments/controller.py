@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from altershield.api.resources import DEPLOYMENTS, REPLICA_SETS
-from altershield.kube.client import PatchType
-from altershield.kube.errors import AlreadyExistsError, ApiError, NamespaceTerminatingError, NotFoundError
-from altershield.kube.events import EventRecorder, ObjectRef
-from altershield.kube.queue import WorkQueue
+from kube_sandbox.client.client import PatchType
+from kube_sandbox.client.errors import AlreadyExistsError, ApiError, NamespaceTerminatingError, NotFoundError
+from kube_sandbox.client.events import EventRecorder, ObjectRef
+from kube_sandbox.client.queue import WorkQueue
+from kube_sandbox.client.resources import DEPLOYMENTS, REPLICA_SETS
 from kube_sandbox.cluster import ownership, selectors, templates
 from kube_sandbox.cluster.caches import OWNER, Caches, status_patch
 from kube_sandbox.cluster.deployments import progress, revisions, rollout

@@ -8,16 +8,15 @@ import logging
 
 import msgspec
 
-from altershield.api.meta import OwnerReference
-from altershield.api.resources import CRDS, Resource
-from altershield.kube.errors import KubernetesError, NotFoundError
-from altershield.kube.informer import Informer
-from altershield.kube.queue import WorkQueue
+from kube_sandbox.client.errors import KubernetesError, NotFoundError
+from kube_sandbox.client.informer import Informer
+from kube_sandbox.client.queue import WorkQueue
+from kube_sandbox.client.resources import CRDS, Resource
 from kube_sandbox.cluster.caches import Caches
 from kube_sandbox.cluster.garbage.discovery import discover
 from kube_sandbox.cluster.garbage.graph import FOREGROUND, ORPHAN, Fate, Graph, Item
 from kube_sandbox.cluster.ownership import HasMeta
-from kube_sandbox.cluster.views import Bare, Meta, Object
+from kube_sandbox.cluster.views import Bare, Meta, Object, OwnerReference
 from kube_sandbox.cluster.work import NotYet, work
 
 logger = logging.getLogger(__name__)

@@ -4,9 +4,9 @@ import logging
 
 import msgspec
 
-from altershield.api.resources import Resource
-from altershield.kube.client import Client
-from altershield.kube.errors import KubernetesError
+from kube_sandbox.client.client import Client
+from kube_sandbox.client.errors import KubernetesError
+from kube_sandbox.client.resources import Resource
 
 logger = logging.getLogger(__name__)
 

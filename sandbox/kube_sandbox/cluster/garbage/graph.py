@@ -7,9 +7,8 @@ import enum
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from altershield.api.meta import OwnerReference
-from altershield.api.resources import Resource
-from kube_sandbox.cluster.views import Meta
+from kube_sandbox.client.resources import Resource
+from kube_sandbox.cluster.views import Meta, OwnerReference
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"

@@ -6,11 +6,11 @@ import contextlib
 import ipaddress
 from collections import defaultdict
 
-from altershield.api.resources import PODS
-from altershield.kube.client import PatchType
-from altershield.kube.errors import ConflictError, NotFoundError
-from altershield.kube.events import EventRecorder, ObjectRef
-from altershield.kube.queue import WorkQueue
+from kube_sandbox.client.client import PatchType
+from kube_sandbox.client.errors import ConflictError, NotFoundError
+from kube_sandbox.client.events import EventRecorder, ObjectRef
+from kube_sandbox.client.queue import WorkQueue
+from kube_sandbox.client.resources import PODS
 from kube_sandbox.cluster.caches import NODE, Caches
 from kube_sandbox.cluster.kubelet import images, lifecycle, pod_states
 from kube_sandbox.cluster.nodes import health as node_health

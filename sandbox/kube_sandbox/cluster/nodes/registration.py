@@ -2,10 +2,10 @@
 
 import zlib
 
-from altershield.api import resources
-from altershield.kube.client import PatchType
-from altershield.kube.errors import AlreadyExistsError, NotFoundError
-from altershield.kube.queue import WorkQueue
+from kube_sandbox.client import resources
+from kube_sandbox.client.client import PatchType
+from kube_sandbox.client.errors import AlreadyExistsError, NotFoundError
+from kube_sandbox.client.queue import WorkQueue
 from kube_sandbox.cluster.caches import Caches
 from kube_sandbox.cluster.nodes import health as node_health
 from kube_sandbox.cluster.settings import SimulationSettings

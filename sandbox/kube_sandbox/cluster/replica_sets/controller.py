@@ -3,10 +3,10 @@
 
 from collections.abc import Iterable, Sequence
 
-from altershield.api.resources import REPLICA_SETS
-from altershield.kube.errors import KubernetesError
-from altershield.kube.events import EventRecorder
-from altershield.kube.queue import WorkQueue
+from kube_sandbox.client.errors import KubernetesError
+from kube_sandbox.client.events import EventRecorder
+from kube_sandbox.client.queue import WorkQueue
+from kube_sandbox.client.resources import REPLICA_SETS
 from kube_sandbox.cluster import availability, selectors
 from kube_sandbox.cluster.caches import OWNER, Caches, status_patch
 from kube_sandbox.cluster.pod_control import PodControl, in_batches, pod_body

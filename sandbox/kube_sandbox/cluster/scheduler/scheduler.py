@@ -2,11 +2,11 @@
 
 from fractions import Fraction
 
-from altershield.api.resources import NODES, PODS
-from altershield.kube.client import PatchType
-from altershield.kube.errors import ConflictError, KubernetesError, NotFoundError
-from altershield.kube.events import EventRecorder, ObjectRef
-from altershield.kube.queue import WorkQueue
+from kube_sandbox.client.client import PatchType
+from kube_sandbox.client.errors import ConflictError, KubernetesError, NotFoundError
+from kube_sandbox.client.events import EventRecorder, ObjectRef
+from kube_sandbox.client.queue import WorkQueue
+from kube_sandbox.client.resources import NODES, PODS
 from kube_sandbox.cluster.caches import Caches
 from kube_sandbox.cluster.scheduler import placement
 from kube_sandbox.cluster.scheduler.placement import Load

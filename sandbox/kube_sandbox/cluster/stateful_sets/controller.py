@@ -3,9 +3,10 @@ decided by `stateful_rollout`."""
 
 import contextlib
 
-from altershield.kube.errors import AlreadyExistsError, KubernetesError
-from altershield.kube.events import EventRecorder
-from altershield.kube.queue import WorkQueue
+from kube_sandbox.client.errors import AlreadyExistsError, KubernetesError
+from kube_sandbox.client.events import EventRecorder
+from kube_sandbox.client.queue import WorkQueue
+from kube_sandbox.client.resources import CLAIMS, STATEFUL_SETS
 from kube_sandbox.cluster import availability, history, selectors
 from kube_sandbox.cluster.caches import Caches, status_patch
 from kube_sandbox.cluster.history import History
@@ -15,7 +16,7 @@ from kube_sandbox.cluster.stateful_sets import rollout as stateful_rollout
 from kube_sandbox.cluster.stateful_sets.rollout import Plan, Revisions
 from kube_sandbox.cluster.views import Pod
 from kube_sandbox.cluster.work import Key, work
-from kube_sandbox.cluster.workload_views import CLAIMS, STATEFUL_SETS, ControllerRevision, StatefulSet
+from kube_sandbox.cluster.workload_views import ControllerRevision, StatefulSet
 
 _WORDS = Words(
     created="create Pod {pod} in StatefulSet {owner} successful",

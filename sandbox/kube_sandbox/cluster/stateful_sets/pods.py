@@ -5,10 +5,11 @@ The rules are those of pkg/controller/statefulset/stateful_set_utils.go.
 
 import re
 
+from kube_sandbox.client.resources import STATEFUL_SETS
 from kube_sandbox.cluster.history import REVISION_LABEL
 from kube_sandbox.cluster.pod_control import pod_body
 from kube_sandbox.cluster.views import Object, Pod
-from kube_sandbox.cluster.workload_views import STATEFUL_SETS, StatefulSet
+from kube_sandbox.cluster.workload_views import StatefulSet
 
 POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
 INDEX_LABEL = "apps.kubernetes.io/pod-index"

@@ -1,0 +1,283 @@
+"""Requests to the Kubernetes API: typed objects in and out, and no retries."""
+
+import asyncio
+import contextlib
+import enum
+import json
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any, Generic, Self, TypeVar
+
+import aiohttp
+import msgspec
+import orjson
+from kubernetes_asyncio.client import Configuration
+from kubernetes_asyncio.config import load_kube_config
+from kubernetes_asyncio.config.config_exception import ConfigException
+
+from kube_sandbox.client.errors import UnreachableError, from_status
+from kube_sandbox.client.resources import Resource
+from kube_sandbox.errors import SettingError
+
+T = TypeVar("T")
+
+_JSON = "application/json"
+_IN_FLIGHT = 50  # requests under way at once, watches not counted
+_TIMEOUT = aiohttp.ClientTimeout(total=60, sock_connect=5)
+_WATCH_TIMEOUT = aiohttp.ClientTimeout(sock_connect=5, sock_read=90)
+_READ_BUFFER = 2**18
+
+
+class PatchType(enum.StrEnum):
+    JSON = "application/json-patch+json"
+    MERGE = "application/merge-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    APPLY = "application/apply-patch+yaml"
+
+
+class _ListMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+
+
+class ObjectList(msgspec.Struct, Generic[T]):
+    """One list answer. A watch can go on from `metadata.resource_version`."""
+
+    metadata: _ListMeta
+    items: list[T]
+
+
+class _RawList(msgspec.Struct):
+    metadata: _ListMeta
+    items: list[msgspec.Raw] | None = None  # an empty Go slice may be null
+
+
+class WatchEvent(msgspec.Struct):
+    """One line of a watch. `type` is ADDED, MODIFIED, DELETED or BOOKMARK; `object` is still bytes."""
+
+    type: str
+    object: msgspec.Raw
+
+
+class Client:
+    """One connection pool to one API server. Close it, or use `async with`."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self.configuration = configuration
+        """kubernetes-asyncio's: the server, how it is verified, and the credentials."""
+        self.tls = _tls(configuration)
+        self._slots = asyncio.Semaphore(_IN_FLIGHT)
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ssl=self.tls), read_bufsize=_READ_BUFFER
+        )
+
+    @classmethod
+    async def connect(cls, kubeconfig: str) -> Self:
+        """A client from a kubeconfig file. SettingError for a file that cannot be used."""
+        configuration = Configuration()
+        try:
+            if not await asyncio.to_thread(Path(kubeconfig).exists):
+                raise SettingError(f"--kubeconfig: there is no file {kubeconfig}")
+            await load_kube_config(config_file=kubeconfig, client_configuration=configuration)
+            return cls(configuration)
+        except (ConfigException, OSError, ValueError, TypeError, KeyError) as error:
+            reason = str(error).split("\n")[0] if isinstance(error, OSError) else type(error).__name__
+            raise SettingError(f"--kubeconfig: {kubeconfig} cannot be used: {reason}") from error
+
+    @property
+    def server(self) -> str:
+        """The API server's URL."""
+        return str(self.configuration.host)
+
+    async def close(self) -> None:
+        await self._session.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def get(self, resource: Resource, name: str, namespace: str = "", *, as_: type[T] = dict) -> T:  # type: ignore[assignment]  # a plain dict unless a type is asked for
+        return _decode(await self.request("GET", resource.path(namespace, name)), as_)
+
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        as_: type[T] = dict,  # type: ignore[assignment]
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> ObjectList[T]:
+        """All objects, in one answer."""
+        query = {"labelSelector": label_selector, "fieldSelector": field_selector}
+        data = await self.request("GET", resource.path(namespace), query=query)
+        found = _decode(data, _RawList)
+        return ObjectList(found.metadata, [_decode(item, as_) for item in found.items or ()])
+
+    async def create(
+        self, resource: Resource, obj: object, namespace: str = "", *, name: str = "", subresource: str = "",
+        as_: type[T] = dict,  # type: ignore[assignment]
+    ) -> T:  # fmt: skip
+        """Create `obj`; with `name` and `subresource`, post to a subresource, such as `binding`."""
+        return _decode(await self.request("POST", resource.path(namespace, name, subresource), body=obj), as_)
+
+    async def replace(
+        self, resource: Resource, obj: object, name: str, namespace: str = "", *, subresource: str = ""
+    ) -> dict[str, Any]:
+        """PUT; with a resourceVersion in `obj`, ConflictError where the object changed since."""
+        return _decode(await self.request("PUT", resource.path(namespace, name, subresource), body=obj), dict)
+
+    async def patch(
+        self,
+        resource: Resource,
+        patch: object,
+        name: str,
+        namespace: str = "",
+        *,
+        type_: PatchType = PatchType.MERGE,
+        subresource: str = "",
+        query: Mapping[str, str] | None = None,
+        as_: type[T] = dict,  # type: ignore[assignment]
+    ) -> T:
+        path = resource.path(namespace, name, subresource)
+        return _decode(await self.request("PATCH", path, query=query, body=patch, content_type=type_), as_)
+
+    async def delete(
+        self, resource: Resource, name: str, namespace: str = "", *, uid: str = "", propagation: str = ""
+    ) -> None:
+        """Delete; with `uid`, only that very object (ConflictError for another one of the same name).
+        `propagation` is Background, Foreground or Orphan."""
+        options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        if uid:
+            options["preconditions"] = {"uid": uid}
+        if propagation:
+            options["propagationPolicy"] = propagation
+        await self.request("DELETE", resource.path(namespace, name), body=options)
+
+    async def watch(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        resource_version: str,
+        label_selector: str = "",
+        field_selector: str = "",
+        server_timeout: int = 300,
+        query: Mapping[str, str] | None = None,
+    ) -> AsyncGenerator[WatchEvent, None]:
+        """Events after `resource_version`, until the server ends the watch after `server_timeout` seconds.
+
+        GoneError and other ApiErrors come from the answer's status or from an ERROR event. UnreachableError where
+        the connection breaks or stays silent.
+        """
+        asked = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "labelSelector": label_selector,
+            "fieldSelector": field_selector,
+            "timeoutSeconds": str(server_timeout),
+            **(query or {}),
+        }
+        async with self._open("GET", resource.path(namespace), asked, {}, None, _WATCH_TIMEOUT) as response:
+            async for line in _lines(response.content):
+                event = _decode(line, WatchEvent)
+                if event.type == "ERROR":
+                    status = _decode(event.object, dict)
+                    raise from_status(int(status.get("code") or 500), status)
+                yield event
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: object = None,
+        content_type: str = _JSON,
+    ) -> bytes:
+        """One request, and the bytes of its answer. `body` may be anything that msgspec or orjson encodes."""
+        headers, data = {}, None
+        if body is not None:
+            headers = {"Content-Type": str(content_type)}
+            data = orjson.dumps(body, default=msgspec.to_builtins)
+        async with self._slots, self._open(method, path, query or {}, headers, data, _TIMEOUT) as response:
+            return await response.read()
+
+    @contextlib.asynccontextmanager
+    async def _open(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+        data: bytes | None,
+        limits: aiohttp.ClientTimeout,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        token = await self.configuration.get_api_key_with_prefix("BearerToken")
+        sent = {"Accept": _JSON, "Accept-Encoding": "identity", "User-Agent": "kube-sandbox", **headers}
+        if token:
+            sent["Authorization"] = token
+        try:
+            async with self._session.request(
+                method,
+                self.server + path,
+                params={key: value for key, value in query.items() if value},
+                data=data,
+                headers=sent,
+                timeout=limits,
+                proxy=self.configuration.proxy,
+                server_hostname=self.configuration.tls_server_name,
+            ) as response:
+                if response.status >= 300:
+                    raise from_status(response.status, _status(await response.read()))
+                yield response
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            cause = str(error) or type(error).__name__
+            raise UnreachableError(
+                f"no answer from the API server at {self.server} to {method} {path}: {cause}"
+            ) from error
+
+
+async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+    """The lines of a stream, however long they are."""
+    parts: list[bytes] = []
+    async for chunk in content.iter_any():
+        end, *following = chunk.split(b"\n")
+        parts.append(end)
+        for start in following:
+            if line := b"".join(parts):
+                yield line
+            parts = [start]
+    if any(parts):
+        raise UnreachableError("the watch was cut in the middle of an event")
+
+
+def _tls(configuration: Configuration) -> ssl.SSLContext:
+    """Certificates without the extensions that X.509 strictly asks for are accepted, as by Go's clients."""
+    context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if configuration.cert_file:
+        context.load_cert_chain(configuration.cert_file, keyfile=configuration.key_file)
+    if not configuration.verify_ssl:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _status(data: bytes) -> dict[str, Any]:
+    """The Status of an error's body; its text as the message where it is none."""
+    try:
+        status = json.loads(data)
+    except ValueError:
+        return {"message": data[:256].decode(errors="replace")}
+    return status if isinstance(status, dict) else {}
+
+
+def _decode(data: bytes | msgspec.Raw, as_: type[T]) -> T:
+    try:
+        return msgspec.json.decode(data, type=as_)
+    except msgspec.DecodeError as error:
+        raise UnreachableError(f"the API server's answer cannot be read: {error}") from error

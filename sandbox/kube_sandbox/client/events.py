@@ -1,0 +1,139 @@
+"""Events as `kubectl describe` shows them. They are written beside the work that they are about and never delay it."""
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import time
+from collections import OrderedDict
+from typing import NamedTuple, Protocol, Self
+
+import msgspec
+
+from kube_sandbox.client.client import Client
+from kube_sandbox.client.errors import AlreadyExistsError, KubernetesError, NotFoundError, ServerError, UnreachableError
+from kube_sandbox.client.resources import EVENTS, Resource
+from kube_sandbox.times import rfc3339
+
+logger = logging.getLogger(__name__)
+
+_MAX_MESSAGE = 1024
+_MAX_NAME = 253
+_MAX_WAITING = 1000  # different Events; more are dropped
+_MAX_WRITTEN = 4096  # Events whose count can still be raised
+_SAME_EVENT = 600.0  # seconds within which a repetition raises the count of an Event
+_TRIES = 5
+_RETRY = 1.0  # seconds
+
+
+class _Metadata(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def uid(self) -> str: ...
+
+
+class ObjectRef(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """The object that an Event is about."""
+
+    api_version: str
+    kind: str
+    name: str
+    namespace: str = ""
+    uid: str = ""
+
+    @classmethod
+    def of(cls, resource: Resource, metadata: _Metadata) -> Self:
+        return cls(resource.api_version, resource.kind, metadata.name, metadata.namespace, metadata.uid)
+
+
+class _Happening(NamedTuple):
+    """Two Events with the same values are one."""
+
+    regarding: ObjectRef
+    type: str
+    reason: str
+    message: str
+
+
+class _Times(msgspec.Struct):
+    name: str
+    count: int
+    first: float  # Unix seconds
+    last: float
+
+
+class EventRecorder:
+    """Writes the Events that `component` reports, one after the other, while `run` runs."""
+
+    def __init__(self, client: Client, component: str) -> None:
+        self._client = client
+        self._component = component
+        self._waiting: OrderedDict[_Happening, _Times] = OrderedDict()
+        self._written: OrderedDict[_Happening, _Times] = OrderedDict()
+        self._wake = asyncio.Event()
+
+    def event(self, regarding: ObjectRef, type_: str, reason: str, message: str) -> None:
+        """Note that something happened. `type_` is Normal or Warning, `reason` one word in camel case."""
+        happening, now = _Happening(regarding, type_, reason, message[:_MAX_MESSAGE]), time.time()
+        if waiting := self._waiting.get(happening):
+            waiting.count += 1
+            waiting.last = now
+        elif len(self._waiting) < _MAX_WAITING:
+            self._waiting[happening] = _Times(_event_name(regarding.name), 1, now, now)
+            self._wake.set()
+
+    async def run(self) -> None:
+        """Write what happened until cancelled."""
+        while True:
+            await self._wake.wait()
+            if not self._waiting:
+                self._wake.clear()
+                continue
+            happening, times = self._waiting.popitem(last=False)
+            for _ in range(_TRIES):
+                try:
+                    await self._write(happening, times)
+                except (ServerError, UnreachableError):
+                    await asyncio.sleep(_RETRY)
+                    continue
+                except KubernetesError as error:  # its namespace is gone, for example
+                    logger.debug("could not write an Event about %s: %s", happening.regarding.name, error)
+                break
+
+    async def _write(self, happening: _Happening, times: _Times) -> None:
+        namespace = happening.regarding.namespace or "default"
+        known = self._written.pop(happening, None)
+        if known is not None and times.first - known.last < _SAME_EVENT:
+            known.count, known.last = known.count + times.count, times.last
+            patch = {"count": known.count, "lastTimestamp": rfc3339(known.last)}
+            with contextlib.suppress(NotFoundError):  # somebody deleted it: it is written anew
+                await self._client.patch(EVENTS, patch, known.name, namespace)
+                self._written[happening] = known
+                return
+        body = {
+            "apiVersion": EVENTS.api_version,
+            "kind": EVENTS.kind,
+            "metadata": {"name": times.name, "namespace": namespace},
+            "involvedObject": happening.regarding,
+            "type": happening.type,
+            "reason": happening.reason,
+            "message": happening.message,
+            "firstTimestamp": rfc3339(times.first),
+            "lastTimestamp": rfc3339(times.last),
+            "count": times.count,
+            "source": {"component": self._component},
+            "reportingComponent": self._component,
+        }
+        with contextlib.suppress(AlreadyExistsError):  # an earlier try went through after all
+            await self._client.create(EVENTS, body, namespace)
+        self._written[happening] = times
+        if len(self._written) > _MAX_WRITTEN:
+            self._written.popitem(last=False)
+
+
+def _event_name(regarding: str) -> str:
+    """A new name that begins with the object's."""
+    return f"{regarding[: _MAX_NAME - 17].rstrip('-.')}.{secrets.token_hex(8)}"

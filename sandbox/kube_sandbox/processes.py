@@ -1,0 +1,101 @@
+"""Programs that run while a block does, and never longer: not after a crash of this process either."""
+
+import asyncio
+import contextlib
+import ctypes
+import errno
+import os
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+_STOP_SECONDS = 5.0
+_LOG_TAIL = 16 * 1024
+_PR_SET_PDEATHSIG = 1  # prctl(2)
+
+
+class Process:
+    """`async with Process(command, log)`: the program runs in a process group of its own, its output goes to `log`
+    (None: where ours goes).
+
+    Leaving the block ends it: SIGTERM, and SIGKILL for the group if it does not go."""
+
+    def __init__(self, command: Sequence[str], log: Path | None, environment: Mapping[str, str] | None = None) -> None:
+        self.log = log
+        self.name = Path(command[0]).name
+        self._command = command
+        self._environment = environment
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def ended(self) -> int | None:
+        """The exit code once it has ended, negative for a signal."""
+        return self._process.returncode if self._process else None
+
+    def last_words(self) -> str:
+        """The end of the log: its last line that says something."""
+        if self.log is None:
+            return "see above"
+        with self.log.open("rb") as log:
+            log.seek(max(0, self.log.stat().st_size - _LOG_TAIL))
+            lines = log.read().decode(errors="replace").splitlines()
+        return next((line.strip() for line in reversed(lines) if line.strip()), "the log is empty")
+
+    async def __aenter__(self) -> Self:
+        with self.log.open("ab") if self.log else contextlib.nullcontext() as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *self._command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=self._environment,
+                start_new_session=True,
+                preexec_fn=_die_with_parent if sys.platform == "linux" else None,
+            )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        process = self._process
+        if process is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_STOP_SECONDS):
+                await process.wait()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of the loopback interface that nobody listens on just now. They are below those that Linux gives to
+    sockets which ask for none (32768 and up), or one of these might have it before it is used."""
+    ports: list[int] = []
+    with contextlib.ExitStack() as stack:
+        while len(ports) < count:
+            port, probe = 20000 + secrets.randbelow(12768), stack.enter_context(socket.socket())
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+            else:
+                ports.append(port)
+    return ports
+
+
+_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
+def _die_with_parent() -> None:
+    """In the child: be killed when the parent dies, however that happens."""
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
