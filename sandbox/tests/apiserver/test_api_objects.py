@@ -1,11 +1,13 @@
 """Create, read, update, patch, delete: as clients see them. Every text here was compared with kube-apiserver's."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from support.hook import serve
 from support.manifests import CONFIG_MAPS, DEPLOYMENTS, PODS, config_map, deployment, pod
 from support.requests import APPLY, MERGE, serving
 
@@ -239,6 +241,32 @@ async def test_preconditions_protect_a_namesake() -> None:
         answer = await http("DELETE", f"{CONFIG_MAPS}/a", {"preconditions": {"uid": "other"}})
         assert answer.status == 409
         assert "the UID in the precondition (other) does not match the UID in record" in answer.message
+
+
+async def test_a_review_of_a_collection_s_item_has_no_name(tmp_path: Path) -> None:
+    """As the real server: the name in the admission attributes is the request's, and a collection has none."""
+    async with serving() as http, serve(tmp_path) as hook:
+        webhook = {
+            "name": "h.example.com",
+            "clientConfig": hook.client_config,
+            "rules": [
+                {"operations": ["DELETE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
+            ],
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+        }
+        configuration = {"metadata": {"name": "c"}, "webhooks": [webhook]}
+        path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+        assert (await http("POST", path, configuration)).status == 201
+        for name in ("a", "b", "c"):
+            await http("POST", CONFIG_MAPS, config_map(name))
+        assert (await http("DELETE", f"{CONFIG_MAPS}/c")).status == 200
+        answer = await http("DELETE", CONFIG_MAPS)
+        assert [item["metadata"]["name"] for item in answer.json["items"]] == ["a", "b"]
+        assert (await http("GET", CONFIG_MAPS)).json["items"] == []
+    requests = [review["request"] for review in hook.reviews]
+    seen = [(asked.get("name", ""), asked["namespace"], asked["oldObject"]["metadata"]["name"]) for asked in requests]
+    assert seen == [("c", "default", "c"), ("", "default", "a"), ("", "default", "b")]
 
 
 async def test_a_collection_is_deleted_by_selector() -> None:

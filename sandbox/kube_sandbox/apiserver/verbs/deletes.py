@@ -15,7 +15,7 @@ from kube_sandbox.apiserver.http.responses import success
 from kube_sandbox.apiserver.storage import crds, registry
 from kube_sandbox.apiserver.storage.registry import ResourceType
 from kube_sandbox.apiserver.storage.selection import Selection
-from kube_sandbox.apiserver.storage.store import Item, conflict, details, in_order
+from kube_sandbox.apiserver.storage.store import Item, Key, conflict, details, in_order, not_found
 from kube_sandbox.times import now, rfc3339, unix
 
 _DEFAULT_GRACE = 30
@@ -24,7 +24,7 @@ _DEFAULT_GRACE = 30
 async def delete(api: Api, call: Call) -> tuple[Item | Object, int]:
     """DELETE of one object: the object or a Status, and the HTTP status."""
     options = requests.delete_options(await call.body(), call.content_type, call.query, call.dry_run)
-    item, gone = await delete_one(api, call, options)
+    item, gone = await _delete_one(api, call, (call.attributes.namespace, call.attributes.name), options)
     code = 202 if not gone and options.get("orphanDependents") is False else 200
     resource = call.resource
     if registry.RETURNS_DELETED in resource.flags or not gone:
@@ -33,29 +33,30 @@ async def delete(api: Api, call: Call) -> tuple[Item | Object, int]:
 
 
 async def delete_collection(api: Api, call: Call, selection: Selection) -> list[Item]:
-    """DELETE of a collection: the selected objects, as they were."""
+    """DELETE of a collection: the selected objects, as they were.
+
+    The attributes keep the name of the request, which is empty: so it is in the AdmissionReview of each object.
+    """
     options = requests.delete_options(await call.body(), call.content_type, call.query, call.dry_run)
-    attributes = call.attributes
     chosen = in_order(
         item for item in api.store.collection(call.resource.storage).items.values() if selection.matches(item.object)
     )
-    namespace = attributes.namespace
     for item in chosen:
-        attributes.namespace, attributes.name = item.key
         try:
-            await delete_one(api, call, dict(options))
+            await _delete_one(api, call, item.key, dict(options))
         except StatusError as error:
             if error.code != 404:
                 raise
-    attributes.namespace, attributes.name = namespace, ""
     return chosen
 
 
-async def delete_one(api: Api, call: Call, options: Object) -> tuple[Item, bool]:
+async def _delete_one(api: Api, call: Call, key: Key, options: Object) -> tuple[Item, bool]:
     """The object after the deletion (or its beginning), and whether it is gone."""
     attributes, resource = call.attributes, call.resource
     while True:
-        current = call.current(api)
+        current = api.store.item(resource.storage, *key)
+        if current is None:
+            raise not_found((resource.group, resource.plural), key[1])
         _check_preconditions(resource, current, options)
         attributes.operation, attributes.options = "DELETE", options
         attributes.dry_run = bool(options.get("dryRun"))
