@@ -1,5 +1,7 @@
 """Options of the whole suite."""
 
+import contextlib
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -9,10 +11,11 @@ settings.load_profile("busy")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("altershield")
-    group.addoption("--kubeconfig", default=None, help="Run the end-to-end tests on this cluster.")
-    group.addoption(
-        "--simulate-nodes",
-        action="store_true",
-        help="With --kubeconfig: the cluster has no nodes; simulate them (and controllers, if they are missing).",
-    )
+    group = parser.getgroup("kubernetes")
+    with contextlib.suppress(ValueError):  # the sandbox's tests have the same options
+        group.addoption("--kubeconfig", default=None, help="Run the end-to-end tests on this cluster.")
+        group.addoption(
+            "--simulate-nodes",
+            action="store_true",
+            help="With --kubeconfig: the cluster has no nodes; simulate them (and controllers, if they are missing).",
+        )

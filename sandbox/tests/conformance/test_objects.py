@@ -6,12 +6,11 @@ from typing import Any
 import aiohttp
 import pytest
 
-from altershield.api.resources import CONFIG_MAPS, DEPLOYMENTS
-from altershield.kube import credentials
-from altershield.kube.client import Client
-from altershield.kube.errors import ApiError
-from tests.e2e.conftest import Kubectl
-from tests.e2e.manifests import Json, config_map, deployment
+from conformance.manifests import Json, config_map, deployment
+from kube_sandbox.client.client import Client
+from kube_sandbox.client.errors import ApiError
+from kube_sandbox.client.resources import CONFIG_MAPS, DEPLOYMENTS
+from support.kubectl import Kubectl
 
 
 @pytest.mark.parametrize(
@@ -46,11 +45,13 @@ async def test_what_cannot_be_created_is_said(
     ],
 )
 async def test_broken_json_is_told_in_go_s_words(client: Client, space: Kubectl, body: bytes, message: str) -> None:
-    tls = credentials.ssl_context(client.configuration)
     token = await client.configuration.get_api_key_with_prefix("BearerToken")
     headers = {"Content-Type": "application/json"} | ({"Authorization": str(token)} if token else {})
     url = client.server + CONFIG_MAPS.path(space.namespace)
-    async with aiohttp.ClientSession() as session, session.post(url, data=body, headers=headers, ssl=tls) as response:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(url, data=body, headers=headers, ssl=client.tls) as response,
+    ):
         assert response.status == 400
         assert (await response.json())["message"] == (
             "the object provided is unrecognized (must be of type ConfigMap): couldn't get version/kind; json parse"

@@ -7,8 +7,8 @@ import subprocess
 import pytest
 import yaml
 
-from tests.e2e.conftest import Kubectl, eventually
-from tests.e2e.manifests import config_map, deployment, text
+from conformance.manifests import config_map, deployment, text
+from support.kubectl import Kubectl, eventually
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tests.e2e.conftest import Kubectl
-from tests.e2e.manifests import config_map, deployment, text
+from conformance.manifests import config_map, deployment, text
+from support.kubectl import Kubectl
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Kubectl, eventually
-from tests.e2e.manifests import config_map, deployment, text
+from conformance.manifests import config_map, deployment, text
+from support.kubectl import Kubectl, eventually
 
 
 def test_create_says_what_is_taken(space: Kubectl) -> None:

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tests.e2e.conftest import Json, Kubectl, eventually
-from tests.e2e.manifests import deployment, text
+from conformance.manifests import deployment, text
+from support.kubectl import Json, Kubectl, eventually
 
 REVISION = "deployment.kubernetes.io/revision"
 

@@ -5,20 +5,15 @@ import contextlib
 import json
 from typing import Any
 
-import msgspec
 import pytest
 
-from altershield.api.meta import ObjectMeta
-from altershield.api.resources import CONFIG_MAPS, Resource
-from altershield.kube.client import Client, PatchType, WatchEvent
-from altershield.kube.errors import ApiError, ConflictError
-from altershield.kube.informer import Informer
-from tests.e2e.conftest import Kubectl
-from tests.e2e.manifests import Json, config_map
+from conformance.manifests import Json, config_map
+from kube_sandbox.client.client import Client, PatchType, WatchEvent
+from kube_sandbox.client.errors import ApiError, ConflictError
+from kube_sandbox.client.resources import CONFIG_MAPS, Resource
+from support.kubectl import Kubectl
 
-
-class _Named(msgspec.Struct):
-    metadata: ObjectMeta
+_INITIAL_EVENTS = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
 
 
 async def create(client: Client, space: Kubectl, *names: str, **metadata: Any) -> list[Json]:
@@ -112,7 +107,7 @@ async def test_a_streamed_list_becomes_the_watch(client: Client, space: Kubectl)
     await create(client, space, "v1", "v2")
     seen: list[tuple[str, str]] = []
     async with asyncio.timeout(30), contextlib.aclosing(
-        client.watch(CONFIG_MAPS, space.namespace, resource_version="", initial_events=True)
+        client.watch(CONFIG_MAPS, space.namespace, resource_version="", query=_INITIAL_EVENTS)
     ) as events:  # fmt: skip
         async for event in events:
             metadata = json.loads(bytes(event.object))["metadata"]
@@ -125,21 +120,6 @@ async def test_a_streamed_list_becomes_the_watch(client: Client, space: Kubectl)
             if len(seen) == 5:
                 break
     assert seen == [("ADDED", "v1"), ("ADDED", "v2"), ("end", ""), ("DELETED", "v1"), ("ADDED", "v3")]
-
-
-async def test_an_informer_reads_its_list_as_a_stream(client: Client, space: Kubectl) -> None:
-    await create(client, space, "n1", "n2", labels={"informer": "yes"})
-    informer = Informer(client, CONFIG_MAPS, _Named, namespace=space.namespace, label_selector="informer=yes")
-    following = asyncio.create_task(informer.run())
-    async with asyncio.timeout(30):
-        await informer.wait_synced()
-        assert sorted(obj.metadata.name for obj in informer.all()) == ["n1", "n2"]
-        await client.delete(CONFIG_MAPS, "n1", space.namespace)
-        while len(informer) > 1:  # noqa: ASYNC110  (the watch brings it)
-            await asyncio.sleep(0.05)
-    following.cancel()
-    await asyncio.wait((following,))
-    assert informer.relists == 0
 
 
 async def test_pages_are_of_one_state(client: Client, space: Kubectl) -> None:

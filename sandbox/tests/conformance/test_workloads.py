@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.e2e.conftest import Json, Kubectl, eventually
-from tests.e2e.manifests import deployment, text
+from conformance.manifests import deployment, text
+from support.kubectl import Json, Kubectl, eventually
 
 
 def workload(kind: str, name: str, image: str = "busybox", **spec: object) -> Json:

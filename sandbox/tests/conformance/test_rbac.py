@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.e2e.conftest import Kubectl, eventually
+from support.kubectl import Kubectl, eventually
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.conftest import Json, Kubectl, eventually
+from support.kubectl import Json, Kubectl, eventually
 
 GROUP = f"t{uuid.uuid4().hex[:8]}.example.com"
 SPEC = {

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from altershield.api.resources import CONFIG_MAPS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
-from altershield.kube.client import Client
-from altershield.kube.errors import ApiError
+from conformance.manifests import Json, config_map, text
+from kube_sandbox.client.client import Client
+from kube_sandbox.client.errors import ApiError
+from kube_sandbox.client.resources import CONFIG_MAPS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 from support import hook as hooks
 from support.hook import Hook
-from tests.e2e.conftest import Kubectl
-from tests.e2e.manifests import Json, config_map, text
+from support.kubectl import Kubectl
 
 Configure = Callable[..., Awaitable[None]]
 
@@ -91,6 +91,20 @@ async def test_a_review_tells_everything(client: Client, space: Kubectl, hook: H
     assert deleted["oldObject"]["metadata"]["name"] == "told"
     assert created["userInfo"]["username"]
     assert len({one["uid"] for one in (created, updated, deleted)}) == 3
+
+
+async def test_a_review_of_a_collection_s_item_has_no_name(
+    client: Client, space: Kubectl, hook: Hook, configure: Configure
+) -> None:
+    await configure(VALIDATING_WEBHOOKS, {"name": "collection.example.com"})
+    await create(client, space, "one", labels={"collection": "yes"})
+    await create(client, space, "two", labels={"collection": "yes"})
+    hook.reviews.clear()
+    path = CONFIG_MAPS.path(space.namespace)
+    await client.request("DELETE", path, query={"labelSelector": "collection=yes"})
+    requests = [review["request"] for review in hook.reviews]
+    assert {asked["oldObject"]["metadata"]["name"] for asked in requests} == {"one", "two"}
+    assert [(asked.get("name", ""), asked["namespace"]) for asked in requests] == [("", space.namespace)] * 2
 
 
 async def test_patches_are_applied_in_the_order_of_names(

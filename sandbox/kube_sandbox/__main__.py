@@ -1,0 +1,45 @@
+"""`python -m kube_sandbox`: a Kubernetes API with simulated nodes, until Ctrl-C."""
+
+import argparse
+import asyncio
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+from kube_sandbox.backends import open_backend
+from kube_sandbox.cluster.settings import SimulationSettings
+from kube_sandbox.errors import SandboxError
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser("python -m kube_sandbox", description=__doc__)
+    parser.add_argument("--output", type=Path, required=True, help="write the administrator's kubeconfig to this file")
+    parser.add_argument("--port", type=int, default=0, help="the API's port; 0 takes a free one")
+    parser.add_argument("--kubeconfig", help="serve no API: simulate nodes on this one, which has none")
+    parser.add_argument("--nodes", type=int, default=3, help="how many nodes to simulate")
+    parser.add_argument("--clonesets", action="store_true", help="define CloneSets (OpenKruise) and simulate them")
+    try:
+        asyncio.run(_serve(parser.parse_args()))
+    except SandboxError as error:
+        print(f"kube_sandbox: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+async def _serve(options: argparse.Namespace) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    settings = SimulationSettings(nodes=options.nodes, define_clone_sets=options.clonesets)
+    with tempfile.TemporaryDirectory(prefix="kube-sandbox-") as directory:
+        opened = open_backend(options.kubeconfig, Path(directory), settings, port=options.port, simulate=True)
+        async with opened as backend:
+            options.output.touch(mode=0o600)
+            options.output.write_text(backend.kubeconfig.read_text())
+            print(f"Serving {backend.description}: export KUBECONFIG={options.output.absolute()}", flush=True)
+            await stop.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""One Kubernetes for all tests of this folder: the sandbox, the kube-apiserver of KUBEBUILDER_ASSETS, or the cluster of
+--kubeconfig."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from kube_sandbox.client.client import Client
+from support.kubectl import Kubectl, eventually
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.timeout(300))
+
+
+@contextlib.contextmanager
+def _sandbox(kubeconfig: Path, log: Path, *arguments: str) -> Iterator[None]:
+    """`python -m kube_sandbox` in the background, stopped by SIGTERM at the end."""
+    command = [sys.executable, "-m", "kube_sandbox", "--output", str(kubeconfig), *arguments]
+    with log.open("wb") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=out)
+
+    def serves() -> bool:
+        assert process.poll() is None, f"ended with {process.returncode}:\n{log.read_text()}"
+        return "Serving " in log.read_text()
+
+    try:
+        eventually(serves, f"the sandbox to serve; see {log}")
+        yield
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+
+
+@pytest.fixture(scope="session")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("conformance")
+
+
+@pytest.fixture(scope="session")
+def cluster(request: pytest.FixtureRequest, directory: Path) -> Iterator[Path]:
+    """The admin's kubeconfig of a Kubernetes that is up."""
+    given = request.config.getoption("--kubeconfig")
+    if given and not request.config.getoption("--simulate-nodes"):
+        yield Path(given)
+        return
+    kubeconfig = directory / "kubeconfig"
+    with _sandbox(kubeconfig, directory / "log", *(["--kubeconfig", given] if given else [])):
+        yield kubeconfig
+
+
+@pytest.fixture(scope="session")
+def has_kubectl() -> None:
+    if shutil.which("kubectl") is None:
+        assert "CI" not in os.environ, "in CI nothing is skipped: install kubectl"
+        pytest.skip("kubectl is not on PATH; install it to run these tests")
+
+
+@pytest.fixture
+def admin(cluster: Path, has_kubectl: None) -> Kubectl:
+    return Kubectl(cluster)
+
+
+@pytest.fixture(scope="module")
+def space(cluster: Path, has_kubectl: None) -> Iterator[Kubectl]:
+    """kubectl in a namespace of the module's own."""
+    kubectl = Kubectl(cluster, f"api-{uuid.uuid4().hex[:8]}")
+    kubectl("create", "namespace", kubectl.namespace)
+    # what controllers put into every namespace: pods need the one, and the other would be counted later
+    kubectl("wait", "--for=create", "serviceaccount/default", "configmap/kube-root-ca.crt", "--timeout=60s")
+    yield kubectl
+    kubectl.run("delete", "namespace", kubectl.namespace, "--wait=false")
+
+
+@pytest.fixture
+async def client(cluster: Path) -> AsyncIterator[Client]:
+    """The admin's requests, where kubectl would not show what is meant."""
+    async with await Client.connect(str(cluster)) as client:
+        yield client

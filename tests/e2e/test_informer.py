@@ -1,0 +1,32 @@
+"""The product's informer on the API of each backend."""
+
+import asyncio
+
+import msgspec
+
+from altershield.api.meta import ObjectMeta
+from altershield.api.resources import CONFIG_MAPS
+from altershield.kube.client import Client
+from altershield.kube.informer import Informer
+from tests.e2e.conftest import Kubectl
+
+
+class _Named(msgspec.Struct):
+    metadata: ObjectMeta
+
+
+async def test_an_informer_reads_its_list_as_a_stream(client: Client, space: Kubectl) -> None:
+    for name in ("n1", "n2"):
+        body = {"metadata": {"name": name, "labels": {"informer": "yes"}}}
+        await client.create(CONFIG_MAPS, body, space.namespace)
+    informer = Informer(client, CONFIG_MAPS, _Named, namespace=space.namespace, label_selector="informer=yes")
+    following = asyncio.create_task(informer.run())
+    async with asyncio.timeout(30):
+        await informer.wait_synced()
+        assert sorted(obj.metadata.name for obj in informer.all()) == ["n1", "n2"]
+        await client.delete(CONFIG_MAPS, "n1", space.namespace)
+        while len(informer) > 1:  # noqa: ASYNC110  (the watch brings it)
+            await asyncio.sleep(0.05)
+    following.cancel()
+    await asyncio.wait((following,))
+    assert informer.relists == 0
