@@ -22,7 +22,7 @@ import yaml
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-from kube_sandbox.apiserver import routing as handlers
+from kube_sandbox.apiserver import routing
 from kube_sandbox.apiserver.admission.webhooks.call import Services
 from kube_sandbox.apiserver.admission.webhooks.dispatch import Webhooks
 from kube_sandbox.apiserver.attributes import Attributes, Object, User
@@ -151,7 +151,7 @@ class ApiServer:
         await self.stop()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        return await handlers.handle(self.api, request)
+        return await routing.handle(self.api, request)
 
     def _on_change(self, storage: Storage, change: Change) -> None:
         self.api.crds.on_change(storage, change)

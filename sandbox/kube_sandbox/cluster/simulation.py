@@ -9,7 +9,7 @@ from typing import Protocol
 from kube_sandbox.client.client import Client
 from kube_sandbox.client.events import EventRecorder
 from kube_sandbox.cluster.caches import Caches
-from kube_sandbox.cluster.clone_sets import crd as clone_set_crd
+from kube_sandbox.cluster.clone_sets import crd
 from kube_sandbox.cluster.clone_sets.controller import CloneSets
 from kube_sandbox.cluster.daemon_sets.controller import DaemonSets
 from kube_sandbox.cluster.deployments.controller import Deployments
@@ -43,7 +43,7 @@ class Simulation:
         """Until cancelled."""
         settings = self._settings
         if settings.define_clone_sets:
-            await clone_set_crd.create(self._client)
+            await crd.create(self._client)
         caches = Caches(self._client)
         recorders: list[EventRecorder] = []
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kube_sandbox.apiserver.errors import StatusError
 from kube_sandbox.apiserver.patch import apply, patches
 from kube_sandbox.apiserver.schema import defaults, fields
-from kube_sandbox.apiserver.validation import objects as validation
+from kube_sandbox.apiserver.validation import objects
 from kube_sandbox.apiserver.verbs.writes import same
 
 Object = dict[str, Any]
@@ -44,8 +44,8 @@ class Server:
             new = apply.track_update(
                 self.obj, new, manager=manager, subresource=subresource, now=now, crd_schema=self._crd_schema
             )
-        if self._crd_schema is None and (causes := validation.validate(new, self.obj)):
-            raise validation.invalid(new["apiVersion"].rpartition("/")[0], new["kind"], new["metadata"]["name"], causes)
+        if self._crd_schema is None and (causes := objects.validate(new, self.obj)):
+            raise objects.invalid(new["apiVersion"].rpartition("/")[0], new["kind"], new["metadata"]["name"], causes)
         if self.obj is None or not same(new, self.obj):
             self.obj = new
         return self.obj

@@ -2,8 +2,7 @@
 
 from kubernetes_asyncio.client import models
 
-from kube_sandbox.apiserver.schema import type_facts as facts
-from kube_sandbox.apiserver.schema import types
+from kube_sandbox.apiserver.schema import type_facts, types
 
 
 def _all_models() -> list[str]:
@@ -11,16 +10,22 @@ def _all_models() -> list[str]:
 
 
 def test_every_fact_is_of_a_field_that_exists() -> None:
-    for line in facts.PRESENCE.replace("\n  ", " ").strip().splitlines():
+    for line in type_facts.PRESENCE.replace("\n  ", " ").strip().splitlines():
         model, *names = line.split()
         assert {name.lstrip("!?") for name in names} <= set(types.fields(model)), model
-    for table in (facts.MERGED_LISTS, facts.APPLIED_LISTS, facts.PATCHED_LISTS):
+    for table in (type_facts.MERGED_LISTS, type_facts.APPLIED_LISTS, type_facts.PATCHED_LISTS):
         for model, lists in table.items():
             for name, keys in lists.items():
                 items = types.fields(model)[name].type.items
                 assert items is not None
                 assert set(keys.split()) <= set(types.fields(items.model)), (model, name)
-    for path in (*facts.SETS, *facts.ATOMIC_MAPS, *facts.BYTES, *facts.REPLACED_BY_PATCH, *facts.GRANULAR_STRUCTS):
+    for path in (
+        *type_facts.SETS,
+        *type_facts.ATOMIC_MAPS,
+        *type_facts.BYTES,
+        *type_facts.REPLACED_BY_PATCH,
+        *type_facts.GRANULAR_STRUCTS,
+    ):
         model, _, name = path.partition(".")
         assert name in types.fields(model), path
 

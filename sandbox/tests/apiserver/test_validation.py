@@ -9,7 +9,7 @@ import pytest
 
 from kube_sandbox.apiserver.errors import StatusError
 from kube_sandbox.apiserver.schema import defaults, fields
-from kube_sandbox.apiserver.validation import objects as validation
+from kube_sandbox.apiserver.validation import objects
 
 Object = dict[str, Any]
 
@@ -33,11 +33,11 @@ def refused(obj: Object, old: Object | None = None) -> StatusError | None:
         found = decoded(obj)
     except StatusError as error:
         return error
-    causes = validation.validate(found, old)
+    causes = objects.validate(found, old)
     if not causes:
         return None
     group = obj["apiVersion"].rpartition("/")[0]
-    return validation.invalid(group, obj["kind"], found["metadata"].get("name", ""), causes)
+    return objects.invalid(group, obj["kind"], found["metadata"].get("name", ""), causes)
 
 
 def _title(case: Object) -> str:
@@ -63,11 +63,11 @@ def test_a_wrong_value_is_refused_in_the_real_servers_words(case: Object) -> Non
 @pytest.mark.parametrize("obj", _ANSWERS["objects"], ids=lambda obj: obj["kind"])
 def test_what_the_real_server_takes_is_valid_and_stays_so(obj: Object) -> None:
     found = decoded(obj)
-    assert validation.validate(found, None) == []
+    assert objects.validate(found, None) == []
     again = decoded(found)
     assert again == found
     if found["kind"] != "CustomResourceDefinition":
-        assert validation.validate(again, found) == []
+        assert objects.validate(again, found) == []
 
 
 def _updated(kind: str, change: Any) -> str:
@@ -75,7 +75,7 @@ def _updated(kind: str, change: Any) -> str:
     old, new = decoded(obj), decoded(obj)
     change(new)
     group = obj["apiVersion"].rpartition("/")[0]
-    return validation.invalid(group, kind, obj["metadata"]["name"], validation.validate(new, old)).message
+    return objects.invalid(group, kind, obj["metadata"]["name"], objects.validate(new, old)).message
 
 
 def test_what_identifies_an_object_cannot_change() -> None:
@@ -107,9 +107,9 @@ def test_of_a_pod_only_images_tolerations_and_deadlines_may_change() -> None:
     new["spec"]["containers"][0]["image"] = "other"
     new["spec"].setdefault("tolerations", []).append({"key": "k", "operator": "Exists"})
     new["spec"]["activeDeadlineSeconds"] = 9
-    assert validation.validate(new, old) == []
+    assert objects.validate(new, old) == []
     new["spec"]["hostname"] = "other"
-    (cause,) = validation.validate(new, old)
+    (cause,) = objects.validate(new, old)
     assert cause["field"] == "spec"
     assert cause["message"].startswith(
         "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
@@ -131,7 +131,7 @@ def test_no_finalizer_is_added_to_what_is_being_deleted() -> None:
     }
     old, new = decoded(obj), decoded(obj)
     new["metadata"]["finalizers"] = ["a.b/c"]
-    assert validation.validate(new, old)[0]["message"] == (
+    assert objects.validate(new, old)[0]["message"] == (
         "Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers "
         '[]string{"a.b/c"}'
     )
@@ -139,6 +139,6 @@ def test_no_finalizer_is_added_to_what_is_being_deleted() -> None:
 
 def test_the_same_fault_is_told_once_but_listed_as_often_as_found() -> None:
     cause = {"reason": "FieldValueRequired", "message": "Required value", "field": "spec"}
-    error = validation.invalid("apps", "Deployment", "d", [cause, cause])
+    error = objects.invalid("apps", "Deployment", "d", [cause, cause])
     assert error.message == 'Deployment.apps "d" is invalid: spec: Required value'
     assert error.status["details"] == {"name": "d", "group": "apps", "kind": "Deployment", "causes": [cause, cause]}

@@ -6,8 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from kube_sandbox.cluster.clone_sets import pods as clone_pods
-from kube_sandbox.cluster.clone_sets import progress as clone_progress
-from kube_sandbox.cluster.clone_sets import rollout as clone_rollout
+from kube_sandbox.cluster.clone_sets import progress, rollout
 from kube_sandbox.cluster.clone_sets.rollout import Plan, Revisions
 from kube_sandbox.cluster.views import Pod
 from kube_sandbox.cluster.workload_views import CloneSet
@@ -26,7 +25,7 @@ def some(count: int, revision: str = "web-old", *, up: bool = True, **labels: st
 
 
 def plan(subject: CloneSet, *pods: Pod) -> Plan:
-    return clone_rollout.plan(subject, pods, REVISIONS, NOW)
+    return rollout.plan(subject, pods, REVISIONS, NOW)
 
 
 def names(pods: Any) -> list[str]:
@@ -44,7 +43,7 @@ def test_missing_pods_are_made_old_ones_first_up_to_the_partition() -> None:
     [(0, 5, 0), (2, 5, 2), (9, 5, 5), ("40%", 5, 2), ("41%", 5, 3), ("99%", 5, 4), ("100%", 5, 5), ("1%", 1, 1)],
 )
 def test_how_many_pods_a_partition_keeps(partition: int | str, replicas: int, kept: int) -> None:
-    assert clone_rollout.partition(clone_set(replicas, partition=partition)) == kept
+    assert rollout.partition(clone_set(replicas, partition=partition)) == kept
 
 
 def test_an_update_stays_within_partition_and_max_unavailable() -> None:
@@ -76,8 +75,8 @@ def test_pods_are_deleted_by_name() -> None:
     subject = clone_set(3, scale={"podsToDelete": ["web-new-1"]}, maxUnavailable=1)
     assert names(plan(subject, *some(3, "web-new")).delete) == ["web-new-1"]
     assert plan(subject, *some(1, "web-new"), *some(3, "web-new")[2:])[:2] == (0, 1)
-    assert clone_rollout.leftover_names(subject, some(1, "web-new")) == []
-    assert clone_rollout.leftover_names(subject, some(3, "web-new")) is None
+    assert rollout.leftover_names(subject, some(1, "web-new")) == []
+    assert rollout.leftover_names(subject, some(3, "web-new")) is None
 
 
 def test_fewer_replicas_mean_fewer_pods_within_max_unavailable() -> None:
@@ -92,12 +91,12 @@ def test_scale_up_may_be_limited() -> None:
 
 def test_the_status_counts_updated_pods_apart() -> None:
     pods = [*some(2), *some(1, "web-new"), *some(1, "web-new", up=False)]
-    status = clone_rollout.status(clone_set(4, partition="25%"), pods, REVISIONS, 0, None, NOW)
+    status = rollout.status(clone_set(4, partition="25%"), pods, REVISIONS, 0, None, NOW)
     assert (status.replicas, status.ready_replicas, status.available_replicas) == (4, 3, 3)
     assert (status.updated_replicas, status.updated_ready_replicas, status.updated_available_replicas) == (2, 1, 1)
     assert (status.expected_updated_replicas, status.label_selector) == (3, "app=sleep")
     assert status.current_revision == "web-old"
-    complete = clone_rollout.status(clone_set(1), some(1, "web-new", up=False), REVISIONS, 0, None, NOW)
+    complete = rollout.status(clone_set(1), some(1, "web-new", up=False), REVISIONS, 0, None, NOW)
     assert complete.current_revision == "web-new"
 
 
@@ -136,21 +135,21 @@ def test_a_pod_is_out_of_service_while_it_is_updated_in_place() -> None:
 @pytest.mark.parametrize(
     ("subject", "pods", "seconds", "reason"),
     [
-        ({}, some(2, "web-new"), 0, clone_progress.AVAILABLE),
-        ({"paused": True}, some(2), 0, clone_progress.PAUSED),
-        ({"partition": 1}, [*some(1), *some(1, "web-new")], 0, clone_progress.PARTITION_AVAILABLE),
-        ({}, some(2), 29, clone_progress.UPDATED),
-        ({}, some(2), 31, clone_progress.TIMED_OUT),
+        ({}, some(2, "web-new"), 0, progress.AVAILABLE),
+        ({"paused": True}, some(2), 0, progress.PAUSED),
+        ({"partition": 1}, [*some(1), *some(1, "web-new")], 0, progress.PARTITION_AVAILABLE),
+        ({}, some(2), 29, progress.UPDATED),
+        ({}, some(2), 31, progress.TIMED_OUT),
     ],
 )
 def test_progress_is_a_condition_where_there_is_a_deadline(
     subject: dict[str, Any], pods: list[Pod], seconds: int, reason: str
 ) -> None:
     patient = clone_set(2, **subject)
-    assert not clone_rollout.status(patient, pods, REVISIONS, 0, None, NOW).conditions
+    assert not rollout.status(patient, pods, REVISIONS, 0, None, NOW).conditions
     spec = replace(patient.spec, progress_deadline_seconds=30)
     strict = replace(patient, spec=spec)
-    first = clone_rollout.status(strict, pods, REVISIONS, 0, None, NOW)
-    then = clone_rollout.status(replace(strict, status=first), pods, REVISIONS, 0, None, NOW + seconds)
+    first = rollout.status(strict, pods, REVISIONS, 0, None, NOW)
+    then = rollout.status(replace(strict, status=first), pods, REVISIONS, 0, None, NOW + seconds)
     (condition,) = then.conditions
-    assert (condition.reason, condition.status) == (reason, "False" if reason == clone_progress.TIMED_OUT else "True")
+    assert (condition.reason, condition.status) == (reason, "False" if reason == progress.TIMED_OUT else "True")

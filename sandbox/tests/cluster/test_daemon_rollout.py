@@ -3,7 +3,7 @@
 import pytest
 
 from kube_sandbox.cluster.daemon_sets import pods as daemon_pods
-from kube_sandbox.cluster.daemon_sets import rollout as daemon_rollout
+from kube_sandbox.cluster.daemon_sets import rollout
 from kube_sandbox.cluster.views import Node, Pod
 from kube_sandbox.cluster.workload_views import DaemonSet
 from support.objects import T0, node, template
@@ -18,14 +18,14 @@ def on(node: str, hash_: str = "old", *, up: bool = True, leaving: bool = False,
 
 
 def manage(ds: DaemonSet, there: list[Node], *pods: Pod) -> tuple[list[str], list[str]]:
-    return _shown(daemon_rollout.manage(ds, there, daemon_pods.by_node(pods), "new", NOW))
+    return _shown(rollout.manage(ds, there, daemon_pods.by_node(pods), "new", NOW))
 
 
 def update(ds: DaemonSet, *pods: Pod, there: list[Node] = THREE) -> tuple[list[str], list[str]]:
-    return _shown(daemon_rollout.update(ds, there, daemon_pods.by_node(pods), "new", NOW))
+    return _shown(rollout.update(ds, there, daemon_pods.by_node(pods), "new", NOW))
 
 
-def _shown(plan: daemon_rollout.Plan) -> tuple[list[str], list[str]]:
+def _shown(plan: rollout.Plan) -> tuple[list[str], list[str]]:
     return plan.create, [pod.metadata.name for pod in plan.delete]
 
 
@@ -104,7 +104,7 @@ def test_on_delete_nothing_is_updated_by_itself() -> None:
 def test_the_status_counts_nodes() -> None:
     there = [*THREE, node("d", taints=[{"key": "mine", "effect": "NoSchedule"}])]
     placed = daemon_pods.by_node([on("a", "new"), on("b", up=False), on("d")])
-    status = daemon_rollout.status(daemon_set(), there, placed, "new", 0, NOW)
+    status = rollout.status(daemon_set(), there, placed, "new", 0, NOW)
     assert (status.desired_number_scheduled, status.current_number_scheduled) == (3, 2)
     assert (status.number_misscheduled, status.updated_number_scheduled) == (1, 1)
     assert (status.number_ready, status.number_available, status.number_unavailable) == (1, 1, 2)

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kube_sandbox.cluster.nodes import health as node_health
+from kube_sandbox.cluster.nodes import health
 from kube_sandbox.cluster.views import Node, Taint
 from support.objects import CREATED, T0, pod
 
@@ -29,30 +29,30 @@ def node(ready: str, **spec: Any) -> Node:
 )
 def test_a_node_is_tainted_for_what_it_is(ready: str, expected: set[tuple[str, str]]) -> None:
     mine = {"key": "mine", "effect": "NoSchedule"}
-    taints = node_health.taints(node(ready, taints=[mine, {"key": UNREACHABLE.key, "effect": "NoExecute"}]), T0)
+    taints = health.taints(node(ready, taints=[mine, {"key": UNREACHABLE.key, "effect": "NoExecute"}]), T0)
     assert {(one.key, one.effect) for one in taints} == expected | {("mine", "NoSchedule")}
 
 
 def test_a_cordoned_node_is_tainted_too() -> None:
-    (taint,) = node_health.taints(node("True", unschedulable=True), T0)
+    (taint,) = health.taints(node("True", unschedulable=True), T0)
     assert (taint.key, taint.effect) == ("node.kubernetes.io/unschedulable", "NoSchedule")
 
 
 def test_a_taint_that_stays_keeps_its_time() -> None:
-    taints = node_health.taints(node("Unknown", taints=[msgspec.to_builtins(UNREACHABLE)]), T0 + 50)
+    taints = health.taints(node("Unknown", taints=[msgspec.to_builtins(UNREACHABLE)]), T0 + 50)
     assert UNREACHABLE in taints
 
 
 def test_of_a_silent_kubelet_nothing_is_known() -> None:
-    conditions = node_health.silent_conditions(node("True"), T0)
+    conditions = health.silent_conditions(node("True"), T0)
     assert {one["type"]: one["status"] for one in conditions} == {"Ready": "Unknown", "DiskPressure": "Unknown"}
     assert conditions[0]["reason"] == "NodeStatusUnknown"
 
 
 def test_ready_pods_count_as_unready_from_then_on() -> None:
     up, down = pod("up", ready_since=CREATED), pod("down")
-    assert node_health.to_mark([up, down]) == [up]
-    (condition,) = node_health.unready_patch(up, T0)["status"]["conditions"]
+    assert health.to_mark([up, down]) == [up]
+    (condition,) = health.unready_patch(up, T0)["status"]["conditions"]
     assert (condition["type"], condition["status"], condition.get("reason")) == ("Ready", "False", None)
 
 
@@ -68,5 +68,5 @@ def test_ready_pods_count_as_unready_from_then_on() -> None:
 def test_pods_leave_when_their_patience_is_over(toleration: dict[str, Any] | None, seconds: int | None) -> None:
     tainted = node("Unknown", taints=[msgspec.to_builtins(UNREACHABLE)])
     tolerations = [{"key": UNREACHABLE.key, **toleration}] if toleration else []
-    found = node_health.evictions(tainted, [pod(tolerations=tolerations)], 100)
+    found = health.evictions(tainted, [pod(tolerations=tolerations)], 100)
     assert [eviction.at - T0 for eviction in found] == ([] if seconds is None else [seconds])

@@ -14,7 +14,7 @@ from kube_sandbox.client.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from kube_sandbox.cluster.clone_sets import crd as clone_set_crd
+from kube_sandbox.cluster.clone_sets import crd
 from kube_sandbox.cluster.nodes.health import KUBELET
 from support.objects import template
 from support.world import SPACE, Object, World
@@ -112,17 +112,17 @@ async def test_a_daemon_set_follows_the_nodes(tidy: World) -> None:
 
 async def test_clone_sets_are_simulated_while_they_are_defined(cluster: World) -> None:
     for _ in range(2):
-        await clone_set_crd.create(cluster.client)
+        await crd.create(cluster.client)
         await cluster.until_served(CLONE_SETS)
         await create(cluster, CLONE_SETS, replicas=2)
         await cluster.until(CLONE_SETS, status(updatedReadyReplicas=2, updatedAvailableReplicas=2))
-        await clone_set_crd.delete(cluster.client)
+        await crd.delete(cluster.client)
         await cluster.client.request("DELETE", PODS.path(SPACE))  # nothing brings them back
         await cluster.until_gone(PODS)
 
 
 async def test_a_clone_set_is_updated_in_place(cluster: World) -> None:
-    await clone_set_crd.create(cluster.client)
+    await crd.create(cluster.client)
     await cluster.until_served(CLONE_SETS)
     strategy = {"type": "InPlaceIfPossible", "partition": "50%", "maxUnavailable": 1}
     await create(cluster, CLONE_SETS, replicas=2, updateStrategy=strategy)

@@ -3,7 +3,7 @@
 import pytest
 
 from kube_sandbox.cluster.stateful_sets import pods as stateful_pods
-from kube_sandbox.cluster.stateful_sets import rollout as stateful_rollout
+from kube_sandbox.cluster.stateful_sets import rollout
 from kube_sandbox.cluster.stateful_sets.rollout import Revisions
 from kube_sandbox.cluster.views import Pod
 from kube_sandbox.cluster.workload_views import StatefulSet
@@ -15,7 +15,7 @@ NOW = T0 + 60
 
 
 def steps(set_: StatefulSet, *pods: Pod, now: float = NOW) -> tuple[list[int], list[str]]:
-    plan = stateful_rollout.plan(set_, pods, REVISIONS, now)
+    plan = rollout.plan(set_, pods, REVISIONS, now)
     return plan.create, [pod.metadata.name for pod in plan.delete]
 
 
@@ -58,14 +58,14 @@ def test_pods_below_the_partition_keep_the_old_template() -> None:
     set_ = stateful_set(3, partition=2)
     assert steps(set_, member(0), member(1), member(2)) == ([], ["web-2"])
     assert steps(set_, member(0), member(1), member(2, "new")) == ([], [])
-    assert [stateful_rollout.is_of_current(set_, number) for number in range(3)] == [True, True, False]
+    assert [rollout.is_of_current(set_, number) for number in range(3)] == [True, True, False]
 
 
 def test_on_delete_nothing_is_updated_by_itself() -> None:
     set_ = stateful_set(2, updateStrategy={"type": "OnDelete"})
     assert steps(set_, member(0), member(1)) == ([], [])
     assert steps(set_, member(0)) == ([1], [])
-    assert not stateful_rollout.is_of_current(set_, 1)
+    assert not rollout.is_of_current(set_, 1)
 
 
 @pytest.mark.parametrize("parallel", [False, True], ids=["ordered", "parallel"])
@@ -99,13 +99,13 @@ def test_old_broken_pods_take_up_no_room_in_parallel() -> None:
 def test_pods_that_lack_their_labels_get_them() -> None:
     bare = member(0, "new")
     del bare.metadata.labels[stateful_pods.INDEX_LABEL]
-    plan = stateful_rollout.plan(stateful_set(1), [bare], REVISIONS, NOW)
+    plan = rollout.plan(stateful_set(1), [bare], REVISIONS, NOW)
     assert [pod.metadata.name for pod in plan.label] == ["web-0"]
 
 
 def test_the_status_counts_by_revision() -> None:
     pods = [member(0), member(1, "new", up=False), member(2, "new", leaving=True)]
-    status = stateful_rollout.status(stateful_set(3), pods, REVISIONS, 0, NOW)
+    status = rollout.status(stateful_set(3), pods, REVISIONS, 0, NOW)
     assert (status.replicas, status.ready_replicas, status.available_replicas) == (3, 2, 2)
     assert (status.current_replicas, status.updated_replicas) == (1, 1)
     assert (status.current_revision, status.update_revision) == REVISIONS
@@ -113,9 +113,9 @@ def test_the_status_counts_by_revision() -> None:
 
 def test_a_complete_update_is_the_current_one() -> None:
     pods = [member(number, "new") for number in range(3)]
-    status = stateful_rollout.status(stateful_set(3), pods, REVISIONS, 0, NOW)
+    status = rollout.status(stateful_set(3), pods, REVISIONS, 0, NOW)
     assert (status.current_revision, status.current_replicas) == ("new", 3)
-    partial = stateful_rollout.status(stateful_set(4), pods, REVISIONS, 0, NOW)
+    partial = rollout.status(stateful_set(4), pods, REVISIONS, 0, NOW)
     assert partial.current_revision == "old"
 
 

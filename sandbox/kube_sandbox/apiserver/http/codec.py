@@ -8,8 +8,7 @@ from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.errors import StatusError
 from kube_sandbox.apiserver.http import requests
 from kube_sandbox.apiserver.http.responses import with_type
-from kube_sandbox.apiserver.schema import custom as schemas
-from kube_sandbox.apiserver.schema import defaults, fields, types
+from kube_sandbox.apiserver.schema import custom, defaults, fields, types
 from kube_sandbox.apiserver.storage.events import from_core, to_core
 from kube_sandbox.apiserver.storage.registry import ResourceType, Subresource
 from kube_sandbox.apiserver.storage.store import Item
@@ -71,8 +70,8 @@ def normalized(resource: ResourceType, obj: Object) -> tuple[Object, list[str]]:
         return checked, unknown
     metadata, unknown_metadata = custom_metadata(resource, obj.get("metadata"))
     obj["metadata"] = metadata
-    unknown = schemas.prune(obj, resource.custom)
-    schemas.apply_defaults(obj, resource.custom.schema)
+    unknown = custom.prune(obj, resource.custom)
+    custom.apply_defaults(obj, resource.custom.schema)
     return obj, [*unknown_metadata, *unknown]
 
 

@@ -11,7 +11,7 @@ from functools import cache
 
 from kubernetes_asyncio.client import models
 
-from kube_sandbox.apiserver.schema import type_facts as facts
+from kube_sandbox.apiserver.schema import type_facts
 
 _PREFIX = re.compile(
     r"^(Admissionregistration|Apiextensions|Authentication|Core|Discovery|Events|Flowcontrol|Rbac|Storage)?"
@@ -92,7 +92,7 @@ def model_of(api_version: str, kind: str) -> str | None:
 def _presence() -> Mapping[str, Mapping[str, str]]:
     """The marks of `type_facts.PRESENCE` per model and field; `*` for a bare one."""
     table: dict[str, dict[str, str]] = {}
-    for line in facts.PRESENCE.replace("\n  ", " ").strip().splitlines():
+    for line in type_facts.PRESENCE.replace("\n  ", " ").strip().splitlines():
         model, *fields = line.split()
         table[model] = {name.lstrip("!?"): name[0] if name[0] in "!?" else "*" for name in fields}
     return table
@@ -108,15 +108,15 @@ def _type(model: str, name: str, text: str) -> Type:
         return Type("struct", model=text)
     kind = _SCALARS[text]
     path = f"{model}.{name}"
-    if kind == "string" and (name in facts.QUANTITIES or path in facts.QUANTITIES):
+    if kind == "string" and (name in type_facts.QUANTITIES or path in type_facts.QUANTITIES):
         kind = "quantity"
-    elif kind == "string" and path in facts.BYTES:
+    elif kind == "string" and path in type_facts.BYTES:
         kind = "bytes"
-    elif kind == "int32" and name in facts.INT64:
+    elif kind == "int32" and name in type_facts.INT64:
         kind = "int64"
-    elif kind == "time" and name in facts.MICRO_TIMES:
+    elif kind == "time" and name in type_facts.MICRO_TIMES:
         kind = "micro-time"
-    elif kind == "any" and name in facts.INT_OR_STRING:
+    elif kind == "any" and name in type_facts.INT_OR_STRING:
         kind = "int-or-string"
     return Type(kind)
 
@@ -134,19 +134,21 @@ def _field(model: str, name: str, text: str, *, is_object: bool) -> Field:
     path = f"{model}.{name}"
     presence = _presence().get(model, {}).get(name, "")
     by_value = name == "metadata" or (is_object and name in ("spec", "status") and type_.kind == "struct")
-    patched = {**facts.MERGED_LISTS.get(model, {}), **facts.PATCHED_LISTS.get(model, {})}.get(name, "")
-    applied = {**facts.MERGED_LISTS.get(model, {}), **facts.APPLIED_LISTS.get(model, {})}.get(name, "")
-    atomic = path in facts.ATOMIC_MAPS or (
-        type_.kind == "struct" and go_name(type_.model) in facts.ATOMIC_MODELS and path not in facts.GRANULAR_STRUCTS
+    patched = {**type_facts.MERGED_LISTS.get(model, {}), **type_facts.PATCHED_LISTS.get(model, {})}.get(name, "")
+    applied = {**type_facts.MERGED_LISTS.get(model, {}), **type_facts.APPLIED_LISTS.get(model, {})}.get(name, "")
+    atomic = path in type_facts.ATOMIC_MAPS or (
+        type_.kind == "struct"
+        and go_name(type_.model) in type_facts.ATOMIC_MODELS
+        and path not in type_facts.GRANULAR_STRUCTS
     )
     return Field(
         type=type_,
-        always=presence in ("!", "?") or by_value or (type_.kind == "time" and name in facts.TIMES_BY_VALUE),
+        always=presence in ("!", "?") or by_value or (type_.kind == "time" and name in type_facts.TIMES_BY_VALUE),
         pointer=presence in ("?", "*"),
         keys=tuple(applied.split()),
-        is_set=path in facts.SETS,
+        is_set=path in type_facts.SETS,
         atomic=atomic,
         merge_key=patched.partition(" ")[0],
-        merges=bool(patched) or path in facts.PATCHED_SETS,
-        replaces=path in facts.REPLACED_BY_PATCH,
+        merges=bool(patched) or path in type_facts.PATCHED_SETS,
+        replaces=path in type_facts.REPLACED_BY_PATCH,
     )

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from kube_sandbox.apiserver.attributes import Object
-from kube_sandbox.apiserver.schema import formats as schema_formats
+from kube_sandbox.apiserver.schema import formats
 
 Cause = dict[str, str]
 
@@ -113,7 +113,7 @@ def _check_string(value: str, schema: Object, path: str) -> Iterator[Cause]:
     elif pattern and not _search(pattern, value):
         yield invalid(path, value, f"{path} in body should match '{pattern}'")
     format_ = schema.get("format")
-    if format_ and not schema_formats.fits(format_, value):
+    if format_ and not formats.fits(format_, value):
         yield cause(
             "FieldValueTypeInvalid",
             path,

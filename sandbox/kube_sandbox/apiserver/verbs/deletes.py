@@ -6,7 +6,7 @@ Follows `k8s.io/apiserver`, `pkg/registry/generic/registry/store.go` and `pkg/re
 import time
 from typing import Any
 
-from kube_sandbox.apiserver.admission import built_in as admission
+from kube_sandbox.apiserver.admission import built_in
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.context import Api, Call
 from kube_sandbox.apiserver.errors import StatusError
@@ -61,7 +61,7 @@ async def _delete_one(api: Api, call: Call, key: Key, options: Object) -> tuple[
         attributes.operation, attributes.options = "DELETE", options
         attributes.dry_run = bool(options.get("dryRun"))
         attributes.obj, attributes.old = None, current.copy()
-        admission.admit(attributes, api.store)
+        built_in.admit(attributes, api.store)
         await api.webhooks.mutate(attributes)
         await api.webhooks.validate(attributes)
         if api.store.item(resource.storage, *current.key) is current:

@@ -4,11 +4,11 @@ from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.context import Call
 from kube_sandbox.apiserver.errors import StatusError
 from kube_sandbox.apiserver.patch.patches import APPLY, JSON, MERGE, STRATEGIC
-from kube_sandbox.apiserver.schema import custom as schemas
+from kube_sandbox.apiserver.schema import custom
 from kube_sandbox.apiserver.storage import registry
 from kube_sandbox.apiserver.storage.registry import ResourceType
 from kube_sandbox.apiserver.storage.store import Item, conflict
-from kube_sandbox.apiserver.validation import objects as validation
+from kube_sandbox.apiserver.validation import objects
 
 _PATCH_TYPES = (JSON, MERGE, STRATEGIC, APPLY)
 
@@ -95,9 +95,9 @@ def uid_conflict(resource: ResourceType, current: Item, wanted: str) -> StatusEr
 
 def validate(resource: ResourceType, obj: Object, old: Object | None, subresource: str = "") -> None:
     if resource.custom is None:
-        causes = validation.validate(obj, old)
+        causes = objects.validate(obj, old)
     else:
-        causes = validation.validate_metadata(obj, old)
-        causes += schemas.validate(obj, old, resource.custom, subresource, causes)
+        causes = objects.validate_metadata(obj, old)
+        causes += custom.validate(obj, old, resource.custom, subresource, causes)
     if causes:
-        raise validation.invalid(resource.group, resource.kind, obj["metadata"].get("name", ""), causes)
+        raise objects.invalid(resource.group, resource.kind, obj["metadata"].get("name", ""), causes)

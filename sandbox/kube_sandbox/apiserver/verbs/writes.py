@@ -10,8 +10,7 @@ from dataclasses import replace
 
 import orjson
 
-from kube_sandbox.apiserver.admission import built_in as admission
-from kube_sandbox.apiserver.admission import quotas
+from kube_sandbox.apiserver.admission import built_in, quotas
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.auth import authorization, escalation
 from kube_sandbox.apiserver.context import Api, Call
@@ -65,14 +64,14 @@ async def store_new(api: Api, call: Call, obj: Object, options: Object) -> Item:
         )
     attributes.operation, attributes.options, attributes.dry_run = "CREATE", options, bool(call.dry_run)
     attributes.obj, attributes.old = obj, None
-    admission.admit(attributes, api.store)
+    built_in.admit(attributes, api.store)
     await api.webhooks.mutate(attributes)
     escalation.check(attributes, api.authorizer)
     obj = attributes.obj
     write_checks.check_namespace(call, obj)
     metadata = obj["metadata"]
     if not metadata.get("name") and metadata.get("generateName"):
-        metadata["name"] = metadata["generateName"][: 63 - 5] + admission.suffix()
+        metadata["name"] = metadata["generateName"][: 63 - 5] + built_in.suffix()
     strategies.prepare_create(resource, obj)
     write_checks.validate(resource, obj, None)
     attributes.obj, attributes.name = obj, metadata["name"]
@@ -245,7 +244,7 @@ async def _modify_once(
         )
     attributes.operation, attributes.options, attributes.dry_run = "UPDATE", options, bool(call.dry_run)
     attributes.obj, attributes.old = obj, old
-    admission.admit(attributes, api.store)
+    built_in.admit(attributes, api.store)
     if not admitted:
         await api.webhooks.mutate(attributes)
     escalation.check(attributes, api.authorizer)

@@ -1,6 +1,6 @@
 """The controller of CloneSets (OpenKruise), an addition to any API: pods without identity that can be updated in place.
-What to do is decided by `clone_rollout` and `clone_pods`. While no CustomResourceDefinition serves CloneSets, it
-waits for one; see `clone_set_crd`."""
+What to do is decided by `rollout` and `pods`. While no CustomResourceDefinition serves CloneSets, it
+waits for one; see `crd`."""
 
 import asyncio
 import contextlib
@@ -18,8 +18,7 @@ from kube_sandbox.cluster import availability, history, selectors
 from kube_sandbox.cluster.caches import Caches
 from kube_sandbox.cluster.clone_sets import crd as clone_set_crd
 from kube_sandbox.cluster.clone_sets import pods as clone_pods
-from kube_sandbox.cluster.clone_sets import progress as clone_progress
-from kube_sandbox.cluster.clone_sets import rollout as clone_rollout
+from kube_sandbox.cluster.clone_sets import progress, rollout
 from kube_sandbox.cluster.clone_sets.rollout import Plan, Revisions
 from kube_sandbox.cluster.history import History
 from kube_sandbox.cluster.pod_control import PodControl, Words, in_batches
@@ -118,7 +117,7 @@ class CloneSets:
         current = next((one for one in kept if one.metadata.name == clone_set.status.current_revision), update)
         revisions = Revisions(current.metadata.name, update.metadata.name)
         pods = [await self._refresh(pod) for pod in pods]
-        plan = clone_rollout.plan(clone_set, pods, revisions, self._clock())
+        plan = rollout.plan(clone_set, pods, revisions, self._clock())
         failure: KubernetesError | None = None
         try:
             await self._carry_out(clone_set, plan, kept, current, update)
@@ -199,17 +198,17 @@ class CloneSets:
             return
         now = self._clock()
         pods = [pod for pod in self._control.owned(clone_set.metadata, clone_set.spec.selector) if pod.active]
-        type_ = clone_rollout.FAILED_UPDATE if plan.update else clone_rollout.FAILED_SCALE
+        type_ = rollout.FAILED_UPDATE if plan.update else rollout.FAILED_SCALE
         condition = Condition(type_, "True", message=str(failure)) if failure else None
-        status = clone_rollout.status(clone_set, pods, revisions, collisions, condition, now)
+        status = rollout.status(clone_set, pods, revisions, collisions, condition, now)
         if status != clone_set.status:
             self._sets.observe(await self._write(clone_set, status))
-        left = clone_rollout.leftover_names(clone_set, pods)
+        left = rollout.leftover_names(clone_set, pods)
         if left is not None:
             patch = {"metadata": {"uid": clone_set.metadata.uid}, "spec": {"scaleStrategy": {"podsToDelete": left}}}
             self._sets.observe(await self._client.patch(CLONE_SETS, patch, key.name, key.namespace, as_=CloneSet))
         ready = availability.next_change(pods, clone_set.spec.min_ready_seconds, now)
-        for wait in (ready, clone_progress.next_check(clone_set, status, now)):
+        for wait in (ready, progress.next_check(clone_set, status, now)):
             if wait is not None:
                 self._queue.add_after(key, wait)
 

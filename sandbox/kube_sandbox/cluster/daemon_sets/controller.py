@@ -1,4 +1,4 @@
-"""The DaemonSet controller: a pod on every node that wants one. What to do is decided by `daemon_rollout`."""
+"""The DaemonSet controller: a pod on every node that wants one. What to do is decided by `rollout`."""
 
 from kube_sandbox.client.errors import KubernetesError
 from kube_sandbox.client.events import EventRecorder
@@ -7,7 +7,7 @@ from kube_sandbox.client.resources import DAEMON_SETS
 from kube_sandbox.cluster import availability, history, selectors
 from kube_sandbox.cluster.caches import Caches, status_patch
 from kube_sandbox.cluster.daemon_sets import pods as daemon_pods
-from kube_sandbox.cluster.daemon_sets import rollout as daemon_rollout
+from kube_sandbox.cluster.daemon_sets import rollout
 from kube_sandbox.cluster.daemon_sets.rollout import Plan
 from kube_sandbox.cluster.history import REVISION_LABEL, History
 from kube_sandbox.cluster.pod_control import PodControl, in_batches
@@ -70,9 +70,9 @@ class DaemonSets:
         revision, collisions = await self._history.current(ds, kept, ds.status.collision_count, metadata.annotations)
         hash_ = revision.metadata.labels.get(REVISION_LABEL, "")
         nodes, placed, now = self._nodes.all(), daemon_pods.by_node(pods), self._clock()
-        plan = daemon_rollout.manage(ds, nodes, placed, hash_, now)
+        plan = rollout.manage(ds, nodes, placed, hash_, now)
         if not plan.create and not plan.delete:
-            plan = daemon_rollout.update(ds, nodes, placed, hash_, now)
+            plan = rollout.update(ds, nodes, placed, hash_, now)
         error: KubernetesError | None = None
         try:
             await self._carry_out(ds, plan, hash_)
@@ -83,14 +83,14 @@ class DaemonSets:
         await self._clean_up(ds, old, pods)
         if error is not None:
             raise error
-        if ended := daemon_rollout.failed(plan.delete):
+        if ended := rollout.failed(plan.delete):
             raise NotYet(f"{len(ended)} pods that ended are replaced, ever more slowly")
 
     async def _carry_out(self, ds: DaemonSet, plan: Plan, hash_: str) -> None:
         async def create(node: str) -> None:
             await self._control.create(ds.metadata, daemon_pods.body(ds, node, hash_))
 
-        for pod in daemon_rollout.failed(plan.delete):
+        for pod in rollout.failed(plan.delete):
             how = "succeeded" if pod.status.phase == "Succeeded" else "failed"
             reason = "SucceededDaemonPod" if how == "succeeded" else "FailedDaemonPod"
             end = "delete it" if how == "succeeded" else "kill it"
@@ -116,7 +116,7 @@ class DaemonSets:
         now = self._clock()
         pods = self._control.owned(ds.metadata, ds.spec.selector)
         placed = daemon_pods.by_node(pods)
-        status = daemon_rollout.status(ds, self._nodes.all(), placed, hash_, collisions, now)
+        status = rollout.status(ds, self._nodes.all(), placed, hash_, collisions, now)
         if patch := status_patch(status, ds.status):
             body = {"metadata": {"uid": ds.metadata.uid}, "status": patch}
             written = await self._client.patch(

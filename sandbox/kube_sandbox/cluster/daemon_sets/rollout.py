@@ -16,7 +16,7 @@ from kube_sandbox.cluster.views import Node, Pod
 from kube_sandbox.cluster.workload_views import DaemonSet, DaemonSetStatus
 
 Placed = Mapping[str, Sequence[Pod]]
-"""Pods by node, as `daemon_pods.by_node` gives them."""
+"""Pods by node, as `pods.by_node` gives them."""
 
 
 class Plan(NamedTuple):

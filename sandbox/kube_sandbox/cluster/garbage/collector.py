@@ -1,5 +1,5 @@
 """The garbage collector: deletes what only gone owners own, dependents before owners where that was asked for, and
-frees the dependents of owners that are to orphan them. `ownership_graph` knows who owns whom."""
+frees the dependents of owners that are to orphan them. `graph` knows who owns whom."""
 
 import asyncio
 import contextlib

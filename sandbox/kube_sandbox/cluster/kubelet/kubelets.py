@@ -13,7 +13,7 @@ from kube_sandbox.client.queue import WorkQueue
 from kube_sandbox.client.resources import PODS
 from kube_sandbox.cluster.caches import NODE, Caches
 from kube_sandbox.cluster.kubelet import images, lifecycle, pod_states
-from kube_sandbox.cluster.nodes import health as node_health
+from kube_sandbox.cluster.nodes import health
 from kube_sandbox.cluster.nodes import registration as nodes
 from kube_sandbox.cluster.settings import SimulationSettings
 from kube_sandbox.cluster.views import Node, Pod
@@ -58,7 +58,7 @@ class Kubelets:
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
         """A kubelet that is back looks after all its pods."""
-        if new is not None and (old is None or node_health.kubelet(old) != node_health.kubelet(new)):
+        if new is not None and (old is None or health.kubelet(old) != health.kubelet(new)):
             for pod in self._pods.by_index(NODE, new.metadata.name):
                 self._queue.add(Key(pod.metadata.namespace, pod.metadata.name))
 
@@ -66,11 +66,11 @@ class Kubelets:
         """Pods of nodes that nobody simulates are left alone."""
         name = pod.spec.node_name
         node = self._nodes.get("", name)
-        return name in self._own or (node is not None and node_health.KUBELET in node.metadata.annotations)
+        return name in self._own or (node is not None and health.KUBELET in node.metadata.annotations)
 
     async def _sync(self, key: Key) -> None:
         pod = self._pods.get(*key)
-        if pod is None or not self._is_ours(pod) or not node_health.works(self._nodes.get("", pod.spec.node_name)):
+        if pod is None or not self._is_ours(pod) or not health.works(self._nodes.get("", pod.spec.node_name)):
             return
         if pod.metadata.deletion_timestamp is not None:
             await self._terminate(key, pod)

@@ -1,5 +1,5 @@
 """The node lifecycle controller: taints nodes that are not ready, marks their pods unready, and evicts pods from them;
-and the pod garbage collector, which removes pods of nodes that are gone. What to do is decided by `node_health`."""
+and the pod garbage collector, which removes pods of nodes that are gone. What to do is decided by `health`."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,7 @@ from kube_sandbox.client.events import EventRecorder, ObjectRef
 from kube_sandbox.client.queue import WorkQueue
 from kube_sandbox.client.resources import NODES, PODS
 from kube_sandbox.cluster.caches import NODE, Caches
-from kube_sandbox.cluster.nodes import health as node_health
+from kube_sandbox.cluster.nodes import health
 from kube_sandbox.cluster.settings import SimulationSettings
 from kube_sandbox.cluster.views import Node, Object, Pod
 from kube_sandbox.cluster.work import work
@@ -48,7 +48,7 @@ class NodeLifecycle:
         if new is None or not new.spec.node_name:
             return
         node = self._nodes.get("", new.spec.node_name)
-        if node is None or not node_health.is_ready(node) or node_health.repels(node):
+        if node is None or not health.is_ready(node) or health.repels(node):
             self._queue.add(new.spec.node_name)
 
     async def _reconcile(self, name: str) -> None:
@@ -57,18 +57,18 @@ class NodeLifecycle:
             if self._waited(name, self._settings.pod_gc):
                 await self._collect(name)
             return
-        if node_health.kubelet(node) == node_health.DOWN:
+        if health.kubelet(node) == health.DOWN:
             if not self._waited(name, self._settings.node_grace):
                 return
-            if conditions := node_health.silent_conditions(node, self._clock()):
+            if conditions := health.silent_conditions(node, self._clock()):
                 node = await self._write_conditions(node, conditions)
         else:
             self._since.pop(name, None)
         node = await self._taint(node)
         pods = self._pods.by_index(NODE, name)
-        if not node_health.is_ready(node):
+        if not health.is_ready(node):
             await self._mark(pods)
-        if node_health.repels(node):
+        if health.repels(node):
             await self._evict(node, pods)
 
     def _waited(self, name: str, seconds: float) -> bool:
@@ -90,7 +90,7 @@ class NodeLifecycle:
         return written
 
     async def _taint(self, node: Node) -> Node:
-        wanted = node_health.taints(node, self._clock())
+        wanted = health.taints(node, self._clock())
         if {(one.key, one.effect) for one in wanted} == {(one.key, one.effect) for one in node.spec.taints}:
             return node
         patch = {
@@ -102,13 +102,13 @@ class NodeLifecycle:
         return written
 
     async def _mark(self, pods: list[Pod]) -> None:
-        for pod in node_health.to_mark(pods):
-            await self._patch_status(pod, node_health.unready_patch(pod, self._clock()))
+        for pod in health.to_mark(pods):
+            await self._patch_status(pod, health.unready_patch(pod, self._clock()))
             self._recorder.event(ObjectRef.of(PODS, pod.metadata), "Warning", "NodeNotReady", "Node is not ready")
 
     async def _evict(self, node: Node, pods: list[Pod]) -> None:
         now = self._clock()
-        for pod, at in node_health.evictions(node, pods, self._settings.eviction):
+        for pod, at in health.evictions(node, pods, self._settings.eviction):
             if at > now:
                 self._queue.add_after(node.metadata.name, at - now)
                 continue

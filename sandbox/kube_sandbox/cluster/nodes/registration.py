@@ -7,7 +7,7 @@ from kube_sandbox.client.client import PatchType
 from kube_sandbox.client.errors import AlreadyExistsError, NotFoundError
 from kube_sandbox.client.queue import WorkQueue
 from kube_sandbox.cluster.caches import Caches
-from kube_sandbox.cluster.nodes import health as node_health
+from kube_sandbox.cluster.nodes import health
 from kube_sandbox.cluster.settings import SimulationSettings
 from kube_sandbox.cluster.views import Node, Object
 from kube_sandbox.cluster.work import work
@@ -30,7 +30,7 @@ def internal_ip(name: str) -> str:
 
 
 class Nodes:
-    """Nodes of our own, and those that others made and annotated: see `node_health.KUBELET`."""
+    """Nodes of our own, and those that others made and annotated: see `health.KUBELET`."""
 
     def __init__(self, caches: Caches, settings: SimulationSettings) -> None:
         self._client = caches.client
@@ -49,9 +49,9 @@ class Nodes:
 
     def _changed(self, old: Node | None, new: Node | None) -> None:
         """(A node of our own that is deleted comes back with its next heartbeat.)"""
-        if new is None or (old is not None and node_health.kubelet(old) == node_health.kubelet(new)):
+        if new is None or (old is not None and health.kubelet(old) == health.kubelet(new)):
             return
-        if new.metadata.name in self._own or node_health.KUBELET in new.metadata.annotations:
+        if new.metadata.name in self._own or health.KUBELET in new.metadata.annotations:
             self._queue.add(new.metadata.name)
 
     async def _report(self, name: str) -> None:
@@ -60,13 +60,13 @@ class Nodes:
             if name not in self._own:
                 return
             node = await self._register(name)
-        match node_health.kubelet(node):
-            case node_health.DOWN:
+        match health.kubelet(node):
+            case health.DOWN:
                 return
-            case node_health.NOT_READY:
-                if conditions := node_health.broken_conditions(node, self._clock()):
+            case health.NOT_READY:
+                if conditions := health.broken_conditions(node, self._clock()):
                     await self._patch_status(name, {"conditions": conditions})
-            case _ if not node_health.is_ready(node):
+            case _ if not health.is_ready(node):
                 await self._patch_status(name, self._object(name)["status"])
         await self._renew(name)
         self._queue.add_after(name, self._settings.node_heartbeat)

@@ -1,5 +1,5 @@
 """The StatefulSet controller: pods with an identity, made, updated and removed one after the other. What to do is
-decided by `stateful_rollout`."""
+decided by `rollout`."""
 
 import contextlib
 
@@ -12,7 +12,7 @@ from kube_sandbox.cluster.caches import Caches, status_patch
 from kube_sandbox.cluster.history import History
 from kube_sandbox.cluster.pod_control import PodControl, Words, in_batches
 from kube_sandbox.cluster.stateful_sets import pods as stateful_pods
-from kube_sandbox.cluster.stateful_sets import rollout as stateful_rollout
+from kube_sandbox.cluster.stateful_sets import rollout
 from kube_sandbox.cluster.stateful_sets.rollout import Plan, Revisions
 from kube_sandbox.cluster.views import Pod
 from kube_sandbox.cluster.work import Key, work
@@ -72,7 +72,7 @@ class StatefulSets:
         update, collisions = await self._history.current(set_, kept, set_.status.collision_count, metadata.annotations)
         current = next((one for one in kept if one.metadata.name == set_.status.current_revision), update)
         revisions = Revisions(current.metadata.name, update.metadata.name)
-        plan = stateful_rollout.plan(set_, pods, revisions, self._clock())
+        plan = rollout.plan(set_, pods, revisions, self._clock())
         error: KubernetesError | None = None
         try:
             await self._carry_out(set_, plan, current, update)
@@ -89,7 +89,7 @@ class StatefulSets:
         self, set_: StatefulSet, plan: Plan, current: ControllerRevision, update: ControllerRevision
     ) -> None:
         async def create(number: int) -> None:
-            revision = current if stateful_rollout.is_of_current(set_, number) else update
+            revision = current if rollout.is_of_current(set_, number) else update
             template = history.template_of(revision)
             await self._claim_volumes(set_, number)
             body = stateful_pods.body(set_, number, template, revision.metadata.name)
@@ -121,7 +121,7 @@ class StatefulSets:
             return
         now = self._clock()
         pods = [pod for pod in self._control.owned(set_.metadata, set_.spec.selector) if _is_member(set_, pod)]
-        status = stateful_rollout.status(set_, pods, revisions, collisions, now)
+        status = rollout.status(set_, pods, revisions, collisions, now)
         if patch := status_patch(status, set_.status):
             body = {"metadata": {"uid": set_.metadata.uid}, "status": patch}
             written = await self._client.patch(

@@ -11,8 +11,7 @@ from typing import Any
 
 import orjson
 
-from kube_sandbox.apiserver.admission.webhooks import match as webhook_match
-from kube_sandbox.apiserver.admission.webhooks import review as webhook_review
+from kube_sandbox.apiserver.admission.webhooks import match, review
 from kube_sandbox.apiserver.admission.webhooks.call import Services, WebhookClient
 from kube_sandbox.apiserver.admission.webhooks.match import Hook
 from kube_sandbox.apiserver.admission.webhooks.metrics import AdmissionMetrics
@@ -56,16 +55,16 @@ class Webhooks:
 
         A webhook with reinvocationPolicy IfNeeded is called once more if a later one changed the object. Raises
         StatusError when one denies, fails, or answers nonsense."""
-        if webhook_match.is_exempt(attributes):
+        if match.is_exempt(attributes):
             return
-        hooks = webhook_match.hooks(self._reader, "mutatingwebhookconfigurations")
+        hooks = match.hooks(self._reader, "mutatingwebhookconfigurations")
         seen: set[str] = set()
         repeated: set[str] = set()
         for first_round in (True, False):
             for hook in hooks:
                 if not first_round and hook.uid not in repeated:
                     continue
-                invocation = webhook_match.match(hook, attributes, self._reader, self._authorizer)
+                invocation = match.match(hook, attributes, self._reader, self._authorizer)
                 if invocation is None:
                     continue
                 if await self._mutate(hook, attributes, invocation):
@@ -76,12 +75,12 @@ class Webhooks:
 
     async def validate(self, attributes: Attributes) -> None:
         """Ask all validating webhooks at once; the first to object has its error raised (StatusError)."""
-        if webhook_match.is_exempt(attributes):
+        if match.is_exempt(attributes):
             return
         called = [
             (hook, invocation)
-            for hook in webhook_match.hooks(self._reader, "validatingwebhookconfigurations")
-            if (invocation := webhook_match.match(hook, attributes, self._reader, self._authorizer))
+            for hook in match.hooks(self._reader, "validatingwebhookconfigurations")
+            if (invocation := match.match(hook, attributes, self._reader, self._authorizer))
         ]
         objections: list[StatusError] = []
 
@@ -122,7 +121,7 @@ class Webhooks:
             answer = await self._call(hook, attributes, invocation, mutating=mutating)
             attributes.warnings += answer.warnings
             if not answer.allowed:
-                raise webhook_review.denied(hook.name, answer.status)
+                raise review.denied(hook.name, answer.status)
             patched = _patched(hook.name, answer, versioned(attributes.obj, attributes, invocation))
         except CallError as error:
             why = f"failed calling webhook {quoted(hook.name)}: {error}"
@@ -140,9 +139,9 @@ class Webhooks:
     async def _call(self, hook: Hook, attributes: Attributes, invocation: Invocation, *, mutating: bool) -> Answer:
         if attributes.dry_run and hook.spec.get("sideEffects") not in ("None", "NoneOnDryRun"):
             raise StatusError(400, f"admission webhook {quoted(hook.name)} does not support dry run")
-        version, uid = webhook_review.review_version(hook.spec), str(uuid.uuid4())
-        body = await self._client.post(hook.spec, webhook_review.review(uid, version, attributes, invocation))
-        return webhook_review.answer(body, uid, version, mutating=mutating)
+        version, uid = review.review_version(hook.spec), str(uuid.uuid4())
+        body = await self._client.post(hook.spec, review.review(uid, version, attributes, invocation))
+        return review.answer(body, uid, version, mutating=mutating)
 
 
 def _patched(name: str, answer: Answer, obj: Object | None) -> Object | None:
