@@ -145,13 +145,22 @@ class Client:
         return _decode(await self.request("PATCH", path, query=query, body=patch, content_type=type_), as_)
 
     async def delete(
-        self, resource: Resource, name: str, namespace: str = "", *, uid: str = "", propagation: str = ""
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str = "",
+        *,
+        uid: str = "",
+        propagation: str = "",
+        grace: int | None = None,
     ) -> None:
         """Delete; with `uid`, only that very object (ConflictError for another one of the same name).
-        `propagation` is Background, Foreground or Orphan."""
+        `propagation` is Background, Foreground or Orphan, `grace` the seconds that a pod gets."""
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
         if uid:
             options["preconditions"] = {"uid": uid}
+        if grace is not None:
+            options["gracePeriodSeconds"] = grace
         if propagation:
             options["propagationPolicy"] = propagation
         await self.request("DELETE", resource.path(namespace, name), body=options)

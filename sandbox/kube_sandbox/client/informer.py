@@ -9,7 +9,7 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from kube_sandbox.client.client import Client
+from kube_sandbox.client.client import Client, PatchType
 from kube_sandbox.client.errors import GoneError, KubernetesError
 from kube_sandbox.client.resources import Resource
 
@@ -53,6 +53,7 @@ class Informer(Generic[T]):
     ) -> None:
         self.resource = resource
         self._client = client
+        self._as = as_
         self._selectors = label_selector, field_selector
         self._decode: Callable[[bytes | msgspec.Raw], T] = msgspec.json.Decoder(as_).decode
         self._objects: dict[Key, T] = {}
@@ -85,13 +86,37 @@ class Informer(Generic[T]):
         """Wait until the first list is in the cache."""
         await self._synced.wait()
 
-    def observe(self, obj: T) -> None:
-        """Take the answer of our own write into the cache at once. Older news than the cache or the watch has are
-        ignored."""
+    async def create(self, body: object, namespace: str = "") -> T:
+        """Create an object, and take it into the cache at once."""
+        return self._observed(await self._client.create(self.resource, body, namespace, as_=self._as))
+
+    async def fetch(self, name: str, namespace: str = "") -> T:
+        """Get an object from the API server into the cache."""
+        return self._observed(await self._client.get(self.resource, name, namespace, as_=self._as))
+
+    async def patch(
+        self,
+        patch: object,
+        name: str,
+        namespace: str = "",
+        *,
+        type_: PatchType = PatchType.MERGE,
+        subresource: str = "",
+    ) -> T:
+        """Patch an object, and take the answer into the cache at once."""
+        return self._observed(
+            await self._client.patch(
+                self.resource, patch, name, namespace, type_=type_, subresource=subresource, as_=self._as
+            )
+        )
+
+    def _observed(self, obj: T) -> T:
+        """Older news than the cache or the watch has are ignored."""
         present = self._objects.get(_key(obj))
         newest = max(_version(present), _number(self._version) if present is None else 0)
         if _version(obj) > newest:
             self._set(_key(obj), obj)
+        return obj
 
     async def run(self) -> None:
         """Follow the cluster until cancelled."""

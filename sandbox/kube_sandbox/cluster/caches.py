@@ -11,12 +11,10 @@ from kube_sandbox.client import resources
 from kube_sandbox.client.client import Client
 from kube_sandbox.client.informer import Informer
 from kube_sandbox.client.resources import CONTROLLER_REVISIONS, DAEMON_SETS, STATEFUL_SETS
-from kube_sandbox.cluster import ownership
+from kube_sandbox.cluster.ownership import OWNER, index_key
 from kube_sandbox.cluster.views import Bare, Deployment, Node, Object, Pod, ReplicaSet
 from kube_sandbox.cluster.workload_views import ControllerRevision, DaemonSet, StatefulSet
 
-OWNER = "owner"
-"""Index: objects by their controller (see `ownership.index_key`)."""
 NAMESPACE = "namespace"
 NODE = "node"
 
@@ -49,9 +47,9 @@ class Caches:
             self.service_accounts,
             self.config_maps,
         )
-        self.replica_sets.add_index(OWNER, ownership.index_key)
-        self.revisions.add_index(OWNER, ownership.index_key)
-        self.pods.add_index(OWNER, ownership.index_key)
+        self.replica_sets.add_index(OWNER, index_key)
+        self.revisions.add_index(OWNER, index_key)
+        self.pods.add_index(OWNER, index_key)
         self.pods.add_index(NODE, lambda pod: [pod.spec.node_name] if pod.spec.node_name else [])
         self.pods.add_index(NAMESPACE, lambda pod: [pod.metadata.namespace])
 

@@ -8,7 +8,8 @@ from kube_sandbox.client.informer import Informer
 from kube_sandbox.client.queue import WorkQueue
 from kube_sandbox.client.resources import ENDPOINT_SLICES, SERVICES
 from kube_sandbox.cluster import ownership, selectors
-from kube_sandbox.cluster.caches import NAMESPACE, OWNER, Caches
+from kube_sandbox.cluster.caches import NAMESPACE, Caches
+from kube_sandbox.cluster.ownership import OWNER
 from kube_sandbox.cluster.views import LabelSelector, Meta, Object, Pod
 from kube_sandbox.cluster.work import Key, work
 
@@ -140,8 +141,7 @@ class EndpointSlices:
                 "addressType": "IPv4",
                 **content,
             }
-            self._slices.observe(await self._client.create(ENDPOINT_SLICES, body, key.namespace, as_=Slice))
+            await self._slices.create(body, key.namespace)
         elif content != {"endpoints": list(present.endpoints or ()), "ports": list(present.ports or ())}:
             patch = {"metadata": {"resourceVersion": present.metadata.resource_version}, **content}
-            name = present.metadata.name
-            self._slices.observe(await self._client.patch(ENDPOINT_SLICES, patch, name, key.namespace, as_=Slice))
+            await self._slices.patch(patch, present.metadata.name, key.namespace)

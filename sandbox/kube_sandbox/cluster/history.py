@@ -6,15 +6,14 @@ The rules are those of pkg/controller/history.
 
 import contextlib
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import orjson
 
-from kube_sandbox.client.client import PatchType
 from kube_sandbox.client.errors import AlreadyExistsError, NotFoundError
 from kube_sandbox.client.resources import CONTROLLER_REVISIONS, Resource
 from kube_sandbox.cluster import ownership, templates
-from kube_sandbox.cluster.caches import OWNER, Caches
+from kube_sandbox.cluster.caches import Caches
 from kube_sandbox.cluster.views import LabelSelector, Meta, Object
 from kube_sandbox.cluster.workload_views import ControllerRevision
 
@@ -23,6 +22,13 @@ REVISION_LABEL = "controller-revision-hash"
 """On a pod: the revision it is of. The name for StatefulSets and CloneSets, the hash for DaemonSets."""
 
 _MAX_PREFIX = 223
+
+
+class Revisions(NamedTuple):
+    """Names: of the template that all pods had when the last update was complete, and of the present one."""
+
+    current: str
+    update: str
 
 
 class _Spec(Protocol):
@@ -65,6 +71,10 @@ def in_order(revisions: Iterable[ControllerRevision]) -> list[ControllerRevision
     return sorted(revisions, key=lambda one: (one.revision, one.metadata.creation_timestamp or "", one.metadata.name))
 
 
+def named(revisions: Iterable[ControllerRevision], name: str) -> ControllerRevision | None:
+    return next((one for one in revisions if one.metadata.name == name), None)
+
+
 def next_number(ordered: Sequence[ControllerRevision]) -> int:
     return ordered[-1].revision + 1 if ordered else 1
 
@@ -99,17 +109,7 @@ class History:
 
     async def of(self, owner: Owner) -> list[ControllerRevision]:
         """In order, after adopting orphans and letting go of what the owner no longer selects."""
-        metadata, selector = owner.metadata, owner.spec.selector
-        owned = self._revisions.by_index(OWNER, metadata.uid)
-        unmanaged = self._revisions.by_index(OWNER, ownership.orphans(metadata.namespace))
-        for revision in ownership.to_release(metadata, selector, owned):
-            await self._patch(revision, ownership.release_patch(metadata, revision.metadata), PatchType.STRATEGIC)
-        mine = ownership.managed(metadata, selector, owned)
-        adoptable = ownership.to_adopt(metadata, selector, unmanaged)
-        if adoptable and await ownership.is_still_there(self._client, self._owners, metadata):
-            for revision in adoptable:
-                patch = ownership.adopt_patch(self._owners, metadata, revision.metadata)
-                mine.append(await self._patch(revision, patch, PatchType.STRATEGIC))
+        mine = await ownership.claim(self._client, self._owners, owner.metadata, owner.spec.selector, self._revisions)
         return in_order(mine)
 
     async def current(
@@ -123,13 +123,23 @@ class History:
         if found is None:
             return await self._create(owner, data, number, collisions or 0, annotations)
         if found is not ordered[-1]:
-            found = await self._patch(found, {"metadata": {"uid": found.metadata.uid}, "revision": number})
+            patch = {"metadata": {"uid": found.metadata.uid}, "revision": number}
+            found = await self._revisions.patch(patch, found.metadata.name, found.metadata.namespace)
         return found, collisions or 0
 
-    async def delete(self, revision: ControllerRevision) -> None:
-        with contextlib.suppress(NotFoundError):
-            metadata = revision.metadata
-            await self._client.delete(CONTROLLER_REVISIONS, metadata.name, metadata.namespace, uid=metadata.uid)
+    async def prune(
+        self,
+        ordered: Sequence[ControllerRevision],
+        live: Collection[str],
+        limit: int | None,
+        *,
+        counts_live: bool = False,
+    ) -> None:
+        """Delete the revisions that are `expendable`."""
+        for revision in expendable(ordered, live, limit, counts_live=counts_live):
+            with contextlib.suppress(NotFoundError):
+                metadata = revision.metadata
+                await self._client.delete(CONTROLLER_REVISIONS, metadata.name, metadata.namespace, uid=metadata.uid)
 
     async def _create(
         self, owner: Owner, data: Object, number: int, collisions: int, annotations: dict[str, str]
@@ -153,24 +163,13 @@ class History:
                 "revision": number,
             }
             try:
-                made = await self._client.create(CONTROLLER_REVISIONS, body, namespace, as_=ControllerRevision)
-                self._revisions.observe(made)
+                made = await self._revisions.create(body, namespace)
             except AlreadyExistsError:
-                made = await self._client.get(CONTROLLER_REVISIONS, name, namespace, as_=ControllerRevision)
+                made = await self._revisions.fetch(name, namespace)
                 if not (find_equal([made], data) and _belongs(made, owner.metadata)):
                     collisions += 1
                     continue
             return made, collisions
-
-    async def _patch(
-        self, revision: ControllerRevision, patch: Object, type_: PatchType = PatchType.MERGE
-    ) -> ControllerRevision:
-        metadata = revision.metadata
-        new = await self._client.patch(
-            CONTROLLER_REVISIONS, patch, metadata.name, metadata.namespace, type_=type_, as_=ControllerRevision
-        )
-        self._revisions.observe(new)
-        return new
 
 
 def _labels(owner: Owner) -> dict[str, str]:

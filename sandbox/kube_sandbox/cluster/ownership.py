@@ -4,11 +4,12 @@ A controller adopts what its selector matches and nobody manages, and lets go of
 (pkg/controller/controller_ref_manager.go).
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
-from kube_sandbox.client.client import Client
+from kube_sandbox.client.client import Client, PatchType
 from kube_sandbox.client.errors import NotFoundError
+from kube_sandbox.client.informer import Informer
 from kube_sandbox.client.resources import Resource
 from kube_sandbox.cluster import selectors
 from kube_sandbox.cluster.views import Bare, LabelSelector, Meta, Object
@@ -20,6 +21,9 @@ class HasMeta(Protocol):
 
 
 T = TypeVar("T", bound=HasMeta)
+
+OWNER = "owner"
+"""Index: objects by their controller (see `index_key`)."""
 
 
 def controller_reference(resource: Resource, owner: Meta) -> Object:
@@ -89,6 +93,32 @@ def adopt_patch(resource: Resource, owner: Meta, obj: Meta) -> Object:
 
 def release_patch(owner: Meta, obj: Meta) -> Object:
     return {"metadata": {"ownerReferences": [{"$patch": "delete", "uid": owner.uid}], "uid": obj.uid}}
+
+
+async def claim(
+    client: Client,
+    resource: Resource,
+    owner: Meta,
+    selector: LabelSelector,
+    dependents: Informer[T],
+    wanted: Callable[[T], bool] = lambda _: True,
+) -> list[T]:
+    """The dependents of `owner`, after adopting those orphans that are `wanted` and letting go of what it no longer
+    selects. `dependents` are indexed by `OWNER`."""
+
+    async def patch(obj: T, body: Object) -> T:
+        name, namespace = obj.metadata.name, obj.metadata.namespace
+        return await dependents.patch(body, name, namespace, type_=PatchType.STRATEGIC)
+
+    owned = dependents.by_index(OWNER, owner.uid)
+    unmanaged = dependents.by_index(OWNER, orphans(owner.namespace))
+    for obj in to_release(owner, selector, owned):
+        await patch(obj, release_patch(owner, obj.metadata))
+    mine = managed(owner, selector, owned)
+    adoptable = [obj for obj in to_adopt(owner, selector, unmanaged) if wanted(obj)]
+    if adoptable and await is_still_there(client, resource, owner):
+        mine += [await patch(obj, adopt_patch(resource, owner, obj.metadata)) for obj in adoptable]
+    return mine
 
 
 async def is_still_there(client: Client, resource: Resource, owner: Meta) -> bool:

@@ -13,7 +13,8 @@ from kube_sandbox.client.errors import ConflictError, KubernetesError, Namespace
 from kube_sandbox.client.events import EventRecorder, ObjectRef
 from kube_sandbox.client.resources import PODS, Resource
 from kube_sandbox.cluster import ownership
-from kube_sandbox.cluster.caches import OWNER, Caches
+from kube_sandbox.cluster.caches import Caches
+from kube_sandbox.cluster.ownership import OWNER
 from kube_sandbox.cluster.views import LabelSelector, Meta, Object, Pod
 from kube_sandbox.times import rfc3339
 
@@ -59,30 +60,20 @@ class PodControl:
     ) -> list[Pod]:
         """The pods of `owner`, after adopting those orphans that are `wanted` and letting go of what it no longer
         selects."""
-        owned = self._pods.by_index(OWNER, owner.uid)
-        unmanaged = self._pods.by_index(OWNER, ownership.orphans(owner.namespace))
-        for pod in ownership.to_release(owner, selector, owned):
-            await self.patch(pod, ownership.release_patch(owner, pod.metadata), PatchType.STRATEGIC)
-        mine = ownership.managed(owner, selector, owned)
-        adoptable = [pod for pod in ownership.to_adopt(owner, selector, unmanaged) if wanted(pod)]
-        if adoptable and await ownership.is_still_there(self._client, self._owners, owner):
-            for pod in adoptable:
-                patch = ownership.adopt_patch(self._owners, owner, pod.metadata)
-                mine.append(await self.patch(pod, patch, PatchType.STRATEGIC))
+        mine = await ownership.claim(self._client, self._owners, owner, selector, self._pods, wanted)
         return self._seen(mine)
 
     async def create(self, owner: Meta, body: Object) -> Pod | None:
         """None where the namespace is being deleted: nothing can be created there, and nothing need be."""
         name = body["metadata"].get("name", "")
         try:
-            pod = await self._client.create(PODS, body, owner.namespace, as_=Pod)
+            pod = await self._pods.create(body, owner.namespace)
         except NamespaceTerminatingError:
             return None
         except KubernetesError as error:
             text = self._words.create_failed.format(pod=name, owner=owner.name, error=error)
             self.tell(owner, "Warning", "FailedCreate", text)
             raise
-        self._pods.observe(pod)
         text = self._words.created.format(pod=pod.metadata.name, owner=owner.name)
         self.tell(owner, "Normal", "SuccessfulCreate", text)
         return pod
@@ -109,11 +100,7 @@ class PodControl:
 
     async def patch(self, pod: Pod, patch: Object, type_: PatchType = PatchType.MERGE, *, subresource: str = "") -> Pod:
         metadata = pod.metadata
-        new = await self._client.patch(
-            PODS, patch, metadata.name, metadata.namespace, type_=type_, subresource=subresource, as_=Pod
-        )
-        self._pods.observe(new)
-        return new
+        return await self._pods.patch(patch, metadata.name, metadata.namespace, type_=type_, subresource=subresource)
 
     def tell(self, owner: Meta, type_: str, reason: str, message: str) -> None:
         self._recorder.event(ObjectRef.of(self._owners, owner), type_, reason, message)

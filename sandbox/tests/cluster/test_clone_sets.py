@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from kube_sandbox.cluster.clone_sets import pods as clone_pods
 from kube_sandbox.cluster.clone_sets import progress, rollout
-from kube_sandbox.cluster.clone_sets.rollout import Plan, Revisions
+from kube_sandbox.cluster.clone_sets.rollout import Plan
+from kube_sandbox.cluster.history import Revisions
 from kube_sandbox.cluster.views import Pod
 from kube_sandbox.cluster.workload_views import CloneSet
 from support.objects import T0, pod, template

@@ -2,9 +2,9 @@
 
 import pytest
 
+from kube_sandbox.cluster.history import Revisions
 from kube_sandbox.cluster.stateful_sets import pods as stateful_pods
 from kube_sandbox.cluster.stateful_sets import rollout
-from kube_sandbox.cluster.stateful_sets.rollout import Revisions
 from kube_sandbox.cluster.views import Pod
 from kube_sandbox.cluster.workload_views import StatefulSet
 from support.objects import T0, template

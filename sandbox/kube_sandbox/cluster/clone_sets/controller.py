@@ -12,19 +12,19 @@ from kube_sandbox.client.client import PatchType
 from kube_sandbox.client.errors import ConflictError, KubernetesError, NotFoundError
 from kube_sandbox.client.events import EventRecorder
 from kube_sandbox.client.informer import Informer
-from kube_sandbox.client.queue import WorkQueue
 from kube_sandbox.client.resources import CLONE_SETS, CRDS
-from kube_sandbox.cluster import availability, history, selectors
+from kube_sandbox.cluster import availability, history
 from kube_sandbox.cluster.caches import Caches
 from kube_sandbox.cluster.clone_sets import crd as clone_set_crd
 from kube_sandbox.cluster.clone_sets import pods as clone_pods
 from kube_sandbox.cluster.clone_sets import progress, rollout
-from kube_sandbox.cluster.clone_sets.rollout import Plan, Revisions
-from kube_sandbox.cluster.history import History
+from kube_sandbox.cluster.clone_sets.rollout import Plan
+from kube_sandbox.cluster.controller import WorkloadController, failure_of
+from kube_sandbox.cluster.history import History, Revisions
 from kube_sandbox.cluster.pod_control import PodControl, Words, in_batches
 from kube_sandbox.cluster.views import Condition, Meta, Pod, find
-from kube_sandbox.cluster.work import Key, work
-from kube_sandbox.cluster.workload_views import CloneSet, CloneSetStatus, ControllerRevision
+from kube_sandbox.cluster.work import Key
+from kube_sandbox.cluster.workload_views import CloneSet, ControllerRevision
 
 _WORDS = Words(
     created="succeed to create pod {pod}",
@@ -49,23 +49,19 @@ class _CannotRenewError(KubernetesError):
     """A pod is to be updated in place only, and cannot be."""
 
 
-class CloneSets:
+class CloneSets(WorkloadController[CloneSet]):
     def __init__(self, caches: Caches, recorder: EventRecorder) -> None:
-        self._client = caches.client
-        self._clock = caches.clock
+        super().__init__(caches, CLONE_SETS, caches.pods, workers=4)
         self._crd = Informer(caches.client, CRDS, _Crd, field_selector=f"metadata.name={clone_set_crd.NAME}")
         self._crd_changed = asyncio.Event()
-        self._sets: Informer[CloneSet] | None = None
         self._control = PodControl(caches, recorder, CLONE_SETS, _WORDS)
         self._history = History(caches, CLONE_SETS)
-        self._queue: WorkQueue[Key] = WorkQueue()
         self._crd.add_handler(lambda old, new: self._crd_changed.set())
-        caches.pods.add_handler(self._pod_changed)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._crd.run())
-            group.create_task(work(self._queue, self._reconcile, workers=4))
+            group.create_task(super().run())
             served, following = "", None
             while True:
                 await self._crd_changed.wait()
@@ -74,11 +70,11 @@ class CloneSets:
                     continue
                 if following is not None:
                     following.cancel()
-                    self._sets = None
+                    self._workloads = None
                 if served:
-                    self._sets = Informer(self._client, CLONE_SETS, CloneSet)
-                    self._sets.add_handler(self._set_changed)
-                    following = group.create_task(self._sets.run())
+                    sets = Informer(self._client, CLONE_SETS, CloneSet)
+                    self.follow(sets)
+                    following = group.create_task(sets.run())
 
     def _served(self) -> str:
         """The uid of the definition by which CloneSets are served; empty without any."""
@@ -88,47 +84,24 @@ class CloneSets:
             return ""
         return crd.metadata.uid if crd.metadata.deletion_timestamp is None else ""
 
-    def _set_changed(self, old: CloneSet | None, new: CloneSet | None) -> None:
-        if new is not None:
-            self._queue.add(Key(new.metadata.namespace, new.metadata.name))
-
-    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        for pod in (old, new):
-            if pod is None:
-                continue
-            if (owner := pod.metadata.controller) is not None:
-                if owner.kind == CLONE_SETS.kind:
-                    self._queue.add(Key(pod.metadata.namespace, owner.name))
-                continue
-            for clone_set in self._sets.all() if self._sets else ():  # an orphan: somebody may want it
-                if clone_set.metadata.namespace == pod.metadata.namespace and selectors.matches(
-                    clone_set.spec.selector, pod.metadata.labels
-                ):
-                    self._queue.add(Key(clone_set.metadata.namespace, clone_set.metadata.name))
-
     async def _reconcile(self, key: Key) -> None:
-        clone_set = self._sets.get(*key) if self._sets else None
+        clone_set = self._get(key)
         if clone_set is None or clone_set.metadata.deletion_timestamp is not None:
             return
         metadata, spec = clone_set.metadata, clone_set.spec
         pods = [pod for pod in await self._control.claim(metadata, spec.selector) if pod.active]
         kept = await self._history.of(clone_set)
         update, collisions = await self._history.current(clone_set, kept, clone_set.status.collision_count, {})
-        current = next((one for one in kept if one.metadata.name == clone_set.status.current_revision), update)
+        current = history.named(kept, clone_set.status.current_revision) or update
         revisions = Revisions(current.metadata.name, update.metadata.name)
         pods = [await self._refresh(pod) for pod in pods]
         plan = rollout.plan(clone_set, pods, revisions, self._clock())
-        failure: KubernetesError | None = None
-        try:
-            await self._carry_out(clone_set, plan, kept, current, update)
-        except KubernetesError as caught:
-            failure = caught
+        failure = await failure_of(self._carry_out(clone_set, plan, kept, current, update))
         await self._write_status(key, revisions, collisions, plan, failure)
         live = {clone_pods.short(name) for name in (*revisions, *map(clone_pods.revision, pods))}
         live_names = {one.metadata.name for one in kept if clone_pods.short(one.metadata.name) in live}
         limit = 10 if spec.revision_history_limit is None else spec.revision_history_limit
-        for revision in history.expendable(kept, live_names, limit):
-            await self._history.delete(revision)
+        await self._history.prune(kept, live_names, limit)
         if failure is not None:
             raise failure
 
@@ -193,8 +166,8 @@ class CloneSets:
         self, key: Key, revisions: Revisions, collisions: int, plan: Plan, failure: KubernetesError | None
     ) -> None:
         """From the caches as they are by now."""
-        clone_set = self._sets.get(*key) if self._sets else None
-        if clone_set is None or self._sets is None:
+        clone_set = self._get(key)
+        if clone_set is None or self._workloads is None:
             return
         now = self._clock()
         pods = [pod for pod in self._control.owned(clone_set.metadata, clone_set.spec.selector) if pod.active]
@@ -202,19 +175,12 @@ class CloneSets:
         condition = Condition(type_, "True", message=str(failure)) if failure else None
         status = rollout.status(clone_set, pods, revisions, collisions, condition, now)
         if status != clone_set.status:
-            self._sets.observe(await self._write(clone_set, status))
+            await self._patch_status(clone_set, msgspec.to_builtins(status))
         left = rollout.leftover_names(clone_set, pods)
         if left is not None:
             patch = {"metadata": {"uid": clone_set.metadata.uid}, "spec": {"scaleStrategy": {"podsToDelete": left}}}
-            self._sets.observe(await self._client.patch(CLONE_SETS, patch, key.name, key.namespace, as_=CloneSet))
+            await self._workloads.patch(patch, key.name, key.namespace)
         ready = availability.next_change(pods, clone_set.spec.min_ready_seconds, now)
         for wait in (ready, progress.next_check(clone_set, status, now)):
             if wait is not None:
                 self._queue.add_after(key, wait)
-
-    async def _write(self, clone_set: CloneSet, status: CloneSetStatus) -> CloneSet:
-        metadata = clone_set.metadata
-        body = {"metadata": {"uid": metadata.uid}, "status": msgspec.to_builtins(status)}
-        return await self._client.patch(
-            CLONE_SETS, body, metadata.name, metadata.namespace, subresource="status", as_=CloneSet
-        )

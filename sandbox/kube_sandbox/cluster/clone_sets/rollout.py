@@ -11,6 +11,7 @@ from kube_sandbox.cluster import selectors
 from kube_sandbox.cluster.clone_sets import pods as clone_pods
 from kube_sandbox.cluster.clone_sets import progress as clone_progress
 from kube_sandbox.cluster.deployments import progress
+from kube_sandbox.cluster.history import Revisions
 from kube_sandbox.cluster.replica_sets import replicas
 from kube_sandbox.cluster.shares import share
 from kube_sandbox.cluster.views import Condition, Pod
@@ -18,13 +19,6 @@ from kube_sandbox.cluster.workload_views import CloneSet, CloneSetStatus
 
 FAILED_SCALE, FAILED_UPDATE = "FailedScale", "FailedUpdate"
 _NO_LIMIT = 2**31 - 1
-
-
-class Revisions(NamedTuple):
-    """Names: of the template that all pods had when the last update was complete, and of the present one."""
-
-    current: str
-    update: str
 
 
 class Plan(NamedTuple):

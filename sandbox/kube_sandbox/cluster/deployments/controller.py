@@ -10,18 +10,18 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from kube_sandbox.client.client import PatchType
 from kube_sandbox.client.errors import AlreadyExistsError, ApiError, NamespaceTerminatingError, NotFoundError
 from kube_sandbox.client.events import EventRecorder, ObjectRef
-from kube_sandbox.client.queue import WorkQueue
 from kube_sandbox.client.resources import DEPLOYMENTS, REPLICA_SETS
 from kube_sandbox.cluster import ownership, selectors, templates
-from kube_sandbox.cluster.caches import OWNER, Caches, status_patch
+from kube_sandbox.cluster.caches import Caches, status_patch
+from kube_sandbox.cluster.controller import WorkloadController
 from kube_sandbox.cluster.deployments import progress, revisions, rollout
 from kube_sandbox.cluster.deployments.progress import NEW_RS_CREATED, NEW_RS_FOUND, PROGRESSING, RS_CREATE_ERROR
 from kube_sandbox.cluster.deployments.revisions import REVISION
+from kube_sandbox.cluster.ownership import OWNER
 from kube_sandbox.cluster.views import Deployment, DeploymentStatus, Object, Pod, ReplicaSet, find
-from kube_sandbox.cluster.work import Key, work
+from kube_sandbox.cluster.work import Key
 
 
 class _Family(NamedTuple):
@@ -42,39 +42,14 @@ class _Family(NamedTuple):
         return self._replace(old=old)
 
 
-class Deployments:
+class Deployments(WorkloadController[Deployment]):
     def __init__(self, caches: Caches, recorder: EventRecorder) -> None:
-        self._client = caches.client
-        self._clock = caches.clock
-        self._deployments = caches.deployments
+        super().__init__(caches, DEPLOYMENTS, caches.replica_sets, workers=8)
         self._replica_sets = caches.replica_sets
         self._pods = caches.pods
         self._recorder = recorder
-        self._queue: WorkQueue[Key] = WorkQueue()
-        caches.deployments.add_handler(self._deployment_changed)
-        caches.replica_sets.add_handler(self._replica_set_changed)
+        self.follow(caches.deployments)
         caches.pods.add_handler(self._pod_changed)
-
-    async def run(self) -> None:
-        await work(self._queue, self._reconcile, workers=8)
-
-    def _deployment_changed(self, old: Deployment | None, new: Deployment | None) -> None:
-        if new is not None:
-            self._queue.add(Key(new.metadata.namespace, new.metadata.name))
-
-    def _replica_set_changed(self, old: ReplicaSet | None, new: ReplicaSet | None) -> None:
-        for rs in (old, new):
-            if rs is None:
-                continue
-            if (owner := rs.metadata.controller) is not None:
-                if owner.kind == DEPLOYMENTS.kind:
-                    self._queue.add(Key(rs.metadata.namespace, owner.name))
-                continue
-            for deployment in self._deployments.all():  # an orphan: somebody may want it
-                if deployment.metadata.namespace == rs.metadata.namespace and selectors.matches(
-                    deployment.spec.selector, rs.metadata.labels
-                ):
-                    self._queue.add(Key(deployment.metadata.namespace, deployment.metadata.name))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         """A Recreate goes on when the last old pod is gone."""
@@ -87,7 +62,7 @@ class Deployments:
             self._queue.add(Key(old.metadata.namespace, deployment.name))
 
     async def _reconcile(self, key: Key) -> None:
-        deployment = self._deployments.get(*key)
+        deployment = self._get(key)
         if deployment is None:
             return
         if selectors.is_empty(deployment.spec.selector):
@@ -124,18 +99,8 @@ class Deployments:
 
     async def _claim(self, deployment: Deployment) -> list[ReplicaSet]:
         """The ReplicaSets of this Deployment, after adopting orphans and letting go of what it no longer selects."""
-        owner, selector = deployment.metadata, deployment.spec.selector
-        owned = self._replica_sets.by_index(OWNER, owner.uid)
-        unmanaged = self._replica_sets.by_index(OWNER, ownership.orphans(owner.namespace))
-        for rs in ownership.to_release(owner, selector, owned):
-            await self._patch(rs, ownership.release_patch(owner, rs.metadata), PatchType.STRATEGIC)
-        mine = ownership.managed(owner, selector, owned)
-        adoptable = ownership.to_adopt(owner, selector, unmanaged)
-        if adoptable and await ownership.is_still_there(self._client, DEPLOYMENTS, owner):
-            for rs in adoptable:
-                patch = ownership.adopt_patch(DEPLOYMENTS, owner, rs.metadata)
-                mine.append(await self._patch(rs, patch, PatchType.STRATEGIC))
-        return mine
+        selector = deployment.spec.selector
+        return await ownership.claim(self._client, DEPLOYMENTS, deployment.metadata, selector, self._replica_sets)
 
     async def _sync_revision(
         self, deployment: Deployment, family: _Family, status: DeploymentStatus
@@ -207,7 +172,7 @@ class Deployments:
             },
         }
         try:
-            rs = await self._client.create(REPLICA_SETS, body, metadata.namespace, as_=ReplicaSet)
+            rs = await self._replica_sets.create(body, metadata.namespace)
         except AlreadyExistsError:
             return await self._find_or_collide(deployment, name, status), status
         except NamespaceTerminatingError:
@@ -218,7 +183,6 @@ class Deployments:
             failed = progress.with_progress(deployment, status, "False", RS_CREATE_ERROR, message, self._clock())
             await self._write_status(deployment, failed, None)
             raise
-        self._replica_sets.observe(rs)
         if size > 0:
             self._tell(deployment, "Normal", "ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {size}")
         message = f'Created new replica set "{name}"'
@@ -227,11 +191,10 @@ class Deployments:
     async def _find_or_collide(self, deployment: Deployment, name: str, status: DeploymentStatus) -> ReplicaSet:
         """The ReplicaSet that took the name: ours, seen late; else the hash of another template, so that the next
         try needs another hash."""
-        rs = await self._client.get(REPLICA_SETS, name, deployment.metadata.namespace, as_=ReplicaSet)
+        rs = await self._replica_sets.fetch(name, deployment.metadata.namespace)
         owner = rs.metadata.controller
         ours = owner is not None and owner.uid == deployment.metadata.uid
         if ours and templates.equal(rs.spec.template, deployment.spec.template):
-            self._replica_sets.observe(rs)
             return rs
         count = (status.collision_count or 0) + 1
         await self._write_status(deployment, replace(status, collision_count=count), None)
@@ -259,33 +222,17 @@ class Deployments:
             with contextlib.suppress(NotFoundError):
                 await self._client.delete(REPLICA_SETS, rs.metadata.name, rs.metadata.namespace, uid=rs.metadata.uid)
 
-    async def _patch(self, rs: ReplicaSet, patch: Object, type_: PatchType = PatchType.MERGE) -> ReplicaSet:
-        new = await self._client.patch(
-            REPLICA_SETS, patch, rs.metadata.name, rs.metadata.namespace, type_=type_, as_=ReplicaSet
-        )
-        self._replica_sets.observe(new)
-        return new
+    async def _patch(self, rs: ReplicaSet, patch: Object) -> ReplicaSet:
+        return await self._replica_sets.patch(patch, rs.metadata.name, rs.metadata.namespace)
 
     async def _write_status(self, deployment: Deployment, status: DeploymentStatus, new: ReplicaSet | None) -> None:
         """The status and (as the original does, through the status as well) the revision."""
-        patch: Object = {}
-        if changed := status_patch(status, deployment.status):
-            patch["status"] = changed
+        changed = status_patch(status, deployment.status)
         revision = new.metadata.annotations.get(REVISION) if new else None
         if revision and deployment.metadata.annotations.get(REVISION) != revision:
-            patch["metadata"] = {"annotations": {REVISION: revision}}
-        if not patch:
-            return
-        patch.setdefault("metadata", {})["uid"] = deployment.metadata.uid
-        written = await self._client.patch(
-            DEPLOYMENTS,
-            patch,
-            deployment.metadata.name,
-            deployment.metadata.namespace,
-            subresource="status",
-            as_=Deployment,
-        )
-        self._deployments.observe(written)
+            await self._patch_status(deployment, changed, annotations={REVISION: revision})
+        else:
+            await self._patch_status(deployment, changed)
 
     def _tell(self, deployment: Deployment, type_: str, reason: str, message: str) -> None:
         self._recorder.event(ObjectRef.of(DEPLOYMENTS, deployment.metadata), type_, reason, message)

@@ -85,12 +85,11 @@ class Kubelets:
         if step.status is not None:
             patch = {"metadata": {"uid": uid}, "status": step.status}
             try:
-                written = await self._client.patch(
-                    PODS, patch, *reversed(key), subresource="status", type_=PatchType.STRATEGIC, as_=Pod
+                written = await self._pods.patch(
+                    patch, key.name, key.namespace, subresource="status", type_=PatchType.STRATEGIC
                 )
             except (NotFoundError, ConflictError):  # gone, perhaps replaced by a namesake: the cache will show
                 return
-            self._pods.observe(written)
             run = {str(status["image"]) for status in written.status.container_statuses if status.get("imageID")}
             self._images[name] |= {one.image for one in pod.spec.containers if images.full_reference(one.image) in run}
         for event in step.events:
@@ -115,14 +114,8 @@ class Kubelets:
         if (left := termination - age) > 0:
             self._queue.add_after(key, left)
             return
-        options = {
-            "apiVersion": "v1",
-            "kind": "DeleteOptions",
-            "gracePeriodSeconds": 0,
-            "preconditions": {"uid": pod.metadata.uid},
-        }
         with contextlib.suppress(NotFoundError, ConflictError):
-            await self._client.request("DELETE", PODS.path(*key), body=options)
+            await self._client.delete(PODS, key.name, key.namespace, uid=pod.metadata.uid, grace=0)
 
     def _age(self, uid: str, container: str, state: str) -> float:
         """Seconds since `container` was first seen in `state`; 0 when that is now."""

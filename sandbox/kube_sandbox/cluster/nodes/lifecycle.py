@@ -83,11 +83,7 @@ class NodeLifecycle:
         text = f"Node {name} status is now: NodeNotReady"
         self._recorder.event(ObjectRef.of(NODES, node.metadata), "Normal", "NodeNotReady", text)
         patch = {"status": {"conditions": conditions}}
-        written = await self._client.patch(
-            NODES, patch, name, subresource="status", type_=PatchType.STRATEGIC, as_=Node
-        )
-        self._nodes.observe(written)
-        return written
+        return await self._nodes.patch(patch, name, subresource="status", type_=PatchType.STRATEGIC)
 
     async def _taint(self, node: Node) -> Node:
         wanted = health.taints(node, self._clock())
@@ -97,9 +93,7 @@ class NodeLifecycle:
             "metadata": {"resourceVersion": node.metadata.resource_version},
             "spec": {"taints": [msgspec.to_builtins(taint) for taint in wanted]},
         }
-        written = await self._client.patch(NODES, patch, node.metadata.name, as_=Node)
-        self._nodes.observe(written)
-        return written
+        return await self._nodes.patch(patch, node.metadata.name)
 
     async def _mark(self, pods: list[Pod]) -> None:
         for pod in health.to_mark(pods):
@@ -130,25 +124,11 @@ class NodeLifecycle:
     async def _collect(self, name: str) -> None:
         """Nobody would ever end the pods of a node that is gone."""
         for pod in self._pods.by_index(NODE, name):
-            options = {
-                "apiVersion": "v1",
-                "kind": "DeleteOptions",
-                "gracePeriodSeconds": 0,
-                "preconditions": {"uid": pod.metadata.uid},
-            }
             with contextlib.suppress(NotFoundError, ConflictError):
-                path = PODS.path(pod.metadata.namespace, pod.metadata.name)
-                await self._client.request("DELETE", path, body=options)
+                metadata = pod.metadata
+                await self._client.delete(PODS, metadata.name, metadata.namespace, uid=metadata.uid, grace=0)
 
     async def _patch_status(self, pod: Pod, patch: Object) -> None:
         with contextlib.suppress(NotFoundError, ConflictError):
-            written = await self._client.patch(
-                PODS,
-                patch,
-                pod.metadata.name,
-                pod.metadata.namespace,
-                subresource="status",
-                type_=PatchType.STRATEGIC,
-                as_=Pod,
-            )
-            self._pods.observe(written)
+            name, namespace = pod.metadata.name, pod.metadata.namespace
+            await self._pods.patch(patch, name, namespace, subresource="status", type_=PatchType.STRATEGIC)

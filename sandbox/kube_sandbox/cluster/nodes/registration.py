@@ -73,18 +73,12 @@ class Nodes:
 
     async def _register(self, name: str) -> Node:
         try:
-            node = await self._client.create(resources.NODES, self._object(name), as_=Node)
+            return await self._nodes.create(self._object(name))
         except AlreadyExistsError:
-            node = await self._client.get(resources.NODES, name, as_=Node)
-        self._nodes.observe(node)
-        return node
+            return await self._nodes.fetch(name)
 
     async def _patch_status(self, name: str, status: Object) -> None:
-        patch = {"status": status}
-        written = await self._client.patch(
-            resources.NODES, patch, name, subresource="status", type_=PatchType.STRATEGIC, as_=Node
-        )
-        self._nodes.observe(written)
+        await self._nodes.patch({"status": status}, name, subresource="status", type_=PatchType.STRATEGIC)
 
     async def _renew(self, name: str) -> None:
         now = f"{rfc3339(self._clock())[:-1]}.000000Z"

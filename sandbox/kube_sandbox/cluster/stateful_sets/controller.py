@@ -3,19 +3,19 @@ decided by `rollout`."""
 
 import contextlib
 
-from kube_sandbox.client.errors import AlreadyExistsError, KubernetesError
+from kube_sandbox.client.errors import AlreadyExistsError
 from kube_sandbox.client.events import EventRecorder
-from kube_sandbox.client.queue import WorkQueue
 from kube_sandbox.client.resources import CLAIMS, STATEFUL_SETS
-from kube_sandbox.cluster import availability, history, selectors
+from kube_sandbox.cluster import history
 from kube_sandbox.cluster.caches import Caches, status_patch
-from kube_sandbox.cluster.history import History
+from kube_sandbox.cluster.controller import WorkloadController, failure_of
+from kube_sandbox.cluster.history import History, Revisions
 from kube_sandbox.cluster.pod_control import PodControl, Words, in_batches
 from kube_sandbox.cluster.stateful_sets import pods as stateful_pods
 from kube_sandbox.cluster.stateful_sets import rollout
-from kube_sandbox.cluster.stateful_sets.rollout import Plan, Revisions
+from kube_sandbox.cluster.stateful_sets.rollout import Plan
 from kube_sandbox.cluster.views import Pod
-from kube_sandbox.cluster.work import Key, work
+from kube_sandbox.cluster.work import Key
 from kube_sandbox.cluster.workload_views import ControllerRevision, StatefulSet
 
 _WORDS = Words(
@@ -26,40 +26,15 @@ _WORDS = Words(
 )
 
 
-class StatefulSets:
+class StatefulSets(WorkloadController[StatefulSet]):
     def __init__(self, caches: Caches, recorder: EventRecorder) -> None:
-        self._client = caches.client
-        self._clock = caches.clock
-        self._sets = caches.stateful_sets
+        super().__init__(caches, STATEFUL_SETS, caches.pods, workers=8)
         self._control = PodControl(caches, recorder, STATEFUL_SETS, _WORDS)
         self._history = History(caches, STATEFUL_SETS)
-        self._queue: WorkQueue[Key] = WorkQueue()
-        caches.stateful_sets.add_handler(self._set_changed)
-        caches.pods.add_handler(self._pod_changed)
-
-    async def run(self) -> None:
-        await work(self._queue, self._reconcile, workers=8)
-
-    def _set_changed(self, old: StatefulSet | None, new: StatefulSet | None) -> None:
-        if new is not None:
-            self._queue.add(Key(new.metadata.namespace, new.metadata.name))
-
-    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        for pod in (old, new):
-            if pod is None:
-                continue
-            if (owner := pod.metadata.controller) is not None:
-                if owner.kind == STATEFUL_SETS.kind:
-                    self._queue.add(Key(pod.metadata.namespace, owner.name))
-                continue
-            for set_ in self._sets.all():  # an orphan: somebody may want it
-                if set_.metadata.namespace == pod.metadata.namespace and selectors.matches(
-                    set_.spec.selector, pod.metadata.labels
-                ):
-                    self._queue.add(Key(set_.metadata.namespace, set_.metadata.name))
+        self.follow(caches.stateful_sets)
 
     async def _reconcile(self, key: Key) -> None:
-        set_ = self._sets.get(*key)
+        set_ = self._get(key)
         if set_ is None or set_.metadata.deletion_timestamp is not None:
             return
         metadata, spec = set_.metadata, set_.spec
@@ -70,18 +45,13 @@ class StatefulSets:
         ]
         kept = await self._history.of(set_)
         update, collisions = await self._history.current(set_, kept, set_.status.collision_count, metadata.annotations)
-        current = next((one for one in kept if one.metadata.name == set_.status.current_revision), update)
+        current = history.named(kept, set_.status.current_revision) or update
         revisions = Revisions(current.metadata.name, update.metadata.name)
         plan = rollout.plan(set_, pods, revisions, self._clock())
-        error: KubernetesError | None = None
-        try:
-            await self._carry_out(set_, plan, current, update)
-        except KubernetesError as caught:
-            error = caught
+        error = await failure_of(self._carry_out(set_, plan, current, update))
         await self._write_status(key, revisions, collisions)
         live = {*revisions, *(stateful_pods.revision(pod) for pod in pods)}
-        for revision in history.expendable(kept, live, spec.revision_history_limit):
-            await self._history.delete(revision)
+        await self._history.prune(kept, live, spec.revision_history_limit)
         if error is not None:
             raise error
 
@@ -116,20 +86,13 @@ class StatefulSets:
 
     async def _write_status(self, key: Key, revisions: Revisions, collisions: int) -> None:
         """From the caches as they are by now."""
-        set_ = self._sets.get(*key)
+        set_ = self._get(key)
         if set_ is None:
             return
-        now = self._clock()
         pods = [pod for pod in self._control.owned(set_.metadata, set_.spec.selector) if _is_member(set_, pod)]
-        status = rollout.status(set_, pods, revisions, collisions, now)
-        if patch := status_patch(status, set_.status):
-            body = {"metadata": {"uid": set_.metadata.uid}, "status": patch}
-            written = await self._client.patch(
-                STATEFUL_SETS, body, key.name, key.namespace, subresource="status", as_=StatefulSet
-            )
-            self._sets.observe(written)
-        if (wait := availability.next_change(pods, set_.spec.min_ready_seconds, now)) is not None:
-            self._queue.add_after(key, wait)
+        status = rollout.status(set_, pods, revisions, collisions, self._clock())
+        await self._patch_status(set_, status_patch(status, set_.status))
+        self._look_again(key, pods, set_.spec.min_ready_seconds)
 
 
 def _is_member(set_: StatefulSet, pod: Pod) -> bool:

@@ -9,17 +9,11 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from kube_sandbox.cluster import availability
+from kube_sandbox.cluster.history import Revisions
 from kube_sandbox.cluster.shares import share
 from kube_sandbox.cluster.stateful_sets import pods as stateful_pods
 from kube_sandbox.cluster.views import Pod
 from kube_sandbox.cluster.workload_views import StatefulSet, StatefulSetStatus
-
-
-class Revisions(NamedTuple):
-    """Names: of the template that all pods had when the last update was complete, and of the present one."""
-
-    current: str
-    update: str
 
 
 class Plan(NamedTuple):

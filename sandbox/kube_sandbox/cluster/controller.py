@@ -1,0 +1,103 @@
+"""What the controllers of workloads have in common. Deployments own ReplicaSets; all other kinds own pods."""
+
+from collections.abc import Awaitable, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+from kube_sandbox.client.errors import KubernetesError
+from kube_sandbox.client.informer import Informer
+from kube_sandbox.client.queue import WorkQueue
+from kube_sandbox.client.resources import Resource
+from kube_sandbox.cluster import availability, selectors
+from kube_sandbox.cluster.caches import Caches
+from kube_sandbox.cluster.ownership import HasMeta
+from kube_sandbox.cluster.views import LabelSelector, Meta, Object, Pod
+from kube_sandbox.cluster.work import Key, work
+
+
+class _Spec(Protocol):
+    @property
+    def selector(self) -> LabelSelector: ...
+
+
+class Workload(Protocol):
+    @property
+    def metadata(self) -> Meta: ...
+    @property
+    def spec(self) -> _Spec: ...
+
+
+W = TypeVar("W", bound=Workload)
+
+
+class WorkloadController(Generic[W]):
+    """A queue of the workloads of one kind that changed, or whose dependents did. `_reconcile` works on one of them."""
+
+    def __init__(self, caches: Caches, resource: Resource, dependents: Informer[Any], *, workers: int) -> None:
+        self._client = caches.client
+        self._clock = caches.clock
+        self._workloads: Informer[W] | None = None
+        """None as long as the kind is not served."""
+        self._queue: WorkQueue[Key] = WorkQueue()
+        self._resource = resource
+        self._workers = workers
+        dependents.add_handler(self._dependent_changed)
+
+    def follow(self, workloads: Informer[W]) -> None:
+        """Work on these workloads."""
+        self._workloads = workloads
+        workloads.add_handler(self._workload_changed)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        await work(self._queue, self._reconcile, workers=self._workers)
+
+    async def _reconcile(self, key: Key) -> None:
+        raise NotImplementedError
+
+    def _workload_changed(self, _: W | None, new: W | None) -> None:
+        if new is not None:
+            self._queue.add(_key(new))
+
+    def _dependent_changed(self, old: HasMeta | None, new: HasMeta | None) -> None:
+        for obj in (old, new):
+            if obj is None:
+                continue
+            if (owner := obj.metadata.controller) is not None:
+                if owner.kind == self._resource.kind:
+                    self._queue.add(Key(obj.metadata.namespace, owner.name))
+                continue
+            for workload in self._workloads.all() if self._workloads else ():  # an orphan, which may be adopted
+                if workload.metadata.namespace == obj.metadata.namespace and selectors.matches(
+                    workload.spec.selector, obj.metadata.labels
+                ):
+                    self._queue.add(_key(workload))
+
+    def _get(self, key: Key) -> W | None:
+        """The workload as the cache has it by now."""
+        return self._workloads.get(*key) if self._workloads else None
+
+    async def _patch_status(self, workload: W, status: Object, **metadata: Any) -> None:
+        """Nothing is written where `status` and `metadata` are empty."""
+        if self._workloads is not None and (status or metadata):
+            found = workload.metadata
+            body = {"metadata": {"uid": found.uid, **metadata}, **({"status": status} if status else {})}
+            await self._workloads.patch(body, found.name, found.namespace, subresource="status")
+
+    def _look_again(self, key: Key, pods: Sequence[Pod], min_ready_seconds: int) -> None:
+        """Come back when the next of these pods becomes available."""
+        wait = availability.next_change(pods, min_ready_seconds, self._clock())
+        if wait is not None:
+            self._queue.add_after(key, wait)
+
+
+async def failure_of(action: Awaitable[None]) -> KubernetesError | None:
+    """The error of an action. The status is written before the error is raised."""
+    try:
+        await action
+    except KubernetesError as error:
+        return error
+    return None
+
+
+def _key(workload: Workload) -> Key:
+    return Key(workload.metadata.namespace, workload.metadata.name)
