@@ -45,7 +45,7 @@ class ControlPlaneFiles:
         self.server = self._pair("apiserver", "kube-apiserver", hosts=_SERVER_NAMES)
         self.service_account_key = self._write("service-accounts.key", _rsa_key())
         self._admin = self._pair("admin", "kubernetes-admin", groups=["system:masters"])
-        self.admin_kubeconfig = self._kubeconfig("admin", self._admin)
+        self._kubeconfig("admin", self._admin)
 
     def kubeconfig(self, name: str, user: str) -> Path:
         """A kubeconfig for another user, by client certificate."""

@@ -12,6 +12,7 @@ from typing import Any, Generic, Self, TypeVar
 import aiohttp
 import msgspec
 import orjson
+import yaml
 from kubernetes_asyncio.client import Configuration
 from kubernetes_asyncio.config import load_kube_config
 from kubernetes_asyncio.config.config_exception import ConfigException
@@ -80,7 +81,7 @@ class Client:
                 raise SettingError(f"--kubeconfig: there is no file {kubeconfig}")
             await load_kube_config(config_file=kubeconfig, client_configuration=configuration)
             return cls(configuration)
-        except (ConfigException, OSError, ValueError, TypeError, KeyError) as error:
+        except (ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, KeyError) as error:
             reason = str(error).split("\n")[0] if isinstance(error, OSError) else type(error).__name__
             raise SettingError(f"--kubeconfig: {kubeconfig} cannot be used: {reason}") from error
 

@@ -105,13 +105,13 @@ class EventRecorder:
 
     async def _write(self, happening: _Happening, times: _Times) -> None:
         namespace = happening.regarding.namespace or "default"
-        known = self._written.pop(happening, None)
+        known = self._written.get(happening)
         if known is not None and times.first - known.last < _SAME_EVENT:
-            known.count, known.last = known.count + times.count, times.last
-            patch = {"count": known.count, "lastTimestamp": rfc3339(known.last)}
+            count = known.count + times.count
+            patch = {"count": count, "lastTimestamp": rfc3339(times.last)}
             with contextlib.suppress(NotFoundError):  # somebody deleted it: it is written anew
                 await self._client.patch(EVENTS, patch, known.name, namespace)
-                self._written[happening] = known
+                self._remember(happening, _Times(known.name, count, known.first, times.last))
                 return
         body = {
             "apiVersion": EVENTS.api_version,
@@ -129,7 +129,11 @@ class EventRecorder:
         }
         with contextlib.suppress(AlreadyExistsError):  # an earlier try went through after all
             await self._client.create(EVENTS, body, namespace)
+        self._remember(happening, times)
+
+    def _remember(self, happening: _Happening, times: _Times) -> None:
         self._written[happening] = times
+        self._written.move_to_end(happening)
         if len(self._written) > _MAX_WRITTEN:
             self._written.popitem(last=False)
 

@@ -1,6 +1,5 @@
 """How an answer is encoded: which form the client asked for, and the bytes it gets."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -122,8 +121,3 @@ def wants_pretty(query: Mapping[str, str], user_agent: str) -> bool:
     if "pretty" in query:
         return query["pretty"].lower() not in ("false", "0")
     return user_agent.startswith(("curl", "Wget", "Mozilla/"))
-
-
-async def give_way() -> None:
-    """Let others run between parts of long work."""
-    await asyncio.sleep(0)

@@ -40,7 +40,6 @@ class Shape:
         return DEDUCED if self.kind == "deduced" else self.member(name) or self.other
 
 
-FREE = Shape("free")
 DEDUCED = Shape("deduced")
 _SCALARS = {
     "string": "string", "bytes": "string", "bool": "boolean", "int32": "numeric", "int64": "numeric",
