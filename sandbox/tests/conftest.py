@@ -1,6 +1,8 @@
 """Options of the sandbox's tests. This folder is on the import path: tests import their helpers as `support`."""
 
 import contextlib
+import os
+import shutil
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -19,3 +21,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             action="store_true",
             help="With --kubeconfig: the cluster has no nodes; simulate them (and controllers, if they are missing).",
         )
+
+
+@pytest.fixture(scope="session")
+def has_kubectl() -> None:
+    if shutil.which("kubectl") is None:
+        assert "CI" not in os.environ, "in CI nothing is skipped: install kubectl"
+        pytest.skip("kubectl is not on PATH; install it to run these tests")

@@ -2,8 +2,6 @@
 --kubeconfig."""
 
 import contextlib
-import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -62,13 +60,6 @@ def cluster(request: pytest.FixtureRequest, directory: Path) -> Iterator[Path]:
     kubeconfig = directory / "kubeconfig"
     with _sandbox(kubeconfig, directory / "log", *(["--kubeconfig", given] if given else [])):
         yield kubeconfig
-
-
-@pytest.fixture(scope="session")
-def has_kubectl() -> None:
-    if shutil.which("kubectl") is None:
-        assert "CI" not in os.environ, "in CI nothing is skipped: install kubectl"
-        pytest.skip("kubectl is not on PATH; install it to run these tests")
 
 
 @pytest.fixture
