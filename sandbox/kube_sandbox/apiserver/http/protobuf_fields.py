@@ -60,13 +60,6 @@ V1AzureFilePersistentVolumeSource secretName shareName readOnly secretNamespace
 V1AzureFileVolumeSource secretName shareName readOnly
 V1Binding metadata target
 V1BoundObjectReference kind apiVersion name uid
-V1CSIDriver metadata spec
-V1CSIDriverSpec attachRequired podInfoOnMount volumeLifecycleModes storageCapacity fsGroupPolicy
-  tokenRequests requiresRepublish seLinuxMount nodeAllocatableUpdatePeriodSeconds
-  serviceAccountTokenInSecrets preventPodSchedulingIfMissing
-V1CSINode metadata spec
-V1CSINodeDriver name nodeID topologyKeys allocatable
-V1CSINodeSpec drivers
 V1CSIPersistentVolumeSource driver volumeHandle readOnly fsType volumeAttributes controllerPublishSecretRef
   nodeStageSecretRef nodePublishSecretRef controllerExpandSecretRef nodeExpandSecretRef
 V1CSIVolumeSource driver readOnly fsType volumeAttributes nodePublishSecretRef
@@ -80,7 +73,6 @@ V1ClusterRole metadata rules aggregationRule
 V1ClusterRoleBinding metadata subjects roleRef
 V1ClusterTrustBundleProjection name signerName labelSelector path optional
 V1ComponentCondition type status message error
-V1ComponentStatus metadata conditions
 V1Condition type status observedGeneration lastTransitionTime reason message
 V1ConfigMap metadata data binaryData immutable
 V1ConfigMapEnvSource *(name) optional
@@ -440,12 +432,6 @@ V1TypedLocalObjectReference apiGroup kind name
 V1TypedObjectReference apiGroup kind name namespace
 V1UncountedTerminatedPods succeeded failed
 V1UserInfo username uid groups extra
-V1ValidatingAdmissionPolicy metadata spec status
-V1ValidatingAdmissionPolicyBinding metadata spec
-V1ValidatingAdmissionPolicyBindingSpec policyName paramRef matchResources validationActions
-V1ValidatingAdmissionPolicySpec paramKind matchConstraints validations failurePolicy auditAnnotations
-  matchConditions variables
-V1ValidatingAdmissionPolicyStatus observedGeneration typeChecking conditions
 V1ValidatingWebhook name clientConfig rules failurePolicy namespaceSelector sideEffects timeoutSeconds
   admissionReviewVersions matchPolicy objectSelector matchConditions
 V1ValidatingWebhookConfiguration metadata webhooks
@@ -456,10 +442,6 @@ V1Volume name
   persistentVolumeClaim,rbd,flexVolume,cinder,cephfs,flocker,downwardAPI,fc,azureFile,configMap,
   vsphereVolume,quobyte,azureDisk,photonPersistentDisk,portworxVolume,scaleIO,projected,storageos,csi,
   ephemeral,image)
-V1VolumeAttachment metadata spec status
-V1VolumeAttachmentSource persistentVolumeName inlineVolumeSpec
-V1VolumeAttachmentSpec attacher source nodeName
-V1VolumeAttachmentStatus attached attachmentMetadata attachError detachError
 V1VolumeDevice name devicePath
 V1VolumeError time message errorCode
 V1VolumeMount name readOnly mountPath subPath mountPropagation subPathExpr recursiveReadOnly

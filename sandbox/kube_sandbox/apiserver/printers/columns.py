@@ -406,50 +406,9 @@ def _revision(obj: Object) -> list[Any]:
     return [controller, obj.get("revision", 0), _age(obj)]
 
 
-def _policy_binding(obj: Object) -> list[Any]:
-    spec = _spec(obj)
-    parameters = spec.get("paramRef") or {}
-    name = parameters.get("name")
-    shown = f"{parameters.get('namespace') or '*'}/{name}" if name else "<unset>"
-    return [spec.get("policyName", ""), shown, _age(obj)]
-
-
-def _policy(obj: Object) -> list[Any]:
-    spec = _spec(obj)
-    kind = spec.get("paramKind")
-    return [
-        len(spec.get("validations") or ()),
-        f"{kind['apiVersion']}/{kind['kind']}" if kind else "<unset>",
-        _age(obj),
-    ]
-
-
-def _api_service(obj: Object) -> list[Any]:
-    service = _spec(obj).get("service")
-    available = next((c for c in _status(obj).get("conditions") or () if c["type"] == "Available"), None)
-    words = "Unknown" if available is None else available["status"]
-    if available is not None and available["status"] != "True":
-        words += f" ({available.get('reason', '')})"
-    return [f"{service['namespace']}/{service['name']}" if service else "Local", words, _age(obj)]
-
-
 def _storage_class(obj: Object) -> list[Any]:
     texts = [obj.get("provisioner", ""), obj.get("reclaimPolicy", "Delete"), obj.get("volumeBindingMode", "Immediate")]
     return [*texts, bool(obj.get("allowVolumeExpansion")), _age(obj)]
-
-
-def _csi_driver(obj: Object) -> list[Any]:
-    spec = _spec(obj)
-    tokens = spec.get("tokenRequests")
-    return [
-        spec.get("attachRequired", True),
-        spec.get("podInfoOnMount", False),
-        spec.get("storageCapacity", False),
-        "<unset>" if tokens is None else ",".join(token.get("audience", "") for token in tokens),
-        spec.get("requiresRepublish", False),
-        ",".join(spec.get("volumeLifecycleModes") or ()) or "<none>",
-        _age(obj),
-    ]
 
 
 def _ingress_class(obj: Object) -> list[Any]:
@@ -471,21 +430,13 @@ _OTHER: tuple[list[Column], Cells] = (
 )
 
 _TABLE: dict[str, tuple[str, Cells]] = {
-    "APIService": ("Name, Service, Available, Age", _api_service),
     "ClusterRoleBinding": (_BINDING, _binding),
-    "ComponentStatus": ("Name, Status, Message, Error", lambda obj: ["Unknown", "", ""]),
     "ConfigMap": ("Name, Data, Age", lambda o: [len(o.get("data") or ()) + len(o.get("binaryData") or ()), _age(o)]),
     "ControllerRevision": ("Name, Controller, Revision, Age", _revision),
     "CronJob": (
         f"Name, Schedule, Timezone, Suspend:boolean, Active:integer, Last Schedule, Age, {_WORKLOAD}, +Selector",
         _cron_job,
     ),
-    "CSIDriver": (
-        "Name, AttachRequired:boolean, PodInfoOnMount:boolean, StorageCapacity:boolean, TokenRequests,"
-        " RequiresRepublish:boolean, Modes, Age",
-        _csi_driver,
-    ),
-    "CSINode": ("Name, Drivers:integer, Age", lambda o: [len(_spec(o).get("drivers") or ()), _age(o)]),
     "DaemonSet": (
         "Name, Desired:integer, Current:integer, Ready:integer, Up-to-date:integer, Available:integer, Node Selector,"
         f" Age, {_WORKLOAD}, +Selector",
@@ -554,21 +505,9 @@ _TABLE: dict[str, tuple[str, Cells]] = {
         "Name, Provisioner, ReclaimPolicy, VolumeBindingMode, AllowVolumeExpansion, Age",
         _storage_class,
     ),
-    "ValidatingAdmissionPolicy": ("Name, Validations:integer, ParamKind, Age", _policy),
-    "ValidatingAdmissionPolicyBinding": ("Name, PolicyName, ParamRef, Age", _policy_binding),
     "ValidatingWebhookConfiguration": (
         "Name, Webhooks:integer, Age",
         lambda obj: [len(obj.get("webhooks") or ()), _age(obj)],
-    ),
-    "VolumeAttachment": (
-        "Name, Attacher, PV, Node, Attached:boolean, Age",
-        lambda o: [
-            _spec(o).get("attacher", ""),
-            (_spec(o).get("source") or {}).get("persistentVolumeName", ""),
-            _spec(o).get("nodeName", ""),
-            _status(o).get("attached", False),
-            _age(o),
-        ],
     ),
 }
 

@@ -231,25 +231,6 @@ def _service_reference(client_config: Object) -> None:
         service.setdefault("port", 443)
 
 
-def _admission_policy(obj: Object) -> None:
-    obj["spec"].setdefault("failurePolicy", "Fail")
-    _match_resources(obj["spec"].get("matchConstraints"))
-
-
-def _admission_policy_binding(obj: Object) -> None:
-    _match_resources(obj["spec"].get("matchResources"))
-
-
-def _match_resources(match: Object | None) -> None:
-    if match is None:
-        return
-    match.setdefault("matchPolicy", "Equivalent")
-    match.setdefault("namespaceSelector", {})
-    match.setdefault("objectSelector", {})
-    for rule in (*(match.get("resourceRules") or ()), *(match.get("excludeResourceRules") or ())):
-        rule.setdefault("scope", "*")
-
-
 def _crd(obj: Object) -> None:
     spec = obj["spec"]
     names = spec["names"]
@@ -327,8 +308,6 @@ _DEFAULTS: dict[tuple[str, str], Callable[[Object], None]] = {
     ("", "Secret"): _secret,
     ("", "Service"): _service,
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _webhooks,
-    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): _admission_policy,
-    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"): _admission_policy_binding,
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _webhooks,
     ("apiextensions.k8s.io", "CustomResourceDefinition"): _crd,
     ("apps", "DaemonSet"): _daemon_set,

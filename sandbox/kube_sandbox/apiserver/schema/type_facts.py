@@ -22,10 +22,6 @@ V1AppArmorProfile !type localhostProfile
 V1AttachedVolume !name !devicePath
 V1AuditAnnotation !key !valueExpression
 V1Binding !target
-V1CSIDriverSpec attachRequired podInfoOnMount storageCapacity fsGroupPolicy requiresRepublish seLinuxMount
-  nodeAllocatableUpdatePeriodSeconds serviceAccountTokenInSecrets preventPodSchedulingIfMissing
-V1CSINodeDriver !name !nodeID !topologyKeys
-V1CSINodeSpec !drivers
 V1CSIPersistentVolumeSource !driver !volumeHandle
 V1CSIVolumeSource !driver readOnly fsType
 V1ClientIPConfig timeoutSeconds
@@ -223,15 +219,11 @@ V1TopologySelectorLabelRequirement !key !values
 V1TopologySpreadConstraint !maxSkew !topologyKey !whenUnsatisfiable minDomains nodeAffinityPolicy nodeTaintsPolicy
 V1TypedLocalObjectReference ?apiGroup !kind !name
 V1TypedObjectReference ?apiGroup !kind !name namespace
-V1ValidatingAdmissionPolicySpec failurePolicy
 V1ValidatingWebhook !name !clientConfig failurePolicy matchPolicy ?sideEffects timeoutSeconds !admissionReviewVersions
 V1Validation !expression reason
 V1ValidationRule !rule reason optionalOldSelf
 V1Variable !name !expression
 V1Volume !name
-V1VolumeAttachmentSource persistentVolumeName
-V1VolumeAttachmentSpec !attacher !source !nodeName
-V1VolumeAttachmentStatus !attached
 V1VolumeDevice !name !devicePath
 V1VolumeError !time errorCode
 V1VolumeMount !name recursiveReadOnly !mountPath mountPropagation
@@ -324,7 +316,6 @@ MERGED_LISTS = {
     "V1ServiceSpec": {"ports": "port protocol"},
     "V1ServiceStatus": {"conditions": "type"},
     "V1StatefulSetStatus": {"conditions": "type"},
-    "V1ValidatingAdmissionPolicySpec": {"matchConditions": "name", "variables": "name"},
     "V1ValidatingWebhook": {"matchConditions": "name"},
     "V1ValidatingWebhookConfiguration": {"webhooks": "name"},
     "V2HorizontalPodAutoscalerStatus": {"conditions": "type"},
@@ -335,7 +326,6 @@ APPLIED_LISTS = {
     "V1CustomResourceDefinitionStatus": {"conditions": "type"},
     "V1ResourceRequirements": {"claims": "name"},
     "V1ResourceStatus": {"resources": "resourceID"},
-    "V1ValidatingAdmissionPolicyStatus": {"conditions": "type"},
 }
 """Merged by server-side apply only."""
 
@@ -345,7 +335,7 @@ PATCHED_LISTS = {"V1JobStatus": {"conditions": "type"}, "V1PodStatus": {"hostIPs
 SETS = frozenset({
     "V1ObjectMeta.finalizers", "V1NodeSpec.podCIDRs", "V1ContainerRestartRuleOnExitCodes.values",
     "V1Endpoint.addresses", "V1PodFailurePolicyOnExitCodesRequirement.values", "V1UncountedTerminatedPods.failed",
-    "V1UncountedTerminatedPods.succeeded", "V1ValidatingAdmissionPolicyBindingSpec.validationActions",
+    "V1UncountedTerminatedPods.succeeded",
 })  # fmt: skip
 """Lists of scalars that server-side apply merges item by item."""
 

@@ -34,9 +34,8 @@ Rule = Callable[[Object, Object | None], Causes]
 
 _CLUSTER_SCOPED = frozenset({
     "Namespace", "Node", "PersistentVolume", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition",
-    "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionPolicyBinding", "PriorityClass", "RuntimeClass", "StorageClass", "CSIDriver", "CSINode",
-    "VolumeAttachment", "IngressClass", "APIService", "ComponentStatus",
+    "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "PriorityClass", "RuntimeClass", "StorageClass",
+    "IngressClass",
 })  # fmt: skip
 _PATH_SEGMENT_NAMES = frozenset({"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"})
 _CHECKED_BY_REGISTRY = frozenset({"Event", "PodDisruptionBudget", "HorizontalPodAutoscaler"})
