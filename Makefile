@@ -33,8 +33,8 @@ bench: $(BIN)/.ready  ## needs wrk
 	$(BIN)/python -m bench.scale
 	$(BIN)/python -m bench.availability
 
-crds: $(BIN)/.ready  ## write the chart's CRDs anew, after a change of the kinds
-	$(BIN)/python -m altershield.install charts/altershield/files/crds
+crds: $(BIN)/.ready  ## write the chart's CRDs and webhooks anew, after a change of the kinds or of the admission registry
+	$(BIN)/python -m altershield.install charts/altershield/files
 
 reference: $(BIN)/.ready  ## write the reference pages anew, after a change of what they show
 	$(BIN)/python -m docs.reference

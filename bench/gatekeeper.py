@@ -30,10 +30,11 @@ from aiohttp import web
 from rich.console import Console
 from rich.table import Table
 
+from altershield.admission.webhooks import webhook_path
 from altershield.api.resources import CHANGE_WORKLOADS, DEPLOYMENTS
 from altershield.errors import UsageError
 from altershield.pki import Authority
-from altershield.workloads import change_workload_name, webhook_path
+from altershield.workloads import change_workload_name
 from bench.reviews import write_reviews
 
 RESULTS = Path(__file__).parent / "results" / "gatekeeper.json"

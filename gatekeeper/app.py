@@ -12,10 +12,11 @@ from altershield.errors import UsageError
 from altershield.kube.client import Client
 from gatekeeper.journal import Journal
 from gatekeeper.listener import Listener
+from gatekeeper.listers import CacheListers, caches
 from gatekeeper.metrics import Metrics
+from gatekeeper.routes import routes
 from gatekeeper.server import Gatekeeper
 from gatekeeper.tls import Certificate
-from gatekeeper.view import CacheView, caches
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +48,8 @@ async def run(settings: Settings) -> None:
     async with await Client.connect(settings.kubeconfig) as client:
         records, config = caches(client, settings.system_namespace)
         certificate = Certificate(settings.tls_cert_file, settings.tls_private_key_file, settings.client_ca_file)
-        metrics = Metrics(certificate)
+        served = routes()
+        metrics = Metrics(certificate, served.values())
         metrics.observe(client, (records, config))
 
         def unready() -> list[str]:
@@ -55,11 +57,11 @@ async def run(settings: Settings) -> None:
             waiting = [informer.resource.plural for informer in (records, config) if not informer.synced]
             return reasons + [f"the cache of {resource} is not filled yet" for resource in waiting]
 
-        view = CacheView(
+        listers = CacheListers(
             records, config, reconciler=settings.service_account, system_namespace=settings.system_namespace
         )
         journal = Journal(metrics)
-        gatekeeper = Gatekeeper(view, metrics, journal, unready, client=settings.client_name)
+        gatekeeper = Gatekeeper(served, listers, metrics, journal, unready, client=settings.client_name)
         plain = Listener(gatekeeper.observe, settings.host, settings.metrics_port)
         tls = Listener(gatekeeper.admit, settings.host, settings.port, certificate.context)
         certificate.reload()

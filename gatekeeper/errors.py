@@ -1,13 +1,14 @@
 """What the gatekeeper raises on purpose."""
 
 from altershield.errors import AlterShieldError
+from gatekeeper.texts import clean
 
-_MAX_MESSAGE = 512
+_MAX_MESSAGE = 512  # bytes
 
 
 class ReviewError(AlterShieldError):
-    """A request that is no review we can read; `code` is the HTTP status (4xx) it is answered with."""
+    """A request that cannot be answered; `code` is the HTTP status of the answer. The message may quote the request."""
 
     def __init__(self, message: str, code: int = 400) -> None:
-        super().__init__(message[:_MAX_MESSAGE])  # it may quote what was sent
+        super().__init__(clean(message, _MAX_MESSAGE))
         self.code = code

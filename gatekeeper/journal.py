@@ -1,86 +1,128 @@
-"""What became of the requests: counted, and told in the log with one line each."""
+"""What became of the requests: counted, and written to the log with one line each."""
 
 import asyncio
 import datetime
 import logging
 import sys
+from enum import StrEnum
+from typing import Any
 
 import msgspec
 
+from altershield import logs
+from altershield.admission.registration import Operation
+from altershield.admission.webhooks import Webhook
+from gatekeeper.errors import ReviewError
 from gatekeeper.metrics import Metrics
-from gatekeeper.review import Response, Review
+from gatekeeper.request import Object
+from gatekeeper.response import Answer, Decision
+from gatekeeper.review import WireRequest
 
 logger = logging.getLogger("gatekeeper")
 
 _FLUSH_SECONDS = 0.1
 _MAX_USER = 253
+_MAX_REFUSALS = 10  # lines for each flush: refusals cost their sender next to nothing
 
 
 class _Line(msgspec.Struct, gc=False):
-    """What is noted of a decision, in the order and form of altershield.logs."""
+    """One decision, typed, in the order and form of altershield.logs."""
 
     time: datetime.datetime
     level: str
     logger: str
-    message: str
-    """The decision."""
+    message: Decision
     webhook: str
-    operation: str
+    operation: Operation
     namespace: str
     workload: str
     """As `kind/name`."""
     user: str
-    reason: str
+    reason: StrEnum
     version: str
     milliseconds: float
 
 
 class Journal:
-    """Decisions are noted as they fall, and counted and written some at a time: done at once, each by itself, that
-    takes longer than to decide. A line tells who, what and why, never what is in the object."""
+    """Decisions are collected, and counted and written some at a time: to do this for each decision by itself takes
+    longer than to decide. A line says who asked for what and why it ended so, never what is in the object."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
         self._lines: list[_Line] = []
+        self._refusals: list[tuple[str, ReviewError]] = []
+        self._unlogged = 0
+        self._waiting = False
 
-    def note(self, webhook: str, review: Review, response: Response, seconds: float) -> None:
+    def note(self, webhook: Webhook, request: WireRequest[Any], answer: Answer, seconds: float) -> None:
         """Note a decision that took `seconds`. To be called in the event loop."""
-        if not self._lines:
-            asyncio.get_running_loop().call_later(_FLUSH_SECONDS, self.flush)
-        change = review.change
+        self._schedule()
         self._lines.append(
             _Line(
                 datetime.datetime.now(datetime.UTC),
                 "info",
                 logger.name,
-                response.decision,
-                webhook,
-                review.operation,
-                change.namespace if change else "",
-                f"{change.kind}/{change.name}" if change else "",
-                change.user[:_MAX_USER] if change else "",
-                response.reason,
-                response.audit.get("version", ""),
+                answer.decision,
+                webhook.name,
+                request.operation,
+                request.namespace,
+                f"{webhook.resource.kind.lower()}/{_name(request)}",
+                request.user_info.username[:_MAX_USER],
+                answer.reason,
+                answer.audit.get("version", ""),
                 round(seconds * 1000, 3),
             )
         )
 
+    def refuse(self, webhook: Webhook, error: ReviewError) -> None:
+        """Note a request that was answered with an HTTP error (4xx, 503). Of many at once, some are logged."""
+        self._schedule()
+        self._metrics.failed(webhook.name, error.code)
+        if len(self._refusals) < _MAX_REFUSALS:
+            self._refusals.append((webhook.name, error))
+        else:
+            self._unlogged += 1
+
     def flush(self) -> None:
-        """Count and write what was noted since."""
+        """Count and write what was noted since the last time. No line can prevent that the others are counted and
+        written."""
+        self._waiting = False
         lines, self._lines = self._lines, []
+        refusals, self._refusals = self._refusals, []
+        unlogged, self._unlogged = self._unlogged, 0
         for line in lines:
-            self._metrics.decided(
+            declared = self._metrics.decided(
                 line.webhook, line.operation, line.message, line.reason, line.user, line.milliseconds / 1000
             )
-        if not logger.isEnabledFor(logging.INFO):
+            if not declared:
+                logger.error(
+                    "a handler gave a reason that it does not declare",
+                    extra={"webhook": line.webhook, "decision": line.message, "reason": line.reason},
+                )
+        for webhook, error in refusals:
+            logger.warning("refused", extra={"webhook": webhook, "code": error.code, "cause": str(error)})
+        if unlogged:
+            logger.warning("refused more requests than are logged", extra={"requests": unlogged})
+        if not lines or not logger.isEnabledFor(logging.INFO):
             return
         if sys.stderr.isatty():
             for line in lines:
                 fields = msgspec.structs.asdict(line)
                 logger.info(line.message, extra={key: fields[key] for key in _SHOWN})
             return
-        sys.stderr.buffer.write(_encoder.encode_lines(lines))
+        sys.stderr.buffer.write(logs.redacted(_encoder.encode_lines(lines)))
         sys.stderr.buffer.flush()
+
+    def _schedule(self) -> None:
+        if not self._waiting:
+            self._waiting = True
+            asyncio.get_running_loop().call_later(_FLUSH_SECONDS, self.flush)
+
+
+def _name(request: WireRequest[Any]) -> str:
+    """The object's name; empty where the API server has not generated it yet."""
+    found = request.object if request.object is not None else request.old_object
+    return request.name or (found.metadata.name if isinstance(found, Object) else "")
 
 
 _SHOWN = _Line.__struct_fields__[4:]

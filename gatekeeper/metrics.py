@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from enum import StrEnum
 from itertools import accumulate
 from typing import Any
 
@@ -10,41 +11,49 @@ from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, M
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
+from altershield.admission.registration import Operation
 from altershield.kube.client import Client
 from altershield.kube.informer import Informer
 from altershield.metrics import Shared
-from gatekeeper.gates import OUTCOMES
-from gatekeeper.gates.bypass import BYPASSES, RECONCILER
+from gatekeeper.response import PASSED, Actor, Decision, Outcome, Reason
+from gatekeeper.routes import Route
 from gatekeeper.tls import Certificate
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-_OPERATIONS = ("CREATE", "UPDATE", "DELETE", "CONNECT")
-_ERROR_CODES = (400, 403, 405, 408, 413, 415, 500)
-_ACTORS = ("serviceaccount", "user")
+_OTHER = "OTHER"  # an operation that no handler of the webhook is registered for
+_ERROR_CODES = (400, 403, 405, 408, 413, 415, 500, 503)
 _SERVICE_ACCOUNTS = "system:serviceaccount:"
+_PASSED = Outcome(PASSED.decision, PASSED.reason)
+_UNDECLARED = Outcome(Decision.ALLOWED, Reason.UNDECLARED)
 _SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 
 
 class Metrics(Collector):
     """One registry with everything in it. `certificate` is the one that is being served."""
 
-    def __init__(self, certificate: Certificate) -> None:
+    def __init__(self, certificate: Certificate, routes: Iterable[Route]) -> None:
         self.in_flight = 0
         """Reviews being answered."""
         self.registry = CollectorRegistry()
-        self._decisions = {
-            (webhook, operation, *outcome): 0
-            for webhook, outcomes in OUTCOMES.items()
-            for operation in _OPERATIONS
-            for outcome in outcomes
+        outcomes = {route.webhook: (_PASSED, _UNDECLARED, *route.outcomes) for route in routes}
+        names = [webhook.name for webhook in outcomes]
+        self._decisions: dict[tuple[str, ...], int] = {
+            (webhook.name, operation, outcome.decision, outcome.reason): 0
+            for webhook, found in outcomes.items()
+            for operation in (*webhook.operations, _OTHER)
+            for outcome in (found if operation != _OTHER else (_PASSED, _UNDECLARED))
         }
-        self._bypasses = {
-            (bypass, actor): 0 for bypass in BYPASSES for actor in ((RECONCILER,) if bypass == RECONCILER else _ACTORS)
+        self._bypasses: dict[tuple[str, ...], int] = {
+            (outcome.reason, actor): 0
+            for found in outcomes.values()
+            for outcome in found
+            for actor in outcome.bypassed_by
         }
-        self._errors = {(webhook, str(code)): 0 for webhook in OUTCOMES for code in _ERROR_CODES}
-        self._seconds = {webhook: [0] * (len(_SECONDS) + 1) for webhook in OUTCOMES}
-        self._seconds_sum = dict.fromkeys(OUTCOMES, 0.0)
+        self._operations = {webhook.name: frozenset(webhook.operations) for webhook in outcomes}
+        self._errors = {(name, str(code)): 0 for name in names for code in _ERROR_CODES}
+        self._seconds = {name: [0] * (len(_SECONDS) + 1) for name in names}
+        self._seconds_sum = dict.fromkeys(names, 0.0)
         self.registry.register(self)
         self._gauge("altershield_admission_in_flight", "Requests being answered.").set_function(lambda: self.in_flight)
         self._gauge(
@@ -60,13 +69,24 @@ class Metrics(Collector):
         """Show what these know, too. Once."""
         self.registry.register(Shared("gatekeeper", client, informers))
 
-    def decided(self, webhook: str, operation: str, decision: str, reason: str, user: str, seconds: float) -> None:
-        """A request of `user`, which may be any text, took `seconds` to decide."""
-        self._decisions[webhook, operation, decision, reason] += 1
-        if reason in BYPASSES:
-            self._bypasses[reason, _actor(reason, user)] += 1
+    def decided(
+        self, webhook: str, operation: Operation, decision: Decision, reason: StrEnum, user: str, seconds: float
+    ) -> bool:
+        """A request of `user`, which may be any text, took `seconds` to decide. False where the handlers of the webhook
+        do not declare this outcome: it is then counted as `undeclared`."""
+        counted = operation if operation in self._operations[webhook] else _OTHER
+        key = (webhook, counted, decision, reason)
+        declared = key in self._decisions
+        if not declared:
+            key = (webhook, counted, Decision.ALLOWED, Reason.UNDECLARED)
+        self._decisions[key] += 1
+        for actor in (Actor.SERVICE_ACCOUNT if user.startswith(_SERVICE_ACCOUNTS) else Actor.USER, Actor.RECONCILER):
+            if (reason, actor) in self._bypasses:
+                self._bypasses[reason, actor] += 1
+                break
         self._seconds[webhook][bisect_left(_SECONDS, seconds)] += 1
         self._seconds_sum[webhook] += seconds
+        return declared
 
     def failed(self, webhook: str, code: int) -> None:
         """A request was answered with an HTTP error."""
@@ -109,13 +129,6 @@ class Metrics(Collector):
 
     def _gauge(self, name: str, text: str) -> Gauge:
         return Gauge(name, text, registry=self.registry)
-
-
-def _actor(bypass: str, user: str) -> str:
-    """The kind of user. That it was the reconciler, the gate has found out."""
-    if bypass == RECONCILER:
-        return RECONCILER
-    return "serviceaccount" if user.startswith(_SERVICE_ACCOUNTS) else "user"
 
 
 def _counter(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from gatekeeper.review import Workload
+from gatekeeper.request import Object
 
 Operation = dict[str, Any]
 Wanted = Mapping[str, str | None]
@@ -15,12 +15,12 @@ _TEMPLATE_METADATA = "/spec/template/metadata"
 _TEMPLATE_LABELS = f"{_TEMPLATE_METADATA}/labels"
 
 
-def patch(workload: Workload, wanted: Wanted, template_wanted: Wanted) -> list[Operation]:
-    """The operations that are needed for `workload` and its pod template to have the wanted labels; none if
-    they do. Only labels that differ are touched."""
-    operations = _labels(_LABELS, workload.labels, wanted)
-    template = _labels(_TEMPLATE_LABELS, workload.template_labels, template_wanted)
-    if template and workload.spec.template.metadata is None:
+def patch(target: Object, wanted: Wanted, template_wanted: Wanted) -> list[Operation]:
+    """The operations that give `target` and its pod template the wanted labels; none if they have them. Only labels
+    that differ are touched."""
+    operations = _labels(_LABELS, target.labels, wanted)
+    template = _labels(_TEMPLATE_LABELS, target.template_labels, template_wanted)
+    if template and not target.has_template_metadata:
         template = [{"op": "add", "path": _TEMPLATE_METADATA, "value": {"labels": template[0]["value"]}}]
     return operations + template
 

@@ -7,25 +7,26 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import orjson
 from aiohttp import hdrs, web
 
-from altershield.install.webhooks import WEBHOOKS
+from gatekeeper.dispatch import decide, decide_with_io
 from gatekeeper.errors import ReviewError
-from gatekeeper.gates import decide
 from gatekeeper.journal import Journal
+from gatekeeper.listers import Listers
 from gatekeeper.metrics import CONTENT_TYPE, Metrics
-from gatekeeper.review import Denial, Response, Review, read, write
-from gatekeeper.view import View
+from gatekeeper.response import Denial
+from gatekeeper.review import WireRequest, write
+from gatekeeper.routes import Route
 
 logger = logging.getLogger(__name__)
 
 MAX_BODY = 8 * 1024 * 1024
 """Bytes of a review: it carries the object twice, and etcd takes 1.5 MiB of one."""
 
-_BY_PATH = {webhook.path: webhook for webhook in WEBHOOKS}
 _JSON = {hdrs.CONTENT_TYPE: "application/json"}
 _BODY_SECONDS = 10.0  # for a body to arrive
 _FINISH_SECONDS = 30.0
@@ -37,6 +38,7 @@ _REASONS = {
     413: "RequestEntityTooLarge",
     415: "UnsupportedMediaType",
     500: "InternalError",
+    503: "ServiceUnavailable",
 }
 """The API machinery's words for the codes that are answered with."""
 
@@ -46,9 +48,17 @@ class Gatekeeper:
     `client`, only whose certificate has that common name may ask."""
 
     def __init__(
-        self, view: View, metrics: Metrics, journal: Journal, unready: Callable[[], list[str]], *, client: str = ""
+        self,
+        routes: Mapping[str, Route],
+        listers: Listers,
+        metrics: Metrics,
+        journal: Journal,
+        unready: Callable[[], list[str]],
+        *,
+        client: str = "",
     ) -> None:
-        self._view = view
+        self._routes = routes
+        self._listers = listers
         self._metrics = metrics
         self._journal = journal
         self._unready = unready
@@ -70,11 +80,11 @@ class Gatekeeper:
 
     async def admit(self, request: web.BaseRequest) -> web.StreamResponse:
         """The TLS port: reviews, and the health endpoints."""
-        webhook = _BY_PATH.get(request.rel_url.raw_path)
-        if webhook is None:
+        route = self._routes.get(request.rel_url.raw_path)
+        if route is None:
             return self._health(request)
         began = time.perf_counter()
-        review: Review | None = None
+        wire: WireRequest[Any] | None = None
         self._metrics.in_flight += 1
         try:
             if self._client:
@@ -83,16 +93,27 @@ class Gatekeeper:
             content = request.content
             # usually the body came with the header
             data = content.read_nowait() if content.is_eof() else await _body(request)
-            review = read(data, webhook.resource)
-            response = decide(webhook, review, self._view)
-            answer = web.Response(body=write(review.uid, response), headers=_JSON)
-            self._journal.note(webhook.name, review, response, time.perf_counter() - began)
+            wire = route.decode(data)
+            if route.webhook.does_io:
+                found = await decide_with_io(route, wire, self._listers)
+            else:
+                found = decide(route, wire, self._listers)
+            body = write(
+                wire.uid,
+                status=found.denial.status if found.denial is not None else None,
+                patch=found.patch,
+                warnings=found.warnings,
+                audit=found.audit,
+            )
+            answer = web.Response(body=body, headers=_JSON)
+            self._journal.note(route.webhook, wire, found, time.perf_counter() - began)
         except ReviewError as error:
-            answer = self._refused(webhook.name, error)
+            self._journal.refuse(route.webhook, error)
+            answer = _status(error.code, str(error))
         except ConnectionError:
             raise  # the caller is gone
         except Exception:
-            answer = self._failed(webhook.name, review)
+            answer = self._failed(route, wire)
         finally:
             self._metrics.in_flight -= 1
             if self._draining and self._metrics.in_flight == 0:
@@ -118,22 +139,16 @@ class Gatekeeper:
             reasons = ["shutting down"] if self._draining else self._unready()
         return web.Response(status=503 if reasons else 200, text="\n".join(reasons or ["ok"]) + "\n")
 
-    def _refused(self, webhook: str, error: ReviewError) -> web.Response:
-        """A v1 Status: the API server shows its message to the user."""
-        self._metrics.failed(webhook, error.code)
-        logger.warning("refused", extra={"webhook": webhook, "code": error.code, "cause": str(error)})
-        return _status(error.code, str(error))
-
-    def _failed(self, webhook: str, review: Review | None) -> web.Response:
-        """Our own bug. The HTTP status lets the cluster's `failurePolicy` decide; the body denies, for those
-        who look at it alone."""
-        self._metrics.failed(webhook, 500)
-        logger.exception("failed", extra={"webhook": webhook, "uid": review and review.uid})
+    def _failed(self, route: Route, wire: WireRequest[Any] | None) -> web.Response:
+        """Our own bug. The HTTP status lets the cluster's `failurePolicy` decide; the body denies, for clients that
+        look at the body alone."""
+        self._metrics.failed(route.webhook.name, 500)
+        logger.exception("failed", extra={"webhook": route.webhook.name, "uid": wire and wire.uid})
         message = "AlterShield failed to judge this request; its log says why"
-        if review is None:
+        if wire is None:
             return _status(500, message)
         denial = Denial(message=message, reason="InternalError", code=500)
-        return web.Response(status=500, body=write(review.uid, Response("failed", "bug", denial=denial)), headers=_JSON)
+        return web.Response(status=500, body=write(wire.uid, status=denial.status), headers=_JSON)
 
 
 def _identify(request: web.BaseRequest, client: str) -> None:

@@ -21,6 +21,7 @@ import aiohttp
 import msgspec
 
 from altershield import options
+from altershield.admission.webhooks import WEBHOOKS
 from altershield.api import names
 from altershield.api.resources import (
     CRDS,
@@ -241,7 +242,7 @@ async def _refuse_running(admin: Client) -> None:
 
 async def _refuse_second(admin: Client) -> None:
     """Two gates on one cluster would undo each other's work."""
-    ours = {webhook.name for webhook in webhooks.WEBHOOKS}
+    ours = {webhook.name for webhook in WEBHOOKS}
     for resource in _WEBHOOK_KINDS:
         configurations: ObjectList[dict[str, Any]] = await admin.list(resource)
         for configuration in configurations.items:

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from altershield.admission.webhooks import webhook_name
 from altershield.api import labels
 from altershield.api.kinds import ChangePod, ChangeWorkload, PodState, Verdict, WorkloadState
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, NAMESPACES, PODS
@@ -17,7 +18,7 @@ from altershield.errors import AlterShieldError
 from altershield.kube.client import Client, ObjectList, PatchType
 from altershield.kube.errors import ApiError, ForbiddenError, NotFoundError
 from altershield.kube.informer import Informer
-from altershield.workloads import BY_KIND, change_workload_name, pods, webhook_name
+from altershield.workloads import BY_KIND, change_workload_name, pods
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
 

@@ -82,17 +82,6 @@ def template_of(template: Object) -> Template:
     )
 
 
-def webhook_name(resource: Resource, *, mutating: bool) -> str:
-    """`mdeployment.kb.io` for the mutating webhook of Deployments, `vdeployment.kb.io` for the validating one."""
-    return f"{'m' if mutating else 'v'}{resource.kind.lower()}.kb.io"
-
-
-def webhook_path(resource: Resource, *, mutating: bool) -> str:
-    """`/mutate-apps-v1-deployment`, `/validate-apps-v1-deployment`, and so on."""
-    verb = "mutate" if mutating else "validate"
-    return f"/{verb}-{resource.group.replace('.', '-')}-{resource.version}-{resource.kind.lower()}"
-
-
 def change_workload_name(adapter: Adapter, workload: str, version: str, prefixes: Sequence[str]) -> str:
     """The name of a version's record; `prefixes` are those of all kinds."""
     taken = not adapter.record_prefix and any(workload.startswith(prefix) for prefix in prefixes if prefix)

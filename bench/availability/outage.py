@@ -13,12 +13,12 @@ from typing import Any
 import aiohttp
 from prometheus_client.parser import text_string_to_metric_families
 
+from altershield.admission.webhooks import webhook_path
 from altershield.api import labels
 from altershield.api.kinds import Verdict
 from altershield.api.resources import CHANGE_PODS, DEPLOYMENTS, EVENTS
 from altershield.kube.client import Client
 from altershield.serving import is_ready
-from altershield.workloads import webhook_path
 from bench.availability.deployments import create, deployment, release
 from bench.availability.gate import Gate, Pod
 from bench.availability.history import History, wrong_with

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 
 from altershield import options
+from altershield.admission.webhooks import MUTATING, VALIDATING
 from altershield.api import labels, names
 from altershield.api.kinds import (
     ChangeWorkloadSpec,
@@ -21,7 +22,6 @@ from altershield.api.kinds import (
 )
 from altershield.api.meta import Condition, ObjectMeta, OwnerReference
 from altershield.api.views import Namespace
-from altershield.install.webhooks import MUTATING, VALIDATING
 from altershield.kube.client import Client
 from altershield.releases.record import By
 from altershield.workloads import ADAPTERS, change_workload_name
@@ -32,8 +32,9 @@ from certgen.settings import Settings
 from docs.pages.conditions import STALL_REASONS
 from docs.pages.markdown import GENERATED, code_list, table
 from gatekeeper import metrics as of_gatekeeper
+from gatekeeper.listers import caches
+from gatekeeper.routes import routes
 from gatekeeper.tls import Certificate
-from gatekeeper.view import caches
 from reconciler.caches import Caches
 from reconciler.manager import Manager, Options
 from reconciler.releases.facts import StallReason
@@ -90,7 +91,7 @@ shows this counter only after the first such request. Its label `name` is the na
 async def registries() -> AsyncIterator[dict[str, CollectorRegistry]]:
     """Those of components put together as in production but not started; nothing is connected to."""
     async with Client(Configuration(host="https://127.0.0.1")) as client:
-        gatekeeper = of_gatekeeper.Metrics(Certificate(Path(), Path()))
+        gatekeeper = of_gatekeeper.Metrics(Certificate(Path(), Path()), routes().values())
         gatekeeper.observe(client, caches(client, names.SYSTEM_NAMESPACE))
         reconciler = Manager(
             client,

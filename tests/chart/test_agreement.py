@@ -12,18 +12,22 @@ from typer.core import TyperGroup, TyperOption
 import certgen.command
 import gatekeeper.__main__
 import reconciler.__main__
+from altershield.admission.webhooks import webhook_name, webhook_path
 from altershield.api.names import SYSTEM_NAMESPACE, service_account_user
 from altershield.commands import app
 from altershield.install import crds, rbac, webhooks
 from altershield.install.__main__ import files
-from altershield.workloads import ADAPTERS, webhook_name, webhook_path
+from altershield.workloads import ADAPTERS
 from certgen.settings import service_hosts
 from tests.chart.rendering import CHART, Object, containers, of_kind, rendered, the, user_roles, variables
 
 
 def test_crd_files_are_those_that_the_types_give() -> None:
-    here = {path.name: path.read_text() for path in (CHART / "files" / "crds").iterdir()}
-    assert here == files(), "the kinds changed: run `make crds`"
+    here = {path: (CHART / "files" / path).read_text() for path in files()}
+    assert here == files(), "the kinds or the admission registry changed: run `make crds`"
+    assert {path.name for path in (CHART / "files" / "crds").iterdir()} == {Path(each).name for each in files()} - {
+        "webhooks.yaml"
+    }
 
 
 def test_crds_are_the_codes_and_outlive_the_release(chart: helm_python.Chart) -> None:

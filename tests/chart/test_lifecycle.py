@@ -8,9 +8,9 @@ from pathlib import Path
 import helm_python
 import pytest
 
+from altershield.admission.webhooks import MUTATING, VALIDATING
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.api.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
-from altershield.install.webhooks import MUTATING, VALIDATING
 from altershield.kube.client import Client
 from certgen.ownership import adopt
 from tests.chart.release import Release, changed_chart

@@ -228,6 +228,6 @@ def test_a_suspended_workload_deleted_without_its_pods_is_suspended_when_it_is_m
     eventually(orphaned, "its records to be left behind")
     done = kubectl.run("apply", "-f", "-", stdin=SLEEP)
     assert done.returncode == 0, done.stderr
-    assert "Warning: deployment sleep was suspended when it was deleted, and is again" in done.stderr
+    assert "Warning: AlterShield: deployment sleep was suspended when it was deleted, and is suspended again" in done.stderr
     assert kubectl.labels("deployment", "sleep")[SUSPEND] == since
     assert "is suspended" in kubectl.run("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH).stderr

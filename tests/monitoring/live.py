@@ -16,6 +16,7 @@ from typing import Any
 
 import yaml
 
+from altershield.admission.webhooks import VALIDATING
 from altershield.api.kinds import Verdict, WorkloadState
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.api.resources import CHANGE_PODS, DEPLOYMENTS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
@@ -249,6 +250,6 @@ async def _passes(client: Client, release: dict[str, Any]) -> bool:
 
 
 async def _validate(client: Client, failure_policy: str) -> None:
-    path = f"/webhooks/{[webhook.resource for webhook in webhooks.VALIDATING].index(DEPLOYMENTS)}/failurePolicy"
+    path = f"/webhooks/{[webhook.resource for webhook in VALIDATING].index(DEPLOYMENTS)}/failurePolicy"
     patch = [{"op": "replace", "path": path, "value": failure_policy}]
     await client.patch(VALIDATING_WEBHOOKS, patch, CONFIGURATION, type_=PatchType.JSON)

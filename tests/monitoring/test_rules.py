@@ -6,8 +6,8 @@ from typing import Any
 
 import yaml
 
+from altershield.admission.webhooks import MUTATING, VALIDATING
 from altershield.api.names import SYSTEM_NAMESPACE
-from altershield.install.webhooks import MUTATING, VALIDATING
 from tests.chart.rendering import CHART
 from tests.monitoring.conftest import Promtool
 

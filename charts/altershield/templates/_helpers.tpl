@@ -41,14 +41,6 @@ app.kubernetes.io/component: gate
 {{- toYaml (merge $own .Values.podLabels) -}}
 {{- end -}}
 
-{{- /* The kinds of workloads, in the order of their webhooks. */ -}}
-{{- define "altershield.workloads" -}}
-- {group: apps, version: v1, plural: deployments, singular: deployment}
-- {group: apps, version: v1, plural: statefulsets, singular: statefulset}
-- {group: apps, version: v1, plural: daemonsets, singular: daemonset}
-- {group: apps.kruise.io, version: v1alpha1, plural: clonesets, singular: cloneset}
-{{- end -}}
-
 {{- define "altershield.image" -}}
 {{- with .Values.image -}}
 {{- if .digest -}}

@@ -8,6 +8,7 @@ import pytest
 import typer
 
 import reconciler.__main__
+from altershield.admission.webhooks import WEBHOOKS, Webhook
 from altershield.api.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from altershield.commands import demo
 from altershield.commands.gate import (
@@ -19,7 +20,6 @@ from altershield.commands.gate import (
     _refuse_second,
 )
 from altershield.errors import UsageError
-from altershield.install.webhooks import WEBHOOKS, Webhook
 from altershield.pki import Authority
 from tests.stub_api import serving
 

@@ -15,15 +15,17 @@ import jsonpatch
 import msgspec
 
 from altershield import releases
+from altershield.admission.webhooks import webhook_path
 from altershield.api import labels, names
 from altershield.api.kinds import WorkloadRef
 from altershield.api.resources import DEPLOYMENTS, Resource
-from altershield.install.webhooks import WEBHOOKS, Webhook
-from altershield.workloads import change_workload_name, webhook_path
+from altershield.workloads import change_workload_name
 from gatekeeper import records
-from gatekeeper.gates import decide
+from gatekeeper.dispatch import decide
 from gatekeeper.records import Record
-from gatekeeper.review import read, write
+from gatekeeper.response import Answer
+from gatekeeper.review import write
+from gatekeeper.routes import Route, routes
 
 Object = dict[str, Any]
 
@@ -58,15 +60,16 @@ def about_kind(resource: Resource) -> Iterator[None]:
     _about.pop()
 
 
-def webhook(which: str) -> Webhook:
+ROUTES = routes()
+
+
+def route(which: str) -> Route:
     """The present kind's; MUTATE or VALIDATE."""
-    mutating = which == MUTATE
-    (found,) = [each for each in WEBHOOKS if each.resource == about() and each.mutating == mutating]
-    return found
+    return ROUTES[webhook_path(about(), mutating=which == MUTATE)]
 
 
 @dataclass
-class StaticView:
+class StaticListers:
     """What the caches hold, said by a test."""
 
     blocking: bool = True
@@ -166,11 +169,17 @@ def encode(obj: Object) -> bytes:
     return json.dumps(obj).encode()
 
 
-def ask(which: str, body: Object, view: StaticView | None = None) -> Object:
+def written(uid: str, answer: Answer) -> bytes:
+    """As the server writes it."""
+    status = answer.denial.status if answer.denial is not None else None
+    return write(uid, status=status, patch=answer.patch, warnings=answer.warnings, audit=answer.audit)
+
+
+def ask(which: str, body: Object, view: StaticListers | None = None) -> Object:
     """The response as it is sent."""
-    asked = webhook(which)
-    read_review = read(encode(body), asked.resource)
-    answer = json.loads(write(read_review.uid, decide(asked, read_review, view or StaticView())))
+    asked = route(which)
+    wire = asked.decode(encode(body))
+    answer = json.loads(written(wire.uid, decide(asked, wire, view or StaticListers())))
     assert answer["apiVersion"] == "admission.k8s.io/v1"
     assert answer["kind"] == "AdmissionReview"
     assert answer["response"]["uid"] == UID
@@ -178,7 +187,7 @@ def ask(which: str, body: Object, view: StaticView | None = None) -> Object:
 
 
 def mutate(
-    new: Object, old: Object | None = None, view: StaticView | None = None, *, user: str = "kubernetes-admin"
+    new: Object, old: Object | None = None, view: StaticListers | None = None, *, user: str = "kubernetes-admin"
 ) -> tuple[Object, list[str]]:
     """What a workload becomes, and the warnings."""
     response = ask(MUTATE, review(new, old, user=user), view)
@@ -198,7 +207,7 @@ def patched(obj: Object, response: Object) -> Object:
 
 
 def validate(
-    new: Object, old: Object | None = None, view: StaticView | None = None, *, user: str = "kubernetes-admin"
+    new: Object, old: Object | None = None, view: StaticListers | None = None, *, user: str = "kubernetes-admin"
 ) -> Object:
     response = ask(VALIDATE, review(new, old, user=user), view)
     assert "patch" not in response

@@ -17,7 +17,7 @@ from gatekeeper.metrics import Metrics
 from gatekeeper.server import Gatekeeper
 from gatekeeper.tls import Certificate
 
-from .reviews import StaticView
+from .reviews import ROUTES, StaticListers
 
 HOUR = datetime.timedelta(hours=1)
 AUTHORITY = Authority.create("tests", lifetime=HOUR)
@@ -77,16 +77,16 @@ class Served:
 
 @contextlib.asynccontextmanager
 async def serving(
-    directory: Path, view: StaticView | None = None, *, client_ca_file: Path | None = None, client: str = ""
+    directory: Path, view: StaticListers | None = None, *, client_ca_file: Path | None = None, client: str = ""
 ) -> AsyncIterator[Served]:
     files = Files.at(directory)
     files.issue()
     certificate = Certificate(files.certificate, files.key, client_ca_file)
     certificate.reload()
-    metrics = Metrics(certificate)
+    metrics = Metrics(certificate, ROUTES.values())
     journal = Journal(metrics)
     unready: list[str] = []
-    gatekeeper = Gatekeeper(view or StaticView(), metrics, journal, lambda: unready, client=client)
+    gatekeeper = Gatekeeper(ROUTES, view or StaticListers(), metrics, journal, lambda: unready, client=client)
     tls = Listener(gatekeeper.admit, "127.0.0.1", 0, certificate.context)
     plain = Listener(gatekeeper.observe, "127.0.0.1", 0)
     await tls.start()

@@ -1,6 +1,7 @@
 """Design rules 2 and 5: which releases are denied, with which words, and what never is."""
 
 import json
+import unicodedata
 from typing import Any
 
 import pytest
@@ -8,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from altershield.api import labels
+from gatekeeper.texts import PAGE
 
 from .reviews import (
     MUTATE,
     RECONCILER,
     VALIDATE,
-    StaticView,
+    StaticListers,
     about,
     ask,
     deployment,
@@ -31,12 +33,13 @@ Object = dict[str, Any]
 
 SUSPENDED = "1683791175"  # 2023-05-11 07:46:15 UTC
 OLD = version_of(deployment())
+BIDIRECTIONAL = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 
 
-def failed(*messages: str) -> StaticView:
+def failed(*messages: str) -> StaticListers:
     """The caches after pods of the old version failed verification."""
     pods = [{"pod": f"sleep-5c698f4449-{n}", "message": m, "verdict": "unpass"} for n, m in enumerate(messages)]
-    return StaticView(records=record(OLD, status="Suspend", defenseCheckFailPods=pods))
+    return StaticListers(records=record(OLD, status="Suspend", defenseCheckFailPods=pods))
 
 
 def suspended_release(**own: str) -> tuple[Object, Object]:
@@ -57,17 +60,23 @@ def test_a_suspended_workload_is_not_released_and_kubectl_shows_the_walkthroughs
 
 
 def test_the_warnings_say_which_version_which_pods_since_when_and_how_to_repair() -> None:
-    warnings = validate(*suspended_release(), failed("find error", ""))["warnings"]
-    assert f"version {OLD}" in warnings[0]
-    assert "since 2023-05-11 07:46:15 UTC" in warnings[0]
-    assert warnings[1] == "pod sleep-5c698f4449-0 failed: find error"
-    assert warnings[2] == "pod sleep-5c698f4449-1 failed: unpass"
-    assert (
-        f"kubectl label --overwrite {kind()} -n default sleep "
-        "altershield.defense.antgroup.com/ignored-suspend=true" in warnings[3]
-    )
-    assert "kubectl edit changepod --subresource=status -n default" in warnings[4]
-    assert "delete the failed pods" in warnings[4]
+    assert validate(*suspended_release(), failed("find error", ""))["warnings"] == [
+        f"AlterShield: releases of {kind()} sleep are suspended since 2023-05-11T07:46:15Z: "
+        f"version {OLD} failed verification",
+        "pod sleep-5c698f4449-0 failed: find error",
+        "pod sleep-5c698f4449-1 failed: unpass",
+        "to repair, run this command, which lets one release pass, then release: "
+        f"kubectl label --overwrite {kind()} -n default sleep altershield.defense.antgroup.com/ignored-suspend=true",
+        "if only the pod was bad, delete it, and its successor is verified: "
+        "kubectl delete pod -n default sleep-5c698f4449-0",
+        f"if the verdict is wrong, it can be corrected; this page says who can and how: {PAGE}",
+    ]
+
+
+def test_a_command_that_does_not_fit_into_a_warning_is_left_out_as_a_whole() -> None:
+    name = "s" * 253
+    warnings = ask(VALIDATE, review(*suspended_release(), name=name), failed("find error"))["warnings"]
+    assert f"to repair, run this command, which lets one release pass, then release (see {PAGE})" in warnings
 
 
 def test_many_failed_pods_are_counted() -> None:
@@ -93,19 +102,32 @@ def test_warnings_fit_into_header_lines_whatever_is_in_the_cluster(
     assert all(0 < len(warning.encode()) <= 256 for warning in warnings)
     assert sum(len(warning) for warning in warnings) < 4096
     assert not any(ord(c) < 32 or 127 <= ord(c) < 160 for c in "".join(warnings))
+    assert not any(unicodedata.bidirectional(c) in BIDIRECTIONAL for c in "".join(warnings))
 
 
 def test_without_its_record_the_denial_stands() -> None:
-    response = validate(*suspended_release(), StaticView())
+    response = validate(*suspended_release(), StaticListers())
     assert response["status"]["message"] == f"{kind()} sleep is suspended"
     assert any("ignored-suspend" in warning for warning in response["warnings"])
 
 
-def test_a_release_while_the_repair_is_under_way_is_denied_and_says_so() -> None:
-    view = StaticView(records=record(OLD, status="Running"))
-    response = validate(*suspended_release(), view)
+def test_a_release_while_the_repair_is_under_way_is_told_apart_from_the_failure() -> None:
+    listers = StaticListers(records=record(OLD, status="Running"))
+    response = validate(*suspended_release(), listers)
     assert response["allowed"] is False
-    assert "has not passed verification yet (Running)" in response["warnings"][0]
+    (name,) = listers.records
+    assert response["warnings"] == [
+        f"AlterShield: releases of {kind()} sleep are suspended since 2023-05-11T07:46:15Z: "
+        f"version {OLD}, which repairs the failure, is not verified yet (Running)",
+        "the suspension ends when that version is a Success; to follow it, run: "
+        f"kubectl get changeworkload -n default {name.removeprefix('default/')}",
+        f"this page explains suspensions: {PAGE}",
+    ]
+
+
+def test_bidirectional_control_characters_are_removed() -> None:
+    warnings = validate(*suspended_release(), failed("find \u202eerror\u2066"))["warnings"]
+    assert warnings[1] == "pod sleep-5c698f4449-0 failed: find error"
 
 
 @pytest.mark.parametrize("suspend", ["", "soon", "-1", "9" * 400])
@@ -133,7 +155,7 @@ def test_a_repair_right_after_another_one_is_denied_and_told_to_wait() -> None:
     del first["metadata"]["labels"][labels.DEFENSE_STATUS]
     response = validate(released("busybox:3", suspend=SUSPENDED, ignored_suspend="true"), first, failed("find error"))
     assert response["status"]["message"] == response["status"]["reason"] == f"{kind()} sleep is suspended"
-    assert "has yet to be taken up" in response["warnings"][0]
+    assert "is not recorded yet" in response["warnings"][0]
     assert version_of(deployment("busybox:2")) in response["warnings"][0]
     assert "try again in a few seconds" in response["warnings"][0]
 
@@ -154,8 +176,8 @@ def test_the_reconciler_passes() -> None:
 
 
 def test_what_is_suspended_stays_so_when_blocking_is_switched_off() -> None:
-    assert validate(*suspended_release(), StaticView(blocking=False))["allowed"] is False
-    assert validate(*suspended_release(ignored_suspend="true"), StaticView(blocking=False))["allowed"] is True
+    assert validate(*suspended_release(), StaticListers(blocking=False))["allowed"] is False
+    assert validate(*suspended_release(ignored_suspend="true"), StaticListers(blocking=False))["allowed"] is True
 
 
 def test_a_template_changed_after_our_stamp_is_judged_by_what_it_is() -> None:
@@ -223,7 +245,7 @@ def test_a_new_workload_is_not_denied() -> None:
     assert validate(released(suspend=SUSPENDED))["allowed"] is True
 
 
-def rolled_back(version: str, **status: Any) -> StaticView:
+def rolled_back(version: str, **status: Any) -> StaticListers:
     condition = {
         "type": "RolledBack",
         "status": "True",
@@ -231,7 +253,7 @@ def rolled_back(version: str, **status: Any) -> StaticView:
         "message": "pod sleep-1 did not come up within 120 s (ImagePullBackOff)",
         "lastTransitionTime": "2026-08-21T07:29:49Z",
     }
-    return StaticView(
+    return StaticListers(
         records=record(
             version, **{"status": "Failed", "entryTimeUnix": 1787297389, "conditions": [condition], **status}
         )
@@ -247,9 +269,9 @@ def test_a_rolled_back_version_coming_back_is_denied_with_its_reason_and_the_way
         "status": "Failure",
         "code": 403,
         "reason": "Forbidden",
-        "message": f"{kind()} sleep: version {BAD} was rolled back at 2026-08-21 07:29:49 UTC: pod sleep-1 did not "
-        "come up within 120 s (ImagePullBackOff); change the template, or set the label "
-        'altershield.defense.antgroup.com/ignored-suspend: "true" to release it again',
+        "message": f"AlterShield: {kind()} sleep: version {BAD} was rolled back at 2026-08-21T07:29:49Z: pod sleep-1 "
+        "did not come up within 120 s (ImagePullBackOff); change the template, or release it again with the label "
+        f"altershield.defense.antgroup.com/ignored-suspend=true; see {PAGE}",
     }
     assert response["auditAnnotations"]["version"] == BAD
 
@@ -271,7 +293,7 @@ def test_what_is_no_release_passes_while_its_version_is_being_rolled_back() -> N
 
 @pytest.mark.parametrize("status", ["Running", "Success", "Suspend", "Failed", "Init"])
 def test_a_version_that_was_not_rolled_back_passes(status: str) -> None:
-    view = StaticView(records=record(BAD, status=status))
+    view = StaticListers(records=record(BAD, status=status))
     assert validate(released("busybo"), released(), view)["allowed"] is True
 
 
@@ -288,7 +310,7 @@ def test_a_rolled_back_version_passes_for_one_repair_and_no_second() -> None:
     del first["metadata"]["labels"][labels.DEFENSE_STATUS]
     response = validate(released("busybo", ignored_suspend="true"), first, rolled_back(BAD))
     assert "was rolled back" in response["status"]["message"]
-    assert "has yet to be taken up" in response["warnings"][0]
+    assert "is not recorded yet" in response["warnings"][0]
     view = rolled_back(BAD)
     view.blocking = False
     assert validate(released("busybo", ignored_suspend="true"), first, view)["allowed"] is True

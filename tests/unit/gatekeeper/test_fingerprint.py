@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from altershield.api import labels
 from altershield.api.fingerprint import Template, canonical, fingerprint
 from gatekeeper.errors import ReviewError
-from gatekeeper.fingerprint import release
+from gatekeeper.handlers.releases.fingerprint import release
 
 from . import reviews
 

@@ -1,5 +1,8 @@
 """What a gatekeeper counts, whatever it is sent."""
 
+import json
+import logging
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -7,22 +10,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from altershield.admission.registration import Operation
 from altershield.api import labels
 from altershield.api.kinds import WorkloadState
-from gatekeeper.gates import OUTCOMES, decide
+from gatekeeper.dispatch import decide
 from gatekeeper.journal import Journal
 from gatekeeper.metrics import Metrics
-from gatekeeper.review import read
+from gatekeeper.response import PASSED, Answer, Decision, Outcome
 from gatekeeper.tls import Certificate
 
-from .reviews import RECONCILER, VALIDATE, StaticView, encode, record, released, review, version_of, webhook
+from .reviews import RECONCILER, ROUTES, VALIDATE, StaticListers, encode, record, released, review, route, version_of
 
 BYPASSES = "altershield_admission_bypasses_total"
 KNOWN_ACTORS = {"reconciler", "serviceaccount", "user"}
 
 
 def fresh() -> Metrics:
-    return Metrics(Certificate(Path(), Path()))
+    return Metrics(Certificate(Path(), Path()), ROUTES.values())
 
 
 def series(metrics: Metrics) -> set[tuple[str, tuple[tuple[str, str], ...]]]:
@@ -36,15 +40,16 @@ def bypasses(metrics: Metrics) -> dict[tuple[str, str], float]:
 
 
 @given(
-    decided=st.sampled_from([(webhook, *outcome) for webhook, outcomes in OUTCOMES.items() for outcome in outcomes]),
-    operation=st.sampled_from(["CREATE", "UPDATE", "DELETE", "CONNECT"]),
+    decided=st.sampled_from([(each.webhook.name, outcome) for each in ROUTES.values() for outcome in each.outcomes]),
+    operation=st.sampled_from(Operation),
     user=st.text() | st.sampled_from(["system:serviceaccount:", "system:serviceaccount", "reconciler", RECONCILER]),
 )
-def test_no_user_makes_a_series(decided: tuple[str, str, str], operation: str, user: str) -> None:
+def test_no_user_makes_a_series(decided: tuple[str, Outcome], operation: Operation, user: str) -> None:
     metrics = fresh()
     before = series(metrics)
-    webhook, decision, reason = decided
-    metrics.decided(webhook, operation, decision, reason, user, 0.001)
+    webhook, (decision, reason, _) = decided
+    declared = metrics.decided(webhook, operation, decision, reason, user, 0.001)
+    assert declared == (operation in (Operation.CREATE, Operation.UPDATE))
     assert series(metrics) == before
     assert sum(bypasses(metrics).values()) == (reason in ("reconciler", "ignored-suspend", "blocking-off"))
     assert {actor for _, actor in bypasses(metrics)} <= KNOWN_ACTORS
@@ -72,7 +77,7 @@ async def test_who_passes_a_suspension_is_counted_by_kind(
     new["metadata"]["labels"].update(own)
     metrics = fresh()
 
-    await judge(metrics, review(new, old, user=user), StaticView())
+    await judge(metrics, review(new, old, user=user), StaticListers())
 
     assert bypasses(metrics) == ({expected: 1} if expected else {})
 
@@ -82,15 +87,57 @@ async def test_a_rolled_back_version_let_through_while_blocking_is_off_is_counte
     records = record(version_of(again), status=WorkloadState.ROLLBACK)
     metrics = fresh()
 
-    await judge(metrics, review(again, released(), user="jane"), StaticView(blocking=False, records=records))
+    await judge(metrics, review(again, released(), user="jane"), StaticListers(blocking=False, records=records))
 
     assert bypasses(metrics) == {("blocking-off", "user"): 1}
 
 
-async def judge(metrics: Metrics, body: dict[str, Any], view: StaticView) -> None:
+async def judge(metrics: Metrics, body: dict[str, Any], view: StaticListers) -> None:
     """As the server does."""
-    asked = webhook(VALIDATE)
-    sent = read(encode(body), asked.resource)
+    asked = route(VALIDATE)
+    sent = asked.decode(encode(body))
     journal = Journal(metrics)
-    journal.note(asked.name, sent, decide(asked, sent, view), 0.001)
+    journal.note(asked.webhook, sent, decide(asked, sent, view), 0.001)
     journal.flush()
+
+
+async def test_an_undeclared_outcome_loses_no_log_line_and_no_count_of_others(
+    capfdbinary: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Reason(StrEnum):
+        SURPRISE = "surprise"
+
+    caplog.set_level(logging.INFO)
+    metrics = fresh()
+    journal = Journal(metrics)
+    asked = route(VALIDATE)
+    wire = asked.decode(encode(review(released("busybox:2"), released())))
+    before = series(metrics)
+    for answer in (PASSED, Answer(Decision.DENIED, Reason.SURPRISE), PASSED):
+        journal.note(asked.webhook, wire, answer, 0.001)
+    journal.flush()
+
+    counted = {
+        (s.labels["decision"], s.labels["reason"]): s.value
+        for m in metrics.registry.collect()
+        for s in m.samples
+        if s.name == "altershield_admission_requests_total" and s.value
+    }
+    assert counted == {("allowed", "passed"): 2, ("allowed", "undeclared"): 1}
+    assert series(metrics) == before
+    assert [json.loads(line)["reason"] for line in capfdbinary.readouterr().err.splitlines()] == [
+        "passed", "surprise", "passed",
+    ]  # fmt: skip
+    assert "does not declare" in caplog.text
+
+
+async def test_what_looks_like_a_secret_is_in_no_line(capfdbinary: Any, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    journal = Journal(fresh())
+    asked = route(VALIDATE)
+    secret = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJl.c2lnbmF0dXJl"
+    journal.note(asked.webhook, asked.decode(encode(review(released(), user=f"Bearer {secret}"))), PASSED, 0.001)
+    journal.flush()
+    written = capfdbinary.readouterr().err
+    assert secret.encode() not in written
+    assert "REDACTED" in json.loads(written)["user"]

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from altershield.api import labels
+from gatekeeper.handlers.releases.workload import Workload
 from gatekeeper.patch import Wanted, patch
-from gatekeeper.review import Workload
 
 keys = st.sampled_from(["app", "a/b", "a~b", "~1/~0", labels.VERSION, labels.SUSPEND, ""])
 values = st.sampled_from(["", "x", "y"])

@@ -5,19 +5,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from altershield.api.resources import DEPLOYMENTS
 from altershield.workloads import ADAPTERS, Adapter
+from gatekeeper.dispatch import decide
 from gatekeeper.errors import ReviewError
-from gatekeeper.gates import decide
-from gatekeeper.review import Denial, Response, read, write
+from gatekeeper.request import Request
+from gatekeeper.response import Denial
+from gatekeeper.review import write
 
 from .malformed import MALFORMED
-from .reviews import MUTATE, UID, VALIDATE, StaticView, about_kind, deployment, encode, released, review, webhook
+from .reviews import MUTATE, VALIDATE, StaticListers, about_kind, deployment, encode, released, review, route
 
 
 def judge(data: bytes) -> None:
-    for asked in (webhook(MUTATE), webhook(VALIDATE)):
-        decide(asked, read(data, asked.resource), StaticView())
+    for asked in (route(MUTATE), route(VALIDATE)):
+        decide(asked, asked.decode(data), StaticListers())
+
+
+def read(data: bytes) -> Request[Any]:
+    """The request that the mutating handlers of the present kind are given."""
+    asked = route(MUTATE)
+    (request,) = asked.requests(asked.decode(data)).values()
+    return request
 
 
 def code(data: bytes) -> int:
@@ -68,7 +76,7 @@ def test_a_review_with_anything_anywhere_is_judged_or_refused(path: tuple[Any, .
 @given(st.binary())
 def test_any_bytes_are_refused(data: bytes) -> None:
     with pytest.raises(ReviewError):
-        read(data, DEPLOYMENTS)
+        read(data)
 
 
 @given(st.integers(0, len(encode(BODY)) - 1), st.binary(min_size=1, max_size=4))
@@ -93,36 +101,39 @@ def test_the_webhook_of_a_kind_judges_that_kind_alone(judged: Adapter, sent: Ada
     with about_kind(sent.resource):
         body = review(released("busybox:2"), released())
     data = encode(body)
-    if judged is sent:
-        assert read(data, judged.resource).change is not None
-        return
-    with pytest.raises(ReviewError, match="correct the rules of the webhook configuration"):
-        read(data, judged.resource)
-    del body["request"]["resource"]
-    with pytest.raises(ReviewError, match=f"not a {judged.resource.kind} of {judged.resource.api_version}"):
-        read(encode(body), judged.resource)
+    with about_kind(judged.resource):
+        if judged is sent:
+            assert read(data).object is not None
+            return
+        with pytest.raises(ReviewError, match="correct the rules of the webhook configuration"):
+            read(data)
+        del body["request"]["resource"]
+        with pytest.raises(ReviewError, match=f"not a {judged.resource.kind} of {judged.resource.api_version}"):
+            read(encode(body))
 
 
-def test_what_the_api_server_sends_is_read() -> None:
-    found = read(encode(review(released("busybox:2"), released(), user="jane")), DEPLOYMENTS)
-    assert (found.uid, found.operation) == (UID, "UPDATE")
-    assert found.change is not None
-    assert (found.change.kind, found.change.name, found.change.namespace) == ("deployment", "sleep", "default")
-    assert found.change.user == "jane"
-    assert found.change.new.labels == released("busybox:2")["metadata"]["labels"]
+def test_everything_the_api_server_sends_reaches_the_handlers() -> None:
+    options = {"kind": "UpdateOptions", "apiVersion": "meta.k8s.io/v1", "fieldManager": "kubectl"}
+    body = review(released("busybox:2"), released(), user="jane", dryRun=True, options=options)
+    found = read(encode(body))
+    assert (found.operation, found.subresource, found.kind) == ("UPDATE", "", "deployment")
+    assert (found.name, found.namespace) == ("sleep", "default")
+    assert (found.user, found.groups, found.dry_run) == ("jane", ("system:authenticated",), True)
+    assert found.options == options
+    assert found.object.labels == released("busybox:2")["metadata"]["labels"]
+    assert found.old_object is not None
+    assert found.old_object.labels == released()["metadata"]["labels"]
 
 
 def test_a_request_whose_name_is_yet_to_be_generated_is_read() -> None:
     obj = deployment()
     del obj["metadata"]["name"]
     obj["metadata"]["generateName"] = "sleep-"
-    found = read(encode(review(obj, name="")), DEPLOYMENTS)
-    assert found.change is not None
-    assert found.change.name == ""
+    assert read(encode(review(obj, name=""))).name == ""
 
 
 def test_a_response_without_anything_to_say_has_only_what_the_protocol_needs() -> None:
-    assert json.loads(write("u", Response("allowed", "passed"))) == {
+    assert json.loads(write("u")) == {
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
         "response": {"uid": "u", "allowed": True},
@@ -130,10 +141,8 @@ def test_a_response_without_anything_to_say_has_only_what_the_protocol_needs() -
 
 
 def test_a_denial_carries_no_patch() -> None:
-    response = Response(
-        "denied", "test", patch=[{"op": "remove", "path": "/a"}], denial=Denial(message="no", reason="no")
-    )
-    assert json.loads(write("u", response))["response"] == {
+    denial = Denial(message="no", reason="no")
+    assert json.loads(write("u", status=denial.status, patch=[{"op": "remove", "path": "/a"}]))["response"] == {
         "uid": "u",
         "allowed": False,
         "status": {"status": "Failure", "message": "no", "reason": "no", "code": 403},

@@ -24,7 +24,7 @@ from .reviews import (
     MUTATING_PATH,
     UID,
     VALIDATING_PATH,
-    StaticView,
+    StaticListers,
     deployment,
     encode,
     patched,
@@ -213,7 +213,7 @@ async def test_a_caller_that_goes_away_does_no_harm(served: Served, client: aioh
     assert (await post(client, served.url(MUTATING_PATH), encode(review(deployment()))))[0] == 200
 
 
-class BrokenView(StaticView):
+class BrokenListers(StaticListers):
     def rolled_back(self, namespace: str, workload: WorkloadRef) -> Sequence[Record]:
         raise ZeroDivisionError("a bug in a gate")
 
@@ -221,7 +221,7 @@ class BrokenView(StaticView):
 async def test_a_bug_in_a_gate_is_a_500_with_a_well_formed_review_counted_and_logged(
     tmp_path: Path, client: aiohttp.ClientSession, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with serving(tmp_path, BrokenView()) as served:
+    async with serving(tmp_path, BrokenListers()) as served:
         body = encode(review(released("busybox:2"), released()))
         code, answer = await post(client, served.url(VALIDATING_PATH), body)
         assert code == 500  # the cluster's failurePolicy decides

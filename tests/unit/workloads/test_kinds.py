@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from altershield.admission.webhooks import webhook_name, webhook_path
 from altershield.api import labels
 from altershield.api.meta import unix
-from altershield.workloads import ADAPTERS, BY_KIND, Adapter, webhook_name, webhook_path
+from altershield.workloads import ADAPTERS, BY_KIND, Adapter
 from altershield.workloads.adapter import template_of
 from altershield.workloads.clone_sets import kept
 from altershield.workloads.workload import Strategy, version_of

@@ -1,4 +1,4 @@
-"""What the gates may look at: a read-only view of the informers' caches."""
+"""What handlers may read of the cluster: read-only listers over the informers' caches."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -16,7 +16,9 @@ _ROLLED_BACK = "rolled-back"
 _ORPHANED = "orphaned"
 
 
-class View(Protocol):
+class Listers(Protocol):
+    """What handlers are given beside the request. None of it does I/O."""
+
     @property
     def reconciler(self) -> str:
         """The user name by which the API server knows the reconciler."""
@@ -43,8 +45,8 @@ def caches(client: Client, system_namespace: str) -> tuple[Informer[Record], Inf
     )
 
 
-class CacheView:
-    """The view that serves requests."""
+class CacheListers:
+    """The listers over the caches of this process."""
 
     def __init__(
         self,

@@ -27,7 +27,7 @@ def with_label(obj: dict[str, Any], key: str, value: str = "1683791175") -> dict
 def test_it_is_taken_out_of_what_is_created_whoever_sends_it(key: str, user: str) -> None:
     result, warnings = mutate(with_label(deployment(), key), user=user)
     assert result == mutate(deployment())[0]
-    assert [key in warning and "taken out" in warning for warning in warnings] == [True]
+    assert [key in warning and "it was removed" in warning for warning in warnings] == [True]
 
 
 @pytest.mark.parametrize("key", KEYS)

@@ -6,18 +6,18 @@ import pytest
 
 from altershield.api import labels
 
-from .reviews import MUTATE, OLD, StaticView, about, ask, deployment, mutate, record, released, review
+from .reviews import MUTATE, OLD, StaticListers, about, ask, deployment, mutate, record, released, review
 
 pytestmark = pytest.mark.usefixtures("every_kind")
 
 SINCE = 1683791175
 
 
-def left(status: str = "Suspend", **more: Any) -> StaticView:
+def left(status: str = "Suspend", **more: Any) -> StaticListers:
     """The caches after `sleep` was deleted with `--cascade=orphan`."""
     ref = {"apiVersion": about().api_version, "kind": about().kind, "name": "sleep", "uid": "gone"}
     known = {"status": status, "entryTimeUnix": SINCE, "spec": {"workloadRef": ref}}
-    return StaticView(records=record(OLD, **{**known, **more}))
+    return StaticListers(records=record(OLD, **{**known, **more}))
 
 
 def own(obj: dict[str, Any]) -> dict[str, str]:
@@ -28,7 +28,7 @@ def test_a_namesake_made_anew_is_suspended_since_then_and_says_so() -> None:
     result, warnings = mutate(deployment(), view=left())
     assert own(result)[labels.SUSPEND] == str(SINCE)
     (warning,) = warnings
-    assert "is again since 2023-05-11 07:46:15 UTC" in warning
+    assert "is suspended again since 2023-05-11T07:46:15Z" in warning
     assert f"version {OLD} failed verification" in warning
 
 

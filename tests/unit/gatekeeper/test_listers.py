@@ -8,8 +8,8 @@ import pytest
 from altershield.api.kinds import WorkloadRef
 from altershield.kube.client import Client
 from altershield.workloads import ADAPTERS, Adapter, change_workload_name
+from gatekeeper.listers import CacheListers, caches
 from gatekeeper.records import read
-from gatekeeper.view import CacheView, caches
 from tests.stub_api import serving
 
 from .reviews import NEW, OLD, RECONCILER
@@ -39,9 +39,9 @@ def record(adapter: Adapter, version: str, *, owned: bool = True, **status: Any)
     }
 
 
-async def view(client: Client, *records: dict[str, Any]) -> CacheView:
+async def view(client: Client, *records: dict[str, Any]) -> CacheListers:
     found, settings = caches(client, "system")
-    made = CacheView(found, settings, reconciler=RECONCILER, system_namespace="system")
+    made = CacheListers(found, settings, reconciler=RECONCILER, system_namespace="system")
     for each in records:
         found.observe(found.read(msgspec.json.encode(each)))
     return made

@@ -1,0 +1,84 @@
+"""The webhooks that follow from the registry: one for each phase, resource and subresource."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from altershield.admission.registration import Condition, Operation, Phase, Registration
+from altershield.admission.registry import REGISTRY
+from altershield.api.resources import Resource
+
+
+@dataclass(frozen=True)
+class Webhook:
+    """One webhook: its name, where it is reached, and the requests that it is called for."""
+
+    name: str
+    path: str
+    phase: Phase
+    resource: Resource
+    subresource: str
+    operations: tuple[Operation, ...]
+    condition: Condition | None
+    does_io: bool
+
+    @property
+    def mutating(self) -> bool:
+        return self.phase == Phase.MUTATE
+
+
+def webhook_name(resource: Resource, subresource: str = "", *, mutating: bool) -> str:
+    """`mdeployment.kb.io` for the mutating webhook of Deployments, `vpod-eviction.kb.io` for a subresource."""
+    return f"{'m' if mutating else 'v'}{_what(resource, subresource)}.kb.io"
+
+
+def webhook_path(resource: Resource, subresource: str = "", *, mutating: bool) -> str:
+    """`/mutate-apps-v1-deployment`, `/validate--v1-pod-eviction`, and so on."""
+    phase = Phase.MUTATE if mutating else Phase.VALIDATE
+    return f"/{phase}-{resource.group.replace('.', '-')}-{resource.version}-{_what(resource, subresource)}"
+
+
+def webhooks(registry: Iterable[Registration]) -> tuple[Webhook, ...]:
+    """The webhooks of a registry, mutating ones first; otherwise in the order of the registrations."""
+    found: dict[tuple[Phase, Resource, str], list[Registration]] = {}
+    for phase in Phase:
+        for each in registry:
+            for resource in each.resources if each.phase == phase else ():
+                found.setdefault((phase, resource, each.subresource), []).append(each)
+    return tuple(_webhook(*key, registrations) for key, registrations in found.items())
+
+
+def _webhook(phase: Phase, resource: Resource, subresource: str, registrations: Sequence[Registration]) -> Webhook:
+    wanted = {operation for each in registrations for operation in each.operations}
+    return Webhook(
+        webhook_name(resource, subresource, mutating=phase == Phase.MUTATE),
+        webhook_path(resource, subresource, mutating=phase == Phase.MUTATE),
+        phase,
+        resource,
+        subresource,
+        tuple(operation for operation in Operation if operation in wanted),
+        _condition(registrations),
+        any(each.does_io for each in registrations),
+    )
+
+
+def _condition(registrations: Sequence[Registration]) -> Condition | None:
+    """When at least one handler wants to be asked; None for always."""
+    conditions = dict.fromkeys(each.condition for each in registrations)
+    if len(conditions) == 1:
+        (only,) = conditions
+        return only if only.expression else None
+    parts = []
+    for condition in conditions:
+        wanted = dict.fromkeys(op for each in registrations if each.condition == condition for op in each.operations)
+        asked = f"request.operation in {list(map(str, wanted))}"
+        parts.append(f"({asked} && ({condition.expression}))" if condition.expression else f"({asked})")
+    return Condition("-or-".join(condition.name for condition in conditions), " || ".join(parts))
+
+
+def _what(resource: Resource, subresource: str) -> str:
+    return f"{resource.kind.lower()}{f'-{subresource}' if subresource else ''}"
+
+
+WEBHOOKS = webhooks(REGISTRY)
+MUTATING = tuple(webhook for webhook in WEBHOOKS if webhook.mutating)
+VALIDATING = tuple(webhook for webhook in WEBHOOKS if not webhook.mutating)

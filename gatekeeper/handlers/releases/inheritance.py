@@ -1,0 +1,40 @@
+"""A workload that is deleted and created again keeps its suspension."""
+
+from collections.abc import Sequence
+
+from altershield import releases
+from altershield.api import labels
+from altershield.api.kinds import WorkloadState
+from gatekeeper.handler import handler
+from gatekeeper.handlers.releases.workload import Change, Workload, workload_ref
+from gatekeeper.listers import Listers
+from gatekeeper.records import Record
+from gatekeeper.response import NOTHING, Response
+from gatekeeper.texts import at, owned, warning
+
+
+@handler(reads=Workload)
+def inherit(change: Change, listers: Listers) -> Response:
+    """Suspend a workload that is created where one of the same name, deleted without its records, was suspended,
+    unless the setting `blocking` is off. Any other workload that is created with the label `suspend`, as from a copy
+    of another workload, loses the label."""
+    if change.user == listers.reconciler:
+        return NOTHING
+    record = _failed(listers.orphaned(change.namespace, workload_ref(change))) if change.name else None
+    sent = change.object.label(labels.SUSPEND)
+    if record is None or not listers.blocking:
+        return NOTHING if sent is None else Response({labels.SUSPEND: None}, warnings=(owned(labels.SUSPEND, None),))
+    since = releases.since(record)
+    if sent == str(since):
+        return NOTHING
+    text = (
+        f"AlterShield: {change.kind} {change.name} was suspended when it was deleted, and is suspended again"
+        f"{at('since', since)}: version {releases.version(record)} failed verification"
+    )
+    return Response({labels.SUSPEND: str(since)}, warnings=(warning(text),), audit={"inherited": record.metadata.name})
+
+
+def _failed(records: Sequence[Record]) -> Record | None:
+    """The first one that was suspended."""
+    suspended = [record for record in records if releases.state(record) == WorkloadState.SUSPEND]
+    return min(suspended, key=releases.since, default=None)

@@ -1,0 +1,74 @@
+"""What the handlers of releases read of a request: the workload's labels and its pod template."""
+
+import msgspec
+
+from altershield.api.fingerprint import Template
+from altershield.api.kinds import WorkloadRef
+from gatekeeper.errors import ReviewError
+from gatekeeper.handlers.releases import fingerprint
+from gatekeeper.request import Object, Request
+
+_NO_TEMPLATE = Template()
+
+
+class _Spec(msgspec.Struct, frozen=True):
+    template: Template = _NO_TEMPLATE
+
+
+class Workload(Object, frozen=True, rename="camel"):
+    """The fields that are read of a workload."""
+
+    spec: _Spec = _Spec()
+
+    @property
+    def template_labels(self) -> dict[str, str] | None:
+        metadata = self.spec.template.metadata
+        labels = metadata.get("labels") if metadata else None
+        return labels if isinstance(labels, dict) else None
+
+    @property
+    def has_template_metadata(self) -> bool:
+        return self.spec.template.metadata is not None
+
+    def template_label(self, key: str) -> str | None:
+        labels = self.template_labels
+        return labels.get(key) if labels else None
+
+    def problem(self) -> str:
+        template = self.spec.template
+        if template is _NO_TEMPLATE:
+            return " has no spec.template, so it is no workload"
+        labels = template.metadata.get("labels") if template.metadata else None
+        if labels is not None and not isinstance(labels, dict):
+            return ".spec.template.metadata.labels is no map"
+        return ""
+
+
+Change = Request[Workload]
+"""One CREATE (`old_object` is None) or UPDATE of a workload."""
+
+
+def workload_ref(change: Change) -> WorkloadRef:
+    """The stored workload; without a uid where none is stored yet."""
+    uid = change.old_object.metadata.uid if change.old_object is not None else ""
+    return WorkloadRef(change.resource.api_version, change.resource.kind, change.name, uid)
+
+
+def released_version(change: Change) -> str:
+    """The version that the change releases; empty where the template stays what it was (labels that do not belong
+    into a template do not count). A CREATE always releases. ReviewError where a template cannot be read."""
+    return change.once(_released_version)
+
+
+def _released_version(change: Change) -> str:
+    old = change.old_object
+    try:
+        return fingerprint.release(change.object.spec.template, old.spec.template if old is not None else None)
+    except RecursionError as error:
+        raise ReviewError("a pod template in the request is nested too deeply") from error
+
+
+def relabelled(change: Change) -> bool:
+    """Whether any label of the workload or of its template is not what it was."""
+    new, old = change.object, change.old_object
+    return old is None or new.labels != old.labels or new.template_labels != old.template_labels

@@ -1,0 +1,90 @@
+"""What a handler is given: one request, with the objects decoded into the type that the handler declares."""
+
+from collections.abc import Callable
+from typing import Annotated, Any, Generic, TypeVar, cast
+
+import msgspec
+
+from altershield.admission.registration import Operation
+from altershield.api.resources import Resource
+
+_Text = Annotated[str, msgspec.Meta(max_length=253)]
+_R = TypeVar("_R")
+
+
+class Metadata(msgspec.Struct, frozen=True):
+    name: _Text = ""
+    uid: _Text = ""
+    labels: dict[str, str] | None = None
+
+
+class Object(msgspec.Struct, frozen=True, rename="camel"):
+    """The fields that are read of every object. A handler that reads more declares a subclass."""
+
+    metadata: Metadata
+    api_version: str = ""
+    kind: str = ""
+
+    @property
+    def labels(self) -> dict[str, str] | None:
+        return self.metadata.labels
+
+    def label(self, key: str) -> str | None:
+        labels = self.metadata.labels
+        return labels.get(key) if labels else None
+
+    @property
+    def template_labels(self) -> dict[str, str] | None:
+        """The labels of its pod template, for kinds that have one."""
+        return None
+
+    @property
+    def has_template_metadata(self) -> bool:
+        """Whether `/spec/template/metadata` exists, so that a patch may add labels to it."""
+        return False
+
+    def problem(self) -> str:
+        """Why handlers cannot read the object; empty if they can."""
+        return ""
+
+
+T = TypeVar("T", bound=Object)
+
+
+class Request(msgspec.Struct, Generic[T], frozen=True):
+    """One admission request. On a DELETE, `object` is the object that is deleted, and `old_object` is None."""
+
+    resource: Resource
+    subresource: str
+    operation: Operation
+    name: str
+    """Empty where the API server has not generated it yet."""
+    namespace: str
+    user: str
+    groups: tuple[str, ...]
+    dry_run: bool
+    raw_options: msgspec.Raw
+    object: T
+    old_object: T | None
+    memo: dict[Callable[..., Any], Any]
+
+    @property
+    def kind(self) -> str:
+        """The kind in lower case, as users see it in messages."""
+        return self.resource.kind.lower()
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The CreateOptions, UpdateOptions or DeleteOptions of the request; empty for none."""
+        return self.once(_options)
+
+    def once(self, compute: "Callable[[Request[T]], _R]") -> _R:
+        """The result of `compute` for this request. It is computed once, whichever handlers ask."""
+        if compute not in self.memo:
+            self.memo[compute] = compute(self)
+        return cast(_R, self.memo[compute])
+
+
+def _options(request: Request[Any]) -> dict[str, Any]:
+    found = msgspec.json.decode(request.raw_options) if request.raw_options else None
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,86 @@
+"""What a handler answers, in typed values that decisions, logs and metrics share."""
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import msgspec
+
+from gatekeeper.patch import Operation, Wanted
+
+
+class Decision(StrEnum):
+    ALLOWED = "allowed"
+    PATCHED = "patched"
+    DENIED = "denied"
+
+
+class Reason(StrEnum):
+    """The reasons of the gatekeeper itself. Each feature has its own reasons."""
+
+    PASSED = "passed"
+    UNDECLARED = "undeclared"
+    """A handler gave a reason that it does not declare. This is a bug in the handler; the request is answered."""
+
+
+class Actor(StrEnum):
+    """The kinds of users that requests are counted by."""
+
+    RECONCILER = "reconciler"
+    SERVICE_ACCOUNT = "serviceaccount"
+    USER = "user"
+
+
+class Outcome(NamedTuple):
+    """One way in which a request can end. Handlers declare theirs; the label values of the metrics follow."""
+
+    decision: Decision
+    reason: StrEnum
+    bypassed_by: tuple[Actor, ...] = ()
+    """The users who can end a request in this way, where it passes although it would be denied. Such requests are
+    also counted by the kind of user."""
+
+
+class Denial(msgspec.Struct, frozen=True):
+    """Why a request is denied, as the `status` of the response carries it. kubectl prints
+    `Error from server (REASON): admission webhook "NAME" denied the request: MESSAGE`."""
+
+    message: str
+    reason: str
+    code: int = 403
+
+    @property
+    def status(self) -> dict[str, Any]:
+        return {"status": "Failure", "message": self.message, "reason": self.reason, "code": self.code}
+
+
+class Response(msgspec.Struct, frozen=True):
+    """The answer of a handler. `labels` and `template_labels` are the values that labels of the object and of its pod
+    template should have; other labels are not touched. `patch` has further JSON patch operations. `audit` goes into
+    the API server's audit log, under the webhook's name. `reason` is for logs and metrics."""
+
+    labels: Wanted = {}
+    template_labels: Wanted = {}
+    patch: Sequence[Operation] = ()
+    warnings: tuple[str, ...] = ()
+    audit: Mapping[str, str] = {}
+    denial: Denial | None = None
+    reason: StrEnum | None = None
+
+
+NOTHING = Response()
+"""The answer of a handler that has nothing to say about a request."""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """The answers of all handlers of a request, put together."""
+
+    decision: Decision
+    reason: StrEnum
+    patch: Sequence[Operation] = ()
+    warnings: tuple[str, ...] = ()
+    audit: Mapping[str, str] = {}
+    denial: Denial | None = None
+
+
+PASSED = Answer(Decision.ALLOWED, Reason.PASSED)

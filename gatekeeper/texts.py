@@ -1,0 +1,48 @@
+"""Text for people, from sources that may hold anything."""
+
+import unicodedata
+
+from altershield.api.meta import rfc3339
+
+PAGE = "https://github.com/traas-stack/altershield/blob/main/docs/denied.md"
+"""The page that explains denials."""
+
+_MAX_WARNING = 256  # bytes; the API server cuts warnings there once there are many of them
+_MAX_UNIX = 10**11  # the year 5138
+_REPLACED = frozenset({"Cc", "Zl", "Zp", "Cs"})  # control characters, line and paragraph separators, half surrogates
+_BIDIRECTIONAL = dict.fromkeys(map(ord, "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"))
+
+
+def clean(text: str, limit: int) -> str:
+    """`text` on one line, at most `limit` bytes in UTF-8. Control characters become spaces, because the API server
+    drops a warning that has one. Bidirectional control characters, which change the order in which a terminal shows
+    the text, are removed."""
+    text = text[: limit + 1]
+    if not text.isascii() or not text.isprintable():
+        text = text.translate(_BIDIRECTIONAL)
+        text = "".join(" " if unicodedata.category(c) in _REPLACED else c for c in text)
+    data = text.strip().encode()
+    if len(data) <= limit:
+        return data.decode()
+    return data[: limit - len("…".encode())].decode(errors="ignore") + "…"
+
+
+def warning(text: str) -> str:
+    return clean(text, _MAX_WARNING)
+
+
+def advice(text: str, command: str) -> str:
+    """A warning that ends with a command, so that it can be pasted; without the command where that does not fit."""
+    whole = f"{text}: {command}"
+    return whole if warning(whole) == whole else warning(f"{text} (see {PAGE})")
+
+
+def owned(key: str, kept: str | None) -> str:
+    """The warning for a user who wrote a label that only AlterShield writes; `kept` is its value now."""
+    outcome = "it was removed" if kept is None else f"its value is still {kept!r}"
+    return warning(f"AlterShield: only AlterShield writes the label {key}: {outcome}")
+
+
+def at(word: str, seconds: int) -> str:
+    """` since 2023-05-11T07:46:15Z`; empty for no time."""
+    return f" {word} {rfc3339(seconds)}" if 0 < seconds < _MAX_UNIX else ""
