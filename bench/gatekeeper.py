@@ -14,7 +14,6 @@ import json
 import os
 import platform
 import shutil
-import socket
 import statistics
 import sys
 import tempfile
@@ -25,16 +24,14 @@ from typing import Annotated, Any
 
 import aiohttp
 import typer
-import yaml
-from aiohttp import web
 from rich.console import Console
 from rich.table import Table
 
 from altershield.admission.webhooks import webhook_path
-from altershield.api.resources import CHANGE_WORKLOADS, DEPLOYMENTS
+from altershield.api.resources import DEPLOYMENTS
 from altershield.errors import UsageError
 from altershield.pki import Authority
-from altershield.workloads import change_workload_name
+from bench.processes import Server, answering, cpu, free_ports, kubernetes
 from bench.reviews import write_reviews
 
 RESULTS = Path(__file__).parent / "results" / "gatekeeper.json"
@@ -97,24 +94,6 @@ class Row:
     cpu: float
 
 
-@dataclass
-class Server:
-    process: asyncio.subprocess.Process
-    port: int
-
-    @property
-    def cpu(self) -> float:
-        """Seconds of CPU time so far."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    @property
-    def resident(self) -> int:
-        """MiB of memory."""
-        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE") // 2**20
-
-
 def main(
     seconds: Annotated[float, typer.Option(help="Seconds of one run.")] = 4,
     rounds: Annotated[int, typer.Option(help="Rounds of floor, mutate and validate.")] = 5,
@@ -148,7 +127,7 @@ async def run(seconds: float, rounds: int, output: Path) -> None:
             memory = await _memory(gatekeeper, write_reviews(directory, "memory", SIZES["4 KB"]))
     figures = {
         "taken": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
-        "machine": {"cpu": _cpu(), "python": platform.python_version(), "aiohttp": aiohttp.__version__},
+        "machine": {"cpu": cpu(), "python": platform.python_version(), "aiohttp": aiohttp.__version__},
         "load": {"connections": CONNECTIONS, "seconds": seconds, "rounds": rounds},
         "rows": [asdict(row) for row in rows],
         "memory": memory,
@@ -225,8 +204,8 @@ async def _servers(directory: Path) -> AsyncIterator[tuple[Server, Server]]:
     certificate, key, kubeconfig = (directory / name for name in ("tls.crt", "tls.key", "kubeconfig"))
     certificate.write_bytes(pair.certificate)
     key.write_bytes(pair.key)
-    async with _kubernetes(kubeconfig):
-        ports = _free_ports(2)
+    async with kubernetes(kubeconfig):
+        ports = free_ports(2)
         commands = [
             ["bench.floor", str(ports[0]), str(certificate), str(key)],
             [
@@ -246,84 +225,13 @@ async def _servers(directory: Path) -> AsyncIterator[tuple[Server, Server]]:
                     )
                     servers.append(Server(process, port))
                 for server in servers:
-                    await _answering(server, directory / "log")
+                    await answering(server, directory / "log")
                 yield servers[0], servers[1]
             finally:
                 for server in servers:
                     with contextlib.suppress(ProcessLookupError):
                         server.process.kill()
                     await server.process.wait()
-
-
-async def _answering(server: Server, log: Path) -> None:
-    """Wait until the server is ready; the floor knows no readiness, any answer will do."""
-    async with aiohttp.ClientSession() as session, asyncio.timeout(30):
-        while True:
-            if server.process.returncode is not None:
-                raise UsageError(f"a server ended at its start: {_tail(log)}")
-            with contextlib.suppress(aiohttp.ClientError):
-                async with session.get(f"https://127.0.0.1:{server.port}/readyz", ssl=False) as answer:
-                    if answer.status != 503:
-                        return
-            await asyncio.sleep(0.05)
-
-
-def _tail(log: Path) -> str:
-    return log.read_text()[-500:]
-
-
-@contextlib.asynccontextmanager
-async def _kubernetes(kubeconfig: Path) -> AsyncIterator[None]:
-    """As much of a Kubernetes API as the gatekeeper follows, and a kubeconfig for it."""
-    record = {
-        "metadata": {"name": change_workload_name(DEPLOYMENTS.kind, "sleep", "0" * 32), "namespace": "default"},
-        "status": {"status": "Rollback"},
-    }
-
-    async def answer(request: web.Request) -> web.StreamResponse:
-        if "watch" in request.query:
-            watch = web.StreamResponse()
-            await watch.prepare(request)
-            await asyncio.Event().wait()
-        items = [record] if request.path.endswith(CHANGE_WORKLOADS.plural) else []
-        return web.json_response({"metadata": {"resourceVersion": "1"}, "items": items})
-
-    app = web.Application()
-    app.router.add_get("/{path:.*}", answer)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0, handler_cancellation=True)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    _write_kubeconfig(kubeconfig, f"http://127.0.0.1:{runner.addresses[0][1]}")
-    try:
-        yield
-    finally:
-        await runner.cleanup()
-
-
-def _write_kubeconfig(file: Path, server: str) -> None:
-    content = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "bench", "cluster": {"server": server}}],
-        "users": [{"name": "bench", "user": {"token": "none"}}],
-        "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "bench"}}],
-        "current-context": "bench",
-    }
-    file.write_text(yaml.safe_dump(content))
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [int(one.getsockname()[1]) for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
-
-
-def _cpu() -> str:
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
-    return f"{model}, {os.cpu_count()} cores"
 
 
 def _table(rows: list[Row]) -> Table:

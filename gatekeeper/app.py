@@ -1,7 +1,6 @@
 """The process: everything is put together here, runs until a signal, and ends in order."""
 
 import asyncio
-import gc
 import logging
 import os
 import signal
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from altershield.errors import UsageError
 from altershield.kube.client import Client
+from gatekeeper import memory
 from gatekeeper.journal import Journal
 from gatekeeper.listener import Listener
 from gatekeeper.listers import CacheListers, caches
@@ -21,7 +21,7 @@ from gatekeeper.tls import Certificate
 logger = logging.getLogger(__name__)
 
 _LAST_SECONDS = 1.0
-_COLLECT_AFTER = 10_000  # objects more than before
+_PLAIN_CONNECTIONS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ async def run(settings: Settings) -> None:
         )
         journal = Journal(metrics)
         gatekeeper = Gatekeeper(served, listers, metrics, journal, unready, client=settings.client_name)
-        plain = Listener(gatekeeper.observe, settings.host, settings.metrics_port)
+        plain = Listener(gatekeeper.observe, settings.host, settings.metrics_port, connections=_PLAIN_CONNECTIONS)
         tls = Listener(gatekeeper.admit, settings.host, settings.port, certificate.context)
         certificate.reload()
         try:
@@ -70,7 +70,7 @@ async def run(settings: Settings) -> None:
             await tls.start()
         except OSError as error:
             raise UsageError(f"cannot listen: {error}; choose others with --host, --port, --metrics-port") from error
-        _spare_collector()
+        memory.prepare()
         logger.info("listening", extra={"port": tls.port, "metrics_port": plain.port, "server": client.server})
 
         async with asyncio.TaskGroup() as group:
@@ -90,14 +90,6 @@ async def run(settings: Settings) -> None:
             journal.flush()
             for follower in followers:
                 follower.cancel()
-
-
-def _spare_collector() -> None:
-    """A large review makes thousands of objects and drops them all. Collections that this sets off need not walk
-    over everything imported until now, tens of milliseconds each, nor come so often."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(_COLLECT_AFTER)
 
 
 def _stop_signal() -> asyncio.Event:

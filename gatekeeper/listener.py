@@ -1,10 +1,22 @@
-"""The sockets: opened once, and closed so that no request fails."""
+"""The sockets: opened once, closed so that no request fails, and bounded so that idle callers shut nobody out."""
 
+import asyncio
+import contextlib
+import socket
 import ssl
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from aiohttp import web
 
+CONNECTIONS = 512
+"""Open connections of one port, those in the TLS handshake included. One more closes the one that was idle longest."""
+
+_BACKLOG = 1024
+_HANDSHAKE_SECONDS = 5.0
+_FIRST_REQUEST_SECONDS = 10.0
+_SWEEP_SECONDS = 1.0
 _KEEP_ALIVE = 120.0  # seconds; longer than the 90 s of Go's client, so that the client closes first
 _FINISH_SECONDS = 10.0  # for the last answers to be written
 _LINGER_SECONDS = 2.0  # for the rest of a body that was refused, so that the answer is read
@@ -12,41 +24,189 @@ _LINGER_SECONDS = 2.0  # for the rest of a body that was refused, so that the an
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
-class Listener:
-    """One port, plain or (with `context`) TLS. `host` empty: all addresses."""
+class _Connection:
+    """One open connection: in the handshake, or with a protocol."""
 
-    def __init__(self, handler: Handler, host: str, port: int, context: ssl.SSLContext | None = None) -> None:
-        server = web.Server(
+    def __init__(self, opening: "asyncio.Task[None]", now: float) -> None:
+        self.opening = opening
+        self.since = now
+        self.transport: asyncio.BaseTransport | None = None
+
+    def abort(self) -> None:
+        if isinstance(self.transport, asyncio.WriteTransport):
+            self.transport.abort()
+        else:
+            self.opening.cancel()
+
+
+class _Server(web.Server):
+    """aiohttp's server, which tells the listener of requests and of closed connections."""
+
+    def __init__(self, listener: "Listener", handler: Handler) -> None:
+        super().__init__(
             handler,
+            request_factory=self._request,
             access_log=None,
             keepalive_timeout=_KEEP_ALIVE,
             lingering_time=_LINGER_SECONDS,
             auto_decompress=False,
         )
-        self._runner = web.ServerRunner(server, shutdown_timeout=_FINISH_SECONDS)
-        self._host = host or None
+        self._listener = listener
+
+    def connection_lost(self, handler: Any, exc: BaseException | None = None) -> None:
+        super().connection_lost(handler, exc)
+        self._listener.closed(handler)
+
+    def _request(self, message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
+        self._listener.used(protocol)
+        return web.BaseRequest(message, payload, protocol, writer, task, asyncio.get_running_loop())
+
+
+class Listener:
+    """One port, plain or (with `context`) TLS. `host` empty: all addresses."""
+
+    def __init__(
+        self,
+        handler: Handler,
+        host: str,
+        port: int,
+        context: ssl.SSLContext | None = None,
+        *,
+        connections: int = CONNECTIONS,
+    ) -> None:
+        self._handler = handler
+        self._host = host
         self._port = port
         self._context = context
-        self._site: web.TCPSite | None = None
+        self._limit = connections
+        self._server: _Server | None = None
+        self._sockets: list[socket.socket] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self._opening: set[asyncio.Task[None]] = set()
+        self._new: OrderedDict[Any, _Connection] = OrderedDict()  # without a request yet, by protocol or task
+        self._used: OrderedDict[Any, _Connection] = OrderedDict()  # by protocol; the last one had the last request
 
     @property
     def port(self) -> int:
-        """The port that is listened on; with 0 asked for, the one that was given."""
-        return int(self._runner.addresses[0][1]) if self._runner.addresses else self._port
+        """The port that is listened on; where 0 is asked for, the one that the system chose."""
+        return int(self._sockets[0].getsockname()[1]) if self._sockets else self._port
+
+    @property
+    def open(self) -> int:
+        """Open connections."""
+        return len(self._new) + len(self._used)
 
     async def start(self) -> None:
         """Listen. OSError where the address cannot be had."""
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, self._host, self._port, ssl_context=self._context)
-        await site.start()
-        self._site = site
+        self._server = _Server(self, self._handler)
+        self._sockets = await _bound(self._host, self._port)
+        self._port = self.port
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._accept(each)) for each in self._sockets]
+        self._tasks.append(loop.create_task(self._sweep()))
 
     async def refuse_connections(self) -> None:
         """Take no new connections; those that are open are served on."""
-        if self._site is not None:
-            await self._site.stop()
-            self._site = None
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        sockets, self._sockets = self._sockets, []
+        for each in sockets:
+            each.close()
 
     async def stop(self) -> None:
         """Close what is open. Requests whose bodies have arrived are answered first."""
-        await self._runner.cleanup()
+        await self.refuse_connections()
+        for task in list(self._opening):
+            task.cancel()
+        if self._server is not None:
+            self._server.pre_shutdown()
+            await self._server.shutdown(_FINISH_SECONDS)
+
+    def used(self, protocol: Any) -> None:
+        """A request has come on a connection."""
+        connection = self._new.pop(protocol, None)
+        if connection is not None:
+            self._used[protocol] = connection
+        elif protocol in self._used:
+            self._used.move_to_end(protocol)
+
+    def closed(self, protocol: Any) -> None:
+        self._new.pop(protocol, None)
+        self._used.pop(protocol, None)
+
+    async def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                connected, _ = await loop.sock_accept(listening)
+            except OSError:  # too many open files, or the caller is gone
+                await asyncio.sleep(0.05)
+                continue
+            self._make_room()
+            task = loop.create_task(self._open(connected))
+            self._opening.add(task)
+            self._new[task] = _Connection(task, loop.time())
+            task.add_done_callback(self._opening.discard)
+
+    def _make_room(self) -> None:
+        """Close the connection that has waited longest. New connections do not take more than half of the places from
+        those that are used."""
+        while self.open >= self._limit:
+            first = self._new if len(self._new) > self._limit // 2 or not self._used else self._used
+            _, connection = first.popitem(last=False)
+            connection.abort()
+
+    async def _open(self, connected: socket.socket) -> None:
+        """The handshake, and the protocol behind it."""
+        server, task, loop = self._server, asyncio.current_task(), asyncio.get_running_loop()
+        assert server is not None  # noqa: S101  (it is set before the first connection is accepted)
+        options: dict[str, Any] = (
+            {"ssl": self._context, "ssl_handshake_timeout": _HANDSHAKE_SECONDS} if self._context else {}
+        )
+        protocol = server()
+        try:
+            transport, _ = await loop.connect_accepted_socket(lambda: protocol, connected, **options)
+        except (OSError, TimeoutError):  # an SSLError is an OSError
+            self._new.pop(task, None)
+            connected.close()
+            return
+        except BaseException:
+            self._new.pop(task, None)
+            connected.close()
+            raise
+        connection = self._new.pop(task, None)
+        if connection is None or transport.is_closing():  # it gave way meanwhile, or the caller is gone
+            if isinstance(transport, asyncio.WriteTransport):
+                transport.abort()
+            return
+        connection.transport = transport
+        self._new[protocol] = connection
+
+    async def _sweep(self) -> None:
+        """Close connections on which no request comes."""
+        while True:
+            await asyncio.sleep(_SWEEP_SECONDS)
+            oldest = asyncio.get_running_loop().time() - _FIRST_REQUEST_SECONDS
+            for key, connection in list(self._new.items()):
+                if connection.since < oldest:
+                    self._new.pop(key, None)
+                    connection.abort()
+
+
+async def _bound(host: str, port: int) -> list[socket.socket]:
+    """Listening sockets: one for all addresses, or one for each address of the host."""
+    if not host:
+        if socket.has_dualstack_ipv6():
+            with contextlib.suppress(OSError):  # the kernel has IPv6 switched off
+                return [_listening(socket.AF_INET6, ("::", port), dualstack=True)]
+        return [_listening(socket.AF_INET, ("0.0.0.0", port))]  # noqa: S104  (asked for)
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    return [_listening(family, address) for family, address in dict.fromkeys((each[0], each[4]) for each in found)]
+
+
+def _listening(family: int, address: Any, *, dualstack: bool = False) -> socket.socket:
+    made = socket.create_server(address, family=family, backlog=_BACKLOG, dualstack_ipv6=dualstack)
+    made.setblocking(False)
+    return made

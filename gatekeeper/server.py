@@ -15,6 +15,7 @@ from aiohttp import hdrs, web
 
 from gatekeeper.dispatch import decide, decide_with_io
 from gatekeeper.errors import ReviewError
+from gatekeeper.intake import Body, Intake
 from gatekeeper.journal import Journal
 from gatekeeper.listers import Listers
 from gatekeeper.metrics import CONTENT_TYPE, Metrics
@@ -24,11 +25,7 @@ from gatekeeper.routes import Route
 
 logger = logging.getLogger(__name__)
 
-MAX_BODY = 8 * 1024 * 1024
-"""Bytes of a review: it carries the object twice, and etcd takes 1.5 MiB of one."""
-
 _JSON = {hdrs.CONTENT_TYPE: "application/json"}
-_BODY_SECONDS = 10.0  # for a body to arrive
 _FINISH_SECONDS = 30.0
 _REASONS = {
     400: "BadRequest",
@@ -61,6 +58,7 @@ class Gatekeeper:
         self._listers = listers
         self._metrics = metrics
         self._journal = journal
+        self._intake = Intake()
         self._unready = unready
         self._client = client
         self._draining = False
@@ -85,15 +83,14 @@ class Gatekeeper:
             return self._health(request)
         began = time.perf_counter()
         wire: WireRequest[Any] | None = None
+        taken: Body | None = None
         self._metrics.in_flight += 1
         try:
             if self._client:
                 _identify(request, self._client)
             _check(request)
-            content = request.content
-            # usually the body came with the header
-            data = content.read_nowait() if content.is_eof() else await _body(request)
-            wire = route.decode(data)
+            taken = await self._intake.take(request)
+            wire = route.decode(taken.data)
             if route.webhook.does_io:
                 found = await decide_with_io(route, wire, self._listers)
             else:
@@ -115,6 +112,8 @@ class Gatekeeper:
         except Exception:
             answer = self._failed(route, wire)
         finally:
+            if taken is not None:
+                self._intake.release(taken)
             self._metrics.in_flight -= 1
             if self._draining and self._metrics.in_flight == 0:
                 self._idle.set()
@@ -170,35 +169,6 @@ def _check(request: web.BaseRequest) -> None:
         raise ReviewError(f"reviews are application/json, not {media_type[:64] or 'without a Content-Type'}", 415)
     if headers.get(hdrs.CONTENT_ENCODING, "identity") != "identity":
         raise ReviewError("reviews are sent as they are, without a Content-Encoding", 415)
-
-
-async def _body(request: web.BaseRequest) -> bytes:
-    """The body, once it is there; ReviewError where it is too large, too slow or cut."""
-    content = request.content
-    if (request.content_length or 0) > MAX_BODY:
-        raise _too_large()
-    chunks: list[bytes] = []
-    size = 0
-    try:
-        async with asyncio.timeout(_BODY_SECONDS):
-            while not content.at_eof():
-                chunks.append(await content.readany())
-                size += len(chunks[-1])
-                if size > MAX_BODY:
-                    raise _too_large()
-    except TimeoutError:
-        raise ReviewError(f"the body did not arrive within {_BODY_SECONDS:.0f} s", 408) from None
-    except (web.RequestPayloadError, ValueError) as error:
-        raise ReviewError(f"the body is broken: {error}") from error
-    return b"".join(chunks)
-
-
-def _too_large() -> ReviewError:
-    return ReviewError(
-        f"the review is larger than {MAX_BODY // 2**20} MiB; where the webhook's failurePolicy is Ignore, the release "
-        "passes all the same, is recorded as ungated and verified",
-        413,
-    )
 
 
 def _status(code: int, message: str) -> web.Response:

@@ -32,7 +32,7 @@ def webhook_name(resource: Resource, subresource: str = "", *, mutating: bool) -
 
 
 def webhook_path(resource: Resource, subresource: str = "", *, mutating: bool) -> str:
-    """`/mutate-apps-v1-deployment`, `/validate--v1-pod-eviction`, and so on."""
+    """`/mutate-GROUP-VERSION-KIND`, `/validate--v1-pod-eviction` (the core group has no name), and so on."""
     phase = Phase.MUTATE if mutating else Phase.VALIDATE
     return f"/{phase}-{resource.group.replace('.', '-')}-{resource.version}-{_what(resource, subresource)}"
 

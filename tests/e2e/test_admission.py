@@ -197,7 +197,7 @@ def test_the_mark_of_pods_that_came_up_is_taken_out_of_templates(kubectl: Kubect
     assert OPERATE_FINISHED in marked
     done = kubectl.run("apply", "-f", "-", stdin=marked)
     assert done.returncode == 0, done.stderr
-    assert f"Warning: label {OPERATE_FINISHED} does not belong into a pod template" in done.stderr
+    assert f"Warning: AlterShield: the label {OPERATE_FINISHED} does not belong into a pod template" in done.stderr
     stored = kubectl.json(resource.kind.lower(), "sleep")["spec"]["template"]["metadata"]["labels"]
     assert stored == {"app": "sleep", VERSION: kubectl.labels(resource.kind.lower(), "sleep")[VERSION]}
 
@@ -228,6 +228,6 @@ def test_a_suspended_workload_deleted_without_its_pods_is_suspended_when_it_is_m
     eventually(orphaned, "its records to be left behind")
     done = kubectl.run("apply", "-f", "-", stdin=SLEEP)
     assert done.returncode == 0, done.stderr
-    assert "Warning: AlterShield: deployment sleep was suspended when it was deleted, and is suspended again" in done.stderr
+    assert "Warning: AlterShield: deployment sleep was suspended when it was deleted, and is suspended" in done.stderr
     assert kubectl.labels("deployment", "sleep")[SUSPEND] == since
     assert "is suspended" in kubectl.run("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH).stderr

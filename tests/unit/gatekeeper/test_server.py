@@ -15,9 +15,9 @@ import aiohttp
 import pytest
 
 from altershield.api.kinds import WorkloadRef
-from gatekeeper import server
+from gatekeeper import intake
+from gatekeeper.intake import MAX_BODY
 from gatekeeper.records import Record
-from gatekeeper.server import MAX_BODY
 
 from .malformed import MALFORMED
 from .reviews import (
@@ -197,7 +197,7 @@ async def test_a_chunked_body_is_read(served: Served, client: aiohttp.ClientSess
 
 
 async def test_a_body_that_does_not_come_is_408(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "_BODY_SECONDS", 0.05)
+    monkeypatch.setattr(intake, "_BODY_SECONDS", 0.05)
     reader, writer = await raw(served)
     writer.write(head("Content-Length: 100") + b"{")
     assert b" 408 " in await reader.readline()

@@ -1,0 +1,109 @@
+"""Server processes for benchmarks, and as much of a Kubernetes API as a gatekeeper needs."""
+
+import asyncio
+import contextlib
+import os
+import socket
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+import yaml
+from aiohttp import web
+
+from altershield.api.resources import CHANGE_WORKLOADS, DEPLOYMENTS
+from altershield.errors import UsageError
+from altershield.workloads import change_workload_name
+
+
+@dataclass
+class Server:
+    process: asyncio.subprocess.Process
+    port: int
+
+    @property
+    def cpu(self) -> float:
+        """Seconds of CPU time so far."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    @property
+    def resident(self) -> int:
+        """MiB of memory."""
+        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") // 2**20
+
+
+async def answering(server: Server, log: Path) -> None:
+    """Wait until the server is ready; the floor knows no readiness, any answer will do."""
+    async with aiohttp.ClientSession() as session, asyncio.timeout(30):
+        while True:
+            if server.process.returncode is not None:
+                raise UsageError(f"a server ended at its start: {tail(log)}")
+            with contextlib.suppress(aiohttp.ClientError):
+                async with session.get(f"https://127.0.0.1:{server.port}/readyz", ssl=False) as answer:
+                    if answer.status != 503:
+                        return
+            await asyncio.sleep(0.05)
+
+
+def tail(log: Path) -> str:
+    return log.read_text()[-500:]
+
+
+@contextlib.asynccontextmanager
+async def kubernetes(kubeconfig: Path) -> AsyncIterator[None]:
+    """As much of a Kubernetes API as the gatekeeper follows, and a kubeconfig for it."""
+    record = {
+        "metadata": {"name": change_workload_name(DEPLOYMENTS.kind, "sleep", "0" * 32), "namespace": "default"},
+        "status": {"status": "Rollback"},
+    }
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if "sendInitialEvents" in request.query:  # as API servers that do not stream lists
+            refused = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid", "code": 422}
+            return web.json_response(refused, status=422)
+        if "watch" in request.query:
+            watch = web.StreamResponse()
+            await watch.prepare(request)
+            await asyncio.Event().wait()
+        items = [record] if request.path.endswith(CHANGE_WORKLOADS.plural) else []
+        return web.json_response({"metadata": {"resourceVersion": "1"}, "items": items})
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", answer)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0, handler_cancellation=True)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    write_kubeconfig(kubeconfig, f"http://127.0.0.1:{runner.addresses[0][1]}")
+    try:
+        yield
+    finally:
+        await runner.cleanup()
+
+
+def write_kubeconfig(file: Path, server: str) -> None:
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "bench", "cluster": {"server": server}}],
+        "users": [{"name": "bench", "user": {"token": "none"}}],
+        "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "bench"}}],
+        "current-context": "bench",
+    }
+    file.write_text(yaml.safe_dump(content))
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [int(one.getsockname()[1]) for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def cpu() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
+    return f"{model}, {os.cpu_count()} cores"
