@@ -143,7 +143,7 @@ def attack(name: str, port: int) -> None:
     async def run() -> None:
         await asyncio.gather(*(again(chosen[number % len(chosen)]) for number in range(ATTACKERS)))
 
-    os.nice(10)
+    print("attacking", flush=True)
     uvloop.run(run())
 
 
@@ -192,9 +192,13 @@ async def _run(seconds: float) -> tuple[list[Phase], int]:
             for attack_ in (*attacks(), "everything"):
                 command = (sys.executable, "-m", "bench.hostile", "attack", attack_, str(server.port))
                 process = await asyncio.create_subprocess_exec(
-                    *command, preexec_fn=lambda: os.sched_setaffinity(0, {_CLIENT_CORE})
+                    *command,
+                    stdout=asyncio.subprocess.PIPE,
+                    preexec_fn=lambda: os.sched_setaffinity(0, {_CLIENT_CORE}),
                 )
                 try:
+                    assert process.stdout is not None  # noqa: S101  (it is a pipe)
+                    await process.stdout.readline()
                     await asyncio.sleep(2)
                     phases.append(await _phase(server, attack_, bodies, seconds))
                 finally:

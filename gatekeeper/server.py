@@ -107,8 +107,9 @@ class Gatekeeper:
         except ReviewError as error:
             self._journal.refuse(route.webhook, error)
             answer = _status(error.code, str(error))
-        except ConnectionError:
-            raise  # the caller is gone
+        except ConnectionError:  # the caller is gone, so nobody reads the answer
+            answer = web.Response(status=400)
+            answer.force_close()
         except Exception:
             answer = self._failed(route, wire)
         finally:

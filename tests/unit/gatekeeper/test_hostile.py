@@ -1,0 +1,178 @@
+"""Callers who send too much, too slowly or nothing at all: others are answered meanwhile."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from gatekeeper import intake, listener
+from gatekeeper.errors import ReviewError
+from gatekeeper.intake import MAX_BODY, Intake
+from gatekeeper.listener import Listener
+
+from .reviews import MUTATING_PATH, deployment, encode, review
+from .serving import Served, serving, session, until
+from .test_server import JSON, head, post, raw
+
+SMALL = encode(review(deployment()))
+
+
+@pytest.fixture
+async def served(tmp_path: Path) -> AsyncIterator[Served]:
+    async with serving(tmp_path) as served:
+        yield served
+
+
+def held(served: Served) -> Intake:
+    return served.gatekeeper._intake
+
+
+async def answered(served: Served) -> bool:
+    async with session() as client:
+        return (await post(client, served.url(MUTATING_PATH), SMALL))[0] == 200
+
+
+async def test_a_caller_that_expects_to_be_asked_for_the_body_is_asked(served: Served) -> None:
+    reader, writer = await raw(served)
+    writer.write(head(f"Content-Length: {len(SMALL)}", "Expect: 100-continue"))
+    assert await asyncio.wait_for(reader.readline(), 1) == b"HTTP/1.1 100 Continue\r\n"
+    assert await reader.readline() == b"\r\n"
+    writer.write(SMALL)
+    assert b" 200 " in await reader.readline()
+    writer.close()
+
+
+async def test_the_largest_body_gives_way_when_there_are_too_many_bytes(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "BUDGET", 500_000)
+    connections = []
+    for size in (300_000, 150_000):
+        reader, writer = await raw(served)
+        writer.write(head(f"Content-Length: {size + 1}") + b" " * size)
+        connections.append((reader, writer))
+
+        async def arrived(least: int = size) -> bool:
+            return held(served).held >= least
+
+        await until(arrived)
+    third, writer = await raw(served)
+    writer.write(head("Content-Length: 200001") + b" " * 200_000)
+    assert b" 503 " in await asyncio.wait_for(connections[0][0].readline(), 2)
+    assert await answered(served)
+    assert held(served).held <= 500_000
+    for _, each in (*connections, (third, writer)):
+        each.transport.abort()
+
+    async def given_back() -> bool:
+        return held(served).held == 0
+
+    await until(given_back)
+
+
+async def test_bytes_are_given_back_whatever_becomes_of_a_review(served: Served) -> None:
+    wide = encode(review(deployment("WIDE"))).replace(b'"WIDE"', b"[" + b"[]," * 60_000 + b"[]]")
+    many = encode(review(deployment("WIDE"))).replace(b'"WIDE"', b"[" + b"[]," * 300_000 + b"[]]")
+    async with session() as client:
+        codes = [(await post(client, served.url(MUTATING_PATH), data))[0] for data in (wide, many, b"x" * 100_000)]
+    assert codes == [200, 413, 400]
+    assert held(served).held == 0
+    assert await answered(served)
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b" " * (MAX_BODY + 1), "larger than 8 MiB"),
+        (SMALL.replace(b'"busybox"', b"[" + b"[]," * 300_000 + b"[]]"), "more than 200,000 values"),
+        (SMALL.replace(b'"busybox"', b"[" * 200 + b"1," * 200_000 + b"1" + b"]" * 200), "200,000 values"),
+        (SMALL.replace(b'"busybox"', b"[" * 200 + b"1" * 300_000 + b"]" * 200), "nested more than 128 levels deep"),
+    ],
+)
+async def test_a_review_that_is_too_large_says_what_to_do(served: Served, data: bytes, says: str) -> None:
+    async with session() as client:
+        code, answer = await post(client, served.url(MUTATING_PATH), data)
+    assert code == 413
+    assert says in answer["message"]
+    assert "make the object smaller: move large texts out of the pod template" in answer["message"]
+
+
+async def test_idle_connections_shut_nobody_out() -> None:
+    async def handle(request: Any) -> Any:
+        return aiohttp.web.Response(text="ok")
+
+    served = Listener(handle, "127.0.0.1", 0, connections=8)
+    await served.start()
+    async with aiohttp.ClientSession() as client:
+        url = f"http://127.0.0.1:{served.port}/"
+        async with client.get(url) as answer:
+            assert await answer.text() == "ok"
+        idle = [await asyncio.open_connection("127.0.0.1", served.port) for _ in range(50)]
+        for _ in range(3):
+            async with client.get(url) as answer:
+                assert await answer.text() == "ok"
+        assert served.open <= 8
+        closed = [await asyncio.wait_for(reader.read(1), 1) for reader, _ in idle[:40]]
+        assert closed == [b""] * 40
+        for _, writer in idle:
+            writer.close()
+    await served.stop()
+
+
+async def test_a_connection_without_a_request_is_closed(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "_FIRST_REQUEST_SECONDS", 0.0)
+    reader, writer = await raw(served)
+    with contextlib.suppress(ConnectionError):
+        assert await asyncio.wait_for(reader.read(1), 5) == b""
+    writer.close()
+
+
+async def test_a_handshake_that_does_not_come_ends(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "_HANDSHAKE_SECONDS", 0.1)
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.tls.port)
+    with contextlib.suppress(ConnectionError):
+        assert await asyncio.wait_for(reader.read(1), 5) == b""
+    writer.close()
+    assert await answered(served)
+
+    async def forgotten() -> bool:
+        return served.tls.open <= 1
+
+    await until(forgotten)
+
+
+async def test_of_large_reviews_the_smallest_has_the_next_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = intake._Turns()
+    order: list[int] = []
+
+    async def one(size: int) -> None:
+        await turns.wait(size)
+        order.append(size)
+        await asyncio.sleep(0)
+        turns.done()
+
+    await asyncio.gather(*map(one, (5, 9, 7, 1)))
+    assert order == [5, 1, 7, 9]
+    monkeypatch.setattr(intake, "_TURN_SECONDS", 0.01)
+    await turns.wait(1)
+    with pytest.raises(ReviewError) as caught:
+        await turns.wait(2)
+    assert caught.value.code == 503
+    turns.done()
+    monkeypatch.undo()
+    await one(3)
+
+
+async def test_many_refusals_are_counted_and_some_are_logged(served: Served, caplog: pytest.LogCaptureFixture) -> None:
+    async with session() as client:
+        for _ in range(30):
+            async with client.post(served.url(MUTATING_PATH), data=b"x", headers=JSON):
+                pass
+    served.journal.flush()
+    assert b'altershield_admission_errors_total{code="400",webhook="mdeployment.kb.io"} 30.0' in (
+        served.metrics.exposition()
+    )

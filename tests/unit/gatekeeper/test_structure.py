@@ -1,0 +1,71 @@
+"""The size of a JSON text, found without decoding it."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gatekeeper import structure
+
+from .reviews import deployment, encode, released, review
+
+texts = st.text(alphabet='[]{},"\\:a \n', max_size=12)
+values = st.recursive(
+    st.none() | st.integers() | texts,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts, inner, max_size=4),
+    max_leaves=40,
+)
+
+
+def depth(value: Any) -> int:
+    if isinstance(value, dict):
+        value = list(value.values())
+    return 1 + max(map(depth, value), default=0) if isinstance(value, list) else 0
+
+
+def count(value: Any) -> int:
+    """Lists, objects, and what follows a comma."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    return 1 + max(0, len(value) - 1) + sum(map(count, value)) if isinstance(value, list) else 0
+
+
+@given(values, st.integers(13, 20), st.booleans())
+def test_depth_and_values_are_found_whatever_the_strings_hold(value: Any, limit: int, ascii: bool) -> None:
+    for _ in range(8):
+        value = [value, "]"]
+    data = json.dumps(value, ensure_ascii=ascii).encode()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(structure, "MAX_DEPTH", limit)
+        assert ("levels deep" in structure.problem(data)) == (depth(value) > limit)
+        patched.setattr(structure, "MAX_VALUES", count(value) - 1)
+        assert "values" in structure.problem(data)
+        patched.setattr(structure, "MAX_VALUES", count(value))
+        assert "values" not in structure.problem(data)
+
+
+@pytest.mark.parametrize("data", [b"", b"]]]]", b"{[", b'"' * 5, b"[" * 100 + b"}" * 50, b"\\" * 9])
+def test_what_is_no_json_is_left_to_the_decoder(data: bytes) -> None:
+    assert structure.problem(data) == ""
+
+
+def test_a_kubernetes_object_is_neither_dense_nor_too_large() -> None:
+    data = encode(review(released("busybox:2"), released()))
+    assert not structure.is_dense(data * 8)
+    assert structure.problem(data) == ""
+
+
+@pytest.mark.parametrize("value", [b"[]", b"{}", b"[" * 100 + b"]" * 100])
+def test_nested_lists_are_dense(value: bytes) -> None:
+    data = encode(review(deployment("WIDE"))).replace(
+        b'"WIDE"', b"[" + b",".join([value] * (30_000 // len(value))) + b"]"
+    )
+    assert structure.is_dense(data)
+
+
+@pytest.mark.parametrize("value", [b"[]", b"1", b'"["', b'{"a":1}', b'""'])
+def test_too_many_values_of_any_kind_are_found(value: bytes) -> None:
+    data = b"[" + b",".join([value] * (structure.MAX_VALUES + 1)) + b"]"
+    assert structure.problem(data) == "has more than 200,000 values"
