@@ -11,10 +11,9 @@ import os
 import ssl
 from typing import NamedTuple
 
-from kubernetes_asyncio.client import Configuration
-
 from altershield.errors import UsageError
 from altershield.kube import credentials
+from altershield.kube.configuration import Configuration
 from altershield.kube.errors import UnreachableError
 
 logger = logging.getLogger(__name__)

@@ -12,11 +12,11 @@ from typing import Annotated, Any, Generic, Self, TypeVar
 import aiohttp
 import msgspec
 import orjson
-from kubernetes_asyncio.client import Configuration
 
 from altershield.api.resources import Resource
 from altershield.kube import credentials, stream
 from altershield.kube.access import Access
+from altershield.kube.configuration import Configuration
 from altershield.kube.errors import CODES, UnreadableError
 from altershield.kube.stream import WatchEvent
 from altershield.kube.transport import CONNECT_TIMEOUT, Request, Transport

@@ -6,9 +6,7 @@ import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from kubernetes_asyncio.client import Configuration
-from kubernetes_asyncio.config import ConfigException
-from kubernetes_asyncio.config.exec_provider import ExecProvider
+from altershield.kube.configuration import Configuration
 
 _TOKEN_FILE_PERIOD = 60.0  # seconds until a token file is read again, as client-go does
 _EARLY = 300.0  # seconds before an expiry that a plugin is asked again
@@ -59,6 +57,8 @@ class Plugin:
     def __init__(self, user: Any) -> None:
         self.token = ""
         self.pair: Pair | None = None
+        from kubernetes_asyncio.config.exec_provider import ExecProvider  # takes half a second, and few need it
+
         self._provider = ExecProvider(user)
         self._expires = float("inf")  # Unix seconds
         self._calls: collections.deque[float] = collections.deque(maxlen=_MOST_CALLS)
@@ -86,7 +86,7 @@ class Plugin:
     def _take(self, status: dict[str, Any]) -> None:
         certificate, key = status.get("clientCertificateData"), status.get("clientKeyData")
         if bool(certificate) != bool(key) or not (status.get("token") or certificate):
-            raise ConfigException("exec: the plugin gives neither a token nor a client certificate with its key")
+            raise ValueError("exec: the plugin gives neither a token nor a client certificate with its key")
         self.token = f"Bearer {status['token']}" if status.get("token") else ""
         self.pair = Pair(certificate, key) if certificate and key else None
         expiry = status.get("expirationTimestamp")

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
 import msgspec
-from kubernetes_asyncio.client import Configuration
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 
@@ -23,6 +22,7 @@ from altershield.api.kinds import (
 from altershield.api.meta import Condition, ObjectMeta, OwnerReference
 from altershield.api.views import Namespace
 from altershield.kube.client import Client
+from altershield.kube.configuration import Configuration
 from altershield.releases.record import By
 from altershield.workloads import ADAPTERS, change_workload_name
 from certgen import metrics as of_certgen

@@ -21,11 +21,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from kubernetes_asyncio.client import Configuration
-from kubernetes_asyncio.config import incluster_config
 
 from altershield.api.resources import PODS
 from altershield.errors import UsageError
-from altershield.kube import credentials
+from altershield.kube import configuration, credentials
 from altershield.kube.client import Client
 from altershield.kube.errors import UnreachableError
 
@@ -334,13 +333,13 @@ async def test_a_service_account_is_preferred_where_there_is_one(
     token = tmp_path / "token"
     token.write_text("pod-token\n")
     async with server(authority.server_context(LOOPBACK)) as seen:
-        monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(token))
-        monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(authority.file))
+        (tmp_path / "ca.crt").write_bytes(authority.file.read_bytes())
+        monkeypatch.setattr(configuration, "SERVICE_ACCOUNT", tmp_path)
         monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
         monkeypatch.setenv("KUBERNETES_SERVICE_PORT", seen.url.rpartition(":")[2])
         assert await token_of(None, seen) == "Bearer pod-token"
         monkeypatch.delenv("KUBERNETES_SERVICE_HOST")
-        with pytest.raises(UsageError, match="Service host/port is not set"):
+        with pytest.raises(UsageError, match="KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set"):
             await Client.connect()
 
 

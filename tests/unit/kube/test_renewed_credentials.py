@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 import yaml
 from aiohttp import web
-from kubernetes_asyncio.config import incluster_config
 
 from altershield.api.resources import PODS
-from altershield.kube import access
+from altershield.kube import access, configuration
 from altershield.kube.client import Client
 from altershield.kube.errors import UnauthorizedError, UnreachableError
 from altershield.pki import Authority, KeyPair
@@ -226,8 +225,7 @@ async def test_a_service_accounts_token_is_read_again_too(
 ) -> None:
     token = tmp_path / "token"
     token.write_text("old")
-    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(token))
-    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(tmp_path / "ca.crt"))
+    monkeypatch.setattr(configuration, "SERVICE_ACCOUNT", tmp_path)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", server.url.rpartition(":")[2])
     async with await Client.connect() as client:

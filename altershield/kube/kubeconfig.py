@@ -1,0 +1,114 @@
+"""Credentials from a kubeconfig.
+
+Reading is kubernetes-asyncio's; what it leaves out is added here, each as kubectl does it: the first file of
+$KUBECONFIG that names a current context decides, a token file is read again, and an exec plugin is asked again before
+what it gave expires.
+"""
+
+import asyncio
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+from kubernetes_asyncio import config as kube_config
+from kubernetes_asyncio.client import Configuration as _Configuration
+from kubernetes_asyncio.config.kube_config import ConfigNode, KubeConfigLoader, KubeConfigMerger
+
+from altershield.errors import UsageError
+from altershield.kube.configuration import Configuration
+from altershield.kube.credentials import unusable
+from altershield.kube.plugins import Plugin, TokenFile
+
+# What kubernetes-asyncio raises for a kubeconfig of another shape, and for one that is wrong.
+_MISSHAPEN = (TypeError, KeyError, AttributeError, AssertionError)
+_WRONG = (kube_config.ConfigException, yaml.YAMLError, OSError, ValueError)
+
+
+async def load(paths: str, context: str | None) -> tuple[Configuration, str]:
+    """The configuration of the files in `paths`, and the namespace of the context (empty where it has none). UsageError
+    where they cannot be used."""
+    read = _Configuration()
+    try:
+        namespace = await _load_kubeconfig(read, paths, context)
+        configuration = _converted(read)
+        if isinstance(configuration.refresh_api_key_hook, TokenFile):
+            await configuration.refresh_api_key_hook(configuration)
+    except (*_MISSHAPEN, *_WRONG) as error:
+        raise unusable(paths, _reason(error)) from error
+    return configuration, namespace
+
+
+def _converted(read: _Configuration) -> Configuration:
+    return Configuration(
+        host=str(read.host),
+        ssl_ca_cert=read.ssl_ca_cert,
+        cert_file=read.cert_file,
+        key_file=read.key_file,
+        verify_ssl=read.verify_ssl,
+        tls_server_name=read.tls_server_name,
+        proxy=read.proxy,
+        api_key=read.api_key,
+        refresh_api_key_hook=read.refresh_api_key_hook,
+    )
+
+
+def _reason(error: Exception) -> str:
+    """One line of text; the loader quotes whole entries of the file, with their secrets, in braces."""
+    if isinstance(error, _MISSHAPEN):
+        return "it does not have the form of a kubeconfig"
+    return " ".join(re.sub(r"/\{.*\}", "", str(error), flags=re.DOTALL).split()) or type(error).__name__
+
+
+def _merge(paths: str) -> KubeConfigMerger:
+    if not any(os.path.exists(os.path.expanduser(path)) for path in paths.split(os.pathsep)):
+        raise FileNotFoundError("there is no such file")
+    return KubeConfigMerger(paths)
+
+
+async def _load_kubeconfig(configuration: _Configuration, paths: str, context: str | None) -> str:
+    """Fill in `configuration`; the context's namespace, empty where it has none."""
+    merger = await asyncio.to_thread(_merge, paths)
+    if merger.config is None:
+        raise kube_config.ConfigException("the file is empty")
+    if context is None:
+        named = (file.get("current-context") for file in merger.config_files.values())
+        context = next((name for name in named if name), None)
+    if not context:
+        raise kube_config.ConfigException("no current context is set")
+    if not merger.config["contexts"].get_with_name(context, safe=True):
+        raise UsageError(f'there is no context "{context}" in {paths}; `kubectl config get-contexts` lists them')
+    loader = _Loader(merger.config, active_context=context, config_base_path=None)
+    user = _user(merger.config, loader)
+    if user is None:
+        raise kube_config.ConfigException(f"the context {context} names no user that is there")
+    await loader.load_and_set(configuration)
+    if user.safe_get("tokenFile"):
+        configuration.refresh_api_key_hook = TokenFile(Path(user.path or ".").parent / str(user["tokenFile"]))
+    elif loader.plugin is not None:
+        configuration.refresh_api_key_hook = loader.plugin
+    chosen = loader.current_context
+    return str(chosen["context"].get("namespace") or "") if chosen else ""
+
+
+class _Loader(KubeConfigLoader):
+    """Takes from an exec plugin what kubernetes-asyncio leaves: a certificate beside a token, and its expiry."""
+
+    plugin: Plugin | None = None
+
+    async def load_from_exec_plugin(self) -> bool:
+        user: Any = self._user
+        plugin, configuration = Plugin(user["exec"]), Configuration()
+        await plugin.renew(configuration)
+        if plugin.token:
+            self.token = plugin.token
+        self.plugin = plugin
+        return True
+
+
+def _user(config: ConfigNode, loader: KubeConfigLoader) -> ConfigNode | None:
+    current = loader.current_context
+    name = current["context"].get("user") if current else None
+    found = config["users"].get_with_name(name, safe=True) if name else None
+    return found["user"] if found is not None and found.safe_get("user") else None

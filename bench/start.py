@@ -1,0 +1,111 @@
+"""How long a gatekeeper takes from its start until it is ready, on an empty cluster.
+
+    python -m bench.start
+
+The process gets its credentials as a pod does, from the files of a service account.
+"""
+
+import asyncio
+import contextlib
+import datetime
+import os
+import ssl
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Annotated
+
+import aiohttp
+import typer
+from aiohttp import web
+
+from altershield.pki import Authority
+from bench.processes import Server, free_ports
+
+_START = """
+import sys
+from pathlib import Path
+from altershield.kube import configuration
+configuration.SERVICE_ACCOUNT = Path(sys.argv.pop(1))
+import typer
+from gatekeeper.__main__ import main
+typer.run(main)
+"""
+_DAY = datetime.timedelta(days=1)
+
+
+def main(rounds: Annotated[int, typer.Option(help="How often it is started.")] = 5) -> None:
+    """Start it again and again; print the median and the least time."""
+    times = asyncio.run(_run(rounds))
+    walls, cpus = [wall for wall, _ in times], [cpu for _, cpu in times]
+    print(f"ready after {statistics.median(walls):.2f} s (median of {rounds}), {min(walls):.2f} s at least")
+    print(f"CPU time {statistics.median(cpus):.2f} s, {min(cpus):.2f} s at least")
+
+
+async def _run(rounds: int) -> list[tuple[float, float]]:
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        authority = Authority.create("bench", lifetime=_DAY)
+        pair = authority.issue("bench", hosts=["127.0.0.1"], lifetime=_DAY)
+        for file, content in (("tls.crt", pair.certificate), ("tls.key", pair.key), ("token", b"bench")):
+            (directory / file).write_bytes(content)
+        (directory / "ca.crt").write_bytes(authority.pair.certificate)
+        async with _empty_cluster(directory) as port:
+            return [await _start(directory, port) for _ in range(rounds)]
+
+
+async def _start(directory: Path, api: int) -> tuple[float, float]:
+    webhook, plain = free_ports(2)
+    began = time.perf_counter()
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", _START, str(directory), "--host", "127.0.0.1"),
+        *("--port", str(webhook), "--metrics-port", str(plain), "--shutdown-delay", "0"),
+        *("--tls-cert-file", str(directory / "tls.crt"), "--tls-private-key-file", str(directory / "tls.key")),
+        env={**os.environ, "KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(api)},
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        async with aiohttp.ClientSession() as client, asyncio.timeout(60):
+            while True:
+                with contextlib.suppress(aiohttp.ClientError):
+                    async with client.get(f"http://127.0.0.1:{plain}/readyz") as answer:
+                        if answer.status == 200:
+                            return time.perf_counter() - began, Server(process, webhook).cpu
+                await asyncio.sleep(0.005)
+    finally:
+        process.kill()
+        await process.wait()
+
+
+@contextlib.asynccontextmanager
+async def _empty_cluster(directory: Path) -> AsyncIterator[int]:
+    """The port of an API server with nothing in it, which does not stream lists."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if "sendInitialEvents" in request.query:
+            status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid", "code": 422}
+            return web.json_response(status, status=422)
+        if "watch" in request.query:
+            watch = web.StreamResponse()
+            await watch.prepare(request)
+            await asyncio.Event().wait()
+        return web.json_response({"metadata": {"resourceVersion": "1"}, "items": []})
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(directory / "tls.crt", directory / "tls.key")
+    app = web.Application()
+    app.router.add_get("/{path:.*}", answer)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0, handler_cancellation=True)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
+    try:
+        yield int(runner.addresses[0][1])
+    finally:
+        await runner.cleanup()
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,93 @@
+"""`docs/architecture.md`, *Add a handler*, followed literally: one file and one line of the registry."""
+
+import json
+import re
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gatekeeper.handlers
+from altershield.admission import registry
+from altershield.admission.registration import Registration
+from altershield.admission.webhooks import webhooks
+from altershield.api import resources
+from altershield.api.resources import CONFIG_MAPS
+from altershield.install.webhooks import asked
+from gatekeeper.dispatch import decide
+from gatekeeper.metrics import Metrics
+from gatekeeper.routes import Route, routes
+from gatekeeper.tls import Certificate
+from tests.paths import ROOT
+
+from .reviews import StaticListers, encode, review, written
+
+PAGE = (ROOT / "docs" / "architecture.md").read_text()
+PATH = "/validate--v1-configmap"
+
+
+def steps() -> tuple[str, str, Registration]:
+    """The path of the file below gatekeeper/handlers, its content, and the registration."""
+    section = PAGE.partition("## Add a handler\n")[2].partition("\n## ")[0]
+    (path,) = re.findall(r"1\. `gatekeeper/handlers/([\w/]+\.py)`", section)
+    file, line = (textwrap.dedent(block) for block in re.findall(r"( *)```python\n(.*?)```", section, re.S)[i][1] for i in (0, 1))
+    names = {**vars(registry), **vars(resources)}
+    (made,) = eval(f"({line.strip()})", names)  # noqa: S307  (from our own page)
+    return path, file, made
+
+
+@pytest.fixture
+def followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Route]:
+    """The routes after the steps."""
+    path, content, made = steps()
+    file = tmp_path / path
+    file.parent.mkdir(parents=True)
+    file.write_text(content)
+    monkeypatch.setattr(gatekeeper.handlers, "__path__", [*gatekeeper.handlers.__path__, str(tmp_path)])
+    return routes((*registry.REGISTRY, made))
+
+
+def deletion(labels: dict[str, str]) -> dict[str, Any]:
+    old = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "rates", "labels": labels}}
+    body = review(None, None, operation="DELETE", name="rates")
+    resource = {"group": "", "version": "v1", "resource": "configmaps"}
+    return {**body, "request": {**body["request"], "resource": resource, "oldObject": old}}
+
+
+def test_the_new_handler_is_asked_and_no_other_is_changed(followed: dict[str, Route]) -> None:
+    assert {path: route.webhook for path, route in followed.items() if path != PATH} == {
+        path: route.webhook for path, route in routes().items()
+    }
+    route = followed[PATH]
+
+    def answer(labels: dict[str, str]) -> dict[str, Any]:
+        wire = route.decode(encode(deletion(labels)))
+        found: dict[str, Any] = json.loads(written(wire.uid, decide(route, wire, StaticListers())))["response"]
+        return found
+
+    assert answer({"app": "web"})["allowed"] is True
+    denied = answer({"example.com/keep": ""})
+    assert denied["allowed"] is False
+    assert denied["status"]["message"] == "AlterShield: configmap rates has the label example.com/keep"
+
+
+def test_webhook_and_metrics_follow(followed: dict[str, Route]) -> None:
+    (made,) = [each for each in webhooks((*registry.REGISTRY, steps()[2])) if each.resource == CONFIG_MAPS]
+    assert asked(made) == {
+        "name": "vconfigmap.kb.io",
+        "rules": [
+            {
+                "apiGroups": [""],
+                "apiVersions": ["v1"],
+                "operations": ["DELETE"],
+                "resources": ["configmaps"],
+                "scope": "Namespaced",
+            }
+        ],
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "matchPolicy": "Equivalent",
+    }
+    shown = Metrics(Certificate(Path(), Path()), followed.values()).exposition().decode()
+    assert 'decision="denied",operation="DELETE",reason="kept",webhook="vconfigmap.kb.io"' in shown

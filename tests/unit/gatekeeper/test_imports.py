@@ -1,0 +1,14 @@
+"""What a gatekeeper does not import: its start takes no longer than it must."""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ["kubernetes_asyncio", "rich.console", "jsonschema", "yaml"]
+
+
+@pytest.mark.parametrize("module", HEAVY)
+def test_the_process_imports_no_library_that_it_does_not_use_in_a_cluster(module: str) -> None:
+    code = f"import sys, gatekeeper.__main__; sys.exit({module!r} in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
