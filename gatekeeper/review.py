@@ -34,7 +34,7 @@ class UserInfo(msgspec.Struct, frozen=True):
 
 
 class WireRequest(msgspec.Struct, Generic[T], frozen=True, rename="camel"):
-    """The request of a review. `T` is the type that the objects are decoded into."""
+    """The request of a review. `T` is what the objects are decoded into: a type or None, or `msgspec.Raw`."""
 
     uid: Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
     operation: Operation
@@ -43,8 +43,8 @@ class WireRequest(msgspec.Struct, Generic[T], frozen=True, rename="camel"):
     name: Text = ""
     namespace: Text = ""
     user_info: UserInfo = UserInfo()
-    object: T | None = None
-    old_object: T | None = None
+    object: T = None  # type: ignore[assignment]
+    old_object: T = None  # type: ignore[assignment]
     dry_run: bool | None = None
     options: msgspec.Raw = msgspec.Raw()
 
@@ -55,12 +55,13 @@ class _Review(msgspec.Struct, Generic[T], frozen=True, rename="camel"):
     request: WireRequest[T]
 
 
-def reader(type_: type[T]) -> Callable[[bytes], WireRequest[T]]:
+def reader(type_: type[Any]) -> Callable[[bytes], WireRequest[Any]]:
     """A function that reads a review's body, its objects decoded into `type_` (`msgspec.Raw`: not decoded).
     It raises ReviewError (400) for a body that is no review."""
-    decode = msgspec.json.Decoder(_Review[type_]).decode  # type: ignore[valid-type]
+    optional: Any = type_ if type_ is msgspec.Raw else type_ | None
+    decode = msgspec.json.Decoder(_Review[optional]).decode
 
-    def read(data: bytes) -> WireRequest[T]:
+    def read(data: bytes) -> WireRequest[Any]:
         try:
             review = decode(data)
         except msgspec.ValidationError as error:

@@ -93,7 +93,7 @@ def _decoded(data: Any, type_: type[Object]) -> Object | None:
     if data is None:
         return None
     try:
-        return msgspec.json.decode(data, type=type_)
+        return msgspec.json.decode(data, type=type_ | None)
     except (ValueError, RecursionError) as error:
         raise ReviewError(f"an object in the request cannot be read: {error}") from error
 

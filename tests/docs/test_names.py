@@ -46,7 +46,15 @@ def test_the_architecture_names_files_that_exist() -> None:
 
 
 def _places(name: str) -> Iterator[bool]:
-    for room in ("", "gatekeeper", "gatekeeper/handlers/releases", "altershield/admission", "reconciler", "reconciler/releases", "certgen"):
+    for room in (
+        "",
+        "gatekeeper",
+        "gatekeeper/handlers/releases",
+        "altershield/admission",
+        "reconciler",
+        "reconciler/releases",
+        "certgen",
+    ):
         yield (ROOT / room / name).exists()
     yield (ROOT / "tests" / "unit" / "gatekeeper" / name).exists()
 

@@ -19,11 +19,10 @@ from gatekeeper.dispatch import decide
 from gatekeeper.metrics import Metrics
 from gatekeeper.routes import Route, routes
 from gatekeeper.tls import Certificate
-from tests.paths import ROOT
 
 from .reviews import StaticListers, encode, review, written
 
-PAGE = (ROOT / "docs" / "architecture.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "architecture.md").read_text()
 PATH = "/validate--v1-configmap"
 
 
@@ -31,7 +30,7 @@ def steps() -> tuple[str, str, Registration]:
     """The path of the file below gatekeeper/handlers, its content, and the registration."""
     section = PAGE.partition("## Add a handler\n")[2].partition("\n## ")[0]
     (path,) = re.findall(r"1\. `gatekeeper/handlers/([\w/]+\.py)`", section)
-    file, line = (textwrap.dedent(block) for block in re.findall(r"( *)```python\n(.*?)```", section, re.S)[i][1] for i in (0, 1))
+    file, line = map(textwrap.dedent, re.findall(r"```python\n(.*?)```", section, re.DOTALL))
     names = {**vars(registry), **vars(resources)}
     (made,) = eval(f"({line.strip()})", names)  # noqa: S307  (from our own page)
     return path, file, made
