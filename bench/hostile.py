@@ -51,9 +51,12 @@ def head(length: int, *more: str) -> bytes:
     return "\r\n".join([*lines, *more, "", ""]).encode()
 
 
-def nested(size: int, depth: int = 200) -> bytes:
-    """A review of about that many bytes whose template is wide and that deep."""
-    value = b"[" * depth + b"]" * depth
+_DEEP = b"[" * 200 + b"]" * 200
+_DENSE = b'{"a":[1,2,3],"b":4}'  # hardly less than what no Kubernetes object has
+
+
+def nested(size: int, value: bytes = _DEEP) -> bytes:
+    """A review of about that many bytes whose template is full of this value."""
     labels = b'"metadata":{"name":"x"},"apiVersion":"apps/v1","kind":"Deployment"'
     start = (
         b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"CREATE",'
@@ -123,6 +126,8 @@ def attacks() -> dict[str, Attack]:
         "8 MiB, wide and 200 deep": sending(nested(8 * _MIB - 1024)),
         "256 KiB, wide and 200 deep": sending(nested(255 * 1024)),
         "32 KiB, wide and 200 deep": sending(nested(31 * 1024)),
+        "8 MiB, dense": sending(nested(8 * _MIB - 1024, _DENSE)),
+        "256 KiB, dense": sending(nested(255 * 1024, _DENSE)),
         "120 unfinished bodies of 8 MiB": unfinished,
         "1,000 idle connections": idle,
     }
@@ -159,6 +164,8 @@ class Phase:
     worst: float
     memory: int
     """MiB, the most in the phase."""
+    core: float
+    """The share of its core that the gatekeeper used. Low beside long latencies, others used the core."""
 
 
 @app.command()
@@ -168,10 +175,10 @@ def main(
 ) -> None:
     """Attack a gatekeeper in each way, and in all ways at once. Exit code 1 where a bound does not hold."""
     phases, after = uvloop.run(_run(seconds))
-    table = Table("40 attackers send", "reviews", "failed", "p50 ms", "p99 ms", "worst ms", "memory MiB")
+    table = Table("40 attackers send", "reviews", "failed", "p50 ms", "p99 ms", "worst ms", "MiB", "core")
     for each in phases:
         times = (f"{value:,.0f}" for value in (each.p50, each.p99, each.worst))
-        table.add_row(each.attack, str(each.reviews), str(each.failed), *times, str(each.memory))
+        table.add_row(each.attack, str(each.reviews), str(each.failed), *times, str(each.memory), f"{each.core:.0%}")
     Console().print(table)
     print(f"memory 5 s after the last attack: {after} MiB")
     output.parent.mkdir(exist_ok=True)
@@ -232,15 +239,17 @@ async def _phase(server: Server, attack_: str, bodies: list[bytes], seconds: flo
                 failed += 1
             latencies.append((time.perf_counter() - due) * 1000)
 
-        began = time.perf_counter()
+        began, used = time.perf_counter(), server.cpu
         for number in range(int(seconds * _RATE)):
             due = began + number / _RATE
             await asyncio.sleep(max(0.0, due - time.perf_counter()))
             group.create_task(one(number, due))
             memory = max(memory, server.resident)
+        core = (server.cpu - used) / (time.perf_counter() - began)
     latencies.sort()
     at = [latencies[int(len(latencies) * share)] for share in (0.5, 0.99)]
-    return Phase(attack_, len(latencies), failed, round(at[0], 1), round(at[1], 1), round(latencies[-1], 1), memory)
+    p50, p99, worst = (round(each, 1) for each in (*at, latencies[-1]))
+    return Phase(attack_, len(latencies), failed, p50, p99, worst, memory, round(core, 2))
 
 
 @contextlib.asynccontextmanager

@@ -60,7 +60,7 @@ class Intake:
         content = request.content
         if content.is_eof() and content.total_bytes <= SMALL:  # usually the body comes with the header
             body.data = content.read_nowait()
-            if len(body.data) <= _TINY or not is_dense(body.data):
+            if not _is_dense(body.data):
                 return body
             await self._turn(request, body)
             return body
@@ -72,7 +72,7 @@ class Intake:
         try:
             async with asyncio.timeout(_BODY_SECONDS) as body.deadline:
                 body.data = await self._read(request, body)
-                if body.size or (len(body.data) > _TINY and is_dense(body.data)):
+                if _is_dense(body.data) or body.size:
                     body.deadline.reschedule(None)
                     await self._turn(request, body)
         except TimeoutError:
@@ -193,6 +193,13 @@ class _Turns:
                 turn.set_result(None)
                 return
         self._taken = False
+
+
+def _is_dense(data: bytes) -> bool:
+    try:
+        return len(data) > _TINY and is_dense(data)
+    except ValueError as error:
+        raise ReviewError(f"the review {error}; {_SHRINK}", 413) from None
 
 
 def _check(request: web.BaseRequest, data: bytes) -> None:

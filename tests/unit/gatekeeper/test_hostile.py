@@ -75,8 +75,8 @@ async def test_the_largest_body_gives_way_when_there_are_too_many_bytes(
 
 
 async def test_bytes_are_given_back_whatever_becomes_of_a_review(served: Served) -> None:
-    wide = encode(review(deployment("WIDE"))).replace(b'"WIDE"', b"[" + b"[]," * 60_000 + b"[]]")
-    many = encode(review(deployment("WIDE"))).replace(b'"WIDE"', b"[" + b"[]," * 300_000 + b"[]]")
+    wide = encode(review(deployment("WIDE"))).replace(b'"WIDE"', b"[" + b"[1,12345]," * 60_000 + b"[]]")
+    many = encode(review(deployment("WIDE"))).replace(b'"WIDE"', b"[" + b"[1,12345]," * 300_000 + b"[]]")
     async with session() as client:
         codes = [(await post(client, served.url(MUTATING_PATH), data))[0] for data in (wide, many, b"x" * 100_000)]
     assert codes == [200, 413, 400]
@@ -88,7 +88,8 @@ async def test_bytes_are_given_back_whatever_becomes_of_a_review(served: Served)
     ("data", "says"),
     [
         (b" " * (MAX_BODY + 1), "larger than 8 MiB"),
-        (SMALL.replace(b'"busybox"', b"[" + b"[]," * 300_000 + b"[]]"), "more than 200,000 values"),
+        (SMALL.replace(b'"busybox"', b"[" + b"[1,12345]," * 300_000 + b"[]]"), "more than 200,000 values"),
+        (SMALL.replace(b'"busybox"', b"[[]," * 20_000 + b"1" + b"]" * 20_000), "more lists and objects than"),
         (SMALL.replace(b'"busybox"', b"[" * 200 + b"1," * 200_000 + b"1" + b"]" * 200), "200,000 values"),
         (SMALL.replace(b'"busybox"', b"[" * 200 + b"1" * 300_000 + b"]" * 200), "nested more than 128 levels deep"),
     ],

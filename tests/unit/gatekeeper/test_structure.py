@@ -57,12 +57,20 @@ def test_a_kubernetes_object_is_neither_dense_nor_too_large() -> None:
     assert structure.problem(data) == ""
 
 
+def wide(value: bytes, size: int = 30_000) -> bytes:
+    """A review with so many bytes of this value."""
+    values = b"[" + b",".join([value] * (size // len(value))) + b"]"
+    return encode(review(deployment("WIDE"))).replace(b'"WIDE"', values)
+
+
+def test_a_text_with_more_lists_than_an_object_of_its_size_is_dense() -> None:
+    assert structure.is_dense(wide(b'["a value",1]'))
+
+
 @pytest.mark.parametrize("value", [b"[]", b"{}", b"[" * 100 + b"]" * 100])
-def test_nested_lists_are_dense(value: bytes) -> None:
-    data = encode(review(deployment("WIDE"))).replace(
-        b'"WIDE"', b"[" + b",".join([value] * (30_000 // len(value))) + b"]"
-    )
-    assert structure.is_dense(data)
+def test_what_can_be_no_kubernetes_object_is_found_at_once(value: bytes) -> None:
+    with pytest.raises(ValueError, match="more lists and objects"):
+        structure.is_dense(wide(value))
 
 
 @pytest.mark.parametrize("value", [b"[]", b"1", b'"["', b'{"a":1}', b'""'])
