@@ -26,6 +26,9 @@ BUDGET = 64 * 1024 * 1024
 _TINY = 8 * 1024  # bytes of a review that is decided at once whatever is in it: 0.6 ms at most
 _MEASURED = 256 * 1024  # larger reviews are measured before they are decoded
 _BODY_SECONDS = 5.0  # for a body to arrive; API servers wait for an answer for two or three seconds
+_READERS = 4  # large bodies that are read at the same time; the others wait in the buffers of their connections
+_REST_SECONDS = 1.0  # for the rest of a large body, once it is read
+_PAUSES = 2.0  # the pause after a turn, in lengths of the turn
 _TURN_SECONDS = 2.0  # for the turn of a large review
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _AGAIN = "the gatekeeper is busy with large reviews; send the request again"
@@ -52,6 +55,7 @@ class Intake:
         """Bytes of large bodies in memory."""
         self._bodies: set[Body] = set()
         self._turns = _Turns()
+        self._readers = asyncio.Semaphore(_READERS)
 
     async def take(self, request: web.BaseRequest) -> Body:
         """The body of a request, to be decided at once and then released. ReviewError where it is too large, too slow,
@@ -79,7 +83,7 @@ class Intake:
             self._drop(body)
             if body.gives_way:
                 raise ReviewError(_AGAIN, 503) from None
-            raise ReviewError(f"the body did not arrive within {_BODY_SECONDS:.0f} s", 408) from None
+            raise ReviewError("the body did not arrive in time", 408) from None
         except BaseException:
             self._drop(body)
             raise
@@ -116,10 +120,17 @@ class Intake:
         chunks: list[bytes] = []
         size = 0
         try:
-            while not content.at_eof():
+            while not content.at_eof() and size <= SMALL:
                 chunks.append(await content.readany())
                 size += len(chunks[-1])
                 self._grow(body, size)
+            if not content.at_eof():
+                async with self._readers, asyncio.timeout(_REST_SECONDS):
+                    while not content.at_eof():
+                        chunks.append(await content.readany())
+                        size += len(chunks[-1])
+                        self._grow(body, size)
+                        await asyncio.sleep(0)  # other connections first
         except (web.RequestPayloadError, ValueError) as error:
             raise ReviewError(f"the body is broken: {error}") from error
         return b"".join(chunks)
@@ -150,7 +161,7 @@ class Intake:
 
 
 class _Turns:
-    """One large review is decided at a time, the smallest first. After each there is a pause as long as it took."""
+    """One large review is decided at a time, the smallest first. After each there is a pause."""
 
     def __init__(self) -> None:
         self._taken = False
@@ -181,7 +192,7 @@ class _Turns:
         while self._waiting and self._waiting[0][2].done():  # it waits no more
             heapq.heappop(self._waiting)
         if self._waiting:
-            pause = time.perf_counter() - self._began
+            pause = _PAUSES * (time.perf_counter() - self._began)
             asyncio.get_running_loop().call_later(pause, self._next)
         else:
             self._taken = False
