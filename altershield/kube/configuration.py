@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""Where the kubelet mounts a pod's token (`token`), its namespace (`namespace`) and the CA of the API server (`ca.crt`)."""
+"""Where the kubelet mounts a pod's `token`, its `namespace` and the CA of the API server (`ca.crt`)."""
 
 
 @dataclass

@@ -27,7 +27,7 @@ _WRONG = (kube_config.ConfigException, yaml.YAMLError, OSError, ValueError)
 
 
 async def load(paths: str, context: str | None) -> tuple[Configuration, str]:
-    """The configuration of the files in `paths`, and the namespace of the context (empty where it has none). UsageError
+    """The configuration of the files in `paths`, and the namespace of the context, empty where it has none. UsageError
     where they cannot be used."""
     read = _Configuration()
     try:

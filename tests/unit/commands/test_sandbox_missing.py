@@ -27,7 +27,7 @@ def test_where_it_is_missing_one_sentence_says_how_to_get_it(command: str) -> No
     done = run(command)
     assert done.returncode == 2
     (line,) = done.stderr.strip().splitlines()
-    assert line.startswith("altershield: the sandbox is not installed")
+    assert line.startswith("error: the sandbox is not installed")
     assert line.endswith("run `pip install ./sandbox` in a clone of AlterShield's repository")
 
 

@@ -318,8 +318,7 @@ async def test_in_a_pod_the_namespace_is_its_own_unless_a_context_is_named(
 ) -> None:
     for name, text in (("token", "pod-token"), ("namespace", "gate\n"), ("ca.crt", Authority(tmp_path).pem.decode())):
         (tmp_path / name).write_text(text)
-    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
-    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(tmp_path / "ca.crt"))
+    monkeypatch.setattr(configuration, "SERVICE_ACCOUNT", tmp_path)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "1")
     assert (await credentials.load(None, None)).namespace == "gate"
