@@ -6,8 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from altershield.admission.webhooks import webhook_name
 from altershield.api.resources import Resource
-from altershield.workloads import ADAPTERS, webhook_name
+from altershield.workloads import ADAPTERS
 from tests.e2e.conftest import SLEEP, Kubectl, eventually
 from tests.e2e.test_walkthrough import (
     DEFENSE_STATUS,
