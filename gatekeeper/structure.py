@@ -14,7 +14,7 @@ MAX_DEPTH = 128
 
 _DENSE = 1_500  # takes about 0.3 ms; a Kubernetes object has about 20 in each KiB
 _BYTES_EACH = 8  # of a list or object, on average, at least; the shortest entry of `managedFields` has 9
-_PASSES = 12  # a Deployment is about that deep
+_PASSES = 12  # a workload is about that deep
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # one level down, one level up (-1)
 _MAX_MARKS = 5 * MAX_VALUES  # a value has two brackets and a comma at most, a string with such characters two more
 _MARKS = b'[]{},"'

@@ -27,7 +27,7 @@ class Webhook:
 
 
 def webhook_name(resource: Resource, subresource: str = "", *, mutating: bool) -> str:
-    """`mdeployment.kb.io` for the mutating webhook of Deployments, `vpod-eviction.kb.io` for a subresource."""
+    """`mKIND.kb.io` for the mutating webhook of a kind, `vpod-eviction.kb.io` for a validating one of a subresource."""
     return f"{'m' if mutating else 'v'}{_what(resource, subresource)}.kb.io"
 
 
