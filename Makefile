@@ -43,4 +43,4 @@ dashboards: $(BIN)/.ready  ## write the dashboards' JSON anew, after a change of
 	$(BIN)/python -m dashboards
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info sandbox/build sandbox/*.egg-info
