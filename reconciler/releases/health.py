@@ -69,8 +69,8 @@ class Seen:
     """Its time is that of a pod which ended by itself, in whose place it came."""
     trouble: Trouble | None = None
     """Why it was not ready when it last was not."""
-    ready_anew: bool = False
-    """It was seen to become ready."""
+    ready_again: float | None = None
+    """When it became ready, where that was seen: by the kubelet's word, if we saw it later."""
     stayed_from: float | None = None
     """When it will have stayed ready for the observation time, `minReadySeconds` aside; None where it is not ready."""
 
@@ -133,7 +133,8 @@ def seen_again(seen: Seen, pod: Pod, now: float, *, updated_in_place: bool) -> N
         seen.ready_since, seen.stayed_from = None, None
         seen.broken = seen.broken or seen.was_up
     if pod.ready and seen.ready_since is None:
-        seen.ready_since, seen.ready_anew = now, True
+        told = pod.ready_at if pod.ready_at != before.ready_at else 0
+        seen.ready_since, seen.ready_again = now, min(told or now, now)
     if pod.ready or pod.unscheduled != before.unscheduled or pod.trouble != before.trouble:
         seen.fault = None
 
@@ -164,7 +165,7 @@ def assess(
             return Health.UP, None
         seen.stayed_from = seen.ready_since + needed(seen, 0, timing)
         # what was not ready when its time was over has to be up before it counts as in time
-        late = seen.ready_anew and seen.ready_since > seen.down_since + timing.start_timeout
+        late = seen.ready_again is not None and seen.ready_again > seen.down_since + timing.start_timeout
         return (Health.OVERDUE if late else Health.OBSERVED), due
     seen.broken = seen.broken or seen.was_up
     held_up = fault(seen, node_lost=node_lost) is not None

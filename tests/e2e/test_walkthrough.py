@@ -92,7 +92,7 @@ def test_release_block_repair_release(kubectl: Kubectl) -> None:
     )
     said = "\n".join(warnings)
     assert all(line.startswith("Warning:") for line in warnings if line)
-    for part in (version, failed["pod"], "find error", IGNORED_SUSPEND, "changepod"):
+    for part in (version, failed["pod"], "find error", IGNORED_SUSPEND, "docs/denied.md"):
         assert part in said, said
 
     kubectl("scale", "deployment", "sleep", "--replicas=6")

@@ -284,6 +284,19 @@ def test_a_pod_is_not_late_because_something_kept_it_from_being_made(refusal: st
     assert (world.image, world.state()) == ("v2", RUNNING)
 
 
+def test_a_pod_that_came_up_in_time_is_not_late_because_the_news_of_it_are() -> None:
+    world = World("Deployment", replicas=1)
+    world.release("v1")
+    world.rest()
+    (pod,) = world.make(1)
+    world.run(5)
+    pod.come_up(world.t + 60)
+    world.advance(150)
+    world.touch(pod)
+    world.run(20)
+    assert (world.state(), world.suspended) == (SUCCESS, False)
+
+
 def test_a_pod_that_came_up_again_in_time_is_not_late_under_a_new_leader() -> None:
     """The record still lists it among those that are down."""
     world = serving("Deployment", 3)

@@ -27,7 +27,8 @@ MUTANTS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
             ("            seen.down_since = now  # only", "            pass  # only"),
             ("            seen.breaks += 1\n", "            pass\n"),
             ("seen.stayed_from is not None and now >= seen.stayed_from", "seen.stayed_from is not None"),
-            ("late = seen.ready_anew and seen.ready_since", "late = seen.ready_since"),
+            ("late = seen.ready_again is not None and seen.ready_again >", "late = seen.ready_since >"),
+            ("min(told or now, now)", "now"),
             ("Health.OVERDUE if late else Health.OBSERVED", "Health.OBSERVED"),
             ("        _hold(seen, now, held_up=False)\n", ""),
             ("now if not seen.inherited else min(now, seen.down_since + now - seen.held_since)", "now"),
@@ -345,6 +346,11 @@ MUTANTS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
             ('name.endswith(f"-{pod.hash}")', "name.endswith(pod.hash)"),
             ("pod.hash == name or ", ""),
             ("taken = not adapter.record_prefix and any(", "taken = False and any("),
+        ],
+    ),
+    "altershield/admission/webhooks.py": (
+        _KINDS,
+        [
             ("'m' if mutating else 'v'", "'v' if mutating else 'm'"),
             (".replace('.', '-')", ""),
         ],
@@ -395,8 +401,6 @@ MUTANTS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
     "altershield/workloads/workload.py": (
         _KINDS,
         [
-            ("reached if self.reach is None else self.reach", "self.reach or 0"),
-            ("return max(0, self.replicas - (", "return (self.replicas - ("),
             ('"up_to_date": observed_generation >= metadata.generation', '"up_to_date": True'),
             ("*(each.key for each in self.match_expressions)", ""),
             ("own.get(labels.DEFENSE_STATUS) == labels.PROCESSED", "labels.DEFENSE_STATUS in own"),
