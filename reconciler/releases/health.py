@@ -90,12 +90,12 @@ def seen_first(
 
     `down_since`: what the record remembers of a pod that was up and is not any more. `in_place`: it is older than the
     release, and was updated for it. `held_up`: the record says that the cluster holds pods up. A pod's time begins anew
-    when its node becomes ready (`node_ready_at`). A pod that is ready now may have been up until now. What was made in
-    the future, by a clock that differs, was made now.
+    when its node becomes ready after it was made (`node_ready_at`). A pod that is ready now may have been up until now.
+    What was made in the future, by a clock that differs, was made now.
     """
     made = max(pod.metadata.created, pod.scheduled_at, began)
     since = down_since if down_since is not None else now if was_up or in_place or pod.ready else made
-    if node_ready_at:
+    if node_ready_at > made:
         since = max(since, node_ready_at + CLOCK_SKEW)
     since = min(since, now)
     return Seen(

@@ -170,7 +170,7 @@ def test_promtool_finds_nothing_wrong_with_the_metrics(
 def test_a_workloads_namespace_is_what_releases_are_told_with(prometheus: Prometheus) -> None:
     expected = {
         (NAMESPACE, "deployment", "sleep", "Suspend", "person", ""),
-        (NAMESPACE, "deployment", "sleep", "Failed", "", ""),
+        (NAMESPACE, "deployment", "sleep", "Failed", "health", ""),
         (NAMESPACE, "deployment", "broken", "Suspend", "health", ""),
         (NAMESPACE, "deployment", "stalled", "Running", "", "NotRolledOut"),
     }

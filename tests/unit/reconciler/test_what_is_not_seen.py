@@ -57,7 +57,7 @@ def test_a_pod_whose_node_comes_back_has_its_time_anew(kind: str, restarted: boo
     assert world.image == "v1", "and ends if it does not use it"
 
 
-@pytest.mark.parametrize("skew", [-299, 0, 299])
+@pytest.mark.parametrize("skew", [-100, 0, 299])
 def test_a_leader_that_begins_just_as_a_node_comes_back_gives_its_pods_their_time_anew(skew: int) -> None:
     world, _, pod = releasing()
     pod.node = "node-9"
@@ -66,12 +66,23 @@ def test_a_leader_that_begins_just_as_a_node_comes_back_gives_its_pods_their_tim
     world.lose_node("node-9")
     world.run(110)
     world.die()
-    world.kubelet = skew
+    world.node_clock = skew
     world.find_node("node-9")
     world.run(60)
     assert (world.image, world.state("v2")) == ("v2", RUNNING)
-    world.run(65 + max(0, CLOCK_SKEW + skew))
+    world.run(65 + CLOCK_SKEW + skew)
     assert world.image == "v1", "and ends if it does not use it"
+
+
+def test_a_new_leader_gives_no_time_anew_to_pods_of_a_node_that_was_ready_before_them() -> None:
+    world, _, pod = releasing()
+    pod.node = "node-9"
+    world.touch(pod)
+    world.found_nodes["node-9"] = pod.born - 10
+    world.run(100)
+    world.die()
+    world.run(25)
+    assert world.image == "v1"
 
 
 def test_that_a_node_is_back_is_seen_although_no_pod_changes() -> None:

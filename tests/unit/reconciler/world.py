@@ -192,7 +192,7 @@ class World:
     def __init__(self, kind: str, *, replicas: int = 3, observe: float = 10, start_timeout: float = 120) -> None:
         self.kind, self.adapter = kind, BY_KIND[kind]
         self.t = NOW
-        self.ours = self.api = self.kubelet = 0.0
+        self.ours = self.api = self.kubelet = self.node_clock = 0.0
         self.timing = Timing(start_timeout, observe)
         self.settings = Settings()
         self.replicas, self.image = replicas, ""
@@ -249,7 +249,7 @@ class World:
     def find_node(self, node: str) -> None:
         if node in self.lost_nodes:
             self.lost_nodes.remove(node)
-            self.found_nodes[node] = self.t + self.kubelet
+            self.found_nodes[node] = self.t + self.node_clock
         self.touch(*[pod for pod in self.pods.values() if pod.node == node])
 
     # the workload
