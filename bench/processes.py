@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 import os
 import socket
-from collections.abc import AsyncIterator
+import ssl
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,25 +61,34 @@ async def kubernetes(kubeconfig: Path) -> AsyncIterator[None]:
         "status": {"status": "Rollback"},
     }
 
+    async with api({CHANGE_WORKLOADS.plural: record}) as port:
+        write_kubeconfig(kubeconfig, f"http://127.0.0.1:{port}")
+        yield
+
+
+@contextlib.asynccontextmanager
+async def api(objects: Mapping[str, object], tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+    """The port of an API server that has one object of each of these resources (by plural), and does not stream
+    lists."""
+
     async def answer(request: web.Request) -> web.StreamResponse:
-        if "sendInitialEvents" in request.query:  # as API servers that do not stream lists
+        if "sendInitialEvents" in request.query:
             refused = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid", "code": 422}
             return web.json_response(refused, status=422)
         if "watch" in request.query:
             watch = web.StreamResponse()
             await watch.prepare(request)
             await asyncio.Event().wait()
-        items = [record] if request.path.endswith(CHANGE_WORKLOADS.plural) else []
+        items = [item for plural, item in objects.items() if request.path.endswith(plural)]
         return web.json_response({"metadata": {"resourceVersion": "1"}, "items": items})
 
     app = web.Application()
     app.router.add_get("/{path:.*}", answer)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0, handler_cancellation=True)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    write_kubeconfig(kubeconfig, f"http://127.0.0.1:{runner.addresses[0][1]}")
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
     try:
-        yield
+        yield int(runner.addresses[0][1])
     finally:
         await runner.cleanup()
 

@@ -14,16 +14,14 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated
 
 import aiohttp
 import typer
-from aiohttp import web
 
 from altershield.pki import Authority
-from bench.processes import Server, free_ports
+from bench.processes import Server, api, free_ports
 
 _START = """
 import sys
@@ -53,18 +51,20 @@ async def _run(rounds: int) -> list[tuple[float, float]]:
         for file, content in (("tls.crt", pair.certificate), ("tls.key", pair.key), ("token", b"bench")):
             (directory / file).write_bytes(content)
         (directory / "ca.crt").write_bytes(authority.pair.certificate)
-        async with _empty_cluster(directory) as port:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(directory / "tls.crt", directory / "tls.key")
+        async with api({}, context) as port:
             return [await _start(directory, port) for _ in range(rounds)]
 
 
-async def _start(directory: Path, api: int) -> tuple[float, float]:
+async def _start(directory: Path, api_port: int) -> tuple[float, float]:
     webhook, plain = free_ports(2)
     began = time.perf_counter()
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", _START, str(directory), "--host", "127.0.0.1"),
         *("--port", str(webhook), "--metrics-port", str(plain), "--shutdown-delay", "0"),
         *("--tls-cert-file", str(directory / "tls.crt"), "--tls-private-key-file", str(directory / "tls.key")),
-        env={**os.environ, "KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(api)},
+        env={**os.environ, "KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(api_port)},
         stderr=asyncio.subprocess.DEVNULL,
     )
     try:
@@ -78,33 +78,6 @@ async def _start(directory: Path, api: int) -> tuple[float, float]:
     finally:
         process.kill()
         await process.wait()
-
-
-@contextlib.asynccontextmanager
-async def _empty_cluster(directory: Path) -> AsyncIterator[int]:
-    """The port of an API server with nothing in it, which does not stream lists."""
-
-    async def answer(request: web.Request) -> web.StreamResponse:
-        if "sendInitialEvents" in request.query:
-            status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid", "code": 422}
-            return web.json_response(status, status=422)
-        if "watch" in request.query:
-            watch = web.StreamResponse()
-            await watch.prepare(request)
-            await asyncio.Event().wait()
-        return web.json_response({"metadata": {"resourceVersion": "1"}, "items": []})
-
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(directory / "tls.crt", directory / "tls.key")
-    app = web.Application()
-    app.router.add_get("/{path:.*}", answer)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0, handler_cancellation=True)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
-    try:
-        yield int(runner.addresses[0][1])
-    finally:
-        await runner.cleanup()
 
 
 if __name__ == "__main__":

@@ -55,6 +55,12 @@ def find_condition(conditions: Sequence[Condition], type_: str) -> Condition | N
     return next((condition for condition in conditions if condition.type == type_), None)
 
 
+def has_reason(conditions: Sequence[Condition], type_: str, reason: str) -> bool:
+    """Whether the condition is there, with this reason."""
+    found = find_condition(conditions, type_)
+    return found is not None and found.reason == reason
+
+
 def set_condition(conditions: Sequence[Condition], new: Condition, now: float) -> tuple[Condition, ...]:
     """`conditions` with `new` in its place; the transition time moves only when the status does."""
     old = find_condition(conditions, new.type)

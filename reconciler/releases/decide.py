@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from altershield.api.kinds import ConditionType, Giver, PodInfo, WorkloadState
-from altershield.api.meta import find_condition
+from altershield.api.meta import find_condition, has_reason
 from altershield.releases import rolled_back, state
 from altershield.releases.record import version
 from altershield.workloads import BY_KIND, is_of
@@ -41,10 +41,10 @@ def decide(facts: Facts, now: float) -> Decision:
 def _restore(facts: Facts) -> Decision | None:
     """Make the ChangePod of failed pods again where somebody deleted it: the verdict lasts as long as the pod."""
     book = facts.book
-    lost = verification.without_batch(facts.record, book) if book is not None else ()
-    if book is None or not lost:
+    if book is None:
         return None
-    return Decision(before=(verification.again(facts.record, book, lost),), again=0.0)
+    lost = verification.without_batch(facts.record, book)
+    return Decision(before=(verification.again(facts.record, book, lost),), again=0.0) if lost else None
 
 
 def _end(facts: Facts, now: float) -> Decision | None:
@@ -166,15 +166,13 @@ def _verified(draft: Draft, facts: Facts, target: WorkloadState, message: str, f
 
 def _without_refusal(draft: Draft) -> Draft:
     """A person corrected the verdict: why the release was not undone is of no interest any more."""
-    known = find_condition(draft.status.conditions, ConditionType.ROLLED_BACK)
-    refused = known is not None and known.reason == RollbackReason.NOT_UNDONE
+    refused = has_reason(draft.status.conditions, ConditionType.ROLLED_BACK, RollbackReason.NOT_UNDONE)
     return draft.without(ConditionType.ROLLED_BACK) if refused else draft
 
 
 def _released_again(facts: Facts) -> bool:
     """Whether it is known to be released again after a rollback, which has to stay known."""
-    known = find_condition(facts.record.status.conditions, ConditionType.ROLLED_BACK)
-    return known is not None and known.reason == RollbackReason.RELEASED_AGAIN
+    return has_reason(facts.record.status.conditions, ConditionType.ROLLED_BACK, RollbackReason.RELEASED_AGAIN)
 
 
 def _put_back(facts: Facts, book: Book) -> list[Before]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from altershield.api.kinds import ConditionType, WorkloadState
-from altershield.api.meta import find_condition
+from altershield.api.meta import find_condition, has_reason
 from altershield.releases import rolled_back, state, version
 from altershield.workloads.pods import clip
 from altershield.workloads.workload import Strategy
@@ -76,14 +76,13 @@ def _since(seen: Seen, now: float) -> str:
 def not_undone(facts: Facts, serving: int) -> str:
     """Why the release is not undone by itself; empty where it may be. `serving`: pods of other versions."""
     workload = facts.workload
-    known = find_condition(facts.record.status.conditions, ConditionType.ROLLED_BACK)
     if not facts.settings.rollback:
         return "the setting `rollback` is off"
     if workload.strategy is not Strategy.ROLLING:
         return f"the update strategy is {workload.strategy}"
     if workload.paused:
         return "the rollout is paused"
-    if known is not None and known.reason == RollbackReason.RELEASED_AGAIN:
+    if has_reason(facts.record.status.conditions, ConditionType.ROLLED_BACK, RollbackReason.RELEASED_AGAIN):
         return "this version was rolled back once before and then released again"
     if not serving:
         return "no older version serves"

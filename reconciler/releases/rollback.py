@@ -9,7 +9,7 @@ delays the next one.
 from collections.abc import Iterable, Sequence
 
 from altershield.api.kinds import ConditionType, Giver, SourceRef, WorkloadState
-from altershield.api.meta import Condition, find_condition, plain_time
+from altershield.api.meta import Condition, find_condition, has_reason, plain_time
 from altershield.releases.record import version as version_of
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
@@ -104,8 +104,7 @@ def refused(record: Kept, cause: str, now: float) -> Decision:
 
 def write_refused(record: Kept) -> bool:
     """Whether the last try to carry it out was refused."""
-    known = find_condition(record.status.conditions, ConditionType.ROLLED_BACK)
-    return known is not None and known.reason == RollbackReason.WRITE_REFUSED
+    return has_reason(record.status.conditions, ConditionType.ROLLED_BACK, RollbackReason.WRITE_REFUSED)
 
 
 def close(record: Kept, workload: Workload, stuck: Sequence[Before], now: float) -> Decision:
@@ -134,7 +133,7 @@ def close(record: Kept, workload: Workload, stuck: Sequence[Before], now: float)
 
 def _not_the_present(record: Kept, workload: Workload, now: float) -> Decision:
     """A person asked to roll back a version that is not the present one: nothing was undone, and it is what it was."""
-    was = WorkloadState.SUCCESS if _before(record) is WorkloadState.SUCCESS else WorkloadState.FAILED
+    was = WorkloadState.SUCCESS if _succeeded(record) else WorkloadState.FAILED
     own, present = version_of(record), workload.version or "none"
     message = f"a rollback of version {own} was asked for, but it is not the present one, which is {present}"
     draft = begin(record, now).enter(was).replace(rollback_to="", rollback_target=SourceRef())
@@ -177,14 +176,17 @@ def _give_up(facts: Facts, targets: Sequence[Target], why: str, now: float) -> D
 
 def _before(record: Kept) -> WorkloadState:
     """Where a release goes on of which a rollback was asked for in vain: a Success stays one."""
+    return WorkloadState.SUCCESS if _succeeded(record) else WorkloadState.RUNNING
+
+
+def _succeeded(record: Kept) -> bool:
     verified = find_condition(record.status.conditions, ConditionType.VERIFIED)
-    return WorkloadState.SUCCESS if verified is not None and verified.is_true else WorkloadState.RUNNING
+    return verified is not None and verified.is_true
 
 
 def _kept_reason(record: Kept) -> RollbackReason:
     """That it was rolled back once before has to stay known."""
-    known = find_condition(record.status.conditions, ConditionType.ROLLED_BACK)
-    again = known is not None and known.reason == RollbackReason.RELEASED_AGAIN
+    again = has_reason(record.status.conditions, ConditionType.ROLLED_BACK, RollbackReason.RELEASED_AGAIN)
     return RollbackReason.RELEASED_AGAIN if again else RollbackReason.NO_TARGET
 
 

@@ -136,7 +136,7 @@ MUTANTS: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
             ("    if not facts.settings.rollback:\n", "    if False:\n"),
             ("    if workload.strategy is not Strategy.ROLLING:\n", "    if False:\n"),
             ("    if workload.paused:\n", "    if False:\n"),
-            ("known.reason == RollbackReason.RELEASED_AGAIN:", "False:"),
+            ("ROLLED_BACK, RollbackReason.RELEASED_AGAIN):", "ROLLED_BACK, ''):"),
             ("    if not serving:\n", "    if False:\n"),
             ("if target.source.fingerprint in accepted]", "]"),
             ("found = (exact or same)[0]", "found = exact[0]"),
