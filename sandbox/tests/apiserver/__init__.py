@@ -1,1 +1,1 @@
-"""The sandbox's API."""
+"""Unit tests of the sandbox's API, in the folders of `kube_sandbox/apiserver`."""

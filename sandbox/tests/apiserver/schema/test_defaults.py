@@ -1,20 +1,18 @@
 """Defaults, against recorded answers of a real kube-apiserver."""
 
-import json
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kube_sandbox.apiserver.schema import defaults, fields
 from kube_sandbox.apiserver.schema.pod_defaults import pull_policy
+from support.answers import recorded
 
 Object = dict[str, Any]
 
-_ANSWERS = Path(__file__).parent / "answers"
-_OBJECTS = json.loads((_ANSWERS / "validation.json").read_text())["objects"]
-_DEFAULTED = json.loads((_ANSWERS / "defaults.json").read_text())["answers"]
+_OBJECTS = recorded("validation")["objects"]
+_DEFAULTED = recorded("defaults")["answers"]
 
 
 def defaulted(obj: Object) -> Object:

@@ -1,8 +1,6 @@
 """Validation, against recorded answers of a real kube-apiserver."""
 
-import json
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,10 +8,11 @@ import pytest
 from kube_sandbox.apiserver.errors import StatusError
 from kube_sandbox.apiserver.schema import defaults, fields
 from kube_sandbox.apiserver.validation import objects
+from support.answers import recorded
 
 Object = dict[str, Any]
 
-_ANSWERS = json.loads((Path(__file__).parent / "answers" / "validation.json").read_text())
+_ANSWERS = recorded("validation")
 _CLUSTER_SCOPED = {
     "Namespace", "ClusterRole", "ClusterRoleBinding", "MutatingWebhookConfiguration", "StorageClass",
     "ValidatingWebhookConfiguration", "CustomResourceDefinition", "PriorityClass",

@@ -2,7 +2,6 @@
 
 import json
 from copy import deepcopy
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,10 +13,11 @@ from kube_sandbox.apiserver.patch import apply, patches
 from kube_sandbox.apiserver.schema import defaults, fields
 from kube_sandbox.apiserver.validation import objects
 from kube_sandbox.apiserver.verbs.writes import same
+from support.answers import recorded
 
 Object = dict[str, Any]
 
-_ANSWERS = json.loads((Path(__file__).parent / "answers" / "apply.json").read_text())
+_ANSWERS = recorded("apply")
 _PATCHES = {"merge": patches.MERGE, "strategic": patches.STRATEGIC, "json": patches.JSON}
 
 

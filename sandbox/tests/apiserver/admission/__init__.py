@@ -1,0 +1,1 @@
+"""Admission in the API server."""

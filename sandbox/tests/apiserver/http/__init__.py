@@ -1,0 +1,1 @@
+"""Discovery, encodings and headers of the API server."""

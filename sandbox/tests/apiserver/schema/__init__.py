@@ -1,0 +1,1 @@
+"""Fields, types and defaults of the Kubernetes kinds, and CEL."""

@@ -1,0 +1,1 @@
+"""The store, selectors and CustomResourceDefinitions."""

@@ -1,0 +1,1 @@
+"""Reads, writes, deletes and watches, sent over HTTP."""
