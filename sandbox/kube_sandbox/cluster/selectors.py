@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from kube_sandbox import label_selectors
 from kube_sandbox.cluster.views import LabelSelector, Object, Requirement
 
 
@@ -36,15 +37,4 @@ def text(selector: LabelSelector) -> str:
 
 def meets(requirement: Requirement, labels: Mapping[str, str]) -> bool:
     """Whether one of a selector's requirements is met."""
-    present = requirement.key in labels
-    match requirement.operator:
-        case "In":
-            return present and labels[requirement.key] in requirement.values
-        case "NotIn":
-            return not present or labels[requirement.key] not in requirement.values
-        case "Exists":
-            return present
-        case "DoesNotExist":
-            return not present
-        case _:  # the API server admits no other operator
-            return False
+    return label_selectors.meets(labels, requirement.key, requirement.operator, requirement.values)

@@ -1,33 +1,41 @@
-"""JSON Patch (RFC 6902) as kube-apiserver applies it, with the texts of its library (evanphx/json-patch v4).
+"""JSON Patch (RFC 6902) as kube-apiserver applies it.
 
-Where that differs from the RFC it is followed: `replace` may name a key that is not there, indices may be negative,
-`test` takes a missing key for null.
+`jsonpointer` reads the paths and `jsonpatch` changes the document. This module adds what kube-apiserver's library
+(evanphx/json-patch v4) does differently, and its error texts:
+
+- `replace` may name a member that does not exist.
+- A negative array index counts from the end.
+- `test` reads a missing member as null, and compares the JSON text: 1 is not 1.0.
+- A `~` that escapes nothing stands for itself.
 """
 
 import copy
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import jsonpatch
 import orjson
+from jsonpointer import JsonPointer
 
 from kube_sandbox.apiserver.attributes import Object
 
 MAX_COPIED = 3 * 1024 * 1024
-"""Bytes that the `copy` operations of one patch may add, so that doubling ends."""
+"""Bytes that the `copy` operations of one patch may add. The limit stops patches that double the document."""
 
 _MISSING = "missing value"
 _INDEX = re.compile(r"[+-]?[0-9]{1,18}")
+_PLAIN_TILDE = re.compile(r"~(?![01])")
 
 
 class PatchError(Exception):
-    """A patch that does not apply; the message is the library's."""
+    """The patch cannot be applied. The message is that of kube-apiserver's library."""
 
 
 def apply(document: Object, operations: Sequence[Object]) -> Any:
-    """A patched copy of a document. Raises PatchError."""
+    """A patched copy of the document: any JSON value, because a patch may replace the root. Raises PatchError."""
     patcher = _Patcher(copy.deepcopy(document))
-    for operation in operations:
+    for operation in copy.deepcopy(list(operations)):
         patcher.run(operation)
     return patcher.document
 
@@ -47,84 +55,84 @@ class _Patcher:
             case "replace":
                 self._replace(_text(operation, "path", kind), operation.get("value"))
             case "move" | "copy":
-                self._move(operation, kind)
+                self._move_or_copy(operation, kind)
             case "test":
                 self._test(_text(operation, "path", kind), operation.get("value"))
             case _:
                 raise PatchError(f"Unexpected kind: {kind if isinstance(kind, str) else 'unknown'}")
 
     def _add(self, path: str, value: Any) -> None:
-        holder, key = self._holder(path, f'add operation does not apply: doc is missing path: "{path}"')
-        _wrapped(f"error in add for path: '{path}'", _insert, holder, key, copy.deepcopy(value))
+        parent, key = self._locate(path, f'add operation does not apply: doc is missing path: "{path}"')
+        _with_prefix(f"error in add for path: '{path}'", _add, parent, key, value)
 
     def _remove(self, path: str) -> None:
-        holder, key = self._holder(path, f'remove operation does not apply: doc is missing path: "{path}"')
-        _wrapped(f"error in remove for path: '{path}'", _delete, holder, key)
+        parent, key = self._locate(path, f'remove operation does not apply: doc is missing path: "{path}"')
+        _with_prefix(f"error in remove for path: '{path}'", _remove, parent, key)
 
     def _replace(self, path: str, value: Any) -> None:
         if path == "":
             if not isinstance(value, dict | list):
                 raise PatchError("replace operation value must be object or array: %!w(<nil>)")
-            self.document = copy.deepcopy(value)
+            self.document = value
             return
-        holder, key = self._holder(path, f"replace operation does not apply: doc is missing path: {path}")
-        if isinstance(holder, dict):
-            holder[key] = copy.deepcopy(value)
+        parent, key = self._locate(path, f"replace operation does not apply: doc is missing path: {path}")
+        if isinstance(parent, dict):
+            _add(parent, key, value)
             return
         try:
-            holder[_index(key, len(holder))] = copy.deepcopy(value)
+            _change(parent, "replace", _index(key, len(parent)), value)
         except PatchError as error:
             raise PatchError(f"replace operation does not apply: doc is missing key: {path}: {_MISSING}") from error
 
-    def _move(self, operation: Object, kind: str) -> None:
+    def _move_or_copy(self, operation: Object, kind: str) -> None:
         source = _text(operation, "from", kind)
-        holder, key = self._holder(source, f"{kind} operation does not apply: doc is missing from path: {source}")
+        parent, key = self._locate(source, f"{kind} operation does not apply: doc is missing from path: {source}")
         if kind == "move":
-            value = _wrapped(f"error in move for path: '{key}'", _get, holder, key)
-            _wrapped(f"error in move for path: '{key}'", _delete, holder, key)
+            value = _with_prefix(f"error in move for path: '{key}'", _get, parent, key)
+            _with_prefix(f"error in move for path: '{key}'", _remove, parent, key)
         else:
-            value = copy.deepcopy(_wrapped(f"error in copy for from: '{source}'", _get, holder, key))
+            value = copy.deepcopy(_with_prefix(f"error in copy for from: '{source}'", _get, parent, key))
             self._copied += len(orjson.dumps(value))
         path = _text(operation, "path", kind)
-        target, key = self._holder(path, f"{kind} operation does not apply: doc is missing destination path: {path}")
+        target, key = self._locate(path, f"{kind} operation does not apply: doc is missing destination path: {path}")
         if self._copied > MAX_COPIED:
             raise PatchError(
                 "Unable to complete the copy, the accumulated size increase of copy is "
                 f"{self._copied}, exceeding the limit {MAX_COPIED}"
             )
-        told = f"error in move for path: '{path}'" if kind == "move" else "error while adding value during copy"
-        _wrapped(told, _insert, target, key, value)
+        prefix = f"error in move for path: '{path}'" if kind == "move" else "error while adding value during copy"
+        _with_prefix(prefix, _add, target, key, value)
 
     def _test(self, path: str, value: Any) -> None:
         if path == "":
             found = self.document
         else:
-            holder, key = self._holder(path, f"test operation does not apply: is missing path: {path}")
-            found = _wrapped(f"error in test for path: '{path}'", _get, holder, key)
+            parent, key = self._locate(path, f"test operation does not apply: is missing path: {path}")
+            found = _with_prefix(f"error in test for path: '{path}'", _get, parent, key)
         if not _equal(found, value):
             raise PatchError(f"testing value {path} failed: test failed")
 
-    def _holder(self, path: str, missing: str) -> tuple[Any, str]:
-        """The object or array that holds what a path names, and its key there."""
-        _, *steps = path.split("/")
-        holder = self.document
-        for step in steps[:-1]:
-            try:
-                holder = _get(holder, _unescaped(step))
-            except PatchError:
-                holder = None
-            if not isinstance(holder, dict | list):
-                break
-        if not steps or not isinstance(holder, dict | list):
+    def _locate(self, path: str, missing: str) -> tuple[Any, str]:
+        """The object or array that contains the member at a path, and the member's key. The member need not exist.
+        Raises PatchError with the text `missing` when the object or array does not exist."""
+        _, slash, rest = path.partition("/")
+        parts = JsonPointer(_PLAIN_TILDE.sub("~0", slash + rest)).parts
+        parent = self.document
+        try:
+            for part in parts[:-1]:
+                parent = _get(parent, part) if isinstance(parent, dict | list) else None
+        except PatchError:
+            parent = None
+        if not parts or not isinstance(parent, dict | list):
             raise PatchError(f"{missing}: {_MISSING}")
-        return holder, _unescaped(steps[-1])
+        return parent, parts[-1]
 
 
-def _wrapped(told: str, step: Any, *arguments: Any) -> Any:
+def _with_prefix(prefix: str, step: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return step(*arguments)
     except PatchError as error:
-        raise PatchError(f"{told}: {error}") from error
+        raise PatchError(f"{prefix}: {error}") from error
 
 
 def _text(operation: Object, field: str, kind: str) -> str:
@@ -137,32 +145,34 @@ def _text(operation: Object, field: str, kind: str) -> str:
     raise PatchError(f"{kind} operation failed to decode {field}: {why}")
 
 
-def _unescaped(step: str) -> str:
-    return step.replace("~1", "/").replace("~0", "~")
+def _get(parent: Any, key: str) -> Any:
+    """A member of an object or array; None when the object does not have it."""
+    member = _index(key, len(parent)) if isinstance(parent, list) else key
+    return JsonPointer.from_parts([member]).resolve(parent, None)
 
 
-def _get(holder: Any, key: str) -> Any:
-    return holder.get(key) if isinstance(holder, dict) else holder[_index(key, len(holder))]
-
-
-def _insert(holder: Any, key: str, value: Any) -> None:
-    if isinstance(holder, dict):
-        holder[key] = value
-    elif key == "-":
-        holder.append(value)
+def _add(parent: Any, key: str, value: Any) -> None:
+    if isinstance(parent, dict) or key == "-":
+        _change(parent, "add", key, value)
     elif _INDEX.fullmatch(key) is None:
         raise PatchError(f"value was not a proper array index: '{key}': {_not_a_number(key)}")
     else:
-        holder.insert(_index(key, len(holder) + 1), value)
+        _change(parent, "add", _index(key, len(parent) + 1), value)
 
 
-def _delete(holder: Any, key: str) -> None:
-    if isinstance(holder, list):
-        del holder[_index(key, len(holder))]
-    elif key in holder:
-        del holder[key]
+def _remove(parent: Any, key: str) -> None:
+    if isinstance(parent, list):
+        _change(parent, "remove", _index(key, len(parent)))
+    elif key in parent:
+        _change(parent, "remove", key)
     else:
         raise PatchError(f"Unable to remove nonexistent key: {key}: {_MISSING}")
+
+
+def _change(parent: Any, op: str, member: str | int, value: Any = None) -> None:
+    """Apply one RFC 6902 operation to a member of an object or array, in place."""
+    path = JsonPointer.from_parts([member]).path
+    jsonpatch.JsonPatch([{"op": op, "path": path, "value": value}]).apply(parent, in_place=True)
 
 
 def _index(key: str, length: int) -> int:
@@ -179,5 +189,4 @@ def _not_a_number(key: str) -> str:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """Whether two JSON values are the same; unlike in Python, true is not 1."""
     return orjson.dumps(one, option=orjson.OPT_SORT_KEYS) == orjson.dumps(other, option=orjson.OPT_SORT_KEYS)

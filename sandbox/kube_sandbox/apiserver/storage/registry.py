@@ -124,7 +124,7 @@ def _builtin(
     )
 
 
-_C = "Cluster"
+_CLUSTER = "Cluster"
 _REVIEW = ("create",)
 _EVENT_FIELDS = (
     "involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid involvedObject.apiVersion"
@@ -148,7 +148,6 @@ _POD_SUBRESOURCES = (
 _ADMISSION, _STORAGE, _NETWORKING = "admissionregistration.k8s.io", "storage.k8s.io", "networking.k8s.io"
 _RBAC, _RESOURCE = "rbac.authorization.k8s.io", "resource.k8s.io"
 _AUTHENTICATION, _AUTHORIZATION = "authentication.k8s.io", "authorization.k8s.io"
-_FLOW = "flowcontrol.apiserver.k8s.io"
 _EXTENSIONS = "api-extensions"
 
 BUILT_IN: tuple[ResourceType, ...] = (
@@ -158,16 +157,16 @@ BUILT_IN: tuple[ResourceType, ...] = (
     _builtin("", "v1", "events", "Event", short="ev", flags=f"{CREATE_ON_PUT} {NO_ORPHANS}",
         fields=_EVENT_FIELDS),
     _builtin("", "v1", "limitranges", "LimitRange", short="limits", flags=CREATE_ON_PUT),
-    _builtin("", "v1", "namespaces", "Namespace", _C, short="ns", status=True, flags=RETURNS_DELETED,
+    _builtin("", "v1", "namespaces", "Namespace", _CLUSTER, short="ns", status=True, flags=RETURNS_DELETED,
         fields="status.phase",
         verbs=tuple(verb for verb in READ_WRITE if verb != "deletecollection"),
         subresources=(Subresource("finalize", ("", "v1", "Namespace"), ("update",)),)),
-    _builtin("", "v1", "nodes", "Node", _C, short="no", status=True, flags=KEEPS_STATUS_ON_CREATE,
+    _builtin("", "v1", "nodes", "Node", _CLUSTER, short="no", status=True, flags=KEEPS_STATUS_ON_CREATE,
         fields="spec.unschedulable",
         subresources=(Subresource("proxy", ("", "v1", "NodeProxyOptions"), _PROXY),)),
     _builtin("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", short="pvc", status=True,
         flags=RETURNS_DELETED),
-    _builtin("", "v1", "persistentvolumes", "PersistentVolume", _C, short="pv", status=True,
+    _builtin("", "v1", "persistentvolumes", "PersistentVolume", _CLUSTER, short="pv", status=True,
         flags=RETURNS_DELETED),
     _builtin("", "v1", "pods", "Pod", short="po", category="all", status=True,
         flags=f"{GENERATION} {RETURNS_DELETED}",
@@ -197,39 +196,39 @@ BUILT_IN: tuple[ResourceType, ...] = (
         storage=("", "events"),
         fields=_EVENT_FIELDS.replace("involvedObject", "regarding").replace("reportingComponent",
         "reportingController")),
-    _builtin(_AUTHENTICATION, "v1", "selfsubjectreviews", "SelfSubjectReview", _C, verbs=_REVIEW),
-    _builtin(_AUTHENTICATION, "v1", "tokenreviews", "TokenReview", _C, verbs=_REVIEW),
+    _builtin(_AUTHENTICATION, "v1", "selfsubjectreviews", "SelfSubjectReview", _CLUSTER, verbs=_REVIEW),
+    _builtin(_AUTHENTICATION, "v1", "tokenreviews", "TokenReview", _CLUSTER, verbs=_REVIEW),
     _builtin(_AUTHORIZATION, "v1", "localsubjectaccessreviews", "LocalSubjectAccessReview", verbs=_REVIEW),
-    _builtin(_AUTHORIZATION, "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", _C, verbs=_REVIEW),
-    _builtin(_AUTHORIZATION, "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", _C, verbs=_REVIEW),
-    _builtin(_AUTHORIZATION, "v1", "subjectaccessreviews", "SubjectAccessReview", _C, verbs=_REVIEW),
+    _builtin(_AUTHORIZATION, "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", _CLUSTER, verbs=_REVIEW),
+    _builtin(_AUTHORIZATION, "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", _CLUSTER, verbs=_REVIEW),
+    _builtin(_AUTHORIZATION, "v1", "subjectaccessreviews", "SubjectAccessReview", _CLUSTER, verbs=_REVIEW),
     _builtin("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", short="hpa",
         category="all", status=True),
     _builtin("batch", "v1", "cronjobs", "CronJob", short="cj", category="all", status=True, flags=GENERATION),
     _builtin("batch", "v1", "jobs", "Job", category="all", status=True, flags=GENERATION,
         fields="status.successful"),
-    _builtin(_NETWORKING, "v1", "ingressclasses", "IngressClass", _C, flags=GENERATION),
+    _builtin(_NETWORKING, "v1", "ingressclasses", "IngressClass", _CLUSTER, flags=GENERATION),
     _builtin(_NETWORKING, "v1", "ingresses", "Ingress", short="ing", status=True, flags=GENERATION),
     _builtin(_NETWORKING, "v1", "networkpolicies", "NetworkPolicy", short="netpol", flags=GENERATION),
     _builtin("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", short="pdb", status=True,
         flags=f"{GENERATION} {NEEDS_VERSION}"),
-    _builtin(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", _C, flags=CREATE_ON_PUT),
-    _builtin(_RBAC, "v1", "clusterroles", "ClusterRole", _C, flags=CREATE_ON_PUT),
+    _builtin(_RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", _CLUSTER, flags=CREATE_ON_PUT),
+    _builtin(_RBAC, "v1", "clusterroles", "ClusterRole", _CLUSTER, flags=CREATE_ON_PUT),
     _builtin(_RBAC, "v1", "rolebindings", "RoleBinding", flags=CREATE_ON_PUT),
     _builtin(_RBAC, "v1", "roles", "Role", flags=CREATE_ON_PUT),
-    _builtin(_STORAGE, "v1", "storageclasses", "StorageClass", _C, short="sc", flags=RETURNS_DELETED),
-    _builtin(_ADMISSION, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", _C,
+    _builtin(_STORAGE, "v1", "storageclasses", "StorageClass", _CLUSTER, short="sc", flags=RETURNS_DELETED),
+    _builtin(_ADMISSION, "v1", "mutatingwebhookconfigurations", "MutatingWebhookConfiguration", _CLUSTER,
         category=_EXTENSIONS,
         flags=f"{GENERATION} {NEEDS_VERSION}"),
-    _builtin(_ADMISSION, "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", _C,
+    _builtin(_ADMISSION, "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration", _CLUSTER,
         category=_EXTENSIONS,
         flags=f"{GENERATION} {NEEDS_VERSION}"),
-    _builtin("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", _C,
+    _builtin("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", _CLUSTER,
         short="crd crds",
         category=_EXTENSIONS, status=True, flags=f"{GENERATION} {NEEDS_VERSION}"),
-    _builtin("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", _C, short="pc", flags=GENERATION),
+    _builtin("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", _CLUSTER, short="pc", flags=GENERATION),
     _builtin("coordination.k8s.io", "v1", "leases", "Lease", flags=f"{CREATE_ON_PUT} {NEEDS_VERSION}"),
-    _builtin("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", _C,
+    _builtin("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", _CLUSTER,
         flags=f"{CREATE_ON_PUT} {NEEDS_VERSION}"),
     _builtin("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice", flags=GENERATION),
 )  # fmt: skip

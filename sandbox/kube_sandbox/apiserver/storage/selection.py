@@ -1,4 +1,4 @@
-"""The label and field selectors of a query: parsed once per request, then asked for every object.
+"""The label and field selectors of a query string. Each request parses them once and then tests every object.
 
 The grammar and the error texts are those of `k8s.io/apimachinery`, `pkg/labels` and `pkg/fields`.
 """
@@ -7,16 +7,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kube_sandbox import label_selectors
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.errors import StatusError
 from kube_sandbox.apiserver.storage.registry import ResourceType
 
 _TOKEN = re.compile(r"\s*(==|!=|[()=,<>!]|[^\s()=,<>!]+)")
 _SYMBOLS = frozenset(["==", "!=", "(", ")", "=", ",", "<", ">", "!"])
-_OPERATORS = {"=": "in", "==": "in", "!=": "notin", ">": "gt", "<": "lt", "in": "in", "notin": "notin"}
+_OPERATORS = {"=": "In", "==": "In", "!=": "NotIn", ">": "Gt", "<": "Lt", "in": "In", "notin": "NotIn"}
 _NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _PREFIX = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
-_INTEGER = re.compile(r"[+-]?\d{1,18}")
 
 _NAME_RULE = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric"
@@ -43,36 +43,23 @@ _VALUE_RULE = (
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One term of a label selector. `operator` is in, notin, exists, !, gt or lt."""
+    """One requirement of a label selector. For the operators see `label_selectors.meets`."""
 
     key: str
     operator: str
     values: frozenset[str]
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        value = labels.get(self.key)
-        match self.operator:
-            case "in":
-                return value in self.values
-            case "notin":
-                return value not in self.values
-            case "exists":
-                return value is not None
-            case "!":
-                return value is None
-        if value is None or not _INTEGER.fullmatch(value):
-            return False
-        bound = int(next(iter(self.values)))
-        return int(value) > bound if self.operator == "gt" else int(value) < bound
+        return label_selectors.meets(labels, self.key, self.operator, self.values)
 
 
 FieldTerm = tuple[str, bool, str]
-"""A field's path, whether it must equal (or must not), the value."""
+"""One term of a field selector: the path, whether the field must equal the value (else it must differ), the value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which objects a list or watch is about."""
+    """The objects that a list or watch selects."""
 
     namespace: str
     labels: tuple[Requirement, ...]
@@ -80,7 +67,7 @@ class Selection:
 
     @property
     def filters(self) -> bool:
-        """Whether there is more to it than a namespace."""
+        """Whether there is a label or field selector."""
         return bool(self.labels or self.fields)
 
     def matches(self, obj: Object) -> bool:
@@ -95,7 +82,7 @@ class Selection:
 
 
 def select(resource: ResourceType, namespace: str, name: str, query: Mapping[str, str]) -> Selection:
-    """The selection a request asks for. 400 where a selector cannot be read."""
+    """The selection of a request. Raises StatusError 400 when a selector is malformed."""
     fields = parse_fields(resource, query.get("fieldSelector", ""))
     if name:
         fields = (*fields, ("metadata.name", True, name))
@@ -103,7 +90,7 @@ def select(resource: ResourceType, namespace: str, name: str, query: Mapping[str
 
 
 def parse_labels(text: str) -> tuple[Requirement, ...]:
-    """`a=b,c!=d,e in (f,g),!h,i>1`"""
+    """Parse a label selector such as `a=b,c!=d,e in (f,g),!h,i>1`. Raises StatusError 400."""
     tokens = _TOKEN.findall(text)
     requirements: list[Requirement] = []
     while tokens:
@@ -144,7 +131,7 @@ def _requirement(tokens: list[str]) -> Requirement:
         raise _unparsable(f"found '{key}', expected: identifier")
     _check_key(key)
     if absent or _peek(tokens) in ("", ","):
-        return Requirement(key, "!" if absent else "exists", frozenset())
+        return Requirement(key, "DoesNotExist" if absent else "Exists", frozenset())
     operator = _OPERATORS.get(written := _pop(tokens))
     if operator is None:
         raise _unparsable(f"found '{written}', expected: in, notin, =, ==, !=, gt, lt")
@@ -178,7 +165,7 @@ def _values(tokens: list[str]) -> frozenset[str]:
 
 
 def _check_value(key: str, operator: str, value: str, index: int) -> None:
-    if operator in ("gt", "lt") and not _INTEGER.fullmatch(value):
+    if operator in ("Gt", "Lt") and not label_selectors.is_integer(value):
         why = f"values[{index}]: Invalid value: \"{value}\": for 'Gt', 'Lt' operators, the value must be an integer"
     elif len(value) > 63:
         why = f'values[{index}][{key}]: Invalid value: "{value}": must be no more than 63 bytes'
@@ -204,12 +191,14 @@ def _check_key(key: str) -> None:
     raise _unparsable(f'<nil>: Invalid value: "{key}": {why}')
 
 
-# Built-in kinds without field selectors of their own word the refusal differently from those that have some.
-_OWN_FIELDS = frozenset(["Pod", "Node", "ReplicationController", "Event", "Namespace", "Secret", "Service"])
+# The real server refuses an unknown field with one text for these kinds, and with another for all other built-in kinds.
+_KINDS_WITH_FIELD_SELECTORS = frozenset(
+    ["Pod", "Node", "ReplicationController", "Event", "Namespace", "Secret", "Service"]
+)
 
 
 def parse_fields(resource: ResourceType, text: str) -> tuple[FieldTerm, ...]:
-    """`metadata.name=x,status.phase!=Running`"""
+    """Parse a field selector such as `metadata.name=x,status.phase!=Running`. Raises StatusError 400."""
     terms = []
     for term in re.split(r"(?<!\\),", text):
         if not term:
@@ -225,7 +214,7 @@ def parse_fields(resource: ResourceType, text: str) -> tuple[FieldTerm, ...]:
 
 
 def selected_name(text: str) -> str:
-    """The one name that a field selector asks for, empty if it leaves that open."""
+    """The name that a field selector requires; empty when it requires none."""
     found = re.search(r"(?:^|,)metadata\.name==?([a-z0-9.:-]+)(?=,|$)", text)
     return found[1] if found else ""
 
@@ -233,17 +222,22 @@ def selected_name(text: str) -> str:
 def _unknown_field(resource: ResourceType, path: str) -> str:
     if resource.kind == "Job":
         return f'field label "{path}" not supported for Job'
-    if resource.custom is not None or resource.kind in _OWN_FIELDS:
+    if resource.custom is not None or resource.kind in _KINDS_WITH_FIELD_SELECTORS:
         return f"field label not supported: {path}"
     return f'"{path}" is not a known field selector: only "metadata.name", "metadata.namespace"'
 
 
-_EMPTY = {"spec.unschedulable": "false", "spec.hostNetwork": "false", "status.replicas": "0", "status.successful": "0"}
+_ZERO_VALUES = {
+    "spec.unschedulable": "false",
+    "spec.hostNetwork": "false",
+    "status.replicas": "0",
+    "status.successful": "0",
+}
 
 
 def field_value(obj: Object, path: str) -> str:
-    """The value at a dotted path as selectors see it: text, empty where there is nothing."""
-    if path.startswith("regarding."):  # events.k8s.io's names of what the core group stores
+    """The value at a dotted path as text, as field selectors compare it. A missing value is empty text."""
+    if path.startswith("regarding."):  # the name in events.k8s.io; events are stored with the core group's names
         path = path.replace("regarding", "involvedObject", 1)
     elif path == "reportingController":
         path = "reportingComponent"
@@ -254,4 +248,4 @@ def field_value(obj: Object, path: str) -> str:
         value = value.get(part) if isinstance(value, dict) else None
     if isinstance(value, bool):
         return "true" if value else "false"
-    return _EMPTY.get(path, "") if value is None else str(value)
+    return _ZERO_VALUES.get(path, "") if value is None else str(value)

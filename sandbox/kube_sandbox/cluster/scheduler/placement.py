@@ -14,7 +14,6 @@ from kube_sandbox.cluster.views import (
     NodeSelectorTerm,
     Pod,
     PodSpec,
-    Requirement,
     Taint,
     Toleration,
 )
@@ -110,16 +109,6 @@ def _meets_term(term: NodeSelectorTerm, node: Node) -> bool:
     """An empty term admits nothing."""
     fields = {"metadata.name": node.metadata.name}
     return bool(term.match_expressions or term.match_fields) and (
-        all(_meets(one, node.metadata.labels) for one in term.match_expressions)
-        and all(_meets(one, fields) for one in term.match_fields)
+        all(selectors.meets(one, node.metadata.labels) for one in term.match_expressions)
+        and all(selectors.meets(one, fields) for one in term.match_fields)
     )
-
-
-def _meets(requirement: Requirement, labels: Mapping[str, str]) -> bool:
-    if requirement.operator not in ("Gt", "Lt"):
-        return selectors.meets(requirement, labels)
-    try:
-        value, bound = int(labels[requirement.key]), int(requirement.values[0])
-    except (KeyError, ValueError, IndexError):
-        return False
-    return value > bound if requirement.operator == "Gt" else value < bound
