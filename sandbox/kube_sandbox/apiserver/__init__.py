@@ -1,1 +1,4 @@
-"""The Kubernetes API, in memory, on loopback. Where it differs from the real kube-apiserver, it is wrong."""
+"""A Kubernetes API server that keeps its objects in memory and listens on loopback.
+
+Every difference from the real kube-apiserver is a bug.
+"""

@@ -1,4 +1,4 @@
-"""What is known of one request: who asks for what. Authorization and admission decide on it."""
+"""The attributes of one request: the user, the verb and the resource. Authorization and admission use them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """An authenticated user, as `authentication.k8s.io` describes one."""
+    """An authenticated user, with the fields of `UserInfo` in `authentication.k8s.io`."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -19,10 +19,13 @@ class User:
 
 @dataclass(slots=True)
 class Attributes:
-    """One request. Admission may replace `obj`; `options` is the CreateOptions, UpdateOptions, PatchOptions or
-    DeleteOptions object, `old` the stored object (None on create), `operation` CREATE, UPDATE, DELETE or CONNECT
-    (empty for reads). For a non-resource URL `path` is set and the rest is empty. `warnings` collects what the
-    answer's Warning headers say, whether the request succeeds or not."""
+    """The attributes of one request.
+
+    `operation` is CREATE, UPDATE, DELETE or CONNECT, and empty for reads. `obj` is the object in the request; admission
+    may replace it. `old` is the stored object, None on create. `options` is the CreateOptions, UpdateOptions,
+    PatchOptions or DeleteOptions object. For a non-resource URL, `path` is set and the other fields are empty.
+    `warnings` collects the texts of the response's Warning headers, also when the request fails.
+    """
 
     user: User
     verb: str
@@ -43,13 +46,13 @@ class Attributes:
 
     @property
     def namespace_or_self(self) -> str:
-        """The namespace that counts for authorization and admission: a Namespace lies in itself."""
+        """The namespace for authorization and admission. A Namespace object counts as part of its own namespace."""
         is_namespace = self.plural == "namespaces" and not self.group
         return self.namespace or (self.name if is_namespace else "")
 
 
 class Reader(Protocol):
-    """Read access to what is stored, whatever stores it. Objects must not be changed."""
+    """Read access to stored objects. Callers must not change the objects."""
 
     def get(self, group: str, plural: str, name: str, namespace: str = "") -> Object | None: ...
 

@@ -1,4 +1,4 @@
-"""What every handler works with: the parts of the API server, and the request at hand."""
+"""The arguments of every handler: the parts of the API server, and the request."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -61,20 +61,20 @@ class Call:
 
     @property
     def manager(self) -> str:
-        """Who owns the fields that a write sets: the fieldManager, else the client's program."""
+        """The field manager of a write: `fieldManager` of the query, else the program name in User-Agent."""
         return (
             self.request.query.get("fieldManager") or self.request.headers.get("User-Agent", "").partition("/")[0][:128]
         )
 
     async def body(self) -> bytes:
-        """The request's body. 413 beyond 3 MiB."""
+        """The request's body. Raises StatusError 413 when it is longer than 3 MiB."""
         try:
             return await self.request.read()
         except web.HTTPRequestEntityTooLarge as error:
             raise StatusError(413, f"Request entity too large: limit is {MAX_BODY}") from error
 
     def current(self, api: Api) -> Item:
-        """The object that the URL names. 404 where it is missing."""
+        """The object that the URL names. Raises StatusError 404 when it does not exist."""
         item = api.store.item(self.resource.storage, self.attributes.namespace, self.attributes.name)
         if item is None:
             raise not_found((self.resource.group, self.resource.plural), self.attributes.name)
@@ -82,4 +82,4 @@ class Call:
 
 
 Result = tuple[Object | Item, int]
-"""What a write answers with, and the HTTP status."""
+"""The object in the response to a write, and the HTTP status code."""

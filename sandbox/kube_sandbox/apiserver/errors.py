@@ -1,4 +1,4 @@
-"""Errors as the API server answers them: a `v1/Status` with the real server's words."""
+"""Errors that the API server returns: a `v1/Status` with the text of the real server."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ _REASONS = {
 
 
 class StatusError(Exception):
-    """An answer other than success. `status` is the `v1/Status` object."""
+    """A failed request. `status` is the `v1/Status` object of the response."""
 
     def __init__(
         self,
@@ -54,6 +54,14 @@ def forbidden(group: str, plural: str, name: str, why: str) -> StatusError:
         message = f'{resource} "{name}" is forbidden: {why}'
     details = {key: value for key, value in (("name", name), ("group", group), ("kind", plural)) if value}
     return StatusError(403, message, details=details)
+
+
+def not_served() -> StatusError:
+    return StatusError(404, "the server could not find the requested resource", details={})
+
+
+def not_allowed() -> StatusError:
+    return StatusError(405, "the server does not allow this method on the requested resource", details={})
 
 
 def internal_error(why: str) -> StatusError:

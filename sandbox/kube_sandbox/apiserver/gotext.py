@@ -1,4 +1,4 @@
-"""How the real server's messages print values: Go's `%q`, and lists of errors."""
+"""Formats values as the messages of the real server do: Go's `%q` and `%v`, and lists of errors."""
 
 import json
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def quoted(text: str) -> str:
-    """One string, as `%q` prints it."""
+    """A string as `%q` prints it."""
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -16,13 +16,14 @@ def quoted_list(texts: Iterable[str]) -> str:
 
 
 def aggregated(errors: Iterable[str]) -> str:
-    """Several errors as one: a single one bare, more in brackets, each once (apimachinery's errors.Aggregate)."""
+    """Several errors as one text, without repetitions. Brackets enclose two or more (apimachinery's
+    `errors.Aggregate`)."""
     distinct = list(dict.fromkeys(errors))
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
 
 
 def plain(value: Any) -> str:
-    """Any JSON value, as `%v` prints it: `map[a:1 b:[x y]]`."""
+    """A JSON value as `%v` prints it: `map[a:1 b:[x y]]`."""
     match value:
         case dict():
             return f"map[{' '.join(f'{key}:{plain(value[key])}' for key in sorted(value))}]"

@@ -1,4 +1,4 @@
-"""From an HTTP request to its answer: who asks, whether they may, and which handler serves it."""
+"""Serves one HTTP request: authenticates and authorizes the user, then calls the handler of the verb."""
 
 import logging
 from dataclasses import replace
@@ -9,7 +9,7 @@ from aiohttp import web
 from kube_sandbox.apiserver.attributes import Attributes, Object
 from kube_sandbox.apiserver.auth import authorization, impersonation
 from kube_sandbox.apiserver.context import Api, Call
-from kube_sandbox.apiserver.errors import StatusError, internal_error
+from kube_sandbox.apiserver.errors import StatusError, internal_error, not_allowed, not_served
 from kube_sandbox.apiserver.http import discovery, openapi, requests, responses
 from kube_sandbox.apiserver.http.requests import Target
 from kube_sandbox.apiserver.http.responses import Form
@@ -21,7 +21,7 @@ from kube_sandbox.apiserver.verbs import deletes, reads, subresources, watch, wr
 
 logger = logging.getLogger(__name__)
 
-_ONLY_READ = ("api", "apis", "version")
+_READ_ONLY_ROOTS = ("api", "apis", "version")
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -33,7 +33,7 @@ def client_certificate(request: web.Request) -> bytes | None:
 
 
 async def handle(api: Api, request: web.Request) -> web.StreamResponse:
-    """Serve one request; whatever goes wrong is answered by a Status."""
+    """Serve one request. Every error becomes a response with a Status."""
     target = requests.parse_path(request.path)
     warnings: list[str] = []
     pretty = responses.wants_pretty(request.query, request.headers.get("User-Agent", ""))
@@ -81,21 +81,25 @@ async def _serve(
         )
         if (target.group, target.plural) == ("", "namespaces"):
             attributes.namespace = ""
-    asked = attributes
+    to_authorize = attributes
     if attributes.verb in ("list", "watch"):
-        # who may read some objects by name may list and watch them one by one
-        asked = replace(attributes, name=attributes.name or selected_name(request.query.get("fieldSelector", "")))
-    attributes.user = asked.user = impersonation.impersonate(list(request.headers.items()), asked, api.authorizer)
-    reason = api.authorizer.authorize(asked)
+        # A user who may read an object by name may also list and watch that one object.
+        to_authorize = replace(
+            attributes, name=attributes.name or selected_name(request.query.get("fieldSelector", ""))
+        )
+    attributes.user = to_authorize.user = impersonation.impersonate(
+        list(request.headers.items()), to_authorize, api.authorizer
+    )
+    reason = api.authorizer.authorize(to_authorize)
     if reason is not None:
-        raise authorization.forbidden(asked, reason)
+        raise authorization.forbidden(to_authorize, reason)
     if target is None:
-        return _plain(api, request, pretty=pretty)
-    return await _resource(api, request, target, attributes, pretty=pretty)
+        return _serve_non_resource(api, request, pretty=pretty)
+    return await _serve_resource(api, request, target, attributes, pretty=pretty)
 
 
 def _method(request: web.Request) -> str:
-    """The verb of a URL that is no resource."""
+    """The verb of a request for a non-resource URL."""
     return {"HEAD": "head"}.get(request.method, request.method.lower())
 
 
@@ -112,26 +116,18 @@ def _is_watch(request: web.Request) -> bool:
     return requests.boolean(request.query, "watch")
 
 
-def not_served() -> StatusError:
-    return StatusError(404, "the server could not find the requested resource", details={})
-
-
-def not_allowed() -> StatusError:
-    return StatusError(405, "the server does not allow this method on the requested resource", details={})
-
-
-async def _resource(
+async def _serve_resource(
     api: Api, request: web.Request, target: Target, attributes: Attributes, *, pretty: bool
 ) -> web.StreamResponse:
     resource = api.registry.find(target.group, target.version, target.plural)
     if resource is None:
         if target.group and not api.registry.is_built_in(target.group):
-            return _no_page()
+            return _page_not_found()
         raise not_served()
     attributes.kind = resource.kind
     if resource.namespaced and target.name and not target.namespace:
         if resource.custom is not None:
-            return _no_page()
+            return _page_not_found()
         raise not_served()
     if not resource.namespaced and target.namespace and resource.plural != "namespaces":
         raise not_served()
@@ -144,7 +140,7 @@ async def _resource(
             if resource.custom is not None:
                 raise not_found((resource.group, resource.plural), target.name)
             raise not_served()
-        return _answer(call, *await subresources.serve(api, call))
+        return _object_response(call, *await subresources.serve(api, call))
     if attributes.verb not in resource.verbs:
         raise not_allowed()
     if bool(target.name) is (attributes.verb in ("create", "deletecollection")) and attributes.verb not in (
@@ -154,27 +150,27 @@ async def _resource(
         raise not_allowed()
     if attributes.verb in ("create", "deletecollection") and resource.namespaced and not target.namespace:
         raise not_allowed()
-    return await _verbs(api, call, resource)
+    return await _serve_verb(api, call, resource)
 
 
-async def _verbs(api: Api, call: Call, resource: ResourceType) -> web.StreamResponse:
+async def _serve_verb(api: Api, call: Call, resource: ResourceType) -> web.StreamResponse:
     match call.attributes.verb:
         case "get":
-            return _answer(call, reads.get(api, call), 200)
+            return _object_response(call, reads.get(api, call), 200)
         case "list":
             return _respond(call, reads.encode_list(call, reads.list_page(api, call)), 200)
         case "watch":
             return await watch.watch(api, call)
         case "create" if resource.verbs == ("create",):
-            return _answer(call, *await subresources.review(api, call))
+            return _object_response(call, *await subresources.review(api, call))
         case "create":
-            return _answer(call, await writes.create(api, call), 201)
+            return _object_response(call, await writes.create(api, call), 201)
         case "update":
-            return _answer(call, *await writes.update(api, call))
+            return _object_response(call, *await writes.update(api, call))
         case "patch":
-            return _answer(call, *await writes.patch(api, call))
+            return _object_response(call, *await writes.patch(api, call))
         case "delete":
-            return _answer(call, *await deletes.delete(api, call))
+            return _object_response(call, *await deletes.delete(api, call))
         case "deletecollection":
             selection = select(resource, call.attributes.namespace, "", call.query)
             revision = api.store.revision
@@ -183,8 +179,8 @@ async def _verbs(api: Api, call: Call, resource: ResourceType) -> web.StreamResp
     raise not_allowed()
 
 
-def _answer(call: Call, result: Item | Object, code: int) -> web.Response:
-    """The answer about one object: a stored one, or one that only exists in this answer."""
+def _object_response(call: Call, result: Item | Object, code: int) -> web.Response:
+    """A response with one object: a stored one, or one that exists only in this response."""
     if isinstance(result, Item):
         data = reads.encode_item(call, result)
     elif call.form.shape == "Table" and result["kind"] == "Scale":
@@ -198,16 +194,16 @@ def _respond(call: Call, data: bytes, code: int) -> web.Response:
     return responses.respond(data, call.form, code=code, warnings=call.attributes.warnings, pretty=call.pretty)
 
 
-def _no_page() -> web.Response:
+def _page_not_found() -> web.Response:
     return web.Response(text="404 page not found\n", status=404)
 
 
-def _plain(api: Api, request: web.Request, *, pretty: bool) -> web.Response:
-    """Discovery, OpenAPI, health and version."""
+def _serve_non_resource(api: Api, request: web.Request, *, pretty: bool) -> web.Response:
+    """Serve discovery, OpenAPI, health checks, metrics and the version."""
     registry, path = api.registry, request.path.rstrip("/") or "/"
     accept = request.headers.get("Accept", "")
     found: Object | None = None
-    if request.method != "GET" and path.split("/")[1] in _ONLY_READ:
+    if request.method != "GET" and path.split("/")[1] in _READ_ONLY_ROOTS:
         raise not_allowed()
     match [part for part in path.split("/") if part]:
         case ["healthz" | "livez" | "readyz", *_]:
@@ -243,7 +239,7 @@ def _plain(api: Api, request: web.Request, *, pretty: bool) -> web.Response:
             found = {"paths": _paths(api)}
             pretty = True
     if found is None:
-        return _no_page()
+        return _page_not_found()
     form = replace(responses.negotiate(accept), shape="")
     return responses.respond(orjson.dumps(found), form, pretty=pretty)
 

@@ -1,10 +1,10 @@
-"""The API server: HTTPS on loopback, everything in memory.
+"""The API server: it serves HTTPS on loopback and keeps all objects in memory.
 
 In a test or a program:
 
     async with ApiServer() as api:
-        Path("kubeconfig").write_text(api.kubeconfig())            # an administrator's
-        token = api.add_token("alice", groups=["developers"])      # somebody RBAC has to allow things
+        Path("kubeconfig").write_text(api.kubeconfig())            # for an administrator
+        token = api.add_token("alice", groups=["developers"])      # for a user who needs RBAC roles
         api.url, api.ca_pem, api.kubeconfig(token)
 """
 
@@ -48,11 +48,12 @@ _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
 class ApiServer:
-    """One server with a store of its own. Start and stop it, or use `async with`.
+    """One API server with its own store. Call `start` and `stop`, or use `async with`.
 
-    `port` 0 takes a free one. `history` is how many changes of each type are kept for watches and paging,
-    `bookmark_interval` the seconds between bookmarks of a watch. `middlewares` are aiohttp's: tests use them to make
-    the API fail. `services` tells where a webhook's Service listens; without it, its Endpoints do.
+    `port` 0 selects a free port. `history` is the number of changes of each type that watches and paged lists can read.
+    `bookmark_interval` is the number of seconds between the bookmarks of a watch. `middlewares` are aiohttp
+    middlewares; tests use them to make requests fail. `services` returns the address of a webhook's Service; without
+    it, the server reads the Service's EndpointSlices and Endpoints.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class ApiServer:
         store.observer = self._on_change
         self._admin = self.add_user(administrator())
         self._runner: web.AppRunner | None = None
-        self._seed()
+        self._create_initial_objects()
 
     @property
     def store(self) -> Store:
@@ -99,21 +100,21 @@ class ApiServer:
 
     @property
     def ca_pem(self) -> str:
-        """The certificate of the authority that signed the server's."""
+        """The certificate (PEM) of the CA that signs the server's certificate."""
         return self._authority.pair.certificate.decode()
 
     def add_token(self, user: str, *, groups: Iterable[str] = ()) -> str:
-        """A bearer token for a user in these groups (and in `system:authenticated`)."""
+        """A bearer token for a user in these groups and in `system:authenticated`."""
         return self.add_user(User(user, (*groups, AUTHENTICATED)))
 
     def add_user(self, user: User) -> str:
-        """A bearer token for exactly this user."""
+        """A bearer token for this user. No group is added."""
         token = secrets.token_urlsafe(24)
         self._tokens[token] = user
         return token
 
     def kubeconfig(self, token: str | None = None, *, namespace: str = "default") -> str:
-        """A kubeconfig (YAML) for the holder of a token, an administrator's by default."""
+        """A kubeconfig (YAML) with a token. The default token belongs to an administrator."""
         ca = base64.b64encode(self.ca_pem.encode()).decode()
         name = "kube-sandbox"
         config = {
@@ -136,7 +137,7 @@ class ApiServer:
         self._port = self._runner.addresses[0][1]
 
     async def stop(self) -> None:
-        """End all watches and close. What is stored stays until the server is gone."""
+        """End all watches and close the listener. The store keeps its objects."""
         self.store.close()
         if self._runner is not None:
             await self._runner.cleanup()
@@ -158,7 +159,7 @@ class ApiServer:
         self._aggregation.on_change(storage, change)
 
     def _normalize(self, attributes: Attributes, obj: Object) -> Object:
-        """What a webhook's patch made of an object, pruned and defaulted again."""
+        """Prune and default an object after the patch of a webhook."""
         resource = self.api.registry.find(attributes.group, attributes.version, attributes.plural)
         if resource is None or (attributes.subresource and attributes.kind != resource.kind):
             return obj
@@ -169,7 +170,7 @@ class ApiServer:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.verify_mode = ssl.CERT_OPTIONAL
         context.load_verify_locations(cadata=self.ca_pem)
-        with tempfile.TemporaryDirectory() as directory:  # the ssl module loads keys from files only
+        with tempfile.TemporaryDirectory() as directory:  # the ssl module reads keys only from files
             certificate, key = Path(directory, "tls.crt"), Path(directory, "tls.key")
             certificate.write_bytes(pair.certificate)
             key.touch(mode=0o600)
@@ -177,8 +178,8 @@ class ApiServer:
             context.load_cert_chain(certificate, key)
         return context
 
-    def _seed(self) -> None:
-        """What every cluster starts with: four namespaces, the default roles, the `kubernetes` service."""
+    def _create_initial_objects(self) -> None:
+        """Create the objects of a new cluster: four namespaces, the default roles and their bindings."""
         for name in _NAMESPACES:
             self._add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         for obj in default_roles.objects():

@@ -1,11 +1,11 @@
-"""What is wrong with JSON and YAML that cannot be read, in the words of Go's decoders."""
+"""Error texts for malformed JSON and YAML, as Go's decoders word them."""
 
 import json
 import re
 
 import yaml
 
-_AT = {
+_CONTEXTS = {
     "Expecting property name enclosed in double quotes": "looking for beginning of object key string",
     "Illegal trailing comma before end of object": "looking for beginning of object key string",
     "Expecting ':' delimiter": "after object key",
@@ -17,7 +17,7 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def json_error(text: str) -> str:
-    """Of a JSON document."""
+    """The error text for a malformed JSON document."""
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
@@ -27,18 +27,20 @@ def json_error(text: str) -> str:
         rest = text[position:].lstrip()
         if not rest or error.msg == "Unterminated string starting at":
             return "unexpected end of JSON input"
-        where = _AT.get(error.msg.removesuffix(": "), "looking for beginning of value")
+        where = _CONTEXTS.get(error.msg.removesuffix(": "), "looking for beginning of value")
         if error.msg == "Expecting ',' delimiter":
-            where = "after array element" if _innermost(text[:position]) == "[" else "after object key:value pair"
+            where = (
+                "after array element" if _innermost_bracket(text[:position]) == "[" else "after object key:value pair"
+            )
         shown = rest[0] if rest[0].isprintable() else f"\\x{ord(rest[0]):02x}"
         return f"invalid character '{shown}' {where}"
     except RecursionError:
         return "exceeded max depth"
-    return "invalid number or text"  # what Python takes and JSON does not have
+    return "invalid number or text"  # Python accepts values such as NaN that are not JSON
 
 
-def _innermost(text: str) -> str:
-    """The bracket that is still open at the end of a text."""
+def _innermost_bracket(text: str) -> str:
+    """The innermost bracket that is open at the end of a text; empty when none is."""
     opened = [""]
     for character in _STRING.sub("", text):
         if character in "{[":
@@ -49,7 +51,7 @@ def _innermost(text: str) -> str:
 
 
 def yaml_error(error: Exception) -> str:
-    """Of a YAML document."""
+    """The error text for a malformed YAML document."""
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return " ".join(str(error).split())
     line = error.problem_mark.line

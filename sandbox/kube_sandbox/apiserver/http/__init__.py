@@ -1,1 +1,1 @@
-"""HTTP in and out: requests, answers, encodings, discovery."""
+"""HTTP requests and responses, encodings, discovery and OpenAPI."""

@@ -1,4 +1,4 @@
-"""From the bytes of a request to an object of its type, and from stored objects to what a client of a version sees."""
+"""Decodes request bodies to objects of a type, and encodes stored objects in an API version."""
 
 from typing import Any
 
@@ -16,8 +16,11 @@ from kube_sandbox.apiserver.validation import objects as validation
 
 
 def decode(resource: ResourceType, body: bytes, content_type: str, validation: str, warnings: list[str]) -> Object:
-    """The object of a create or update request: checked, pruned and defaulted. `validation` is the request's
-    fieldValidation; what it only warns of goes to `warnings`. 400 where the body is no such object."""
+    """The object of a create or update request, after type checks, pruning and defaulting.
+
+    `validation` is the request's fieldValidation. Warnings are added to `warnings`. Raises StatusError 400 when the
+    body is not an object of the type.
+    """
     obj = requests.decode(body, content_type, resource.kind)
     check_type(resource, obj, body)
     duplicates: list[str] = []
@@ -31,7 +34,7 @@ def decode(resource: ResourceType, body: bytes, content_type: str, validation: s
 
 
 def report(resource: ResourceType, problems: list[str], validation: str, warnings: list[str]) -> None:
-    """Refuse or warn of unknown and duplicate fields, as the request's fieldValidation has it."""
+    """Raise StatusError 400 or add warnings for unknown and duplicate fields, according to fieldValidation."""
     if not problems:
         return
     if validation == "Strict":
@@ -47,7 +50,7 @@ def report(resource: ResourceType, problems: list[str], validation: str, warning
 
 
 def decode_subresource(kind: tuple[str, str, str], body: bytes, content_type: str) -> Object:
-    """The body of a subresource that has a type of its own, as Scale or TokenRequest."""
+    """The body of a subresource that has its own type, such as Scale or TokenRequest."""
     group, version, name = kind
     obj = requests.decode(body, content_type, name)
     _check_built_in(obj, group, version, name)
@@ -55,14 +58,14 @@ def decode_subresource(kind: tuple[str, str, str], body: bytes, content_type: st
 
 
 def kind_of(resource: ResourceType, subresource: Subresource | None) -> tuple[str, str, str]:
-    """Group, version and kind of what is written to a resource or subresource."""
+    """Group, version and kind of the objects that clients write to a resource or subresource."""
     if subresource is not None and subresource.kind[1]:
         return subresource.kind
     return resource.group, resource.version, resource.kind
 
 
 def normalized(resource: ResourceType, obj: Object) -> tuple[Object, list[str]]:
-    """An object pruned and defaulted, and a message per unknown field. 400 where a type is wrong."""
+    """The pruned and defaulted object, and a message per unknown field. Raises StatusError 400 for a wrong type."""
     obj = {**obj, "apiVersion": resource.api_version, "kind": resource.kind}
     if resource.custom is None:
         checked, unknown = fields.check(obj, api_version=resource.api_version, kind=resource.kind)
@@ -76,7 +79,7 @@ def normalized(resource: ResourceType, obj: Object) -> tuple[Object, list[str]]:
 
 
 def custom_metadata(resource: ResourceType, metadata: Any) -> tuple[Object, list[str]]:
-    """A custom resource's metadata, read as that of every object."""
+    """The metadata of a custom resource, decoded as that of a built-in kind, and a message per unknown field."""
     stand_in = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {} if metadata is None else metadata}
     try:
         checked, unknown = fields.check(stand_in, api_version="v1", kind="ConfigMap")
@@ -89,7 +92,7 @@ def custom_metadata(resource: ResourceType, metadata: Any) -> tuple[Object, list
 
 
 def check_type(resource: ResourceType, obj: Object, body: bytes) -> None:
-    """400 for an object that says it is of another type. One of a built-in kind need not say what it is."""
+    """Raise StatusError 400 for an object of another type. Only a custom resource must have apiVersion and kind."""
     api_version, kind = obj.get("apiVersion") or "", obj.get("kind") or ""
     if resource.custom is not None:
         if not kind:
@@ -130,8 +133,8 @@ def _check_built_in(obj: Object, group: str, version: str, expected: str) -> Non
     raise fields.undecodable(api_version, kind, expected, why)
 
 
-def view(resource: ResourceType, item: Item) -> Object:
-    """A stored object as a client of this version sees it, for changing."""
+def from_storage(resource: ResourceType, item: Item) -> Object:
+    """A copy of a stored object in the API version of the resource. The caller may change it."""
     obj = item.copy()
     if resource.group == "events.k8s.io":
         obj = from_core(obj)
@@ -140,7 +143,7 @@ def view(resource: ResourceType, item: Item) -> Object:
 
 
 def to_storage(resource: ResourceType, obj: Object) -> Object:
-    """The opposite of `view`."""
+    """An object in the version in which it is stored. The inverse of `from_storage`."""
     if resource.group == "events.k8s.io":
         obj = to_core(obj)
         obj["apiVersion"] = "v1"
@@ -150,7 +153,7 @@ def to_storage(resource: ResourceType, obj: Object) -> Object:
 
 
 def body(resource: ResourceType, item: Item) -> bytes:
-    """A stored object's JSON without apiVersion and kind, as this version shows it."""
+    """The JSON of a stored object in the API version of the resource, without apiVersion and kind."""
     if resource.group == "events.k8s.io":
         obj = from_core(item.copy())
         return orjson.dumps({key: value for key, value in obj.items() if key not in ("apiVersion", "kind")})
@@ -158,10 +161,10 @@ def body(resource: ResourceType, item: Item) -> bytes:
 
 
 def encode(resource: ResourceType, item: Item) -> bytes:
-    """A stored object's JSON in this version."""
+    """The JSON of a stored object in the API version of the resource."""
     return with_type(resource.api_version, resource.kind, body(resource, item))
 
 
 def encode_in_list(resource: ResourceType, item: Item) -> bytes:
-    """As `encode`; lists of built-in kinds leave out apiVersion and kind."""
+    """The JSON of a list item. Items of built-in kinds have no apiVersion and kind."""
     return encode(resource, item) if resource.custom is not None else body(resource, item)

@@ -1,4 +1,4 @@
-"""Discovery: which groups, versions and resources are served, in the plain and the aggregated form."""
+"""Discovery of the served groups, versions and resources, in the plain and the aggregated form."""
 
 import base64
 import hashlib
@@ -30,7 +30,7 @@ VERSION = {
 
 
 def wants_aggregated(accept: str) -> str:
-    """The version of aggregated discovery that a client prefers (v2 or v2beta1); empty for plain discovery."""
+    """The version of aggregated discovery that a client prefers: v2 or v2beta1, or empty for plain discovery."""
     for media_type, parameters in accepted(accept):
         if media_type != "application/json":
             continue
@@ -41,7 +41,7 @@ def wants_aggregated(accept: str) -> str:
 
 
 def aggregated(registry: Registry, version: str, *, core: bool) -> Object:
-    """All groups with their resources in one document: the core group (`/api`) or the others (`/apis`)."""
+    """Groups with their resources in one document: the core group (`/api`) or all other groups (`/apis`)."""
     items = []
     for group, versions in registry.group_versions().items():
         if (group == "") is not core:
@@ -119,7 +119,7 @@ def group(registry: Registry, name: str) -> Object | None:
 
 
 def resources(registry: Registry, group: str, version: str) -> Object | None:
-    """The resources of one version of a group."""
+    """The resources of one group version; None when it is not served."""
     listed: list[Any] = []
     for resource in _resources(registry, group, version):
         entry: Object = {

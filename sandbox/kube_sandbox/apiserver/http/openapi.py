@@ -1,4 +1,4 @@
-"""OpenAPI documents, as far as kubectl reads them: to validate, to explain, and to merge what it applies.
+"""OpenAPI documents with the parts that kubectl reads: for validation, `kubectl explain` and `kubectl apply`.
 
 The schemas of built-in kinds come from the models of the Kubernetes client, those of custom resources from their CRDs.
 """
@@ -14,7 +14,7 @@ from aiohttp import web
 from kubernetes_asyncio.client import models
 
 from kube_sandbox.apiserver.attributes import Object
-from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.errors import StatusError, not_served
 from kube_sandbox.apiserver.http import openapi_protobuf
 from kube_sandbox.apiserver.http.responses import accepted
 from kube_sandbox.apiserver.schema import types
@@ -36,40 +36,44 @@ _SCALARS: dict[str, Object] = {
 }
 _DEEP_MODELS = {"V1JSONSchemaProps": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
 _METADATA = "V1ObjectMeta"
-_ONE_OF = ("V1DeploymentSpec.strategy", "V1PodSpec.volumes")
-"""Structs whose members exclude each other: a patch says which of them are to stay."""
+_RETAIN_KEYS = ("V1DeploymentSpec.strategy", "V1PodSpec.volumes")
+"""Structs with mutually exclusive members. Patches contain `$retainKeys` with the members to keep."""
 _WRITE_QUERY = ("dryRun", "fieldManager", "fieldValidation")
 
 
 def serve(registry: Registry, path: list[str], accept: str) -> web.Response:
-    """`/openapi/v2`, the index at `/openapi/v3`, and a document per group and version below it. 406 for who takes
-    no JSON; version 2 is there in protobuf, too."""
+    """Serve `/openapi/v2`, the index at `/openapi/v3`, and a document per group version below `/openapi/v3`.
+
+    Raises StatusError 406 when the client does not accept JSON; `/openapi/v2` is also available in protobuf.
+    """
     readable = ("application/json", "*/*", "application/*")
     media_types = [media_type for media_type, _ in accepted(accept)]
-    if path == ["v2"] and openapi_protobuf.ASKED_FOR in media_types:
+    if path == ["v2"] and openapi_protobuf.REQUESTED_TYPE in media_types:
         body = openapi_protobuf.encode(_swagger(registry))
         return web.Response(body=body, headers={"Content-Type": openapi_protobuf.MEDIA_TYPE})
     if not any(media_type in readable for media_type in media_types):
         raise StatusError(406, "only the following media types are accepted: application/json")
     match path:
         case ["v2"]:
-            return _answer(_swagger(registry))
+            return _json_response(_swagger(registry))
         case ["v3"]:
-            return _answer({"paths": {where: _link(registry, where) for where in _versions(registry)}})
-        case ["v3", *rest] if "/".join(rest) in (found := _versions(registry)):
-            return _answer(_document(registry, *found["/".join(rest)]))
-    raise StatusError(404, "the server could not find the requested resource", details={})
+            return _json_response(
+                {"paths": {where: _index_entry(registry, where) for where in _document_paths(registry)}}
+            )
+        case ["v3", *rest] if "/".join(rest) in (found := _document_paths(registry)):
+            return _json_response(_document(registry, *found["/".join(rest)]))
+    raise not_served()
 
 
-def _answer(document: Object) -> web.Response:
+def _json_response(document: Object) -> web.Response:
     data = orjson.dumps(document)
     response = web.Response(body=data, content_type="application/json")
     response.etag = hashlib.sha256(data).hexdigest()[:32]
     return response
 
 
-def _versions(registry: Registry) -> dict[str, tuple[str, str]]:
-    """Group and version by the path of their document."""
+def _document_paths(registry: Registry) -> dict[str, tuple[str, str]]:
+    """The group and version of each document, by path."""
     return {
         f"apis/{group}/{version}" if group else f"api/{version}": (group, version)
         for group, versions in registry.group_versions().items()
@@ -77,7 +81,7 @@ def _versions(registry: Registry) -> dict[str, tuple[str, str]]:
     }
 
 
-def _link(registry: Registry, where: str) -> Object:
+def _index_entry(registry: Registry, where: str) -> Object:
     return {"serverRelativeURL": f"/openapi/v3/{where}?hash={registry.changes:032X}"}
 
 
@@ -111,12 +115,12 @@ def _kind(resource: ResourceType) -> Object:
 
 
 def _paths(resource: ResourceType, refs: str) -> Object:
-    """The URLs of a resource, as far as kubectl looks at them."""
+    """The paths of a resource, with the parts that kubectl reads."""
     root = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
     if resource.namespaced:
         root += "/namespaces/{namespace}"
     kind = {"x-kubernetes-group-version-kind": _kind(resource)}
-    schema = {"$ref": refs + _name_of(resource)}
+    schema = {"$ref": refs + _schema_name(resource)}
     content = {"schema": schema} if refs == _V2 else {"content": {"application/json": {"schema": schema}}}
     responses = {"responses": {"200": {"description": "OK", **content}}}
     collection: Object = {}
@@ -141,47 +145,47 @@ def _query(refs: str) -> list[Object]:
     return [{"name": name, "in": "query", **type_} for name in _WRITE_QUERY]
 
 
-def _name_of(resource: ResourceType) -> str:
+def _schema_name(resource: ResourceType) -> str:
     if resource.custom is None:
         model = types.model_of(resource.api_version, resource.kind)
-        return _name(model) if model else f"io.k8s.{resource.version}.{resource.kind}"
+        return _model_name(model) if model else f"io.k8s.{resource.version}.{resource.kind}"
     return ".".join([*reversed(resource.group.split(".")), resource.version, resource.kind])
 
 
 def _components(resource: ResourceType, refs: str) -> Object:
-    """The schema of a resource, and those that it refers to."""
+    """The schema of a resource, and the schemas that it references."""
     kind = {"x-kubernetes-group-version-kind": [_kind(resource)]}
     if resource.custom is not None:
         schema = copy.deepcopy(resource.custom.schema)
         properties = {
             "apiVersion": {"type": "string"},
             "kind": {"type": "string"},
-            "metadata": {"$ref": refs + _name(_METADATA)},
+            "metadata": {"$ref": refs + _model_name(_METADATA)},
         }
         schema["properties"] = {**(schema.get("properties") or {}), **properties}
-        return {_name_of(resource): {**schema, **kind}, **_closure(_METADATA, refs)}
+        return {_schema_name(resource): {**schema, **kind}, **_closure(_METADATA, refs)}
     model = types.model_of(resource.api_version, resource.kind)
     if model is None:
-        return {_name_of(resource): {"type": "object", "x-kubernetes-preserve-unknown-fields": True, **kind}}
+        return {_schema_name(resource): {"type": "object", "x-kubernetes-preserve-unknown-fields": True, **kind}}
     found = dict(_closure(model, refs))
-    found[_name(model)] = {**found[_name(model)], **kind}
+    found[_model_name(model)] = {**found[_model_name(model)], **kind}
     return found
 
 
-def _name(model: str) -> str:
+def _model_name(model: str) -> str:
     version = re.match(r"[A-Za-z]*?(V\d+(?:(?:alpha|beta)\d+)?)", model)
     return f"io.k8s.api.{version[1].lower() if version else 'v1'}.{types.go_name(model)}"
 
 
 @cache
 def _closure(model: str, refs: str) -> Object:
-    """The schemas of a model and of all models below it."""
+    """The schemas of a model and of all models that it references."""
     found: Object = {}
     waiting = [model]
     while waiting:
         name = waiting.pop()
-        if _name(name) not in found:
-            found[_name(name)] = _DEEP_MODELS.get(name) or _schema(name, refs)
+        if _model_name(name) not in found:
+            found[_model_name(name)] = _DEEP_MODELS.get(name) or _schema(name, refs)
             waiting += [] if name in _DEEP_MODELS else _models(name)
     return found
 
@@ -209,7 +213,7 @@ def _schema(model: str, refs: str) -> Object:
             schema |= {"x-kubernetes-list-map-keys": list(field.keys), "x-kubernetes-list-type": "map"}
         elif field.is_set:
             schema["x-kubernetes-list-type"] = "set"
-        if "$ref" in schema and refs == _V3:  # beside a reference nothing else counts
+        if "$ref" in schema and refs == _V3:  # OpenAPI 3.0 ignores the siblings of a reference
             schema = {"allOf": [{"$ref": schema.pop("$ref")}], "default": {}, **schema}
         properties[name] = schema
     required = [name for name in properties if _is_required(python, attributes[name])]
@@ -223,16 +227,16 @@ def _is_required(python: type, attribute: str) -> bool:
 
 
 def _patch_strategy(model: str, name: str, field: types.Field) -> str:
-    """How `kubectl apply` merges a field; empty for the usual way."""
+    """The value of `x-kubernetes-patch-strategy` for a field, or empty."""
     strategies = ["merge"] if field.merges else ["replace"] if field.replaces else []
-    if f"{model}.{name}" in _ONE_OF:
+    if f"{model}.{name}" in _RETAIN_KEYS:
         strategies.append("retainKeys")
     return ",".join(strategies)
 
 
 def _type(type_: types.Type, refs: str) -> Object:
     if type_.kind == "struct":
-        return {"$ref": refs + _name(type_.model)}
+        return {"$ref": refs + _model_name(type_.model)}
     if type_.items is not None:
         items = _type(type_.items, refs)
         return (
@@ -244,6 +248,6 @@ def _type(type_: types.Type, refs: str) -> Object:
 
 
 def _description(python: type, attribute: str) -> str:
-    """What the client's generated documentation says of a field."""
+    """The description of a field in the generated documentation of the client."""
     lines = (getattr(python, attribute).__doc__ or "").replace("  # noqa: E501", "").split("\n\n")
     return lines[1].strip() if len(lines) > 2 else ""

@@ -1,7 +1,7 @@
-"""The OpenAPI v2 document in protobuf, the only form in which kubectl reads it: to validate `kind: List`.
+"""The OpenAPI v2 document in protobuf. kubectl reads it only in this form, to validate `kind: List`.
 
-Message and field numbers are those of gnostic's `openapi.v2.Document`. What kubectl does not look at (paths, bounds,
-formats) is left out.
+Message and field numbers are those of gnostic's `openapi.v2.Document`. Parts that kubectl does not read (paths, bounds,
+formats) are omitted.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,13 +10,13 @@ import orjson
 
 from kube_sandbox.apiserver.attributes import Object
 
-ASKED_FOR = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+REQUESTED_TYPE = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-"""What clients ask for is no media type that could be parsed; what they get is."""
+"""The media type of the response. It differs from the one in requests, which is not a valid media type."""
 
 
 def encode(document: Object) -> bytes:
-    """A whole document, with its definitions."""
+    """The document with its definitions."""
     info = _text(1, document["info"]["title"]) + _text(2, document["info"]["version"])
     definitions = _named(1, document["definitions"])
     return _text(1, document["swagger"]) + _field(2, info) + _field(8, b"") + _field(9, definitions)
@@ -45,7 +45,7 @@ def _named(number: int, schemas: Mapping[str, Object]) -> bytes:
 
 
 def _extensions(schema: Object) -> Iterable[bytes]:
-    """The `x-` members; their values travel as YAML, which JSON is."""
+    """The `x-` members. Their values are encoded as YAML; JSON is valid YAML."""
     for name, value in schema.items():
         if name.startswith("x-"):
             yield _field(31, _text(1, name) + _field(2, _text(2, orjson.dumps(value).decode())))

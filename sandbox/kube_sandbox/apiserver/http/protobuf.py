@@ -1,4 +1,4 @@
-"""Built-in kinds in protobuf, as `kubectl create` and other typed clients send them: read into what JSON would hold.
+"""Decodes built-in kinds from protobuf, which `kubectl create` and other typed clients send, to JSON objects.
 
 The envelope and the encoding of times, quantities and free JSON are those of `k8s.io/apimachinery`.
 """
@@ -17,26 +17,25 @@ from kube_sandbox.apiserver.schema import types
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"
-_SPECIAL = {"DeleteOptions": "V1DeleteOptions"}
+_OTHER_MODELS = {"DeleteOptions": "V1DeleteOptions"}
 _MAX_DEPTH = 100
 
 
 def decode(body: bytes) -> Object:
-    """The object of a protobuf body. ValueError where it cannot be read, LookupError for a kind without a known
-    encoding."""
+    """The object in a protobuf body. Raises ValueError for a malformed body and LookupError for an unknown kind."""
     if not body.startswith(_MAGIC):
         raise ValueError("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
     envelope = dict(_fields(body[len(_MAGIC) :]))
     named = dict(_fields(_bytes(envelope.get(1, b""))))
     api_version, kind = _text(named.get(1, b"")), _text(named.get(2, b""))
-    model = _SPECIAL.get(kind) or types.model_of(api_version, kind)
+    model = _OTHER_MODELS.get(kind) or types.model_of(api_version, kind)
     if model is None or model not in messages():
         raise LookupError(f'no kind "{kind}" is registered for version "{api_version}"')
     return {"apiVersion": api_version, "kind": kind, **_message(model, _bytes(envelope.get(2, b"")), 0)}
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Numbers and values of a message's fields: whole numbers, or bytes."""
+    """The field numbers of a message and their values: integers or bytes."""
     position = 0
     while position < len(data):
         tag, position = _varint(data, position)
@@ -71,7 +70,7 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _message(model: str, data: bytes, depth: int) -> Object:
-    """A message as JSON would hold it, empty members and all."""
+    """A message as a JSON object, including its empty members."""
     if depth > _MAX_DEPTH:
         raise ValueError("exceeded maximum recursion depth")
     numbers, known = messages()[model], types.fields(model)
@@ -118,7 +117,7 @@ def _value(type_: types.Type, value: int | bytes, depth: int) -> Any:
             return _text(found.get(3, b"")) if found.get(1) else found.get(2, 0)
         case "time" | "micro-time":
             return _time(dict(_fields(_bytes(value))), micro=type_.kind == "micro-time")
-        case "list":  # the value of a map, as in a user's extra
+        case "list":  # the value of a map, for example `extra` of a user
             return [_value(type_.items, item, depth) for _, item in _fields(_bytes(value))] if type_.items else []
     raw = dict(_fields(_bytes(value))).get(1)
     return orjson.loads(raw) if isinstance(raw, bytes) and raw else None

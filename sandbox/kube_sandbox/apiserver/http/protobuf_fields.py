@@ -1,7 +1,8 @@
-"""The numbers that fields of built-in kinds have in protobuf (k8s.io/api, `generated.proto`).
+"""The protobuf field numbers of built-in kinds (k8s.io/api, `generated.proto`).
 
-A message per line, indented lines go on with it: the name of its model, then its fields by number, from 1 or from the
-number in front of a colon. A `*` is a message whose fields, in parentheses, JSON shows among those around it.
+Each line describes one message; indented lines continue it. It contains the name of the model and then the fields in
+the order of their numbers. Numbers start at 1; a number before a colon sets the number of that field. `*(...)` is a
+nested message whose fields (in parentheses) JSON shows as fields of the outer message.
 """
 
 import re
@@ -9,12 +10,12 @@ from collections.abc import Mapping
 from functools import cache
 
 Numbers = Mapping[int, "str | Mapping[int, str]"]
-"""A message's fields: the name, or the fields of a message that JSON flattens."""
+"""The fields of a message by number: the name, or the fields of a nested message that JSON flattens."""
 
 
 @cache
 def messages() -> Mapping[str, Numbers]:
-    """The fields of every model."""
+    """The fields of all messages, by the name of the model."""
     joined = re.sub(r"\n +", " ", _MESSAGES.strip()).replace(", ", ",")
     lines = (line.partition(" ") for line in joined.splitlines())
     return {model: _numbered(fields.split()) for model, _, fields in lines}

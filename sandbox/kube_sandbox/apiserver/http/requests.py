@@ -1,4 +1,4 @@
-"""What a request asks for: its URL, its query and its body, read and checked as the real server does."""
+"""Parses the URL, the query and the body of a request, with the checks of the real server."""
 
 import json
 import re
@@ -21,7 +21,7 @@ MAX_BODY = 3 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A resource URL, taken apart. Empty where the URL does not say."""
+    """The parts of a resource URL. Parts that the URL does not contain are empty."""
 
     group: str
     version: str
@@ -33,7 +33,7 @@ class Target:
 
 
 def parse_path(path: str) -> Target | None:
-    """The target of `/api/v1/...` or `/apis/group/version/...`; None for any other URL."""
+    """The parts of `/api/v1/...` or `/apis/group/version/...`; None for any other URL."""
     match [part for part in path.split("/") if part]:
         case ["api", version, *rest] if rest:
             group = ""
@@ -57,7 +57,7 @@ def parse_path(path: str) -> Target | None:
 
 
 def integer(query: Mapping[str, str], key: str) -> int | None:
-    """A whole number from the query. 400 where it is none."""
+    """An integer from the query, or None. Raises StatusError 400 for other text."""
     text = query.get(key, "")
     if not text:
         return None
@@ -67,7 +67,7 @@ def integer(query: Mapping[str, str], key: str) -> int | None:
 
 
 def boolean(query: Mapping[str, str], key: str) -> bool:
-    """As Kubernetes reads it: any value but `false` and `0` is true."""
+    """A boolean from the query. Every value except `false` and `0` is true, as in Kubernetes."""
     value = query.get(key)
     return value is not None and value.lower() not in ("false", "0")
 
@@ -76,7 +76,7 @@ _FIELD_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 
 
 def write_options(kind: str, query: Mapping[str, Any], dry_run: list[str]) -> Object:
-    """The CreateOptions, UpdateOptions or PatchOptions of a query. 422 where they are wrong."""
+    """The CreateOptions, UpdateOptions or PatchOptions of a query. Raises StatusError 422 for invalid options."""
     options: Object = {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
     causes = []
     if dry_run and dry_run != ["All"]:
@@ -112,7 +112,7 @@ def write_options(kind: str, query: Mapping[str, Any], dry_run: list[str]) -> Ob
 
 
 def invalid_options(kind: str, causes: list[tuple[str, str, str]]) -> StatusError:
-    """422 for request options. A cause is (reason, message, field)."""
+    """422 for invalid request options. A cause is (reason, message, field)."""
     texts = [f"{field}: {message}" for _, message, field in causes]
     joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     return StatusError(
@@ -127,7 +127,8 @@ def invalid_options(kind: str, causes: list[tuple[str, str, str]]) -> StatusErro
 
 
 def delete_options(body: bytes, content_type: str, query: Mapping[str, Any], dry_run: list[str]) -> Object:
-    """The DeleteOptions of a body, or where it is empty of the query. 422 where they are wrong."""
+    """The DeleteOptions in the body, or in the query when the body is empty. Raises StatusError 400 for a malformed
+    body and 422 for invalid options."""
     if body:
         try:
             options = decode(body, content_type, "DeleteOptions")
@@ -200,7 +201,8 @@ _ACCEPTED = "application/json, application/yaml, application/vnd.kubernetes.prot
 
 
 def decode(body: bytes, content_type: str, kind: str) -> Object:
-    """A JSON or YAML object. 415 for another content type, 400 where it cannot be read."""
+    """The object in a JSON, YAML or protobuf body. Raises StatusError 415 for another content type and 400 for a
+    malformed body."""
     media_type = content_type.partition(";")[0].strip().lower()
     if media_type in ("", "application/json"):
         try:
@@ -248,7 +250,7 @@ def _unreadable(kind: str, why: str, body: bytes) -> StatusError:
 
 
 def summary(body: bytes) -> str:
-    """The beginning of a body, as messages quote it (apimachinery's `summarizeData`)."""
+    """The first bytes of a body as error messages quote them (apimachinery's `summarizeData`)."""
     if not body:
         return "<empty>"
     start = body[:_SUMMARY]
@@ -257,7 +259,7 @@ def summary(body: bytes) -> str:
 
 
 class _Loader(yaml.CSafeLoader):
-    """YAML as Kubernetes reads it: times and dates stay text."""
+    """A YAML loader that leaves times and dates as text, like Kubernetes."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -267,8 +269,8 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def load_yaml(body: bytes) -> Any:
-    """YAML as JSON would hold it. ValueError, in Go's words, where it cannot be read."""
-    if b"&" in body and b"*" in body and _expands(body):
+    """The JSON value of a YAML document. Raises ValueError with Go's error text for a malformed document."""
+    if b"&" in body and b"*" in body and _has_many_aliases(body):
         raise ValueError("document contains excessive aliasing")
     try:
         return orjson.loads(orjson.dumps(yaml.load(body, _Loader), option=orjson.OPT_NON_STR_KEYS))  # noqa: S506  (a safe loader)
@@ -276,6 +278,6 @@ def load_yaml(body: bytes) -> Any:
         raise ValueError(syntax.yaml_error(error)) from error
 
 
-def _expands(body: bytes) -> bool:
-    """Whether aliases stand for so much that decoding would not end."""
+def _has_many_aliases(body: bytes) -> bool:
+    """Whether a document has so many aliases that its expansion may be too large."""
     return len(re.findall(rb"\*\w+", body)) > 100

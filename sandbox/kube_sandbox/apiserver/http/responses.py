@@ -1,4 +1,4 @@
-"""How an answer is encoded: which form the client asked for, and the bytes it gets."""
+"""Content negotiation and the encoding of responses."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,8 +22,10 @@ _AS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A representation of an object. `shape` is empty for the object itself, else Table,
-    PartialObjectMetadata or PartialObjectMetadataList of `version`."""
+    """A representation of an object: the media type, and the kind and version in `meta.k8s.io` to convert it to.
+
+    `shape` is Table, PartialObjectMetadata, PartialObjectMetadataList, or empty for the object itself.
+    """
 
     media_type: str = JSON
     shape: str = ""
@@ -31,7 +33,7 @@ class Form:
 
 
 def negotiate(accept: str, *, watch: bool = False, shapes: Sequence[str] = _AS) -> Form:
-    """The first acceptable form of an Accept header, by quality. 406 where there is none."""
+    """The supported representation with the highest quality in an Accept header. Raises StatusError 406 for none."""
     for media_type, parameters in accepted(accept):
         if media_type in ("*/*", "application/*"):
             media_type = JSON
@@ -47,7 +49,7 @@ def negotiate(accept: str, *, watch: bool = False, shapes: Sequence[str] = _AS) 
 
 
 def not_acceptable(accept: str, *, watch: bool) -> StatusError:
-    """406: a media type that is not known at all is refused earlier, and with other words, than a shape is."""
+    """406. The real server has one text for an unknown media type and another for an unknown conversion."""
     known = (JSON, YAML, "application/vnd.kubernetes.protobuf")
     if not any(media_type in (*known, "*/*", "application/*") for media_type, _ in accepted(accept)):
         listed = f"{_REPRESENTATIONS}, {_STREAMS}"
@@ -57,7 +59,7 @@ def not_acceptable(accept: str, *, watch: bool) -> StatusError:
 
 
 def accepted(accept: str) -> list[tuple[str, Mapping[str, str]]]:
-    """The clauses of an Accept header, best first: media type and parameters."""
+    """The media types and parameters in an Accept header, in descending order of quality."""
     clauses = []
     for clause in (accept or "*/*").split(","):
         media_type, *rest = (part.strip() for part in clause.split(";"))
@@ -72,7 +74,7 @@ def accepted(accept: str) -> list[tuple[str, Mapping[str, str]]]:
 
 
 def with_type(api_version: str, kind: str, body: bytes) -> bytes:
-    """An object's JSON, `apiVersion` and `kind` put in front of the rest."""
+    """The JSON of an object with `apiVersion` and `kind` added at the start."""
     head = b'{"kind":%b,"apiVersion":%b' % (orjson.dumps(kind), orjson.dumps(api_version))
     return head + (b"," + body[1:] if len(body) > 2 else b"}")
 
@@ -80,7 +82,7 @@ def with_type(api_version: str, kind: str, body: bytes) -> bytes:
 def respond(
     data: bytes, form: Form, *, code: int = 200, warnings: Sequence[str] = (), pretty: bool = False
 ) -> web.Response:
-    """An answer of JSON bytes in the asked for encoding, with its warnings."""
+    """A response with a JSON body, encoded in the media type of `form`, and with Warning headers."""
     if form.media_type == YAML:
         data = yaml.dump(orjson.loads(data), Dumper=yaml.CSafeDumper, allow_unicode=True).encode()
     elif pretty:
@@ -103,7 +105,7 @@ def status_response(
 
 
 def success(details: Object) -> Object:
-    """The Status that a deletion answers with."""
+    """The Status of a successful deletion."""
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
 
 
@@ -117,7 +119,7 @@ def list_body(api_version: str, kind: str, metadata: Mapping[str, Any], items: S
 
 
 def wants_pretty(query: Mapping[str, str], user_agent: str) -> bool:
-    """Browsers and curl get indented JSON, as does who asks for it."""
+    """Whether to indent the JSON: for the `pretty` parameter, and by default for browsers and curl."""
     if "pretty" in query:
         return query["pretty"].lower() not in ("false", "0")
     return user_agent.startswith(("curl", "Wget", "Mozilla/"))

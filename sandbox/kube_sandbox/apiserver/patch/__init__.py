@@ -1,1 +1,1 @@
-"""The four kinds of patches, and who owns which field."""
+"""The four types of patches, and the ownership of fields by managers."""

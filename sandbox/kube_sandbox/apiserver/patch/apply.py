@@ -1,9 +1,11 @@
-"""Server-side apply, and keeping account of who owns which field.
+"""Server-side apply, and the ownership of fields (`metadata.managedFields`).
 
-The rules are those of apimachinery's pkg/util/managedfields and of structured-merge-diff's `merge.Updater`: an apply
-merges a configuration into the live object, takes ownership of all that it sets, and removes what this manager applied
-before and no longer does, unless somebody else owns it. Setting a field that another manager owns to another value is a
-conflict. An update owns what it changed.
+The rules are those of apimachinery's pkg/util/managedfields and of structured-merge-diff's `merge.Updater`:
+
+- An apply merges a configuration into the live object, and its manager owns every field that the configuration sets.
+- An apply removes the fields that the same manager applied before and omits now, unless another manager owns them.
+- It is a conflict when an apply changes the value of a field that another manager owns.
+- An update owns the fields that it changes.
 """
 
 import json
@@ -36,11 +38,11 @@ _NOT_TRACKED: Fields = frozenset(
 
 
 def check_applied(applied: Object, *, api_version: str, kind: str) -> None:
-    """400 unless the configuration is of the expected kind and leaves managedFields alone."""
-    given, given_kind = applied.get("apiVersion") or "", applied.get("kind") or ""
-    if (given, given_kind) != (api_version, kind):
-        version = given if "/" in given else f"/{given}"
-        raise StatusError(400, f"invalid object type: {version}, Kind={given_kind}")
+    """Raise StatusError 400 when the configuration has another kind or contains managedFields."""
+    sent_version, sent_kind = applied.get("apiVersion") or "", applied.get("kind") or ""
+    if (sent_version, sent_kind) != (api_version, kind):
+        version = sent_version if "/" in sent_version else f"/{sent_version}"
+        raise StatusError(400, f"invalid object type: {version}, Kind={sent_kind}")
     metadata = applied.get("metadata")
     if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
         raise StatusError(400, "metadata.managedFields must be nil")
@@ -56,30 +58,35 @@ def server_side_apply(
     now: str,
     crd_schema: Object | None,
 ) -> Object:
-    """The live object with the configuration applied; `live` None creates it.
+    """The live object with the configuration applied, or a new object when `live` is None.
 
-    Raises StatusError: 409 with a cause per field that another manager owns (unless `force`), 500 (as the real server
-    does) when the configuration does not fit the schema. When nothing changes, no timestamp does.
+    Raises StatusError 409 with one cause per field that another manager owns (unless `force`), and 500 when the
+    configuration does not fit the schema (the real server returns 500 too). An apply that changes nothing changes no
+    timestamp.
     """
     api_version, kind = applied["apiVersion"], applied["kind"]
     shape = shapes.of_kind(api_version, kind, crd_schema)
-    if wrong := typed.problems(shape, applied):
+    if wrong := typed.validate(shape, applied):
         listed = wrong[0] if len(wrong) == 1 else "\n".join(("errors:", *(f"  {problem}" for problem in wrong)))
-        raise StatusError(500, f"failed to create typed patch object ({_title(applied)}): {listed}", reason="")
+        raise StatusError(500, f"failed to create typed patch object ({_name_and_kind(applied)}): {listed}", reason="")
     before = deepcopy(live) if live is not None else _empty(api_version, kind, crd_schema)
-    managed = _decode_or_nothing(before.get("metadata", {}).pop("managedFields", None))
+    managed = _decode_or_empty(before.get("metadata", {}).pop("managedFields", None))
     reset = _reset_fields(api_version, kind, subresource, crd_schema)
     if not managed and live is not None:
-        # What was there before the first apply belongs to a manager of its own.
+        # The fields that exist before the first apply belong to a separate manager.
         owner = identify("before-first-apply", UPDATE, api_version, subresource)
-        managed = _updated(
+        managed = _update_managers(
             shape, _empty(api_version, kind, crd_schema), before, {}, owner, api_version, reset=reset, now=now
         )
-    self = identify(manager, APPLY, api_version, subresource)
-    forced = force or (manager == "kubectl" and _only_undoes_client_side_apply(shape, before, applied, managed, self))
-    merged, managed = _applied(shape, before, applied, managed, self, api_version, reset=reset, force=forced)
-    if merged != before and self in managed:
-        managed[self] = replace(managed[self], time=now)
+    applier = identify(manager, APPLY, api_version, subresource)
+    forced = force or (
+        manager == "kubectl" and _conflicts_only_with_client_side_apply(shape, before, applied, managed, applier)
+    )
+    merged, managed = _apply_configuration(
+        shape, before, applied, managed, applier, api_version, reset=reset, force=forced
+    )
+    if merged != before and applier in managed:
+        managed[applier] = replace(managed[applier], time=now)
     if manager == "kubectl" and merged.get("metadata", {}).get("annotations", {}).get(LAST_APPLIED):
         merged = _with_last_applied(merged, applied)
     return _with_managed(merged, managed)
@@ -94,38 +101,38 @@ def track_update(
     now: str,
     crd_schema: Object | None,
 ) -> Object:
-    """The new object with its managedFields: what differs from the old one belongs to this manager now.
+    """The new object with its managedFields. The manager owns the fields that differ from the old object.
 
-    `new` may bring managedFields of its own (kubectl moves ownership so); an empty list resets them. `old` None: the
-    object is created.
+    `old` is None for a create. `new` may contain managedFields: kubectl moves ownership in this way, and an empty list
+    resets it.
     """
     api_version, kind = new["apiVersion"], new["kind"]
     after = deepcopy(new)
-    given = after.setdefault("metadata", {}).pop("managedFields", None)
+    sent_entries = after.setdefault("metadata", {}).pop("managedFields", None)
     before = deepcopy(old) if old is not None else _empty(api_version, kind, crd_schema)
-    lived = before.get("metadata", {}).pop("managedFields", None)
+    stored_entries = before.get("metadata", {}).pop("managedFields", None)
     if subresource:
-        managed = _decode_or_nothing(lived)
-    elif given in ([], [{}]):
+        managed = _decode_or_empty(stored_entries)
+    elif sent_entries in ([], [{}]):
         managed = {}
     else:
-        managed = _decode_or_nothing(given) or _decode_or_nothing(lived)
+        managed = _decode_or_empty(sent_entries) or _decode_or_empty(stored_entries)
     if not managed and old is not None:
         return after
     shape = shapes.of_kind(api_version, kind, crd_schema)
     owner = identify(manager, UPDATE, api_version, subresource)
     reset = _reset_fields(api_version, kind, subresource, crd_schema)
-    managed = _updated(shape, before, after, managed, owner, api_version, reset=reset, now=now)
+    managed = _update_managers(shape, before, after, managed, owner, api_version, reset=reset, now=now)
     return _with_managed(after, managers.capped(managed))
 
 
 def _empty(api_version: str, kind: str, crd_schema: Object | None) -> Object:
-    """What an object is before it is created: for a built-in kind Go's zero value, which has some structs already."""
+    """The object to compare a new object with: for a built-in kind Go's zero value, which contains some structs."""
     bare = {"apiVersion": api_version, "kind": kind}
     return bare if crd_schema is not None else fields.decode(bare, api_version=api_version, kind=kind)[0]
 
 
-def _decode_or_nothing(entries: Any) -> Managed:
+def _decode_or_empty(entries: Any) -> Managed:
     try:
         return managers.decode(entries)
     except (ValueError, AttributeError):
@@ -139,7 +146,7 @@ def _with_managed(obj: Object, managed: Managed) -> Object:
     return {**obj, "metadata": metadata}
 
 
-def _title(obj: Object) -> str:
+def _name_and_kind(obj: Object) -> str:
     metadata = obj.get("metadata") or {}
     group, _, version = obj["apiVersion"].rpartition("/")
     gvk = f"{group}/{version}, Kind={obj['kind']}"
@@ -147,7 +154,7 @@ def _title(obj: Object) -> str:
 
 
 def _reset_fields(api_version: str, kind: str, subresource: str, crd_schema: Object | None) -> tuple[Path, ...]:
-    """What a write to this endpoint cannot change, so that nobody comes to own it by that write."""
+    """The fields that a write to this endpoint cannot change. Such a write therefore does not own them."""
     if crd_schema is not None:
         return (("f:metadata",), ("f:spec",)) if subresource == "status" else (("f:status",),)
     if subresource != "status":
@@ -166,8 +173,9 @@ def _union(sets: Iterable[Fields]) -> Fields:
     return reduce(frozenset.union, sets, EMPTY)
 
 
-def _disowned(managed: Managed, changes: typed.Comparison, owner: Manager, *, force: bool) -> Managed:
-    """The others lose what was changed or removed. Raises 409 where that needs force."""
+def _remove_from_others(managed: Managed, changes: typed.Comparison, owner: Manager, *, force: bool) -> Managed:
+    """Remove the changed and removed fields from all managers except `owner`. Raises StatusError 409 when this is a
+    conflict and `force` is false."""
     conflicts = {
         manager: lost
         for manager, owned in managed.items()
@@ -184,7 +192,7 @@ def _disowned(managed: Managed, changes: typed.Comparison, owner: Manager, *, fo
     }
 
 
-def _updated(
+def _update_managers(
     shape: Shape,
     before: Object,
     after: Object,
@@ -196,19 +204,18 @@ def _updated(
     now: str,
 ) -> Managed:
     changes = typed.compare(shape, before, after).without(reset)
-    # Unlike the others, the owner keeps what it had and somebody removed: it may have removed it itself.
-    result = _disowned(managed, changes, owner, force=True)
+    result = _remove_from_others(managed, changes, owner, force=True)
     changed = (changes.modified | changes.added) - _NOT_TRACKED
     kept = result.pop(owner).fields - changes.removed if owner in result else EMPTY
     if changed:
-        # Scale knows no times: its entries are made from the Scale object, which has none.
+        # Entries for the scale subresource have no time, because the Scale object has no managedFields.
         result[owner] = Owned(kept | changed, api_version, "" if owner.subresource == "scale" else now)
     elif kept:
         result[owner] = replace(managed[owner], fields=kept)
     return result
 
 
-def _applied(
+def _apply_configuration(
     shape: Shape,
     before: Object,
     applied: Object,
@@ -224,7 +231,7 @@ def _applied(
     sets = typed.field_set(shape, applied)
     result = {**managed, owner: Owned(sets - below(sets, reset), api_version, last.time)}
     pruned = _pruned(shape, merged, last.fields, _union(owned.fields for owned in result.values()))
-    result = _disowned(result, typed.compare(shape, before, pruned).without(reset), owner, force=force)
+    result = _remove_from_others(result, typed.compare(shape, before, pruned).without(reset), owner, force=force)
     own = result[owner].fields - _NOT_TRACKED
     if own:
         result[owner] = replace(result[owner], fields=own)
@@ -234,25 +241,26 @@ def _applied(
 
 
 def _pruned(shape: Shape, merged: Object, last: Fields, owned: Fields) -> Object:
-    """The merged object without what this manager applied last time and nobody owns now."""
+    """The merged object without the fields that this manager applied last time and that no manager owns now."""
     if not last:
         return merged
-    last = typed.with_named(shape, last)
+    last = typed.with_named_parents(shape, last)
     without = typed.remove(shape, merged, last)
-    everything = typed.with_named(shape, typed.field_set(shape, merged))
-    kept = typed.with_named(shape, typed.field_set(shape, without)) | typed.with_named(shape, owned)
-    # Removing an item takes what is below it along, so once more: only what this manager had may go.
+    everything = typed.with_named_parents(shape, typed.field_set(shape, merged))
+    kept = typed.with_named_parents(shape, typed.field_set(shape, without)) | typed.with_named_parents(shape, owned)
+    # The removal of a list item also removes the fields below it. Therefore compute the removal again, limited to the
+    # fields that this manager owned.
     without = typed.remove(shape, merged, everything - kept)
-    remaining = typed.with_named(shape, typed.field_set(shape, without))
+    remaining = typed.with_named_parents(shape, typed.field_set(shape, without))
     result: Object = typed.remove(shape, merged, (everything - remaining) & last)
     return result
 
 
-def _only_undoes_client_side_apply(
+def _conflicts_only_with_client_side_apply(
     shape: Shape, before: Object, applied: Object, managed: Managed, owner: Manager
 ) -> bool:
-    """Whether all conflicts are with fields that `kubectl apply` set last, going by its annotation: then the same
-    tool, now applying on the server, may take them over."""
+    """Whether all conflicts are about fields that `kubectl apply` set last, according to its annotation. kubectl with
+    server-side apply may then take these fields over."""
     text = ((before.get("metadata") or {}).get("annotations") or {}).get(LAST_APPLIED)
     try:
         last = json.loads(text or "null")

@@ -1,7 +1,7 @@
-"""Sets of fields, as managedFields records them (FieldsV1), and how they are printed.
+"""Sets of fields as in managedFields (FieldsV1), and their text in messages.
 
-A path is a tuple of elements in FieldsV1's own text: `f:name` a member, `k:{"name":"x"}` an item by its keys, `v:"x"`
-an item by its value, `i:0` by its index. A set holds exactly the paths that are owned, not those on the way there.
+A path is a tuple of FieldsV1 elements: `f:name` is a member, `k:{"name":"x"}` an item by its keys, `v:"x"` an item by
+its value, `i:0` an item by its index. A set contains only the owned paths, not their parents.
 """
 
 import json
@@ -36,13 +36,13 @@ def _json(value: Any) -> str:
 
 
 def decode(fields: Any) -> Fields:
-    """The set that a `fieldsV1` object stands for. Raises ValueError when it is none."""
+    """The set in a `fieldsV1` object. Raises ValueError when it is malformed."""
     return frozenset(_decode(fields, ()))
 
 
 def _decode(fields: Any, path: Path) -> Iterator[Path]:
     if not isinstance(fields, dict):
-        raise ValueError("fieldsV1 is no object")  # noqa: TRY004  (what comes in is text, not a call)
+        raise ValueError("fieldsV1 is not an object")  # noqa: TRY004  (the value is input, not an argument)
     if path and (not fields or "." in fields):
         yield path
     for element, below in fields.items():
@@ -55,7 +55,7 @@ def _decode(fields: Any, path: Path) -> Iterator[Path]:
 
 
 def encode(fields: Fields) -> Object:
-    """The `fieldsV1` object of a set."""
+    """A set as a `fieldsV1` object."""
     root: Object = {}
     for path in sorted(fields, key=_order):
         node = root
@@ -66,12 +66,12 @@ def encode(fields: Fields) -> Object:
 
 
 def _without_dots(node: Object) -> Object:
-    """A dot says that a node with members below is owned itself; a leaf needs none."""
+    """Remove the dots of leaves. FieldsV1 uses a dot only to mark that a node with members is owned itself."""
     return {} if list(node) == ["."] else {name: _without_dots(below) for name, below in node.items()}
 
 
 def below(fields: Fields, excluded: Iterable[Path]) -> Fields:
-    """The paths that are one of the excluded or inside it."""
+    """The paths that are equal to an excluded path or below it."""
     prefixes = tuple(excluded)
     return frozenset(path for path in fields if any(path[: len(prefix)] == prefix for prefix in prefixes))
 
@@ -84,28 +84,28 @@ def _order(path: Path) -> tuple[tuple[int, str], ...]:
     return tuple(_element_order(element) for element in path)
 
 
-def listed(fields: Fields) -> list[Path]:
-    """In the order in which conflicts are told: level by level, the shallow ones first."""
+def in_conflict_order(fields: Fields) -> list[Path]:
+    """The paths in the order of conflict messages: per parent, first its own members, then the members below them."""
     tree: dict[str, Any] = {}
     for path in fields:
         node = tree
         for element in path[:-1]:
             node = node.setdefault(element, ({}, set()))[0]
         node.setdefault(path[-1], ({}, set()))[1].add(True)
-    return list(_listed(tree, ()))
+    return list(_in_conflict_order(tree, ()))
 
 
-def _listed(tree: dict[str, Any], path: Path) -> Iterator[Path]:
+def _in_conflict_order(tree: dict[str, Any], path: Path) -> Iterator[Path]:
     elements = sorted(tree, key=_element_order)
     for element in elements:
         if tree[element][1]:
             yield (*path, element)
     for element in elements:
-        yield from _listed(tree[element][0], (*path, element))
+        yield from _in_conflict_order(tree[element][0], (*path, element))
 
 
 def text(path: Path) -> str:
-    """As messages name a field: `.spec.containers[name="c"].image`."""
+    """The text of a path in messages: `.spec.containers[name="c"].image`."""
     return "".join(element_text(element) for element in path)
 
 

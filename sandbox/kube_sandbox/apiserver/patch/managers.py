@@ -1,6 +1,6 @@
-"""`metadata.managedFields` as data: who owns which fields since when.
+"""The entries of `metadata.managedFields`: managers, their fields and times.
 
-Reading, writing and the order of entries as in apimachinery, pkg/util/managedfields.
+Decoding, encoding and the order of entries follow apimachinery, pkg/util/managedfields.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ _OLDEST = "ancient-changes"
 
 
 class Manager(NamedTuple):
-    """Whose entry it is. An applier is the same in all API versions, so that it has none."""
+    """The identity of an entry. `api_version` is empty for Apply, because an applier has one entry for all versions."""
 
     name: str
     operation: str
@@ -28,7 +28,7 @@ class Manager(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """What a manager owns, in the API version it used last; `time` is when it last changed something, or empty."""
+    """The fields of a manager, the API version that it used last, and the time of its last change (may be empty)."""
 
     fields: Fields
     api_version: str
@@ -43,7 +43,7 @@ def identify(name: str, operation: str, api_version: str, subresource: str) -> M
 
 
 def decode(entries: Any) -> Managed:
-    """The owners in a `managedFields` list. Raises ValueError when an entry is malformed."""
+    """The managers in a `managedFields` list. Raises ValueError when an entry is malformed."""
     managed: Managed = {}
     for index, entry in enumerate(entries if isinstance(entries, list) else []):
         operation, version = entry.get("operation"), entry.get("apiVersion")
@@ -66,7 +66,7 @@ def decode(entries: Any) -> Managed:
 
 
 def encode(managed: Managed) -> list[Object]:
-    """The `managedFields` list: appliers first, then by time and name."""
+    """The `managedFields` list. Appliers come first; the order is then by time and name."""
     ordered = sorted(
         managed.items(), key=lambda found: (found[0].operation, found[1].time, found[0].name, found[1].api_version,
                                             found[0].subresource)
@@ -88,7 +88,7 @@ def _entry(manager: Manager, owned: Owned) -> Object:
 
 
 def capped(managed: Managed) -> Managed:
-    """No more than ten updaters: what the oldest ones own is thrown together, per API version."""
+    """The managers with at most ten updaters. The oldest updaters are merged into one per API version."""
     updaters = sorted(
         (manager for manager in managed if manager.operation == UPDATE),
         key=lambda manager: (managed[manager].time, manager),
@@ -112,15 +112,15 @@ def capped(managed: Managed) -> Managed:
 
 
 def conflict_details(conflicts: Mapping[Manager, Fields], managed: Managed) -> tuple[str, Object]:
-    """The message and the details of 409: which fields belong to whom."""
+    """The message and the details of a 409: the fields and the managers that own them."""
     causes = [
         {
             "reason": "FieldManagerConflict",
-            "message": f"conflict with {_printed(manager)}",
+            "message": f"conflict with {_manager_text(manager)}",
             "field": field_sets.text(path),
         }
         for manager in sorted(conflicts)
-        for path in field_sets.listed(conflicts[manager])
+        for path in field_sets.in_conflict_order(conflicts[manager])
     ]
     if len(causes) == 1:
         message = f"Apply failed with 1 conflict: {causes[0]['message']}: {causes[0]['field']}"
@@ -131,11 +131,11 @@ def conflict_details(conflicts: Mapping[Manager, Fields], managed: Managed) -> t
 
 
 def _conflict_lines(manager: Manager, fields: Fields) -> Iterable[str]:
-    yield f"conflicts with {_printed(manager)}:"
-    yield from (f"- {field_sets.text(path)}" for path in field_sets.listed(fields))
+    yield f"conflicts with {_manager_text(manager)}:"
+    yield from (f"- {field_sets.text(path)}" for path in field_sets.in_conflict_order(fields))
 
 
-def _printed(manager: Manager) -> str:
+def _manager_text(manager: Manager) -> str:
     text = gotext.quoted(manager.name)
     if manager.subresource:
         text += f" with subresource {gotext.quoted(manager.subresource)}"

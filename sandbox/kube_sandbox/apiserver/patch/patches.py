@@ -1,6 +1,6 @@
-"""Patches of four content types applied to an object, with the real server's refusals.
+"""Applies a JSON patch, merge patch or strategic merge patch, with the errors of the real server.
 
-Server-side apply (`application/apply-patch+yaml`) is in `apply`. Rules from k8s.io/apiserver,
+Server-side apply (`application/apply-patch+yaml`) is in `apply`. The rules are those of k8s.io/apiserver,
 pkg/endpoints/handlers/patch.go.
 """
 
@@ -30,11 +30,11 @@ def apply(
     field_validation: str,
     crd_schema: Object | None,
 ) -> tuple[Object, list[str]]:
-    """The patched object, and (with field validation `Warn`) the warnings for unknown and duplicate fields.
+    """The patched object and, with field validation `Warn`, the warnings for unknown and duplicate fields.
 
-    A built-in kind comes back decoded (see `fields.check`); a custom resource comes back as patched, to be checked
-    against its schema. Raises StatusError: 415 for a content type that the kind does not know, 400 for what is no
-    patch, 413 for too many operations, 422 for a patch that does not apply or whose result is no such object.
+    An object of a built-in kind is decoded (see `fields.check`). A custom resource is not; the caller checks it against
+    its schema. Raises StatusError 415 for an unsupported content type, 400 for a malformed patch, 413 for too many
+    operations, 422 for a patch that cannot be applied or whose result is not a valid object of the kind.
     """
     supported = [JSON, MERGE, APPLY] if crd_schema is not None else [JSON, MERGE, STRATEGIC, APPLY]
     if content_type not in supported:
@@ -55,7 +55,7 @@ def apply(
         patched = _merge_patch(current, document)
     else:
         patched = strategic.merge(current, document, types.model_of(api_version, kind) or "")
-        # Like the real server, which takes the kind from the URL here.
+        # The real server takes the kind from the URL here.
         patched |= {"apiVersion": api_version, "kind": kind}
     in_order = {name: patched[name] for name in sorted(patched)}
     shown = gotext.plain(document or {}) if content_type == STRATEGIC else orjson.dumps(in_order).decode()
@@ -74,7 +74,8 @@ def apply(
 
 
 def rejected(shown: str, why: str) -> StatusError:
-    """422: the patch's result is no such object. `shown` is the result (the patch, for a strategic merge patch)."""
+    """422: the result of the patch is not a valid object. `shown` is the result; for a strategic merge patch it is the
+    patch."""
     message = f"Invalid value: {gotext.quoted(shown)}: {why}"
     causes = [{"reason": "FieldValueInvalid", "message": message, "field": "patch"}]
     return StatusError(422, f' "" is invalid: patch: {message}', details={"causes": causes})
@@ -118,7 +119,7 @@ def _does_not_apply() -> StatusError:
 
 
 def _merge_patch(current: Any, patch: Any) -> Any:
-    """RFC 7386."""
+    """Apply a JSON merge patch (RFC 7386)."""
     if not isinstance(patch, dict):
         return patch
     result = dict(current) if isinstance(current, dict) else {}

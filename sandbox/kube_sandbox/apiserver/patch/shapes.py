@@ -1,7 +1,7 @@
-"""How server-side apply sees an object: which maps and lists are merged member by member, and which are one value.
+"""The schemas of server-side apply: which maps and lists it merges member by member, and which it replaces as a whole.
 
-One shape for built-in kinds (from `types`) and for custom resources (from their structural schema). The rules are those
-of kube-openapi's schemaconv, which makes the real server's schemas for structured-merge-diff.
+A `Shape` describes a built-in kind (from `types`) or a custom resource (from its structural schema). The rules are
+those of kube-openapi's schemaconv, which produces the real server's schemas for structured-merge-diff.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,22 +13,24 @@ from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.schema import type_facts, types
 
 
-def _nothing(_: str) -> "Shape | None":
+def _no_member(_: str) -> "Shape | None":
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """`kind` is map, list, numeric, string, boolean, untyped (any scalar), free (any value, as one), or deduced (any
-    value; maps are merged).
+    """The schema of one value.
 
-    Of a map: `member` is the shape of a declared field, `other` that of all others (None: there are none). Of a list:
-    `items`; `keys` identify an item, with `defaults` for keys left out; `is_set`: an item identifies itself.
+    `kind` is map, list, numeric, string, boolean, untyped (any scalar), free (any value, replaced as a whole), or
+    deduced (any value; maps are merged). For a map, `member` returns the shape of a declared field, and `other` is the
+    shape of all other fields (None: no other field is allowed). For a list, `items` is the shape of an item. `keys`
+    are the fields that identify an item, and `defaults` their values when an item omits them. With `is_set`, the value
+    of an item identifies it.
     """
 
     kind: str
     atomic: bool = False
-    member: Callable[[str], "Shape | None"] = field(default=_nothing)
+    member: Callable[[str], "Shape | None"] = field(default=_no_member)
     other: "Shape | None" = None
     items: "Shape | None" = None
     keys: tuple[str, ...] = ()
@@ -36,7 +38,7 @@ class Shape:
     is_set: bool = False
 
     def of(self, name: str) -> "Shape | None":
-        """The shape of a member of a map, declared or not."""
+        """The shape of a map's member, whether it is declared or not. None when the map does not allow it."""
         return DEDUCED if self.kind == "deduced" else self.member(name) or self.other
 
 
@@ -55,7 +57,7 @@ def of_kind(api_version: str, kind: str, crd_schema: Object | None) -> Shape:
         return _object(crd_schema, preserve=False, resource=True)
     model = types.model_of(api_version, kind)
     if model is None:
-        raise LookupError(f"{kind} of {api_version} is no built-in kind")
+        raise LookupError(f"{kind} of {api_version} is not a built-in kind")
     return _struct(model, atomic=False)
 
 
@@ -93,7 +95,7 @@ def _of_item(type_: types.Type) -> Shape:
 
 
 def _key_defaults(items: types.Type, keys: tuple[str, ...]) -> dict[str, Any]:
-    """What a key is when an item leaves it out: the protocol is TCP, and what must be there is empty."""
+    """The values of keys that an item omits: TCP for `protocol`, the zero value for a required field."""
     known = types.fields(items.model) if keys else {}
     required = {key: _ZERO[known[key].type.kind] for key in keys if known[key].always}
     return required | ({"protocol": "TCP"} if "protocol" in keys else {})

@@ -1,7 +1,7 @@
-"""Strategic merge patches, as the server applies them (apimachinery, pkg/util/strategicpatch, `mergeMap`).
+"""Strategic merge patches as the server applies them (apimachinery, pkg/util/strategicpatch, `mergeMap`).
 
-Lists of a built-in kind that have a merge key are merged item by item, other lists replaced. Directives:
-`$patch: delete|replace`, `$retainKeys`, `$setElementOrder/<list>`, `$deleteFromPrimitiveList/<list>`.
+A list of a built-in kind that has a merge key is merged item by item; any other list is replaced. The directives are
+`$patch: delete|replace`, `$retainKeys`, `$setElementOrder/<list>` and `$deleteFromPrimitiveList/<list>`.
 """
 
 from collections.abc import Iterable
@@ -20,14 +20,15 @@ _GO_TYPES = {
     dict: "map[string]interface {}", list: "[]interface {}", str: "string", bool: "bool", int: "int64",
     float: "float64", type(None): "%!s(<nil>)",
 }  # fmt: skip
-_FREE = types.Type("any")
+_ANY = types.Type("any")
 
 
 def merge(current: Object, patch: Object, model: str) -> Object:
-    """The patched object. Of the patch, what has been followed is taken out (the server's refusals show the rest).
+    """The patched object. The function removes the directives that it has applied from `patch`, because the server's
+    error messages show the rest.
 
-    Raises StatusError in the server's words: 400 for a malformed directive, 500 for what only the server's types know
-    to be wrong (it answers so, too).
+    Raises StatusError 400 for a malformed directive, and 500 for a patch that does not fit the type (the real server
+    returns 500 too).
     """
     return _merge_map(deepcopy(current), patch, types.Type("struct", model=model))
 
@@ -53,7 +54,7 @@ def _unknown_directive(item: Object) -> StatusError:
 
 
 def _field(type_: types.Type, name: str) -> types.Field:
-    """What the type of an object says of a member."""
+    """The declaration of a member in the type of its object."""
     if type_.kind == "map" and type_.items is not None:
         return types.Field(type_.items)
     known = types.fields(type_.model) if type_.kind == "struct" else {}
@@ -76,11 +77,11 @@ def _merge_map(original: Object, patch: Object, type_: types.Type) -> Object:
     _set_order(original, patch, type_)
     for name, value in patch.items():
         if name.startswith(_DELETE):
-            _delete(original, _list_name(name, _DELETE), value)
+            _delete_values(original, _list_name(name, _DELETE), value)
         elif value is None:
             original.pop(name, None)
         elif type(original.get(name)) is not type(value) or not isinstance(value, dict | list):
-            _set(original, name, value)
+            _set_member(original, name, value)
         elif isinstance(value, dict):
             field = _field(type_, name)
             original[name] = value if field.replaces else _merge_map(original[name], value, field.type)
@@ -90,16 +91,16 @@ def _merge_map(original: Object, patch: Object, type_: types.Type) -> Object:
     return original
 
 
-def _delete(original: Object, name: str, removed: Any) -> None:
-    """Values taken out of a list of plain values."""
+def _delete_values(original: Object, name: str, removed: Any) -> None:
+    """Remove values from a list of scalars, in place."""
     if removed is None:
         original.pop(name, None)
     elif isinstance(removed, list) and isinstance(original.get(name), list):
         original[name] = [value for value in original[name] if value not in removed]
 
 
-def _set(original: Object, name: str, value: Any) -> None:
-    """A member that replaces whatever was there: nulls and directives in it have nothing to act on."""
+def _set_member(original: Object, name: str, value: Any) -> None:
+    """Replace a member, in place. Nulls and directives in the value are removed, because they have no effect here."""
     _drop_nulls(value)
     cleaned = _without_directives(value)
     if cleaned is ...:
@@ -150,7 +151,7 @@ def _list_name(directive: str, prefix: str) -> str:
 
 
 def _set_order(original: Object, patch: Object, type_: types.Type) -> None:
-    """Merge the lists that have an order directive, and take them out of the patch."""
+    """Merge the lists that have an order directive, and remove them from the patch."""
     for directive in [name for name in patch if name.startswith(_ORDER)]:
         order = patch.pop(directive)
         if not isinstance(order, list):
@@ -175,7 +176,7 @@ def _set_order(original: Object, patch: Object, type_: types.Type) -> None:
 
 
 def _check_order(wanted: list[Any], order: list[Any], key: str) -> None:
-    """That the patch names only what its order names, in that order; what it deletes does not count."""
+    """Check that the items of the patch are in its order directive, in the same order. Deleted items are ignored."""
     if not wanted or not order:
         return
     for item in wanted if key else ():
@@ -218,23 +219,25 @@ def _merge_list(original: list[Any], patch: list[Any], field: types.Field) -> li
     if not key:
         raise _failed("cannot merge lists without merge key for struct")
     original, patch = _apply_directives(original, patch, key)
-    item_type = field.type.items or _FREE
+    item_type = field.type.items or _ANY
     merged = list(original)
     for item in patch:
         value = _identity(item, key)
         index = next((i for i, old in enumerate(merged) if key in old and old[key] == value), None)
         if index is None:
-            merged.append(item)  # with what directives it has, which the decoder ignores
+            merged.append(item)  # it may contain directives; the decoder ignores them
         else:
             merged[index] = _merge_map(merged[index], item, item_type)
     result = _ordered(merged, patch, original, key)
-    # The server's list shares its memory with the one it was: what is added takes the places of what was deleted.
+    # In the real server the new list shares memory with the original list. Added items overwrite the deleted ones
+    # there, and the caller orders the result by the original list.
     places[: len(merged)] = merged[: len(places)]
     return result
 
 
 def _apply_directives(original: list[Object], patch: list[Object], key: str) -> tuple[list[Object], list[Object]]:
-    """Deletions taken from the original; with `$patch: replace` the patch alone is left."""
+    """Apply `$patch` directives of list items. Returns the original list without the deleted items, and the items of
+    the patch without directives. With `$patch: replace`, it returns these items and an empty list."""
     plain = [item for item in patch if _PATCH not in item]
     replace = False
     for item in patch:
@@ -256,7 +259,8 @@ def _distinct(values: Iterable[Any]) -> list[Any]:
 
 
 def _ordered(merged: list[Any], wanted: list[Any], before: list[Any], key: str) -> list[Any]:
-    """What the patch names in the patch's order, all else in the order it had, interleaved as it was before."""
+    """The merged items: those of the patch in the order of the patch, the others in their original order, interleaved
+    by their original positions."""
 
     def places(items: list[Any]) -> dict[Any, int]:
         found: dict[Any, int] = {}
@@ -268,13 +272,13 @@ def _ordered(merged: list[Any], wanted: list[Any], before: list[Any], key: str) 
         return order.get(_hashable(_identity(item, key)), -1)
 
     in_patch, in_before = places(wanted), places(before)
-    ours = sorted((item for item in merged if place(item, in_patch) >= 0), key=lambda item: place(item, in_patch))
-    theirs = sorted((item for item in merged if place(item, in_patch) < 0), key=lambda item: place(item, in_before))
+    patched = sorted((item for item in merged if place(item, in_patch) >= 0), key=lambda item: place(item, in_patch))
+    others = sorted((item for item in merged if place(item, in_patch) < 0), key=lambda item: place(item, in_before))
     result = []
-    while ours and theirs:
-        left, right = place(theirs[0], in_before), place(ours[0], in_before)
-        result.append(theirs.pop(0) if 0 <= left < right else ours.pop(0))
-    return [*result, *ours, *theirs]
+    while patched and others:
+        left, right = place(others[0], in_before), place(patched[0], in_before)
+        result.append(others.pop(0) if 0 <= left < right else patched.pop(0))
+    return [*result, *patched, *others]
 
 
 def _hashable(value: Any) -> Any:

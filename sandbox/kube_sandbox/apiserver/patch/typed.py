@@ -1,7 +1,7 @@
-"""Objects seen through a shape: what they set, how two differ, how one is merged into the other.
+"""Operations on objects with a `Shape`: field sets, comparison, merge, removal and validation.
 
-The rules are those of sigs.k8s.io/structured-merge-diff, package `typed`. ABSENT stands for a member that is not there;
-null is a value.
+The rules are those of sigs.k8s.io/structured-merge-diff, package `typed`. ABSENT stands for a missing member; null is a
+value.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _GO_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The fields in which two objects differ; no field is in more than one set."""
+    """The fields in which two objects differ. No field is in more than one set."""
 
     removed: Fields = EMPTY
     modified: Fields = EMPTY
@@ -34,8 +34,8 @@ class Comparison:
         )
 
 
-def element(shape: Shape, item: Any) -> str:
-    """The path element of a list's item. Raises ValueError when the item has no identity."""
+def path_element(shape: Shape, item: Any) -> str:
+    """The path element that identifies a list item. Raises ValueError when nothing identifies it."""
     if shape.is_set:
         if item is None:
             raise ValueError("associative list without keys has an element that's an explicit null")
@@ -57,14 +57,15 @@ def element(shape: Shape, item: Any) -> str:
     return field_sets.item_by_keys(keys)
 
 
-def _treatment(shape: Shape, *values: Any) -> str:
-    """`map` or `list`: merged member by member; `leaf`: one value. Two that are empty or null are one, too."""
-    given = [value for value in values if value is not ABSENT and value not in (None, {}, [])]
-    if not given or shape.atomic:
+def _merge_mode(shape: Shape, *values: Any) -> str:
+    """`map` or `list` when the values are merged member by member, `leaf` when they are replaced as a whole. Values
+    that are all empty or null are a `leaf`."""
+    present = [value for value in values if value is not ABSENT and value not in (None, {}, [])]
+    if not present or shape.atomic:
         return "leaf"
-    if shape.kind in ("map", "deduced") and all(isinstance(value, dict) for value in given):
+    if shape.kind in ("map", "deduced") and all(isinstance(value, dict) for value in present):
         return "map"
-    if shape.kind == "list" and all(isinstance(value, list) for value in given):
+    if shape.kind == "list" and all(isinstance(value, list) for value in present):
         return "list"
     return "leaf"
 
@@ -74,11 +75,11 @@ def _members(value: Any) -> dict[str, Any]:
 
 
 def _items(shape: Shape, value: Any) -> dict[str, list[Any]]:
-    """The items of a list by their identity; those that have none are left out."""
+    """The items of a list by their path element. Items without one are omitted."""
     found: dict[str, list[Any]] = {}
     for item in value if isinstance(value, list) else []:
         try:
-            found.setdefault(element(shape, item), []).append(item)
+            found.setdefault(path_element(shape, item), []).append(item)
         except ValueError:
             continue
     return found
@@ -107,20 +108,20 @@ def _field_set(shape: Shape, value: Any, path: Path) -> Iterator[Path]:
 
 
 def compare(shape: Shape, old: Any, new: Any) -> Comparison:
-    """What changes from the old object to the new one."""
+    """The changes from the old object to the new one."""
     removed: set[Path] = set()
     modified: set[Path] = set()
     added: set[Path] = set()
 
     def walk(shape: Shape, old: Any, new: Any, path: Path) -> None:
-        treatment = _treatment(shape, old, new)
-        if treatment == "map":
+        mode = _merge_mode(shape, old, new)
+        if mode == "map":
             olds, news = _members(old), _members(new)
             for name in olds.keys() | news.keys():
                 below = shape.of(name)
                 if below is not None:
                     walk(below, olds.get(name, ABSENT), news.get(name, ABSENT), (*path, field_sets.member(name)))
-        elif treatment == "list" and shape.items is not None:
+        elif mode == "list" and shape.items is not None:
             walk_items(shape, shape.items, old, new, path)
         elif old is not ABSENT and new is not ABSENT and (old != new or type(old) is not type(new)):
             modified.add(path)
@@ -152,24 +153,24 @@ def compare(shape: Shape, old: Any, new: Any) -> Comparison:
 
 
 def merge(shape: Shape, live: Any, applied: Any) -> Any:
-    """The live value with the applied one merged in; what the applied one says wins."""
+    """The live value merged with the applied one. Where both have a value, the applied value is used."""
     if applied is ABSENT:
         return live
-    treatment = _treatment(shape, live, applied)
-    if treatment == "map":
+    mode = _merge_mode(shape, live, applied)
+    if mode == "map":
         lives, applieds = _members(live), _members(applied)
         return {
             name: merge(shape.of(name) or shape, lives.get(name, ABSENT), applieds.get(name, ABSENT))
             for name in (*lives, *(name for name in applieds if name not in lives))
         }
-    if treatment == "list" and shape.items is not None:
+    if mode == "list" and shape.items is not None:
         return _merge_lists(shape, shape.items, live, applied)
     return applied
 
 
 def _merge_lists(shape: Shape, items: Shape, live: Any, applied: Any) -> list[Any]:
-    """The applied items in their order; live ones that are not applied keep their place between them."""
-    lives = [(element(shape, item), item) for item in (live if isinstance(live, list) else [])]
+    """The applied items in their order. Live items that are not applied keep their positions between them."""
+    lives = [(path_element(shape, item), item) for item in (live if isinstance(live, list) else [])]
     applieds = {identity: found[0] for identity, found in _items(shape, applied).items()}
     alive = _items(shape, live)
     shared = [identity for identity in applieds if identity in alive]
@@ -210,12 +211,12 @@ def _merge_lists(shape: Shape, items: Shape, live: Any, applied: Any) -> list[An
 
 
 def remove(shape: Shape, value: Any, fields: Fields) -> Any:
-    """The value without these fields and all that is below them."""
+    """The value without these fields and without the fields below them."""
     return _remove(shape, value, _tree(fields))
 
 
 def _tree(fields: Fields) -> dict[str, Any]:
-    """Per element what is to go below it; None: the element itself."""
+    """The fields to remove as a tree: per element, the elements below it to remove, or None to remove it whole."""
     tree: dict[str, Any] = {}
     for path in sorted(fields, key=len):
         node: Any = tree
@@ -227,26 +228,26 @@ def _tree(fields: Fields) -> dict[str, Any]:
 
 
 def _remove(shape: Shape, value: Any, tree: dict[str, Any]) -> Any:
-    treatment = _treatment(shape, value)
-    if treatment == "map":
+    mode = _merge_mode(shape, value)
+    if mode == "map":
         kept = {}
         for name, below in value.items():
             found = tree.get(field_sets.member(name), ABSENT)
             if found is not None:
                 kept[name] = below if found is ABSENT else _remove(shape.of(name) or shape, below, found)
         return kept
-    if treatment == "list" and shape.items is not None:
+    if mode == "list" and shape.items is not None:
         items = []
         for item in value:
-            found = tree.get(element(shape, item), ABSENT)
+            found = tree.get(path_element(shape, item), ABSENT)
             if found is not None:
                 items.append(item if found is ABSENT else _remove(shape.items, item, found))
         return items
     return value
 
 
-def with_named(shape: Shape, fields: Fields) -> Fields:
-    """The set, and the declared fields on the way to each of its paths."""
+def with_named_parents(shape: Shape, fields: Fields) -> Fields:
+    """The set together with the declared fields that are parents of its paths."""
     result = set(fields)
     for path in fields:
         here: Shape | None = shape
@@ -262,8 +263,8 @@ def with_named(shape: Shape, fields: Fields) -> Fields:
     return frozenset(result)
 
 
-def problems(shape: Shape, value: Any, path: str = "") -> list[str]:
-    """What is wrong with a configuration, as the server words it: wrong types, undeclared fields, duplicates."""
+def validate(shape: Shape, value: Any, path: str = "") -> list[str]:
+    """The server's error texts for a configuration: wrong types, undeclared fields, duplicate items."""
     if value is None or shape.kind in ("free", "deduced"):
         return []
     match shape.kind:
@@ -275,11 +276,11 @@ def problems(shape: Shape, value: Any, path: str = "") -> list[str]:
                 below = shape.of(name)
                 where = f"{path}.{name}"
                 found += (
-                    [f"{where}: field not declared in schema"] if below is None else problems(below, value[name], where)
+                    [f"{where}: field not declared in schema"] if below is None else validate(below, value[name], where)
                 )
             return found
         case "list":
-            return _list_problems(shape, value, path)
+            return _validate_list(shape, value, path)
         case "numeric" if isinstance(value, bool) or not isinstance(value, int | float):
             return [f"{path}: expected numeric (int or float), got {_GO_TYPES[type(value)]}"]
         case "string" if not isinstance(value, str):
@@ -291,7 +292,7 @@ def problems(shape: Shape, value: Any, path: str = "") -> list[str]:
     return []
 
 
-def _list_problems(shape: Shape, value: Any, path: str) -> list[str]:
+def _validate_list(shape: Shape, value: Any, path: str) -> list[str]:
     if not isinstance(value, list):
         return [f"{path}: expected list, got &{{{gotext.plain(value)}}}"]
     found: list[str] = []
@@ -300,7 +301,7 @@ def _list_problems(shape: Shape, value: Any, path: str) -> list[str]:
         where = f"[{index}]"
         if not shape.atomic:
             try:
-                identity = element(shape, item)
+                identity = path_element(shape, item)
             except ValueError as error:
                 return [*found, f"{path}: element {index}: {error}"]
             where = field_sets.element_text(identity)
@@ -308,5 +309,5 @@ def _list_problems(shape: Shape, value: Any, path: str) -> list[str]:
                 found.append(f"{path}: duplicate entries for key {where}")
             seen.add(identity)
         if shape.items is not None:
-            found += problems(shape.items, item, path + where)
+            found += validate(shape.items, item, path + where)
     return found

@@ -1,1 +1,1 @@
-"""What is stored and served: objects, resources, selectors."""
+"""The stored objects, the served resources, and the selectors that choose objects."""

@@ -1,7 +1,7 @@
-"""CustomResourceDefinitions: what they add to the API, and how they leave it.
+"""CustomResourceDefinitions: the resources that they add to the API, and their deletion.
 
-A CRD is served as soon as it is stored, when its names are free. Deleting one deletes its custom resources first.
-Conditions and texts follow `k8s.io/apiextensions-apiserver`, `pkg/controller`.
+The API serves a CRD as soon as it is stored, provided that no other CRD uses its names. The deletion of a CRD deletes
+its custom resources first. Conditions and texts follow `k8s.io/apiextensions-apiserver`, `pkg/controller`.
 """
 
 from collections.abc import Iterator
@@ -35,43 +35,43 @@ _AGE = {
 
 
 class CustomResources:
-    """Keeps what is served in step with the stored CRDs. Told of every change of the store."""
+    """Updates the registry and the status of CRDs when stored CRDs change. The store reports every change."""
 
     def __init__(self, store: Store, registry: Registry) -> None:
         self._store = store
         self._registry = registry
-        self._leaving: dict[Storage, str] = {}
-        """The CRDs that wait for their custom resources to go, by where these are stored."""
+        self._terminating: dict[Storage, str] = {}
+        """The names of CRDs that wait for the deletion of their custom resources, by the resources' storage."""
 
     def on_change(self, storage: Storage, change: Change) -> None:
         if storage == CRDS:
             if change.deleted:
-                self._gone(change.item)
+                self._on_delete(change.item)
             else:
-                self._changed(change.item)
-        elif change.deleted and storage in self._leaving:
-            self._finish(storage)
+                self._on_write(change.item)
+        elif change.deleted and storage in self._terminating:
+            self._finish_cleanup(storage)
 
-    def _changed(self, item: Item) -> None:
+    def _on_write(self, item: Item) -> None:
         crd = item.object
         name = item.key[1]
         status = crd.get("status") or {}
         if crd["metadata"].get("deletionTimestamp"):
-            if CLEANUP in (crd["metadata"].get("finalizers") or ()) and storage_of(crd) not in self._leaving:
-                self._leave(item)
+            if CLEANUP in (crd["metadata"].get("finalizers") or ()) and storage_of(crd) not in self._terminating:
+                self._start_cleanup(item)
             return
-        updated = {**status, **self._judged(crd, status)}
+        updated = {**status, **self._new_status(crd, status)}
         if updated != status:
             copy = item.copy()
             copy["status"] = updated
-            self._store.update(CRDS, item, copy)  # comes back here, with nothing left to do
+            self._store.update(CRDS, item, copy)  # calls this method again, which then finds no difference
             return
         served = list(types(crd)) if _condition(updated, "Established") == "True" else []
         self._registry.serve(name, served)
 
-    def _judged(self, crd: Object, status: Object) -> Object:
-        """The conditions and accepted names that a CRD should have."""
-        accepted, conflict = self._names(crd, status.get("acceptedNames") or {})
+    def _new_status(self, crd: Object, status: Object) -> Object:
+        """The conditions, accepted names and stored versions that a CRD's status should have."""
+        accepted, conflict = self._accepted_names(crd, status.get("acceptedNames") or {})
         if conflict:
             names = ("NamesAccepted", "False", *conflict)
             established = ("Established", "False", "NotAccepted", "not all names are accepted")
@@ -81,7 +81,7 @@ class CustomResources:
         conditions = list(status.get("conditions") or ())
         for condition in (names, established):
             if conflict and condition is established and _condition(status, "Established") == "True":
-                continue  # once established, names in use stay
+                continue  # a conflict does not change an established CRD
             _set_condition(conditions, *condition)
         stored = list(status.get("storedVersions") or ())
         storage = next(version["name"] for version in crd["spec"]["versions"] if version.get("storage"))
@@ -89,8 +89,8 @@ class CustomResources:
             stored.append(storage)
         return {"conditions": conditions, "acceptedNames": accepted, "storedVersions": stored}
 
-    def _names(self, crd: Object, before: Object) -> tuple[Object, tuple[str, str] | None]:
-        """The names that no other CRD of the group has taken; reason and message where one has."""
+    def _accepted_names(self, crd: Object, before: Object) -> tuple[Object, tuple[str, str] | None]:
+        """The names that no other CRD of the group uses, and the reason and message of a conflict, if any."""
         spec, own = crd["spec"], crd["metadata"]["name"]
         names = spec["names"]
         taken_resources: set[str] = set()
@@ -112,16 +112,16 @@ class CustomResources:
             wanted = names.get(field) or []
             each = [wanted] if isinstance(wanted, str) else wanted
             if used := [f'"{name}" is already in use' for name in each if name in taken]:
-                conflict = reason, aggregated(used)  # the last one is told
+                conflict = reason, aggregated(used)  # the real server reports the last conflict
             else:
                 accepted |= {field: names[field]} if field in names else {}
         accepted |= {"categories": names["categories"]} if "categories" in names else {}
         return accepted, conflict
 
-    def _leave(self, item: Item) -> None:
-        """Delete the custom resources; those with finalizers hold the CRD up."""
+    def _start_cleanup(self, item: Item) -> None:
+        """Delete the custom resources. The CRD waits for those that have finalizers."""
         storage = storage_of(item.object)
-        self._leaving[storage] = item.key[1]
+        self._terminating[storage] = item.key[1]
         for resource in list(self._store.collection(storage).items.values()):
             if self._store.item(storage, *resource.key) is not resource:
                 continue
@@ -132,13 +132,13 @@ class CustomResources:
                 self._store.update(storage, resource, marked)
             else:
                 self._store.delete(storage, resource)
-        self._finish(storage)
+        self._finish_cleanup(storage)
 
-    def _finish(self, storage: Storage) -> None:
-        """The last custom resource is gone: so goes the CRD, unless other finalizers hold it."""
-        if storage not in self._leaving or self._store.collection(storage).items:
+    def _finish_cleanup(self, storage: Storage) -> None:
+        """Delete the CRD after its last custom resource, unless it has other finalizers."""
+        if storage not in self._terminating or self._store.collection(storage).items:
             return
-        name = self._leaving.pop(storage)
+        name = self._terminating.pop(storage)
         item = self._store.item(CRDS, "", name)
         if item is None:
             return
@@ -150,13 +150,13 @@ class CustomResources:
         else:
             self._store.delete(CRDS, item)
 
-    def _gone(self, item: Item) -> None:
+    def _on_delete(self, item: Item) -> None:
         self._registry.serve(item.key[1], [])
         self._store.drop(storage_of(item.object))
 
 
 def begin_deletion(crd: Object) -> None:
-    """What a DELETE does to a CRD: its custom resources have to go first."""
+    """Mark a CRD for deletion, in place. A finalizer keeps it until its custom resources are deleted."""
     metadata = crd["metadata"]
     metadata["deletionTimestamp"] = now()
     metadata["finalizers"] = [*(metadata.get("finalizers") or ()), CLEANUP]
@@ -171,7 +171,7 @@ def storage_of(crd: Object) -> Storage:
 
 
 def types(crd: Object) -> Iterator[ResourceType]:
-    """The resources that a CRD's served versions add."""
+    """The resources that the served versions of a CRD add."""
     spec = crd["spec"]
     group, names = spec["group"], spec["names"]
     storage_version = next(version["name"] for version in spec["versions"] if version.get("storage"))
@@ -220,7 +220,7 @@ def _condition(status: Object, type_: str) -> str:
 
 
 def _set_condition(conditions: list[Object], type_: str, status: str, reason: str, message: str) -> None:
-    """Set a condition in place; its transition time moves only when the status does."""
+    """Set a condition in place. The transition time changes only with the condition's status."""
     new = {"type": type_, "status": status, "lastTransitionTime": now(), "reason": reason, "message": message}
     for index, old in enumerate(conditions):
         if old["type"] == type_:

@@ -1,4 +1,4 @@
-"""Events have two faces over one storage: `v1` and `events.k8s.io/v1`, which names some fields differently."""
+"""Conversion of Events between `v1`, in which they are stored, and `events.k8s.io/v1`, which renames some fields."""
 
 from kube_sandbox.apiserver.attributes import Object
 
@@ -15,7 +15,7 @@ _BACK = {new: core for core, new in _NAMES.items()}
 
 
 _OPTIONAL = ("reportingComponent", "reportingInstance", "involvedObject")
-"""Members that `v1` always shows, and `events.k8s.io/v1` only when there is something to show."""
+"""Fields that `v1` always contains. `events.k8s.io/v1` omits them when they are empty."""
 
 
 def from_core(event: Object) -> Object:

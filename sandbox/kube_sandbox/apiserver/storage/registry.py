@@ -1,7 +1,7 @@
-"""The resources that are served: the built-in ones from one table, and those that CRDs add.
+"""The served resources: the built-in ones, which one table lists, and those that CRDs add.
 
-The table says what discovery shows, and in flags how the real server's registries treat writes (`k8s.io/kubernetes`,
-`pkg/registry/*/*/strategy.go`).
+The table contains the fields of discovery. Its flags describe how the registries of the real server treat writes
+(`k8s.io/kubernetes`, `pkg/registry/*/*/strategy.go`).
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,8 @@ READ_WRITE = ("create", "delete", "deletecollection", "get", "list", "patch", "u
 
 @dataclass(frozen=True, slots=True)
 class Subresource:
-    """A subresource as discovery shows it. `kind` is (group, version, kind); empty group and version: the parent's."""
+    """A subresource with the fields of discovery. `kind` is (group, version, kind). An empty group and version stand
+    for those of the parent resource."""
 
     name: str
     kind: tuple[str, str, str]
@@ -25,7 +26,7 @@ class Subresource:
 
 @dataclass(frozen=True, slots=True)
 class CustomType:
-    """What a CRD says of one version: the structural schema, columns, where scale finds its numbers."""
+    """One version of a CRD: its structural schema, its printer columns, and the paths of its scale subresource."""
 
     crd: str
     schema: Object
@@ -54,7 +55,7 @@ class ResourceType:
     storage: Storage = ("", "")
     flags: frozenset[str] = frozenset()
     fields: tuple[str, ...] = ()
-    """Field selectors beyond metadata.name and metadata.namespace."""
+    """The fields that field selectors may name, besides metadata.name and metadata.namespace."""
     custom: CustomType | None = field(default=None, compare=False)
 
     @property
@@ -63,20 +64,20 @@ class ResourceType:
 
     @property
     def has_status(self) -> bool:
-        """Status is written through its subresource only."""
+        """Whether clients write `status` through a subresource only."""
         return any(subresource.name == "status" for subresource in self.subresources)
 
     def subresource(self, name: str) -> Subresource | None:
         return next((found for found in self.subresources if found.name == name), None)
 
 
-# How writes to a type are treated:
+# Flags for the treatment of writes:
 GENERATION = "generation"  # metadata.generation counts the changes outside metadata and status
-CREATE_ON_PUT = "create-on-put"  # PUT of a missing object creates it
-NEEDS_VERSION = "needs-version"  # PUT must name the resourceVersion it replaces
-RETURNS_DELETED = "returns-deleted"  # DELETE answers with the object rather than with a Status
-NO_ORPHANS = "no-gc"  # garbage collection never applies
-KEEPS_STATUS_ON_CREATE = "keeps-status"  # status may come with the creation
+CREATE_ON_PUT = "create-on-put"  # PUT creates an object that does not exist
+NEEDS_VERSION = "needs-version"  # PUT must contain the resourceVersion that it replaces
+RETURNS_DELETED = "returns-deleted"  # DELETE returns the object instead of a Status
+NO_ORPHANS = "no-gc"  # the garbage collector ignores the type
+KEEPS_STATUS_ON_CREATE = "keeps-status"  # a create request may contain status
 
 _STATUS_VERBS = ("get", "patch", "update")
 _SCALE = Subresource("scale", ("autoscaling", "v1", "Scale"), _STATUS_VERBS)
@@ -238,14 +239,14 @@ NAMESPACES: Storage = ("", "namespaces")
 
 
 class Registry:
-    """What is served right now, in discovery's order: built-in groups first, then those of CRDs."""
+    """The resources that the API serves now, in the order of discovery: built-in groups, then groups of CRDs."""
 
     def __init__(self) -> None:
         self._types: dict[tuple[str, str, str], ResourceType] = {}
         for resource in BUILT_IN:
             self._types[resource.group, resource.version, resource.plural] = resource
         self.changes = 0
-        """Grows with every change, so that what is derived can be kept."""
+        """The number of changes so far. It identifies a version of the OpenAPI documents."""
 
     def find(self, group: str, version: str, plural: str) -> ResourceType | None:
         return self._types.get((group, version, plural))
@@ -254,14 +255,14 @@ class Registry:
         return iter(self._types.values())
 
     def is_built_in(self, group: str) -> bool:
-        """Whether a group has built-in resources; those of CRDs answer a wrong URL in other words."""
+        """Whether a group has built-in resources. For other groups the response to an unknown URL is different."""
         return any(resource.group == group for resource in BUILT_IN)
 
     def of_kind(self, api_version: str, kind: str) -> ResourceType | None:
         return next((r for r in self if r.api_version == api_version and r.kind == kind), None)
 
     def serve(self, crd: str, resources: list[ResourceType]) -> None:
-        """Serve exactly these versions of a CRD; none when it is gone."""
+        """Replace the served versions of a CRD. An empty list removes the CRD from the API."""
         for key, resource in list(self._types.items()):
             if resource.custom is not None and resource.custom.crd == crd:
                 del self._types[key]
@@ -270,7 +271,7 @@ class Registry:
         self.changes += 1
 
     def group_versions(self) -> dict[str, list[str]]:
-        """The versions of each group, the preferred one first."""
+        """The versions of each group. The preferred version comes first."""
         groups: dict[str, list[str]] = {}
         for resource in self:
             versions = groups.setdefault(resource.group, [])
@@ -283,7 +284,7 @@ class Registry:
 
 
 def version_priority(version: str) -> tuple[Any, ...]:
-    """Sorts versions as Kubernetes does: v10, v2, v1, v11beta2, v3beta1, v1alpha1, then all others by name."""
+    """The sort key of a version: v10, v2, v1, v11beta2, v3beta1, v1alpha1, then all other versions by name."""
     stages = {"": 0, "beta": 1, "alpha": 2}
     for stage in ("alpha", "beta", ""):
         major, found, minor = version.removeprefix("v").partition(stage) if stage else (version[1:], "", "")

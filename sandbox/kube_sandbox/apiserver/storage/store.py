@@ -1,7 +1,7 @@
-"""What the API keeps, in memory: every object at its latest version, and the recent changes.
+"""The store of the API server: the latest version of every object, and the recent changes, in memory.
 
-One counter gives all resource versions, as etcd's revision does. A stored object is never changed: a write puts
-a new one in its place. All of it runs on one event loop, and no method awaits, so each call is atomic.
+One counter provides all resource versions, like the revision of etcd. The store never changes a stored object; a write
+replaces it. All calls run on one event loop and only `Collection.next_change` awaits, so every other call is atomic.
 """
 
 import asyncio
@@ -15,26 +15,25 @@ from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.errors import StatusError
 
 Storage = tuple[str, str]
-"""Where objects of a type are kept: API group and plural of the type. Versions of a type share it."""
+"""The key of a collection: API group and plural name of the type. All versions of a type share one collection."""
 
 Key = tuple[str, str]
 """Namespace (empty for cluster-scoped objects) and name."""
 
 
 class Item:
-    """One stored version of one object. `object` must not be changed; `copy` gives one that may be."""
+    """One stored version of one object. Callers must not change `object`; they may change the copy from `copy`."""
 
-    __slots__ = ("_body", "_fields", "object", "revision")
+    __slots__ = ("_body", "object", "revision")
 
     def __init__(self, obj: Object, revision: int) -> None:
         self.object = obj
         self.revision = revision
         self._body: bytes | None = None
-        self._fields: dict[str, str] | None = None
 
     @property
     def body(self) -> bytes:
-        """The object's JSON without apiVersion and kind, encoded once for all who read it."""
+        """The object's JSON without apiVersion and kind. It is encoded once, for all readers."""
         if self._body is None:
             self._body = orjson.dumps(
                 {key: value for key, value in self.object.items() if key not in ("apiVersion", "kind")}
@@ -51,14 +50,15 @@ class Item:
         return str(self.object["metadata"]["uid"])
 
     def copy(self) -> Object:
-        """The object, for changing."""
+        """A copy of the object that the caller may change."""
         copy: Object = orjson.loads(self.body)
         copy["apiVersion"], copy["kind"] = self.object["apiVersion"], self.object["kind"]
         return copy
 
 
 class Change:
-    """One write. `item` is the object after it (the deleted one, at the deletion's revision), `previous` before."""
+    """One write. `previous` is the object before the write, None for a create. `item` is the object after the write;
+    for a deletion, the deleted object with the revision of the deletion."""
 
     __slots__ = ("deleted", "item", "previous")
 
@@ -69,14 +69,14 @@ class Change:
 
 
 class Collection:
-    """All objects of one type, and the last `window` changes to them."""
+    """All objects of one type, and at least the last `window` changes to them."""
 
     def __init__(self, window: int, revision: int) -> None:
         self.items: dict[Key, Item] = {}
-        self.forgotten = revision
-        """Changes up to this revision are no longer known."""
-        self.over = False
-        """No more changes will come: the type is no longer served, or the server stops."""
+        self.compacted_revision = revision
+        """The store has discarded the changes up to and including this revision."""
+        self.closed = False
+        """Whether no more changes will follow: the type is no longer served, or the server stops."""
         self._window = window
         self._changes: list[Change] = []
         self._waiters: set[asyncio.Future[None]] = set()
@@ -87,14 +87,14 @@ class Collection:
         else:
             self.items[change.item.key] = change.item
         self._changes.append(change)
-        if len(self._changes) >= 2 * self._window:  # trimmed in bulk: appending stays cheap
-            self.forgotten = self._changes[self._window - 1].item.revision
+        if len(self._changes) >= 2 * self._window:  # discard many at once, because each removal moves the whole list
+            self.compacted_revision = self._changes[self._window - 1].item.revision
             del self._changes[: self._window]
         self._wake()
 
     def end(self) -> None:
         """End all watches."""
-        self.over = True
+        self.closed = True
         self._wake()
 
     def _wake(self) -> None:
@@ -108,8 +108,8 @@ class Collection:
         start = bisect.bisect_right(self._changes, revision, key=lambda change: change.item.revision)
         return self._changes[start:]
 
-    async def changed(self, timeout: float | None) -> None:  # noqa: ASYNC109  (a wait that may end early)
-        """Until the next change, or `timeout` seconds."""
+    async def next_change(self, timeout: float | None) -> None:  # noqa: ASYNC109  (a wait that may end early)
+        """Wait for the next change, at most `timeout` seconds."""
         waiter = asyncio.get_running_loop().create_future()
         self._waiters.add(waiter)
         try:
@@ -118,7 +118,7 @@ class Collection:
             self._waiters.discard(waiter)
 
     def at(self, revision: int) -> dict[Key, Item]:
-        """The objects as they were at `revision`: the later changes undone."""
+        """The objects at `revision`, computed by reverting the later changes."""
         items = dict(self.items)
         for change in reversed(self.changes_since(revision)):
             if change.previous is None:
@@ -129,12 +129,12 @@ class Collection:
 
 
 class Store:
-    """All collections. `window` is how many changes of each type are kept for watches and old lists."""
+    """All collections. `window` is the number of changes per type that watches and lists at old versions can read."""
 
     def __init__(self, window: int = 5000) -> None:
         self.revision = 1
         self.observer: Callable[[Storage, Change], None] | None = None
-        """Told of every change, right after it."""
+        """A function that the store calls immediately after every change."""
         self._window = window
         self._collections: dict[Storage, Collection] = {}
 
@@ -145,7 +145,7 @@ class Store:
         return found
 
     def drop(self, storage: Storage) -> None:
-        """Forget a type that is no longer served; its watches end."""
+        """Remove the collection of a type that is no longer served, and end its watches."""
         found = self._collections.pop(storage, None)
         if found is not None:
             found.end()
@@ -170,8 +170,8 @@ class Store:
         ]
 
     def create(self, storage: Storage, obj: Object) -> Item:
-        """Keep a new object. 409 AlreadyExists where one of its name is there."""
-        item = self._stamp(obj)
+        """Store a new object. Raises StatusError 409 AlreadyExists when the name is in use."""
+        item = self._new_item(obj)
         collection = self.collection(storage)
         if item.key in collection.items:
             raise already_exists(storage, item.key[1])
@@ -179,20 +179,21 @@ class Store:
         return item
 
     def update(self, storage: Storage, current: Item, obj: Object) -> Item:
-        """Put `obj` in the place of `current`. 409 Conflict where `current` is no longer the latest."""
-        collection = self._expect(storage, current)
-        item = self._stamp(obj)
+        """Replace `current` with `obj`. Raises StatusError 409 Conflict when `current` is not the latest version."""
+        collection = self._check_latest(storage, current)
+        item = self._new_item(obj)
         self._commit(storage, collection, Change(item, current, deleted=False))
         return item
 
     def delete(self, storage: Storage, current: Item) -> Item:
-        """Remove `current`; gives it at the deletion's revision. 409 Conflict as for `update`."""
-        collection = self._expect(storage, current)
-        item = self._stamp(current.copy())
+        """Remove `current` and return it with the revision of the deletion. Raises StatusError 409 Conflict like
+        `update`."""
+        collection = self._check_latest(storage, current)
+        item = self._new_item(current.copy())
         self._commit(storage, collection, Change(item, current, deleted=True))
         return item
 
-    def _stamp(self, obj: Object) -> Item:
+    def _new_item(self, obj: Object) -> Item:
         revision = self.revision + 1
         obj["metadata"]["resourceVersion"] = str(revision)
         return Item(obj, revision)
@@ -203,26 +204,26 @@ class Store:
         if self.observer is not None:
             self.observer(storage, change)
 
-    def _expect(self, storage: Storage, current: Item) -> Collection:
+    def _check_latest(self, storage: Storage, current: Item) -> Collection:
         collection = self.collection(storage)
         if collection.items.get(current.key) is not current:
             raise conflict(storage, current.key[1])
         return collection
 
 
-def in_order(items: Iterable[Item]) -> list[Item]:
-    """As etcd's keys sort: by namespace and name."""
+def sorted_by_key(items: Iterable[Item]) -> list[Item]:
+    """The items in the order of etcd's keys: by namespace and name."""
     return sorted(items, key=lambda item: "/".join(item.key))
 
 
 def qualified(storage: Storage) -> str:
-    """A type as messages name it: `pods`, `deployments.apps`."""
+    """The name of a type in messages: `pods`, `deployments.apps`."""
     group, plural = storage
     return f"{plural}.{group}" if group else plural
 
 
 def details(storage: Storage, name: str, **more: Any) -> dict[str, Any]:
-    """A Status' details."""
+    """The `details` of a Status."""
     group, plural = storage
     return {key: value for key, value in {"name": name, "group": group, "kind": plural}.items() if value} | more
 

@@ -1,6 +1,6 @@
-"""What the server itself sets on an object that is written, and what of a write it ignores.
+"""The fields that the server sets in a written object, and the changes of a write that it reverts.
 
-From the `PrepareForCreate` and `PrepareForUpdate` of kube-apiserver's registries.
+The rules are those of `PrepareForCreate` and `PrepareForUpdate` in kube-apiserver's registries.
 """
 
 import uuid
@@ -13,7 +13,7 @@ from kube_sandbox.times import now
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 _SYSTEM_FIELDS = ("creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 
-# What a status holds even when nothing was reported yet: Go writes these members always.
+# The initial status per type. Go always writes these fields, because they have no `omitempty`.
 _EMPTY_STATUS: dict[str, Object] = {
     "replicasets": {"replicas": 0},
     "replicationcontrollers": {"replicas": 0},
@@ -30,14 +30,14 @@ _EMPTY_STATUS: dict[str, Object] = {
 }
 
 
-def wipe_system_fields(metadata: Object) -> None:
-    """A client does not say who an object is or when it came."""
+def drop_system_fields(metadata: Object) -> None:
+    """Remove the fields that only the server sets in a new object, in place."""
     for field in _SYSTEM_FIELDS:
         metadata.pop(field, None)
 
 
-def tidy_metadata(metadata: Object) -> None:
-    """Empty members are left out, as Go does."""
+def drop_empty_metadata(metadata: Object) -> None:
+    """Remove empty fields in place, like Go's `omitempty`."""
     for field in [
         field for field, value in metadata.items() if value in (None, "", {}, []) and field != "managedFields"
     ]:
@@ -45,7 +45,7 @@ def tidy_metadata(metadata: Object) -> None:
 
 
 def dedup_owners(metadata: Object) -> str:
-    """Each owner once. A warning where there were more, else empty."""
+    """Remove duplicate owner references in place. Returns the warning for the client; empty without duplicates."""
     owners = metadata.get("ownerReferences") or []
     seen: list[Object] = []
     repeated: list[str] = []
@@ -65,7 +65,7 @@ def dedup_owners(metadata: Object) -> str:
 
 
 def prepare_create(resource: ResourceType, obj: Object) -> None:
-    """Identity, first generation and first status of a new object."""
+    """Set the UID, creation time, first generation and initial status of a new object, in place."""
     metadata = obj["metadata"]
     metadata["uid"] = str(uuid.uuid4())
     metadata["creationTimestamp"] = now()
@@ -88,7 +88,7 @@ def prepare_create(resource: ResourceType, obj: Object) -> None:
         case "apps", "statefulsets":
             _drop_max_unavailable(obj, {})
         case "batch", "jobs":
-            _select_own_pods(obj)
+            _set_job_selector(obj)
         case "apiextensions.k8s.io", "customresourcedefinitions":
             stored = [version["name"] for version in obj["spec"].get("versions") or () if version.get("storage")]
             obj["status"] = {
@@ -99,20 +99,20 @@ def prepare_create(resource: ResourceType, obj: Object) -> None:
 
 
 def prepare_update(resource: ResourceType, obj: Object, old: Object, subresource: str) -> None:
-    """What the write of `old` to `obj` may not touch is put back; the generation counts what matters."""
+    """Revert the changes from `old` to `obj` that this request must not make, and set the generation, in place."""
     metadata, before = obj["metadata"], old["metadata"]
-    _put_back(metadata, before, "generation")
+    _restore(metadata, before, "generation")
     if subresource == "status":
-        _only_status(resource, obj, old)
+        _restore_all_but_status(resource, obj, old)
     elif resource.has_status:
-        _put_back(obj, old, "status")
+        _restore(obj, old, "status")
     if resource.storage == registry.NAMESPACES and subresource != "finalize":
         obj.setdefault("spec", {})
-        _put_back(obj["spec"], old.get("spec") or {}, "finalizers")
+        _restore(obj["spec"], old.get("spec") or {}, "finalizers")
     if resource.storage == ("", "secrets") and not obj.get("type"):
-        _put_back(obj, old, "type")
+        _restore(obj, old, "type")
     if resource.storage == ("apps", "daemonsets") and subresource != "status":
-        _count_templates(obj, old)
+        _set_template_generation(obj, old)
     if resource.storage == ("apps", "statefulsets"):
         _drop_max_unavailable(obj, old)
     if not metadata.get("uid"):
@@ -122,12 +122,12 @@ def prepare_update(resource: ResourceType, obj: Object, old: Object, subresource
         if field in before and not (field == "deletionGracePeriodSeconds" and field in metadata):
             metadata[field] = before[field]
     counted = subresource != "status" and (resource.custom is not None or registry.GENERATION in resource.flags)
-    if counted and _desires_more(resource, obj, old):
+    if counted and _increments_generation(resource, obj, old):
         metadata["generation"] = before.get("generation", 0) + 1
 
 
-def _count_templates(obj: Object, old: Object) -> None:
-    """A DaemonSet's annotation says how often its template changed; nobody else sets it."""
+def _set_template_generation(obj: Object, old: Object) -> None:
+    """Set the annotation that counts the changes of a DaemonSet's template. Changes by clients are ignored."""
     before = str((old["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION))
     count = int(before) if before.isascii() and before.isdigit() else 0
     count += obj["spec"]["template"] != old["spec"]["template"]
@@ -136,7 +136,7 @@ def _count_templates(obj: Object, old: Object) -> None:
 
 
 def _drop_max_unavailable(obj: Object, old: Object) -> None:
-    """The feature gate MaxUnavailableStatefulSet is off by default in 1.36."""
+    """Remove a new maxUnavailable, in place: the feature gate MaxUnavailableStatefulSet is off by default in 1.36."""
 
     def rolling(one: Object) -> Object:
         return ((one.get("spec") or {}).get("updateStrategy") or {}).get("rollingUpdate") or {}
@@ -145,36 +145,36 @@ def _drop_max_unavailable(obj: Object, old: Object) -> None:
         rolling(obj).pop("maxUnavailable", None)
 
 
-def _put_back(obj: Object, old: Object, field: str) -> None:
+def _restore(obj: Object, old: Object, field: str) -> None:
     if field in old:
         obj[field] = old[field]
     else:
         obj.pop(field, None)
 
 
-def _only_status(resource: ResourceType, obj: Object, old: Object) -> None:
-    """A write of status changes nothing but status, and for built-in kinds labels and annotations."""
+def _restore_all_but_status(resource: ResourceType, obj: Object, old: Object) -> None:
+    """Revert all changes of a status write except status, and except labels and annotations of built-in kinds."""
     if resource.custom is not None:
         managed = obj["metadata"].get("managedFields")
         kept = {key: obj["metadata"][key] for key in ("resourceVersion", "uid") if key in obj["metadata"]}
         obj["metadata"] = {**old["metadata"], **kept, "managedFields": managed}
     elif resource.plural == "deployments":
-        _put_back(obj["metadata"], old["metadata"], "labels")
+        _restore(obj["metadata"], old["metadata"], "labels")
     elif resource.plural == "pods":
-        _put_back(obj["metadata"], old["metadata"], "ownerReferences")
+        _restore(obj["metadata"], old["metadata"], "ownerReferences")
         obj["metadata"].pop("deletionTimestamp", None)
         if qos := (old.get("status") or {}).get("qosClass"):
             obj.setdefault("status", {}).setdefault("qosClass", qos)
     for field in [field for field in obj if field not in ("apiVersion", "kind", "metadata", "status")]:
-        _put_back(obj, old, field)
+        _restore(obj, old, field)
     for field in [field for field in old if field not in obj and field != "status"]:
         obj[field] = old[field]
     if resource.custom is None:
         obj["status"] = {**_EMPTY_STATUS.get(resource.plural, {}), **(obj.get("status") or {})}
 
 
-def _desires_more(resource: ResourceType, obj: Object, old: Object) -> bool:
-    """Whether anything changed but metadata and status."""
+def _increments_generation(resource: ResourceType, obj: Object, old: Object) -> bool:
+    """Whether a field outside metadata and status changed; for a Deployment also an annotation."""
     outside = (
         ("apiVersion", "kind", "metadata", "status") if resource.has_status else ("apiVersion", "kind", "metadata")
     )
@@ -188,7 +188,7 @@ def _desires_more(resource: ResourceType, obj: Object, old: Object) -> bool:
 
 
 def qos_class(pod: Object) -> str:
-    """BestEffort without any requests or limits, Guaranteed where all are equal, else Burstable."""
+    """BestEffort without requests and limits, Guaranteed when all requests equal the limits, else Burstable."""
     some, all_equal = False, True
     for container in [*(pod["spec"].get("initContainers") or ()), *(pod["spec"].get("containers") or ())]:
         resources = container.get("resources") or {}
@@ -201,8 +201,8 @@ def qos_class(pod: Object) -> str:
     return "Guaranteed" if all_equal else "Burstable"
 
 
-def _select_own_pods(job: Object) -> None:
-    """A job's pods carry its uid, unless the user chose a selector."""
+def _set_job_selector(job: Object) -> None:
+    """Label a Job's pods with its UID and select them by this label, unless the user set a selector."""
     spec, metadata = job["spec"], job["metadata"]
     if spec.get("manualSelector") or not metadata.get("name"):
         return

@@ -1,1 +1,1 @@
-"""What each verb does: get, list, watch, create, update, patch, delete."""
+"""The handlers of the verbs: get, list, watch, create, update, patch, delete."""

@@ -1,6 +1,6 @@
-"""Delete and deletecollection: at once, or after a grace period, or when the last finalizer is gone.
+"""Delete and deletecollection: immediate deletion, or deletion after a grace period or after the last finalizer.
 
-Follows `k8s.io/apiserver`, `pkg/registry/generic/registry/store.go` and `pkg/registry/rest/delete.go`.
+The rules are those of `k8s.io/apiserver`, `pkg/registry/generic/registry/store.go` and `pkg/registry/rest/delete.go`.
 """
 
 import time
@@ -15,14 +15,14 @@ from kube_sandbox.apiserver.http.responses import success
 from kube_sandbox.apiserver.storage import crds, registry
 from kube_sandbox.apiserver.storage.registry import ResourceType
 from kube_sandbox.apiserver.storage.selection import Selection
-from kube_sandbox.apiserver.storage.store import Item, Key, conflict, details, in_order, not_found
+from kube_sandbox.apiserver.storage.store import Item, Key, conflict, details, not_found, sorted_by_key
 from kube_sandbox.times import now, rfc3339, unix
 
 _DEFAULT_GRACE = 30
 
 
 async def delete(api: Api, call: Call) -> tuple[Item | Object, int]:
-    """DELETE of one object: the object or a Status, and the HTTP status."""
+    """DELETE of one object. Returns the object or a Status, and the HTTP status code."""
     options = requests.delete_options(await call.body(), call.content_type, call.query, call.dry_run)
     item, gone = await _delete_one(api, call, (call.attributes.namespace, call.attributes.name), options)
     code = 202 if not gone and options.get("orphanDependents") is False else 200
@@ -33,12 +33,12 @@ async def delete(api: Api, call: Call) -> tuple[Item | Object, int]:
 
 
 async def delete_collection(api: Api, call: Call, selection: Selection) -> list[Item]:
-    """DELETE of a collection: the selected objects, as they were.
+    """DELETE of a collection. Returns the selected objects as they were before the deletion.
 
-    The attributes keep the name of the request, which is empty: so it is in the AdmissionReview of each object.
+    The AdmissionReview of each object has an empty name, like on the real server, because the URL has no name.
     """
     options = requests.delete_options(await call.body(), call.content_type, call.query, call.dry_run)
-    chosen = in_order(
+    chosen = sorted_by_key(
         item for item in api.store.collection(call.resource.storage).items.values() if selection.matches(item.object)
     )
     for item in chosen:
@@ -51,7 +51,7 @@ async def delete_collection(api: Api, call: Call, selection: Selection) -> list[
 
 
 async def _delete_one(api: Api, call: Call, key: Key, options: Object) -> tuple[Item, bool]:
-    """The object after the deletion (or its beginning), and whether it is gone."""
+    """Admit and delete one object. Returns the object and whether the store no longer contains it."""
     attributes, resource = call.attributes, call.resource
     while True:
         current = api.store.item(resource.storage, *key)
@@ -69,7 +69,7 @@ async def _delete_one(api: Api, call: Call, key: Key, options: Object) -> tuple[
 
 
 def remove(api: Api, resource: ResourceType, current: Item, options: Object) -> tuple[Item, bool]:
-    """Delete what has been admitted: the object as it is now, and whether it is gone."""
+    """Delete an object without admission. Returns the object and whether the store no longer contains it."""
     obj = current.copy()
     metadata = obj["metadata"]
     if resource.storage == registry.NAMESPACES:
@@ -81,7 +81,7 @@ def remove(api: Api, resource: ResourceType, current: Item, options: Object) -> 
     if _already_pending(metadata, options):
         return current, False
     graceful = _begin_grace(resource, obj, options)
-    finalizers = _finalizers(resource, metadata, options)
+    finalizers = _finalizers_for_deletion(resource, metadata, options)
     if finalizers:
         metadata["finalizers"] = finalizers
     else:
@@ -91,7 +91,7 @@ def remove(api: Api, resource: ResourceType, current: Item, options: Object) -> 
     waits = bool(finalizers) or metadata.get("deletionGracePeriodSeconds", 0) > 0
     dry_run = bool(options.get("dryRun"))
     if not waits:
-        if graceful:  # watchers see how it begins, even if it is over at once
+        if graceful:  # watches report the start of the deletion, even with a grace period of 0 seconds
             current = Item(obj, current.revision) if dry_run else api.store.update(resource.storage, current, obj)
         return (current if dry_run else api.store.delete(resource.storage, current)), True
     if obj == current.object:
@@ -100,35 +100,37 @@ def remove(api: Api, resource: ResourceType, current: Item, options: Object) -> 
 
 
 def _already_pending(metadata: Object, options: Object) -> bool:
-    """Whether the object is being deleted already, and this request does not hurry it."""
+    """Whether the object has a running grace period that this request does not shorten."""
     pending = metadata.get("deletionGracePeriodSeconds")
     if not metadata.get("deletionTimestamp") or not pending:
         return False
-    asked = options.get("gracePeriodSeconds")
-    return asked is None or asked >= pending
+    requested = options.get("gracePeriodSeconds")
+    return requested is None or requested >= pending
 
 
 def _begin_grace(resource: ResourceType, obj: Object, options: Object) -> bool:
-    """Whether the object gets (more exactly: keeps) time to end by itself: only pods do."""
+    """Set the grace period and the deletion timestamp of a pod, in place. Returns False when this request sets none:
+    for all other types, and for a pod that is already being deleted when the request contains no grace period or the
+    pod's is 0."""
     if resource.storage != ("", "pods"):
         return False
     metadata = obj["metadata"]
-    asked = options.get("gracePeriodSeconds")
-    if asked is not None and asked < 0:
-        asked = 1
+    requested = options.get("gracePeriodSeconds")
+    if requested is not None and requested < 0:
+        requested = 1
     if metadata.get("deletionTimestamp"):
         pending = metadata.get("deletionGracePeriodSeconds")
-        if not pending or asked is None:
+        if not pending or requested is None:
             return False
-        # the deletion moves forward: from when it began, by the shorter period
-        began = int(unix(metadata["deletionTimestamp"])) - pending
-        until = max(began + asked, int(time.time()))
-        if until > began + asked and asked:
-            asked = 1
+        # The new deletion time is the start of the deletion plus the shorter grace period.
+        started = int(unix(metadata["deletionTimestamp"])) - pending
+        until = max(started + requested, int(time.time()))
+        if until > started + requested and requested:
+            requested = 1
         metadata["deletionTimestamp"] = rfc3339(until)
-        metadata["deletionGracePeriodSeconds"] = asked
+        metadata["deletionGracePeriodSeconds"] = requested
         return True
-    grace = obj["spec"].get("terminationGracePeriodSeconds", _DEFAULT_GRACE) if asked is None else asked
+    grace = obj["spec"].get("terminationGracePeriodSeconds", _DEFAULT_GRACE) if requested is None else requested
     phase = (obj.get("status") or {}).get("phase")
     if not obj["spec"].get("nodeName") or phase in ("Failed", "Succeeded"):
         grace = 0
@@ -140,7 +142,7 @@ def _begin_grace(resource: ResourceType, obj: Object, options: Object) -> bool:
 
 
 def _mark_deleting(metadata: Object) -> None:
-    """Deletion waits for finalizers only."""
+    """Mark an object for a deletion that waits only for finalizers, in place."""
     if not metadata.get("deletionTimestamp"):
         metadata["deletionTimestamp"] = now()
         if metadata.get("generation"):
@@ -148,9 +150,9 @@ def _mark_deleting(metadata: Object) -> None:
     metadata["deletionGracePeriodSeconds"] = 0
 
 
-def _finalizers(resource: ResourceType, metadata: Object, options: Object) -> list[str]:
-    """The finalizers after a deletion's propagation policy: at most one of `orphan` and `foregroundDeletion`, for the
-    garbage collector."""
+def _finalizers_for_deletion(resource: ResourceType, metadata: Object, options: Object) -> list[str]:
+    """The finalizers that an object has during its deletion. The propagation policy selects at most one of `orphan` and
+    `foregroundDeletion`, which the garbage collector handles."""
     present: list[str] = metadata.get("finalizers") or []
     if registry.NO_ORPHANS in resource.flags:
         return present
@@ -168,12 +170,13 @@ def _finalizers(resource: ResourceType, metadata: Object, options: Object) -> li
 def _terminate_namespace(
     api: Api, resource: ResourceType, current: Item, obj: Object, options: Object
 ) -> tuple[Item, bool]:
-    """A namespace goes when its controller has emptied it and taken the finalizers off."""
+    """Start the deletion of a namespace, or complete it. It completes after the namespace controller has deleted the
+    content and removed the finalizers."""
     metadata, dry_run = obj["metadata"], bool(options.get("dryRun"))
     if not metadata.get("deletionTimestamp"):
         metadata["deletionTimestamp"] = now()
         obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
-        if finalizers := _finalizers(resource, metadata, options):
+        if finalizers := _finalizers_for_deletion(resource, metadata, options):
             metadata["finalizers"] = finalizers
         item = Item(obj, current.revision) if dry_run else api.store.update(resource.storage, current, obj)
         return item, False

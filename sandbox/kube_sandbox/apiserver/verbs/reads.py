@@ -1,4 +1,4 @@
-"""Get and list: at the latest state, at an older one, in pages of one consistent snapshot."""
+"""Get and list: the latest state, an older state, or the pages of one consistent snapshot."""
 
 import base64
 import json
@@ -13,14 +13,17 @@ from kube_sandbox.apiserver.http import codec, requests
 from kube_sandbox.apiserver.http.responses import list_body, with_type
 from kube_sandbox.apiserver.printers import tables
 from kube_sandbox.apiserver.storage.selection import select
-from kube_sandbox.apiserver.storage.store import Item, Key, in_order
+from kube_sandbox.apiserver.storage.store import Item, Key, sorted_by_key
 
 _META = "meta.k8s.io/v1"
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One part of a list: where it was taken, and how to go on."""
+    """One page of a list: its items, its resource version, and the token for the next page.
+
+    `remaining` is the number of items on the following pages; None when it is unknown or there are none.
+    """
 
     items: list[Item]
     revision: int
@@ -38,13 +41,13 @@ class Page:
 
 
 def encode_item(call: Call, item: Item) -> bytes:
-    """One object in the form the client asked for."""
+    """One object in the representation that the client accepts. Raises StatusError 406 for a list representation."""
     match call.form.shape:
         case "Table":
             revision = item.object["metadata"].get("resourceVersion", "")
             return tables.table(call.resource, [item], {"resourceVersion": revision}, call.query, call.form.version)
         case "PartialObjectMetadata":
-            return partial(item, call.form.version)
+            return partial_metadata(item, call.form.version)
         case "PartialObjectMetadataList":
             raise StatusError(
                 406,
@@ -54,21 +57,21 @@ def encode_item(call: Call, item: Item) -> bytes:
     return codec.encode(call.resource, item)
 
 
-def partial(item: Item, version: str) -> bytes:
-    """The metadata of an object alone."""
+def partial_metadata(item: Item, version: str) -> bytes:
+    """An object as PartialObjectMetadata."""
     return with_type(
         f"meta.k8s.io/{version}", "PartialObjectMetadata", orjson.dumps({"metadata": item.object["metadata"]})
     )
 
 
 def encode_list(call: Call, page: Page) -> bytes:
-    """A list in the form the client asked for."""
+    """A list in the representation that the client accepts. Raises StatusError 406 for that of a single object."""
     resource = call.resource
     match call.form.shape:
         case "Table":
             return tables.table(resource, page.items, page.metadata, call.query, call.form.version)
         case "PartialObjectMetadataList":
-            items = [partial(item, call.form.version) for item in page.items]
+            items = [partial_metadata(item, call.form.version) for item in page.items]
             return list_body(f"meta.k8s.io/{call.form.version}", "PartialObjectMetadataList", page.metadata, items)
         case "PartialObjectMetadata":
             raise StatusError(
@@ -82,19 +85,19 @@ def encode_list(call: Call, page: Page) -> bytes:
 
 
 def get(api: Api, call: Call) -> Item:
-    """The object of the URL, not older than the version that the query names."""
+    """The object that the URL names. Raises StatusError 504 when `resourceVersion` of the query is in the future."""
     if version := call.query.get("resourceVersion", ""):
         try:
-            _not_in_future(api, parse_version(version))
+            _check_not_in_future(api, parse_version(version))
         except StatusError as error:
-            if error.code == 400:  # lists say it is the client's fault
+            if error.code == 400:  # the real server returns 400 for a list and 500 for a get
                 raise StatusError(500, error.message.removeprefix("invalid resource version: "), reason="") from error
             raise
     return call.current(api)
 
 
 def list_page(api: Api, call: Call) -> Page:
-    """What a list request selects."""
+    """The page of objects that a list request selects."""
     query = call.query
     selection = select(call.resource, call.attributes.namespace, call.attributes.name, query)
     limit = requests.integer(query, "limit") or 0
@@ -104,35 +107,35 @@ def list_page(api: Api, call: Call) -> Page:
     check_list_options(query, watch=False)
     start = ""
     if continue_:
-        revision, start = _continued(api, continue_)
-        items = _at(api, call, revision, expired_page=True)
+        revision, start = _parse_continue_token(api, continue_)
+        items = _items_at(api, call, revision, expired_page=True)
     elif match == "Exact" or (limit and version not in ("", "0") and not match):
         revision = parse_version(version)
-        _not_in_future(api, revision)
-        items = _at(api, call, revision)
+        _check_not_in_future(api, revision)
+        items = _items_at(api, call, revision)
     else:
         if version:
-            _not_in_future(api, parse_version(version))
+            _check_not_in_future(api, parse_version(version))
         revision = api.store.revision
         items = api.store.collection(call.resource.storage).items
-    chosen = in_order(item for item in items.values() if selection.matches(item.object))
+    chosen = sorted_by_key(item for item in items.values() if selection.matches(item.object))
     if start:
         chosen = [item for item in chosen if "/".join(item.key) >= start]
     page, rest = chosen[:limit], len(chosen) - limit
     if limit <= 0 or rest < 0 or not (rest or _others_follow(items, page[-1], selection.namespace)):
         return Page(chosen, revision)
-    token = _token(revision, page[-1])
+    token = _continue_token(revision, page[-1])
     return Page(page, revision, token, None if selection.filters else rest)
 
 
 def _others_follow(items: Mapping[Key, Item], last: Item, namespace: str) -> bool:
-    """Whether more objects come after the last of a page, selected or not: the server looks no further."""
+    """Whether any object follows the last one of a page. The real server does not check whether it is selected."""
     return any(key > last.key and namespace in ("", key[0]) for key in items)
 
 
-def _at(api: Api, call: Call, revision: int, *, expired_page: bool = False) -> dict[Key, Item]:
+def _items_at(api: Api, call: Call, revision: int, *, expired_page: bool = False) -> dict[Key, Item]:
     collection = api.store.collection(call.resource.storage)
-    if revision < collection.forgotten:
+    if revision < collection.compacted_revision:
         if expired_page:
             raise StatusError(
                 410,
@@ -157,12 +160,12 @@ def parse_version(text: str) -> int:
     return int(text)
 
 
-def _not_in_future(api: Api, revision: int) -> None:
+def _check_not_in_future(api: Api, revision: int) -> None:
     if revision > api.store.revision:
-        raise in_future(revision, api.store.revision)
+        raise version_too_large(revision, api.store.revision)
 
 
-def in_future(revision: int, current: int) -> StatusError:
+def version_too_large(revision: int, current: int) -> StatusError:
     return StatusError(
         504,
         f"Timeout: Too large resource version: {revision}, current: {current}",
@@ -173,13 +176,13 @@ def in_future(revision: int, current: int) -> StatusError:
     )
 
 
-def _token(revision: int, last: Item) -> str:
-    """Where the next page begins: right after the last object of this one."""
+def _continue_token(revision: int, last: Item) -> str:
+    """The `continue` token of the next page, which starts after the last object of this page."""
     token = {"v": _META, "rv": revision, "start": "/".join(last.key) + "\0"}
     return base64.urlsafe_b64encode(orjson.dumps(token)).decode().rstrip("=")
 
 
-def _continued(api: Api, text: str) -> tuple[int, str]:
+def _parse_continue_token(api: Api, text: str) -> tuple[int, str]:
     decoded = b""
     try:
         decoded = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
@@ -192,7 +195,7 @@ def _continued(api: Api, text: str) -> tuple[int, str]:
 
 
 def check_list_options(query: Mapping[str, str], *, watch: bool) -> None:
-    """422 for options that contradict each other (apimachinery's `ValidateListOptions`)."""
+    """Raise StatusError 422 for contradictory options (apimachinery's `ValidateListOptions`)."""
     match, version = query.get("resourceVersionMatch", ""), query.get("resourceVersion", "")
     initial = "sendInitialEvents" in query
     causes = []

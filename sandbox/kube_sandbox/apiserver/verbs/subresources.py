@@ -1,4 +1,4 @@
-"""Subresources with a type or a meaning of their own, and the reviews that are answered, never stored."""
+"""Subresources with their own type or their own behavior, and reviews, which the server answers and never stores."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import orjson
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.auth import token_requests
 from kube_sandbox.apiserver.context import Api, Call, Result
-from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.errors import StatusError, not_allowed
 from kube_sandbox.apiserver.http import codec, requests
 from kube_sandbox.apiserver.patch import apply, patches
 from kube_sandbox.apiserver.printers.columns import selector_text
@@ -17,18 +17,16 @@ from kube_sandbox.apiserver.verbs import deletes, write_checks, writes
 from kube_sandbox.times import now
 
 _TOPOLOGY = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
-_PATHS = {
-    # where Scale finds its numbers: replicas asked for, replicas there, selector
-    "built-in": (".spec.replicas", ".status.replicas", ""),
-}
+_BUILT_IN_SCALE_PATHS = (".spec.replicas", ".status.replicas", "")
+"""The paths of the requested replicas, the existing replicas and the selector."""
 
 
 async def serve(api: Api, call: Call) -> Result:
-    """One request for a subresource: its answer and HTTP status."""
+    """Serve one request for a subresource. Returns the object of the response and the HTTP status code."""
     attributes = call.attributes
     subresource = call.resource.subresource(attributes.subresource)
     if subresource is None or attributes.verb not in subresource.verbs:
-        raise StatusError(405, "the server does not allow this method on the requested resource", details={})
+        raise not_allowed()
     attributes.kind = codec.kind_of(call.resource, subresource)[2]
     match attributes.subresource, attributes.verb:
         case "status" | "finalize" | "ephemeralcontainers" | "resize", "get":
@@ -38,7 +36,7 @@ async def serve(api: Api, call: Call) -> Result:
         case "status" | "finalize" | "ephemeralcontainers" | "resize", "update":
             return await writes.update(api, call)
         case "scale", "get":
-            return scale_of(call, call.current(api)), 200
+            return _scale_of(call, call.current(api)), 200
         case "scale", _:
             return await _set_scale(api, call)
         case "binding", "create":
@@ -46,16 +44,17 @@ async def serve(api: Api, call: Call) -> Result:
         case "eviction", "create":
             return await _evict(api, call)
         case "token", "create":
-            return await _token(api, call)
+            return await _request_token(api, call)
     call.current(api)
     raise StatusError(
         503,
-        f"the sandbox has no containers behind {call.resource.plural}/{attributes.subresource}: nothing to connect to",
+        f"{call.resource.plural}/{attributes.subresource} is not supported: the sandbox runs no containers",
     )
 
 
 async def review(api: Api, call: Call) -> Result:
-    """The answer to a review, as TokenReview or SubjectAccessReview; Binding is the pods' subresource of old."""
+    """The response to a review such as TokenReview or SubjectAccessReview. `bindings` is the old form of
+    `pods/binding`."""
     resource, attributes = call.resource, call.attributes
     if resource.plural == "bindings":
         return await _bind(api, call)
@@ -63,20 +62,18 @@ async def review(api: Api, call: Call) -> Result:
     validation = str(options.get("fieldValidation") or "Warn")
     obj = codec.decode(resource, await call.body(), call.content_type, validation, attributes.warnings)
     write_checks.check_namespace(call, obj)
-    attributes.operation, attributes.options, attributes.obj = "CREATE", options, obj
-    await api.webhooks.mutate(attributes)
-    await api.webhooks.validate(attributes)
-    return api.reviews.create(attributes.obj, attributes.user, attributes.namespace), 201
+    admitted = await _admit(api, call, obj, None, "CREATE", options)
+    return api.reviews.create(admitted, attributes.user, attributes.namespace), 201
 
 
-def scale_of(call: Call, item: Item) -> Object:
-    """The Scale of an object: how many replicas are asked for, how many there are, which pods they are."""
+def _scale_of(call: Call, item: Item) -> Object:
+    """The Scale of an object: the requested replicas, the existing replicas and the selector of the pods."""
     obj, metadata = item.object, item.object["metadata"]
     spec_path, status_path, selector_path = _scale_paths(call)
-    status: Object = {"replicas": _number(obj, status_path)}
+    status: Object = {"replicas": _integer_at(obj, status_path)}
     if selector := _selector(call, obj, selector_path):
         status["selector"] = selector
-    replicas = _number(obj, spec_path)
+    replicas = _integer_at(obj, spec_path)
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
     return {
         "kind": "Scale",
@@ -90,25 +87,25 @@ def scale_of(call: Call, item: Item) -> Object:
 def _scale_paths(call: Call) -> tuple[str, str, str]:
     custom = call.resource.custom
     if custom is None or custom.scale is None:
-        return _PATHS["built-in"]
+        return _BUILT_IN_SCALE_PATHS
     scale = custom.scale
     return scale["specReplicasPath"], scale["statusReplicasPath"], scale.get("labelSelectorPath", "")
 
 
-def _at(obj: Any, path: str) -> Any:
+def _value_at(obj: Any, path: str) -> Any:
     for part in path.strip(".").split("."):
         obj = obj.get(part) if isinstance(obj, dict) else None
     return obj
 
 
-def _number(obj: Object, path: str) -> int:
-    value = _at(obj, path)
+def _integer_at(obj: Object, path: str) -> int:
+    value = _value_at(obj, path)
     return value if isinstance(value, int) else 0
 
 
 def _selector(call: Call, obj: Object, path: str) -> str:
     if call.resource.custom is not None:
-        value = _at(obj, path) if path else ""
+        value = _value_at(obj, path) if path else ""
         return value if isinstance(value, str) else ""
     selector = obj["spec"].get("selector") or {}
     if call.resource.kind == "ReplicationController":
@@ -117,7 +114,7 @@ def _selector(call: Call, obj: Object, path: str) -> str:
 
 
 async def _set_scale(api: Api, call: Call) -> Result:
-    """PUT or PATCH of a Scale: sets the replicas that are asked for."""
+    """PUT or PATCH of a Scale: set the requested replicas of the object."""
     attributes = call.attributes
     body = await call.body()
     kind = "UpdateOptions" if attributes.verb == "update" else "PatchOptions"
@@ -132,7 +129,7 @@ async def _set_scale(api: Api, call: Call) -> Result:
             return scale
         patched = patches.apply(
             content_type,
-            scale_of(call, current),
+            _scale_of(call, current),
             body,
             api_version="autoscaling/v1",
             kind="Scale",
@@ -145,25 +142,25 @@ async def _set_scale(api: Api, call: Call) -> Result:
     scale = sent(current)
     version = scale["metadata"].get("resourceVersion")
     if attributes.verb == "patch" and version == str(current.revision):
-        version = ""  # the patch does not name one
-    scale = await _admit(api, call, scale, scale_of(call, current), "UPDATE", options)
+        version = ""  # the version comes from the current Scale, so the patch does not require one
+    scale = await _admit(api, call, scale, _scale_of(call, current), "UPDATE", options)
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     if replicas < 0:
-        raise _negative(attributes.name, replicas)
+        raise _negative_replicas(attributes.name, replicas)
 
     def build(current: Item) -> Object:
         if version and version != str(current.revision):
             raise conflict((call.resource.group, call.resource.plural), attributes.name)
-        obj = codec.view(call.resource, current)
-        _put(obj, path, replicas)
+        obj = codec.from_storage(call.resource, current)
+        _set_at(obj, path, replicas)
         return obj
 
     item = await writes.modify(api, call, build, options, tracked=True, admitted=True)
-    return scale_of(call, item), 200
+    return _scale_of(call, item), 200
 
 
 async def _admit(api: Api, call: Call, obj: Object, old: Object | None, operation: str, options: Object) -> Object:
-    """Ask the webhooks about what was sent to a subresource; what they made of it."""
+    """Call the webhooks for the body of a request. Returns the object as the webhooks changed it."""
     attributes = call.attributes
     attributes.operation, attributes.options, attributes.dry_run = operation, options, bool(call.dry_run)
     attributes.obj, attributes.old = obj, old
@@ -172,7 +169,7 @@ async def _admit(api: Api, call: Call, obj: Object, old: Object | None, operatio
     return attributes.obj
 
 
-def _negative(name: str, replicas: int) -> StatusError:
+def _negative_replicas(name: str, replicas: int) -> StatusError:
     message = f"Invalid value: {replicas}: must be greater than or equal to 0"
     return StatusError(
         422,
@@ -186,22 +183,22 @@ def _negative(name: str, replicas: int) -> StatusError:
     )
 
 
-def _put(obj: Object, path: str, value: int) -> None:
+def _set_at(obj: Object, path: str, value: int) -> None:
     *parents, last = path.strip(".").split(".")
     for part in parents:
         obj = obj.setdefault(part, {})
     obj[last] = value
 
 
-def _topology(api: Api, node: str) -> dict[str, str]:
-    """The labels that a pod gets from its node (admission plugin PodTopologyLabels)."""
+def _topology_labels(api: Api, node: str) -> dict[str, str]:
+    """The labels that a pod receives from its node (admission plugin PodTopologyLabels)."""
     found = api.store.item(("", "nodes"), "", node)
     labels = (found.object["metadata"].get("labels") if found else None) or {}
     return {key: labels[key] for key in _TOPOLOGY if key in labels}
 
 
 async def _bind(api: Api, call: Call) -> Result:
-    """The scheduler's word: this pod runs on that node."""
+    """Create a Binding: assign a pod to a node."""
     attributes = call.attributes
     options = requests.write_options("CreateOptions", call.query, call.dry_run)
     binding = codec.decode_subresource(("", "v1", "Binding"), await call.body(), call.content_type)
@@ -221,11 +218,9 @@ async def _bind(api: Api, call: Call) -> Result:
         raise conflict(("", "pods/binding"), name, f"pod {name} is being deleted, cannot be assigned to a host")
     if node := pod["spec"].get("nodeName"):
         raise conflict(("", "pods/binding"), name, f'pod {name} is already assigned to node "{node}"')
-    attributes.operation, attributes.options, attributes.obj = "CREATE", options, binding
-    await api.webhooks.mutate(attributes)
-    await api.webhooks.validate(attributes)
+    await _admit(api, call, binding, None, "CREATE", options)
     pod["spec"]["nodeName"] = target.get("name", "")
-    if labels := _topology(api, target.get("name", "")):
+    if labels := _topology_labels(api, target.get("name", "")):
         pod["metadata"]["labels"] = labels | (pod["metadata"].get("labels") or {})
     conditions = [c for c in pod["status"].get("conditions") or () if c["type"] != "PodScheduled"]
     scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now()}
@@ -237,7 +232,7 @@ async def _bind(api: Api, call: Call) -> Result:
 
 
 async def _evict(api: Api, call: Call) -> Result:
-    """A deletion that a PodDisruptionBudget may refuse."""
+    """Create an Eviction: delete a pod, unless a PodDisruptionBudget forbids it."""
     attributes = call.attributes
     created = requests.write_options("CreateOptions", call.query, call.dry_run)
     eviction = codec.decode_subresource(("policy", "v1", "Eviction"), await call.body(), call.content_type)
@@ -246,7 +241,7 @@ async def _evict(api: Api, call: Call) -> Result:
     pod = call.current(api)
     labels = pod.object["metadata"].get("labels") or {}
     for budget in api.store.list("policy", "poddisruptionbudgets", attributes.namespace):
-        if not _covers(budget, labels):
+        if not _budget_selects(budget, labels):
             continue
         if (budget.get("status") or {}).get("disruptionsAllowed", 0) <= 0:
             name = budget["metadata"]["name"]
@@ -267,19 +262,17 @@ async def _evict(api: Api, call: Call) -> Result:
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201
 
 
-def _covers(budget: Object, labels: dict[str, str]) -> bool:
+def _budget_selects(budget: Object, labels: dict[str, str]) -> bool:
     selector = budget["spec"].get("selector")
     return selector is not None and selectors.matches(selector, labels)
 
 
-async def _token(api: Api, call: Call) -> Result:
-    """A token for a service account."""
+async def _request_token(api: Api, call: Call) -> Result:
+    """Create a TokenRequest: issue a token for a ServiceAccount."""
     attributes = call.attributes
     options = requests.write_options("CreateOptions", call.query, call.dry_run)
     request = codec.decode_subresource(
         ("authentication.k8s.io", "v1", "TokenRequest"), await call.body(), call.content_type
     )
-    attributes.operation, attributes.options, attributes.obj = "CREATE", options, request
-    await api.webhooks.mutate(attributes)
-    await api.webhooks.validate(attributes)
-    return token_requests.create(api.tokens, api.store, attributes.namespace, attributes.name, attributes.obj), 201
+    admitted = await _admit(api, call, request, None, "CREATE", options)
+    return token_requests.create(api.tokens, api.store, attributes.namespace, attributes.name, admitted), 201

@@ -1,6 +1,6 @@
-"""Watches: the changes of one type since a resource version, as a stream of JSON lines.
+"""Watches: the changes of one type after a resource version, as a stream of JSON lines.
 
-All watchers of a type read the same list of changes, each at its own place; an object's bytes are made once.
+All watches of a type read the same list of changes, each from its own position. The JSON of an object is encoded once.
 """
 
 import asyncio
@@ -15,17 +15,17 @@ from kube_sandbox.apiserver.http import codec, requests
 from kube_sandbox.apiserver.http.responses import add_warnings, with_type
 from kube_sandbox.apiserver.printers import tables
 from kube_sandbox.apiserver.storage.selection import Selection, select
-from kube_sandbox.apiserver.storage.store import Change, Item, in_order
+from kube_sandbox.apiserver.storage.store import Change, Item, sorted_by_key
 from kube_sandbox.apiserver.verbs import reads
 
-_DEFAULT_TIMEOUT = 1800  # seconds; the real server picks one between this and its double
+_DEFAULT_TIMEOUT = 1800  # seconds; the real server selects a random time between this and twice this
 _BOOKMARK_BEFORE_END = 2.0
-_PIECE = 500  # objects of a beginning that are sent before others get their turn
+_BATCH = 500  # initial objects that are sent before the event loop runs other tasks
 _INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 
 
 async def watch(api: Api, call: Call) -> web.StreamResponse:
-    """Serve a watch request until its time is over, the client goes, or the server stops."""
+    """Serve a watch request until its timeout, until the client disconnects, or until the server stops."""
     query = call.query
     reads.check_list_options(query, watch=True)
     selection = select(call.resource, call.attributes.namespace, call.attributes.name, query)
@@ -36,9 +36,9 @@ async def watch(api: Api, call: Call) -> web.StreamResponse:
         raise StatusError(500, error.message.removeprefix("invalid resource version: "), reason="") from error
     initial = requests.boolean(query, "sendInitialEvents") if "sendInitialEvents" in query else revision == 0
     collection = api.store.collection(call.resource.storage)
-    # a bad start is told by the answer's status, so nothing may be sent before it is known
-    if not initial and revision and revision < collection.forgotten:
-        raise reads.too_old(revision, collection.forgotten)
+    # This error is reported in the HTTP status, so check it before the response starts.
+    if not initial and revision and revision < collection.compacted_revision:
+        raise reads.too_old(revision, collection.compacted_revision)
     timeout = requests.integer(query, "timeoutSeconds") or _DEFAULT_TIMEOUT
     response = web.StreamResponse()
     response.content_type = call.form.media_type
@@ -48,30 +48,30 @@ async def watch(api: Api, call: Call) -> web.StreamResponse:
     await response.prepare(call.request)
     stream = _Stream(call, selection)
     try:
-        async for data in _lines(api, stream, revision, timeout, initial=initial):
+        async for data in _events(api, stream, revision, timeout, initial=initial):
             await response.write(data)
         await response.write_eof()
     except (ConnectionResetError, asyncio.IncompleteReadError):
-        pass  # the client went away
+        pass  # the client disconnected
     return response
 
 
-async def _lines(api: Api, stream: "_Stream", revision: int, seconds: float, *, initial: bool) -> AsyncIterator[bytes]:
-    """What to send, in pieces of one or more lines."""
+async def _events(api: Api, stream: "_Stream", revision: int, seconds: float, *, initial: bool) -> AsyncIterator[bytes]:
+    """The events of a watch, in chunks of one or more lines."""
     call = stream.call
     collection = api.store.collection(call.resource.storage)
     bookmarks = requests.boolean(call.query, "allowWatchBookmarks")
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
     if initial:
-        if revision > api.store.revision:  # the real server waits for it for three seconds
-            yield _error_line(reads.in_future(revision, api.store.revision))
+        if revision > api.store.revision:  # the real server first waits three seconds for this revision
+            yield _error_line(reads.version_too_large(revision, api.store.revision))
             return
         revision = api.store.revision
-        beginning = in_order(collection.items.values())
-        for start in range(0, len(beginning), _PIECE):
-            piece = beginning[start : start + _PIECE]
-            yield b"".join(stream.line("ADDED", item) for item in piece if stream.selects(item))
+        initial_items = sorted_by_key(collection.items.values())
+        for start in range(0, len(initial_items), _BATCH):
+            batch = initial_items[start : start + _BATCH]
+            yield b"".join(stream.line("ADDED", item) for item in batch if stream.selects(item))
             await asyncio.sleep(0)
         if bookmarks:
             yield stream.bookmark(revision, _INITIAL_EVENTS_END)
@@ -79,8 +79,8 @@ async def _lines(api: Api, stream: "_Stream", revision: int, seconds: float, *, 
         revision = api.store.revision
     next_bookmark = loop.time() + min(api.bookmark_interval, max(seconds - _BOOKMARK_BEFORE_END, 0.1))
     while True:
-        if revision < collection.forgotten:
-            yield _error_line(reads.too_old(revision, collection.forgotten))
+        if revision < collection.compacted_revision:
+            yield _error_line(reads.too_old(revision, collection.compacted_revision))
             return
         changes = collection.changes_since(revision)
         if changes:
@@ -90,14 +90,14 @@ async def _lines(api: Api, stream: "_Stream", revision: int, seconds: float, *, 
                 yield b"".join(lines)
             continue
         now = loop.time()
-        if now >= end or collection.over:
+        if now >= end or collection.closed:
             return
         if bookmarks and now >= next_bookmark:
             revision = max(revision, api.store.revision)
             yield stream.bookmark(revision, {})
             next_bookmark = now + api.bookmark_interval
             continue
-        await collection.changed(min(end, next_bookmark) - now if bookmarks else end - now)
+        await collection.next_change(min(end, next_bookmark) - now if bookmarks else end - now)
 
 
 def _error_line(error: StatusError) -> bytes:
@@ -105,7 +105,7 @@ def _error_line(error: StatusError) -> bytes:
 
 
 class _Stream:
-    """One watch's view of changes: what it selects, and in which form it shows it."""
+    """Selects the changes of one watch and encodes them."""
 
     def __init__(self, call: Call, selection: Selection) -> None:
         self.call = call
@@ -116,7 +116,8 @@ class _Stream:
         return self._selection.matches(item.object)
 
     def event(self, change: Change) -> Iterator[bytes]:
-        """The line of a change; an object that enters or leaves the selection is ADDED or DELETED."""
+        """The line of a change, if the watch selects it. An object that starts to match the selection is ADDED; one
+        that no longer matches it is DELETED."""
         before = change.previous is not None and self.selects(change.previous)
         after = not change.deleted and self.selects(change.item)
         if after:
@@ -124,15 +125,15 @@ class _Stream:
         elif before and change.deleted:
             yield self.line("DELETED", change.item)
         elif before and change.previous is not None:
-            gone = change.previous.copy()  # as it was when last selected, at this change's version
-            gone["metadata"]["resourceVersion"] = str(change.item.revision)
-            yield self.line("DELETED", Item(gone, change.item.revision))
+            last_selected = change.previous.copy()
+            last_selected["metadata"]["resourceVersion"] = str(change.item.revision)
+            yield self.line("DELETED", Item(last_selected, change.item.revision))
 
     def line(self, type_: str, item: Item) -> bytes:
         return b'{"type":"%b","object":%b}\n' % (type_.encode(), self._object(item))
 
     def bookmark(self, revision: int, annotations: dict[str, str]) -> bytes:
-        """A line that only says how far the watch has come."""
+        """A BOOKMARK line: it contains only the revision that the watch has reached."""
         metadata: dict[str, object] = {"resourceVersion": str(revision)}
         if annotations:
             metadata["annotations"] = annotations
@@ -152,11 +153,11 @@ class _Stream:
             case "Table":
                 return self._table(item)
             case "PartialObjectMetadata":
-                return reads.partial(item, self.call.form.version)
+                return reads.partial_metadata(item, self.call.form.version)
         return codec.encode(self.call.resource, item)
 
     def _table(self, item: Item) -> bytes:
-        """A table of one row; only the first of a watch has the columns."""
+        """A table with one row. Only the first table of a watch contains the column definitions."""
         call = self.call
         metadata = {"resourceVersion": item.object["metadata"]["resourceVersion"]}
         columns, self._first = self._first, False

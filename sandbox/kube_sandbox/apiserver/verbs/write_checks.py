@@ -1,4 +1,4 @@
-"""What a write must agree with: its URL, the stored version, the rules of its type."""
+"""Checks of a write against its URL, the stored version and the validation rules of its type."""
 
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.context import Call
@@ -7,14 +7,14 @@ from kube_sandbox.apiserver.patch.patches import APPLY, JSON, MERGE, STRATEGIC
 from kube_sandbox.apiserver.schema import custom
 from kube_sandbox.apiserver.storage import registry
 from kube_sandbox.apiserver.storage.registry import ResourceType
-from kube_sandbox.apiserver.storage.store import Item, conflict
+from kube_sandbox.apiserver.storage.store import Item, conflict, details, qualified
 from kube_sandbox.apiserver.validation import objects
 
 _PATCH_TYPES = (JSON, MERGE, STRATEGIC, APPLY)
 
 
 def check_patch_type(resource: ResourceType, content_type: str) -> None:
-    """415 for a patch type that this resource does not take."""
+    """Raise StatusError 415 for a patch type that the resource does not support."""
     known = [type_ for type_ in _PATCH_TYPES if resource.custom is None or "strategic" not in type_]
     if content_type not in known and resource.custom is None:
         raise StatusError(415, "415: Unsupported Media Type", details={})
@@ -26,11 +26,11 @@ def check_patch_type(resource: ResourceType, content_type: str) -> None:
 
 
 def check_namespace(call: Call, obj: Object) -> None:
-    """The object lies in the URL's namespace; it need not say so. 400 where it says otherwise."""
+    """Set the object's namespace to that of the URL, in place. Raises StatusError 400 when it has another namespace."""
     namespace = call.attributes.namespace if call.resource.namespaced else ""
     metadata = obj.setdefault("metadata", {})
     if not isinstance(metadata, dict):
-        raise StatusError(400, "the object's metadata is no object")
+        raise StatusError(400, "the object's metadata is not an object")
     named = metadata.get("namespace") or ""
     if namespace and named and named != namespace:
         raise StatusError(400, "the namespace of the provided object does not match the namespace sent on the request")
@@ -41,7 +41,7 @@ def check_namespace(call: Call, obj: Object) -> None:
 
 
 def check_name(call: Call, obj: Object) -> None:
-    """The object says the URL's name. 400 where it does not."""
+    """Raise StatusError 400 when the object does not have the name in the URL."""
     name, wanted = obj["metadata"].get("name", ""), call.attributes.name
     if not name:
         raise StatusError(
@@ -52,33 +52,29 @@ def check_name(call: Call, obj: Object) -> None:
 
 
 def check_version(resource: ResourceType, name: str, metadata: Object, current: Item) -> None:
-    """409 where the request names another version than the stored one; 422 where it must name one."""
+    """Raise StatusError 409 when the request has another resourceVersion than the stored object, and 422 when it has
+    none but the type requires one."""
     version = metadata.get("resourceVersion", "")
     if version in ("", "0"):
         if resource.custom is not None or registry.NEEDS_VERSION in resource.flags:
-            raise _unversioned(resource, name)
+            raise _version_required(resource, name)
     elif not version.isdigit():
         raise StatusError(500, f'strconv.ParseUint: parsing "{version}": invalid syntax', reason="")
     elif version != str(current.revision):
         raise conflict((resource.group, resource.plural), name)
 
 
-def _unversioned(resource: ResourceType, name: str) -> StatusError:
-    message = "Invalid value: 0: must be specified for an update"
+def _version_required(resource: ResourceType, name: str) -> StatusError:
+    message, storage = "Invalid value: 0: must be specified for an update", (resource.group, resource.plural)
     return StatusError(
         422,
-        f'{_qualified(resource, resource.plural)} "{name}" is invalid: metadata.resourceVersion: {message}',
-        details={
-            "name": name,
-            **({"group": resource.group} if resource.group else {}),
-            "kind": resource.plural,
-            "causes": [{"reason": "FieldValueInvalid", "message": message, "field": "metadata.resourceVersion"}],
-        },
+        f'{qualified(storage)} "{name}" is invalid: metadata.resourceVersion: {message}',
+        details=details(
+            storage,
+            name,
+            causes=[{"reason": "FieldValueInvalid", "message": message, "field": "metadata.resourceVersion"}],
+        ),
     )
-
-
-def _qualified(resource: ResourceType, name: str) -> str:
-    return f"{name}.{resource.group}" if resource.group else name
 
 
 def uid_conflict(resource: ResourceType, current: Item, wanted: str) -> StatusError:

@@ -1,7 +1,7 @@
-"""Create, update, patch: a write from the request's bytes to the store.
+"""Create, update and patch: the steps of a write from the request body to the store.
 
-The order is the real server's (`k8s.io/apiserver`, `pkg/endpoints/handlers` and `pkg/registry/generic/registry`):
-decode, field ownership, mutating admission, what the server sets itself, validation, validating admission, store.
+The order is that of the real server (`k8s.io/apiserver`, `pkg/endpoints/handlers` and `pkg/registry/generic/registry`):
+decode, field ownership, mutating admission, fields that the server sets, validation, validating admission, store.
 """
 
 import itertools
@@ -30,12 +30,12 @@ from kube_sandbox.apiserver.storage.store import (
 from kube_sandbox.apiserver.verbs import write_checks
 from kube_sandbox.times import now
 
-_ATTEMPTS = 6
-"""How often a write is tried on an object that keeps changing meanwhile."""
+_MAX_ATTEMPTS = 6
+"""The number of attempts of a write when other writes change the object at the same time."""
 
 
 Build = Callable[[Item], Object]
-"""Makes the new object from the stored one."""
+"""Builds the new object from the stored one."""
 
 
 async def create(api: Api, call: Call) -> Item:
@@ -50,15 +50,15 @@ async def create(api: Api, call: Call) -> Item:
 
 
 async def store_new(api: Api, call: Call, obj: Object, options: Object) -> Item:
-    """From a decoded new object to the stored one."""
+    """Admit, validate and store a decoded new object."""
     attributes, resource = call.attributes, call.resource
     metadata = obj["metadata"]
-    strategies.wipe_system_fields(metadata)
+    strategies.drop_system_fields(metadata)
     version = metadata.pop("resourceVersion", "")
-    strategies.tidy_metadata(metadata)
+    strategies.drop_empty_metadata(metadata)
     if warning := strategies.dedup_owners(metadata):
         attributes.warnings.append(warning)
-    if options["kind"] != "PatchOptions":  # an apply has told its fields already
+    if options["kind"] != "PatchOptions":  # server-side apply has already set managedFields
         obj = apply.track_update(
             None, obj, manager=call.manager, subresource="", now=now(), crd_schema=crd_schema(resource)
         )
@@ -91,7 +91,7 @@ async def store_new(api: Api, call: Call, obj: Object, options: Object) -> Item:
 
 
 async def update(api: Api, call: Call) -> tuple[Item, int]:
-    """PUT of an object or of its status. Creates where the type allows that."""
+    """PUT of an object or of its status. Creates a missing object if the type allows it."""
     attributes, resource = call.attributes, call.resource
     body = await call.body()
     options = requests.write_options("UpdateOptions", call.query, call.dry_run)
@@ -115,7 +115,7 @@ async def update(api: Api, call: Call) -> tuple[Item, int]:
 
 
 async def patch(api: Api, call: Call) -> tuple[Item, int]:
-    """PATCH of an object or of its status. Server-side apply creates what is missing."""
+    """PATCH of an object or of its status. Server-side apply creates a missing object."""
     attributes, resource = call.attributes, call.resource
     content_type = call.content_type.partition(";")[0].strip()
     write_checks.check_patch_type(resource, content_type)
@@ -149,7 +149,7 @@ def _patched(call: Call, current: Item, content_type: str, body: bytes, field_va
     resource = call.resource
     patched, problems = patches.apply(
         content_type,
-        codec.view(resource, current),
+        codec.from_storage(resource, current),
         body,
         api_version=resource.api_version,
         kind=resource.kind,
@@ -171,7 +171,7 @@ def _patched(call: Call, current: Item, content_type: str, body: bytes, field_va
 
 
 def _applied(call: Call, current: Item | None, body: bytes, options: Object) -> Object:
-    """The stored object with a configuration applied, fields of others left alone."""
+    """The stored object after server-side apply of a configuration."""
     resource = call.resource
     try:
         applied = requests.load_yaml(body)
@@ -186,7 +186,7 @@ def _applied(call: Call, current: Item | None, body: bytes, options: Object) -> 
     apply.check_applied(applied, api_version=resource.api_version, kind=resource.kind)
     write_checks.check_namespace(call, {"metadata": dict(applied.get("metadata") or {})})
     merged = apply.server_side_apply(
-        codec.view(resource, current) if current else None,
+        codec.from_storage(resource, current) if current else None,
         applied,
         manager=options["fieldManager"],
         force=bool(options.get("force")),
@@ -208,16 +208,19 @@ async def modify(
     tracked: bool,
     admitted: bool = False,
 ) -> Item:
-    """Read, change, admit, validate, store; again where the object changed meanwhile and the request did not name
-    a version. An object that stays the same is not written. `admitted`: the webhooks have been asked already."""
+    """Read, change, admit, validate and store an object. An unchanged object is not stored.
+
+    When another write changes the object at the same time, and the request does not contain a resourceVersion, the
+    function tries again. `tracked` updates managedFields. `admitted` skips the webhooks, which were called before.
+    """
     for attempt in itertools.count(1):
         current = call.current(api)
         obj = build(current)
         try:
             return await _modify_once(api, call, current, obj, options, tracked=tracked, admitted=admitted)
         except StatusError as error:
-            overtaken = error.reason == "Conflict" and find(api, call) is not current
-            if not overtaken or attempt >= _ATTEMPTS:
+            changed_meanwhile = error.reason == "Conflict" and find(api, call) is not current
+            if not changed_meanwhile or attempt >= _MAX_ATTEMPTS:
                 raise
     raise AssertionError("unreachable")
 
@@ -226,11 +229,11 @@ async def _modify_once(
     api: Api, call: Call, current: Item, obj: Object, options: Object, *, tracked: bool, admitted: bool
 ) -> Item:
     attributes, resource = call.attributes, call.resource
-    old = codec.view(resource, current)
+    old = codec.from_storage(resource, current)
     write_checks.check_namespace(call, obj)
     write_checks.check_name(call, obj)
     metadata = obj["metadata"]
-    strategies.tidy_metadata(metadata)
+    strategies.drop_empty_metadata(metadata)
     if warning := strategies.dedup_owners(metadata):
         attributes.warnings.append(warning)
     if tracked:
@@ -260,11 +263,11 @@ async def _modify_once(
         await api.webhooks.validate(attributes)
     stored = codec.to_storage(resource, obj)
     stored["metadata"]["resourceVersion"] = str(current.revision)
-    if same(stored, current.object):
+    if is_unchanged(stored, current.object):
         return current
     if call.dry_run:
         return Item(stored, current.revision)
-    if _is_let_go(resource, stored, current.object):
+    if _completes_deletion(resource, stored, current.object):
         api.store.delete(resource.storage, current)
         return Item(stored, current.revision)
     return api.store.update(resource.storage, current, stored)
@@ -274,10 +277,10 @@ def find(api: Api, call: Call) -> Item | None:
     return api.store.item(call.resource.storage, call.attributes.namespace, call.attributes.name)
 
 
-def same(new: Object, old: Object) -> bool:
-    """Whether a write changes nothing. The times of field ownership alone are no change."""
+def is_unchanged(new: Object, old: Object) -> bool:
+    """Whether a write changes nothing. Times in managedFields are ignored."""
     first, second = _without_times(new), _without_times(old)
-    # the encoding tells 1 from true, which Python holds equal
+    # Compare the JSON as well, because 1 and true are equal in Python.
     return first == second and _encoded(first) == _encoded(second)
 
 
@@ -293,9 +296,9 @@ def _without_times(obj: Object) -> Object:
     return {**obj, "metadata": {**metadata, "managedFields": entries}}
 
 
-def _is_let_go(resource: ResourceType, new: Object, old: Object) -> bool:
-    """Whether an update takes off what held an object that is being deleted, so that it goes now (apiserver's
-    `ShouldDeleteDuringUpdate`). A namespace has finalizers in its spec, too."""
+def _completes_deletion(resource: ResourceType, new: Object, old: Object) -> bool:
+    """Whether an update removes the last finalizer of an object that is being deleted, which completes the deletion
+    (apiserver's `ShouldDeleteDuringUpdate`). A namespace also has finalizers in its spec."""
     if new["metadata"].get("finalizers") or not old["metadata"].get("deletionTimestamp"):
         return False
     if resource.storage == NAMESPACES and (new.get("spec") or {}).get("finalizers"):
@@ -304,7 +307,7 @@ def _is_let_go(resource: ResourceType, new: Object, old: Object) -> bool:
 
 
 def _authorize_create(api: Api, call: Call) -> None:
-    """A write that creates needs the right to create."""
+    """Raise StatusError 403 unless the user may create the object that a PUT or an apply would create."""
     attributes = replace(call.attributes, verb="create")
     reason = api.authorizer.authorize(attributes)
     if reason is not None:

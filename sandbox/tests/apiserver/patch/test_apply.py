@@ -12,7 +12,7 @@ from kube_sandbox.apiserver.errors import StatusError
 from kube_sandbox.apiserver.patch import apply, patches
 from kube_sandbox.apiserver.schema import defaults, fields
 from kube_sandbox.apiserver.validation import objects
-from kube_sandbox.apiserver.verbs.writes import same
+from kube_sandbox.apiserver.verbs.writes import is_unchanged
 from support.answers import recorded
 
 Object = dict[str, Any]
@@ -46,7 +46,7 @@ class Server:
             )
         if self._crd_schema is None and (causes := objects.validate(new, self.obj)):
             raise objects.invalid(new["apiVersion"].rpartition("/")[0], new["kind"], new["metadata"]["name"], causes)
-        if self.obj is None or not same(new, self.obj):
+        if self.obj is None or not is_unchanged(new, self.obj):
             self.obj = new
         return self.obj
 

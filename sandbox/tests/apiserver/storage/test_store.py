@@ -60,8 +60,8 @@ def test_changes_replayed_give_the_present(steps: list[Step], window: int) -> No
     for step in steps:
         _apply(store, step)
     assert len(collection.changes_since(0)) < 2 * window
-    state = _values(collection, collection.forgotten)
-    for change in collection.changes_since(collection.forgotten):
+    state = _values(collection, collection.compacted_revision)
+    for change in collection.changes_since(collection.compacted_revision):
         name = change.item.key[1]
         if change.deleted:
             del state[name]
