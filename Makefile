@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint check bench crds reference dashboards clean
+.PHONY: demo test lint check mutants bench crds reference dashboards clean
 
 $(BIN)/.ready: pyproject.toml sandbox/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -23,6 +23,9 @@ lint: $(BIN)/.ready
 
 check: $(BIN)/.ready
 	$(BIN)/pytest -n 2 --dist loadgroup
+
+mutants: $(BIN)/.ready  ## whether the tests notice small mistakes in the code; the suite tries a few of them
+	$(BIN)/python -m tests.mutants
 
 bench: $(BIN)/.ready  ## needs wrk
 	$(BIN)/python -m bench.gatekeeper

@@ -1,0 +1,34 @@
+"""Small mistakes in the code, each of which a test must notice. `make mutants` tries all of them.
+
+A mutant is a text of a source file and the text that replaces it. The modules here hold the mutants of one area each.
+Whoever rewords such a text changes it here too.
+"""
+
+from tests.mutants import (
+    batches,
+    certgen,
+    handlers,
+    informer,
+    lease,
+    names,
+    release_decisions,
+    release_health,
+    release_status,
+    workloads,
+    writer,
+)
+
+_AREAS = (
+    batches,
+    certgen,
+    handlers,
+    informer,
+    lease,
+    names,
+    release_decisions,
+    release_health,
+    release_status,
+    workloads,
+    writer,
+)
+SOURCES = tuple(source for area in _AREAS for source in area.SOURCES)

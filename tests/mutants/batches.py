@@ -1,0 +1,45 @@
+"""What is decided about a batch of pods."""
+
+from tests.mutants.mutant import Source
+
+SOURCES = (
+    Source(
+        "reconciler/batches/decide.py",
+        ("tests/unit/reconciler/test_batches.py",),
+        (
+            ("    if not observed.server:\n", "    if False:\n"),
+            ("isinstance(answer, Refused) or left <= 0", "left <= 0"),
+            ("isinstance(answer, Refused) or left <= 0", "isinstance(answer, Refused)"),
+            ("isinstance(answer, Refused) or left <= 0", "isinstance(answer, Refused) or left <= 1"),
+            ("    if not _undecided(state, observed.change_pod):\n", "    if False:\n"),
+            ("message=state.message or last", "message=last"),
+            ("result.verdict != Verdict.PASS]", "result.verdict == Verdict.UNPASS]"),
+            ("if name in pods and result", "if result"),
+            ("return Giver.SERVER if by_server else Giver.PERSON", "return Giver.PERSON"),
+            (
+                "if each == change_pod.spec.failed_by), Giver.HEALTH)",
+                "if each == change_pod.spec.failed_by), Giver.PERSON)",
+            ),
+            ("    state = _with_verdicts_of_birth(state, observed.change_pod)\n", ""),
+            ("if pod.verdict and pod.pod not in known]", "if pod.verdict]"),
+            (
+                "        case PodState.PRE_SUBMITTED, Checked(passed=False, message=message):",
+                "        case PodState.PRE_FAILED, Checked(passed=False, message=message):",
+            ),
+            ("Verdict.PASS if passed else Verdict.UNPASS", "Verdict.PASS"),
+            ("return state, Later(min(POLL_INTERVAL, left))", "return state, Later(POLL_INTERVAL)"),
+            ("elif pods <= results.keys():", "elif results:"),
+        ),
+    ),
+    Source(
+        "reconciler/batches/batch.py",
+        ("tests/unit/reconciler/test_batches.py", "tests/unit/reconciler/test_releases.py"),
+        (
+            ("bool(info.verdict) and said.verdict == Verdict.PASS", "bool(info.verdict)"),
+            ("record if needs_work(record) else None", "record"),
+            ("for result in record.status.pod_results if result.verdict}", "for result in record.status.pod_results}"),
+            ("clip(said.message, MAX_SAID)", "said.message"),
+        ),
+        chosen="partition or on_delete or not (StatefulSet or DaemonSet or CloneSet)",
+    ),
+)

@@ -1,0 +1,99 @@
+"""The states of a release, and what is stored of it."""
+
+from tests.mutants.mutant import Source
+
+_TESTS = (
+    "tests/unit/reconciler/test_health.py",
+    "tests/unit/reconciler/test_releases.py",
+    "tests/unit/reconciler/test_what_is_not_seen.py",
+    "tests/unit/reconciler/test_hard_cases.py",
+)
+_ONE_KIND = "partition or on_delete or not (StatefulSet or DaemonSet or CloneSet)"
+
+SOURCES = (
+    Source(
+        "reconciler/releases/verification.py",
+        _TESTS,
+        (
+            ("existing >= book.wanted", "True"),
+            ("reached - known.reached > max(0, replicas - known.replicas)", "reached > known.reached"),
+            ("return known.reached, min(known.replicas, replicas)", "return reached, replicas"),
+            ("scaled = replicas != known.replicas and reached != replicas", "scaled = False"),
+            ("if info.verdict and book.is_unjudged(info.uid)", "if info.verdict"),
+            ("book.count(Group.PASSED) == existing", "book.count(Group.PASSED) > 0"),
+            ("        and workload.up_to_date\n", ""),
+            ("    if book.count(Group.FAILED):\n        return WorkloadState.SUSPEND\n", ""),
+            ("if present is WorkloadState.SUSPEND and not (len(book) and facts.workload.replicas):", "if False:"),
+            (
+                "if present is WorkloadState.SUCCESS and not _goes_on(facts, book):",
+                "if present is WorkloadState.SUCCESS:",
+            ),
+            ("if present is WorkloadState.SUCCESS and not _goes_on(facts, book):", "if False:"),
+            ("    full = waiting // size * size\n", "    full = 0\n"),
+            ("+ facts.record.spec.wait_time_threshold - now", "- now"),
+            (" <= at <= now + CLOCK_SKEW", " <= at"),
+            ("max(pod.metadata.created, began) - _MARKED_BEFORE <= at <=", "0 < at <="),
+            ("    return gone[:-KEPT_BATCHES]", "    return gone"),
+            ("start=1)", "start=2)"),
+        ),
+        chosen=_ONE_KIND,
+    ),
+    Source(
+        "reconciler/releases/suspension.py",
+        _TESTS,
+        (
+            (
+                "facts.workload.suspended and target is WorkloadState.SUCCESS else ()",
+                "facts.workload.suspended else ()",
+            ),
+            (
+                "wanted = target is WorkloadState.SUSPEND and facts.settings.blocking",
+                "wanted = target is WorkloadState.SUSPEND",
+            ),
+            ("if wanted and not facts.workload.suspended else ()", "if wanted else ()"),
+            ("if each.metadata.controller is None]", "]"),
+            ("(Suspend(min(since)),)", "(Suspend(0),)"),
+            ("if target is WorkloadState.SUSPEND and before is not target:", "if target is WorkloadState.SUSPEND:"),
+        ),
+        chosen=_ONE_KIND,
+    ),
+    Source(
+        "reconciler/releases/status.py",
+        _TESTS,
+        (
+            ("        if seen.was_up\n", ""),
+            ("        if self.status.status == state:\n            return self\n", ""),
+            ("    if progress >= max(PROGRESS, record.passed // 4):", "    if True:"),
+            ("    return left if 0 < left <= interval else 0.0", "    return 0.0"),
+            ("lists.append(tuple(pods[:room]))", "lists.append(tuple(pods))"),
+        ),
+        chosen=_ONE_KIND,
+    ),
+    Source(
+        "reconciler/releases/recording.py",
+        _TESTS,
+        (
+            ("other.status.source.uid and (passed(other) or known):", "other.status.source.uid:"),
+            ("(passed(other) or known)", "passed(other)"),
+            ("in believed and version_of(other) not in failed", "in believed"),
+            ("if other.status.previous.uid and other.status.previous.version not in failed:", "if False:"),
+            ("known.is_true or known.reason == RollbackReason.RELEASED_AGAIN", "False"),
+        ),
+        chosen=_ONE_KIND,
+    ),
+    Source(
+        "reconciler/releases/slipped.py",
+        ("tests/unit/reconciler/test_slipped.py",),
+        (
+            ("    if not workload.fingerprint:\n        return False\n", ""),
+            ("max(named or found,", "max(found,"),
+            ("reused = known is not None or (", "reused = ("),
+            (" or workload.version == workload.fingerprint:", ":"),
+            ("if released_at is None or not gated_since < min(released_at, now.created):", "if released_at is None:"),
+            ("gated_since < min(released_at, now.created)", "gated_since <= min(released_at, now.created)"),
+            ("    if known is not None:\n        return Restore(version_of(known))\n", ""),
+            ("version_of(known) if known is not None else workload.fingerprint", "workload.fingerprint"),
+            ("return Refresh(fresh) if named.status.source != fresh else None", "return Refresh(fresh)"),
+        ),
+    ),
+)

@@ -1,0 +1,52 @@
+"""The mutants fit the code, and the runner tells which ones survive. `make mutants` tries all of them: that takes
+minutes."""
+
+import dataclasses
+import subprocess
+import sys
+
+import pytest
+
+from tests.mutants import SOURCES
+from tests.mutants.mutant import Source
+from tests.mutants.run import ROOT, changed
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.file)
+def test_the_text_of_each_mutant_occurs_once_in_its_file(source: Source) -> None:
+    text = (ROOT / source.file).read_text()
+    for old, new, *_ in (*source.mutants, *source.equivalent):
+        changed(source, text, old, new)
+    assert all((ROOT / each).is_file() for each in source.tests)
+
+
+def test_there_are_enough_mutants() -> None:
+    assert sum(len(source.mutants) for source in SOURCES) >= 256 + 200
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "altershield/workloads/meta.py",
+        "gatekeeper/handlers/releases/template_labels.py",
+        "reconciler/batches/decide.py",
+    ],
+)
+def test_the_tests_kill_the_first_mutants_of_a_file(file: str) -> None:
+    """A sample: one file of each package."""
+    source = next(each for each in SOURCES if each.file == file)
+    assert _survivors(dataclasses.replace(source, mutants=source.mutants[:3])) == []
+
+
+def test_a_mutant_that_no_test_notices_is_reported() -> None:
+    """Otherwise the other results mean nothing. The first one is in a function, the second one is not."""
+    mutants = (("return next((condition", "return  next((condition"), ("class Condition(", "class  Condition("))
+    found = _survivors(Source("altershield/api/meta.py", ("tests/unit/api/test_meta.py",), mutants))
+    assert found == [f"altershield/api/meta.py: no test fails with {new!r} for {old!r}" for old, new in mutants]
+
+
+def _survivors(source: Source) -> list[str]:
+    """In a process without this one's threads and modules."""
+    script = f"from tests.mutants.run import *; print(*survivors({source!r}), sep='\\n', end='')"
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()

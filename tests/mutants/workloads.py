@@ -1,0 +1,132 @@
+"""The adapters: how each kind of workload is read."""
+
+from tests.mutants.mutant import Source
+
+_KINDS = ("tests/unit/workloads/test_kinds.py", "tests/unit/workloads/test_pods.py")
+
+SOURCES = (
+    Source(
+        "altershield/workloads/pods.py",
+        ("tests/unit/workloads/test_pods.py",),
+        (
+            ('status.phase == "Running" and ready is not None', "ready is not None"),
+            ("unscheduled = not wire.spec.node_name and (", "unscheduled = ("),
+            (
+                "(*(status.init_container_statuses or ()), *(status.container_statuses or ()))",
+                "status.container_statuses or ()",
+            ),
+            (
+                'if state.waiting is not None and state.waiting.reason not in ("ContainerCreating",',
+                'if state.waiting is not None and state.waiting.reason not in ("Container",',
+            ),
+            ("if ended.exit_code == 0 and container in (status.init_container_statuses or ()):", "if False:"),
+            ('status.phase in ("Succeeded", "Failed")', 'status.phase == "Failed"'),
+            ("bool(wire.spec.node_name) and _creating(statuses)", "_creating(statuses)"),
+            ("not self.metadata.deleting and not self.ended", "not self.ended"),
+            ('if last.reason not in ("", "Error") else ""', ""),
+            ("if last is not None and container.restart_count and not container.ready:", "if last is not None:"),
+            ("None if is_ready else _trouble(", "_trouble("),
+            ('scheduled is not None and scheduled.status == "True" else 0', "scheduled is not None else 0"),
+        ),
+    ),
+    Source(
+        "altershield/workloads/meta.py",
+        ("tests/unit/workloads/test_pods.py",),
+        (
+            ("            if owner.controller:\n", "            if True:\n"),
+            (
+                "if known is not None and (known.name, known.kind, known.api_version) == (owner.name, owner.kind, owner.api_version):",
+                "if known is not None:",
+            ),
+        ),
+    ),
+    Source(
+        "altershield/workloads/adapter.py",
+        (
+            "tests/unit/workloads/test_kinds.py",
+            "tests/unit/workloads/test_pods.py",
+            "tests/unit/workloads/test_names.py",
+        ),
+        (
+            ("return pod.owner.uid == uid", "return pod.owner.name == name"),
+            ('name.endswith(f"-{pod.hash}")', "name.endswith(pod.hash)"),
+            ("pod.hash == name or ", ""),
+            ("taken = not adapter.record_prefix and any(", "taken = False and any("),
+        ),
+    ),
+    Source(
+        "altershield/admission/webhooks.py",
+        _KINDS,
+        (
+            ("'m' if mutating else 'v'", "'v' if mutating else 'm'"),
+            (".replace('.', '-')", ""),
+        ),
+    ),
+    Source(
+        "altershield/workloads/deployments.py",
+        _KINDS,
+        (
+            ('== "RollingUpdate" else Strategy.RECREATE', '== "Recreate" else Strategy.RECREATE'),
+            (".pop(_HASH, None)", ".get(_HASH)"),
+            ("template = deepcopy(template)", "template = dict(template)"),
+            ('condition.type == "ReplicaFailure" and condition.status == "True"', 'condition.type == "ReplicaFailure"'),
+            ("paused=spec.paused", "paused=False"),
+            ("len(value) <= 18 else 0", "len(value) <= 1 else 1"),
+        ),
+    ),
+    Source(
+        "altershield/workloads/stateful_sets.py",
+        _KINDS,
+        (
+            ("start + spec.replicas - partition", "spec.replicas - partition"),
+            ("min(spec.replicas, max(0, start + spec.replicas - partition))", "start + spec.replicas - partition"),
+            ("max(0, start + spec.replicas - partition)", "start + spec.replicas - partition"),
+            ("None if on_delete else _reach(spec)", "_reach(spec)"),
+            ('== "OrderedReady",', '== "Parallel",'),
+            ("update_revision=wire.status.update_revision", 'update_revision=""'),
+            ("2**31 - 1", "0"),
+        ),
+    ),
+    Source(
+        "altershield/workloads/daemon_sets.py",
+        _KINDS,
+        (
+            ("None if on_delete else desired", "desired"),
+            ("Strategy.ON_DELETE if on_delete else Strategy.ROLLING", "Strategy.ROLLING"),
+            ("replicas=desired", "replicas=1"),
+        ),
+    ),
+    Source(
+        "altershield/workloads/clone_sets.py",
+        _KINDS,
+        (
+            ("return min(max(partition, 0), replicas)", "return max(partition, 0)"),
+            ("return min(max(partition, 0), replicas)", "return min(partition, replicas)"),
+            ("-(-replicas * percent // 100)", "replicas * percent // 100"),
+            ("return replicas - 1 if found == replicas and replicas > 0 and percent < 100 else found", "return found"),
+            ("if digits == partition or not", "if not"),
+            ("paused=spec.update_strategy.paused", "paused=False"),
+            ("update_revision=status.update_revision", 'update_revision=""'),
+        ),
+    ),
+    Source(
+        "altershield/workloads/workload.py",
+        _KINDS,
+        (
+            ('"up_to_date": observed_generation >= metadata.generation', '"up_to_date": True'),
+            ("*(each.key for each in self.match_expressions)", ""),
+            ("own.get(labels.DEFENSE_STATUS) == labels.PROCESSED", "labels.DEFENSE_STATUS in own"),
+            ("(orjson.JSONDecodeError, orjson.JSONEncodeError, RecursionError)", "orjson.JSONDecodeError"),
+            ('parts.append(f"{each.key} notin {values}")', 'parts.append(f"{each.key} in {values}")'),
+        ),
+    ),
+    Source(
+        "altershield/workloads/revision_data.py",
+        _KINDS,
+        (
+            ('    found.pop("$patch", None)\n', ""),
+            ("found = deepcopy(found)", "pass"),
+            ("found if isinstance(found, int) else 0", "found or 0"),
+        ),
+    ),
+)
