@@ -22,7 +22,7 @@ lint: $(BIN)/.ready
 	$(BIN)/lint-imports
 
 check: $(BIN)/.ready
-	$(BIN)/pytest -n 2 --dist loadgroup
+	$(BIN)/pytest -n 4 --dist loadgroup --no-loadscope-reorder  # for two cores: many tests wait
 
 mutants: $(BIN)/.ready  ## whether the tests notice small mistakes in the code; the suite tries a few of them
 	$(BIN)/python -m tests.mutants

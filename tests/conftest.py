@@ -1,6 +1,8 @@
-"""Options of the whole suite."""
+"""Options of the whole suite, and the order of its tests."""
 
 import contextlib
+import os
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -8,6 +10,37 @@ from hypothesis import HealthCheck, settings
 # a machine that is busy with another test is no finding
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
+
+_GROUPS = ("e2e", "chart", "stories", "docs", "availability", "conformance", "monitoring")
+"""Groups of tests that share a cluster, the longest first: a group that starts late keeps one worker busy at the end
+while the others are idle."""
+
+_GROUPED_HERE = {"tests/docs/test_blocks.py": "docs", "sandbox/tests/conformance": "conformance"}
+"""Groups of files and folders that have no mark of their own."""
+
+_NICENESS = 5
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    root = Path(__file__).parents[1]
+    for item in items:
+        for path, group in _GROUPED_HERE.items():
+            if item.path.is_relative_to(root / path):
+                item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=_place)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Lower the worker's priority at its first test that is in no group. There are more workers than cores, because
+    tests with a cluster mostly wait; they have deadlines, and other tests have none. A worker gets no group after
+    that, because groups come first."""
+    if "PYTEST_XDIST_WORKER" in os.environ and _place(item) == len(_GROUPS) and os.nice(0) < _NICENESS:
+        os.nice(_NICENESS - os.nice(0))
+
+
+def _place(item: pytest.Item) -> int:
+    mark = item.get_closest_marker("xdist_group")
+    return _GROUPS.index(mark.args[0]) if mark is not None else len(_GROUPS)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

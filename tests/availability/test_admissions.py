@@ -9,7 +9,7 @@ from bench.availability.installation import installed
 from bench.availability.kubelet import Probe
 from bench.availability.load import SLIPPED, Load
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("e2e")]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("availability")]
 
 PLAN = Plan(phase=5, rate=20, shutdown_delay=4, min_ready=0.5, readiness=Probe(period=0.5, timeout=3, failures=2))
 

@@ -6,7 +6,7 @@ import pytest
 
 from bench.availability.releases import measure
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("e2e")]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("availability")]
 
 KILLS = 10
 

@@ -26,7 +26,7 @@ from tests.chart.test_lifecycle import listed
 from tests.chart.test_uninstall import uninstall
 from tests.e2e.conftest import Kubectl, eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("e2e")]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
 
 NAMESPACE, RELEASE = "gatekeeping", "the-gate"
 NAME = "the-gate-altershield"

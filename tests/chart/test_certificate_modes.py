@@ -17,7 +17,7 @@ from tests.chart.rendering import RELEASE, Object, containers
 from tests.chart.test_another_namespace import provide
 from tests.e2e.conftest import Kubectl, eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("e2e")]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
 
 OWN, THEIRS = f"{RELEASE}-tls", "my-certificate"
 WEBHOOKS = [f"{kind}webhookconfiguration/{RELEASE}" for kind in ("mutating", "validating")]

@@ -19,7 +19,7 @@ from tests.chart.release import Release, owners
 from tests.chart.rendering import RELEASE, Object, containers, flat
 from tests.e2e.conftest import SLEEP, Kubectl, eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("e2e")]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
 
 START_TIMEOUT = 8
 

@@ -25,7 +25,7 @@ from tests.chart.release import Release
 from tests.chart.rendering import RELEASE, Object, containers, flat, is_hook, rendered
 from tests.e2e.conftest import Kubectl, eventually
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("e2e")]
+pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
 
 ROOT = Path(__file__).parents[2]
 CHECK = "altershield-check"

@@ -17,7 +17,7 @@ from tests.chart.release import Release, changed_chart
 from tests.chart.rendering import CHART, OPERATORS, RELEASE, Object, is_hook, rendered, the
 from tests.e2e.conftest import Kubectl, eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("e2e")]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
 
 WEBHOOKS = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
 RECORD: Object = {

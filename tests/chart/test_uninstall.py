@@ -17,7 +17,7 @@ from tests.chart.rendering import CHART, RELEASE, Object, is_hook, rendered
 from tests.chart.test_lifecycle import RECORD, listed
 from tests.e2e.conftest import Kubectl, command, wait_for_line
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("e2e")]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
 
 OURS = "app.kubernetes.io/part-of=altershield,app.kubernetes.io/component in (gate,check,dashboard)"
 KINDS = (

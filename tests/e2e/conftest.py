@@ -55,12 +55,15 @@ Json = dict[str, Any]
 T = TypeVar("T")
 
 
+@pytest.hookimpl(tryfirst=True)  # tests/conftest.py sorts by the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.e2e)
             item.add_marker(pytest.mark.timeout(300))
+            if item.get_closest_marker("xdist_group") is None:
+                item.add_marker(pytest.mark.xdist_group("e2e"))
 
 
 class Kubectl:

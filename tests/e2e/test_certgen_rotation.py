@@ -33,7 +33,9 @@ from altershield.processes import free_ports
 from certgen.publications import KINDS
 from tests.e2e.conftest import SLEEP, eventually
 
-LEAF_LIFETIME = int(os.environ.get("ALTERSHIELD_TEST_LEAF_LIFETIME", "30"))
+pytestmark = pytest.mark.xdist_group("stories")
+
+LEAF_LIFETIME = int(os.environ.get("ALTERSHIELD_TEST_LEAF_LIFETIME", "20"))
 CA_LIFETIME = 3 * LEAF_LIFETIME
 SETTLE = 2
 RATE = 10  # admissions per second

@@ -27,7 +27,7 @@ from tests.e2e.kinds import (
     container,
 )
 
-pytestmark = pytest.mark.xdist_group("failures")
+pytestmark = pytest.mark.xdist_group("stories")
 
 NAME = "app"
 REPLICAS = 2

@@ -11,7 +11,7 @@ from tests.e2e.conftest import START_TIMEOUT, eventually
 from tests.e2e.kinds import KINDS
 from tests.e2e.story import NAME, Story, Told, telling
 
-pytestmark = pytest.mark.xdist_group("kinds")
+pytestmark = pytest.mark.xdist_group("stories")
 
 
 def verified_suspended_repaired(story: Story) -> None:

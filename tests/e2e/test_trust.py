@@ -16,7 +16,7 @@ from tests.e2e.conftest import START_TIMEOUT, Json, Kubectl, eventually, govern
 from tests.e2e.kinds import CLONE_SET, CLONE_SET_IN_PLACE, DAEMON_SET, DEPLOYMENT, KINDS, ORDERED, PARALLEL
 from tests.e2e.story import NAME, Story, Told, telling
 
-pytestmark = pytest.mark.xdist_group("trust")
+pytestmark = pytest.mark.xdist_group("stories")
 
 FORGED = "f" * 32
 A_WHILE = 3.0  # seconds in which a wrong reaction would have come
