@@ -1,2 +1,2 @@
-"""A Kubernetes to try the gate on: an API on loopback (`apiserver`) and simulated nodes and controllers
-(`cluster`), which talk to any API. For the demo and the tests; never imported by the product."""
+"""A Kubernetes API on loopback (`apiserver`), and simulated nodes and controllers (`cluster`), which work on any
+Kubernetes API. For tests of admission webhooks and controllers."""

@@ -1,4 +1,4 @@
-"""`python -m kube_sandbox`: a Kubernetes API with simulated nodes, until Ctrl-C."""
+"""`python -m kube_sandbox`: serve a Kubernetes API with simulated nodes until Ctrl-C."""
 
 import argparse
 import asyncio
@@ -14,11 +14,15 @@ from kube_sandbox.errors import SandboxError
 
 def main() -> int:
     parser = argparse.ArgumentParser("python -m kube_sandbox", description=__doc__)
-    parser.add_argument("--output", type=Path, required=True, help="write the administrator's kubeconfig to this file")
-    parser.add_argument("--port", type=int, default=0, help="the API's port; 0 takes a free one")
-    parser.add_argument("--kubeconfig", help="serve no API: simulate nodes on this one, which has none")
-    parser.add_argument("--nodes", type=int, default=3, help="how many nodes to simulate")
-    parser.add_argument("--clonesets", action="store_true", help="define CloneSets (OpenKruise) and simulate them")
+    parser.add_argument(
+        "--output", type=Path, required=True, help="write the kubeconfig of the administrator to this file"
+    )
+    parser.add_argument("--port", type=int, default=0, help="the port of the API server; 0 chooses a free one")
+    parser.add_argument("--kubeconfig", help="serve no API; simulate nodes in the cluster of this kubeconfig")
+    parser.add_argument("--nodes", type=int, default=3, help="the number of simulated nodes")
+    parser.add_argument(
+        "--clonesets", action="store_true", help="create the CloneSet CRD (OpenKruise) and simulate CloneSets"
+    )
     try:
         asyncio.run(_serve(parser.parse_args()))
     except SandboxError as error:

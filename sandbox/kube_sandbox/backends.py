@@ -1,9 +1,9 @@
-"""The three Kubernetes that demo and tests run on, behind one door.
+"""Opens one of three Kubernetes clusters, for demos and tests.
 
-- a cluster named by a kubeconfig: used as it is;
-- real etcd and kube-apiserver from the folder that KUBEBUILDER_ASSETS names, with simulated nodes, and simulated
-  controllers where there is no kube-controller-manager;
-- else the sandbox's own API with simulated nodes and controllers.
+- If a kubeconfig is passed: the cluster of that kubeconfig, unchanged.
+- Else, if KUBEBUILDER_ASSETS is set: etcd and kube-apiserver from that folder, with simulated nodes. Without
+  kube-controller-manager in the folder, the controllers are simulated too.
+- Else: the sandbox's own API server with simulated nodes and controllers.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ ASSETS = "KUBEBUILDER_ASSETS"
 
 @dataclass(frozen=True)
 class Backend:
-    """A Kubernetes that is up: an admin's kubeconfig, and what it is in a few words."""
+    """A running cluster: the path of an administrator's kubeconfig, and a short description for people."""
 
     kubeconfig: Path
     description: str
@@ -41,10 +41,12 @@ async def open_backend(
     port: int = 0,
     simulate: bool = False,
 ) -> AsyncIterator[Backend]:
-    """Start (or take) the Kubernetes asked for; `directory`, private to this user, takes its files.
+    """Open the cluster for the duration of the `async with` block; see the module for which one.
 
-    `port` is the sandbox API's own, 0 a free one. `simulate` adds nodes to the cluster of `kubeconfig`, which has
-    none, and controllers if it has none either. An error of the simulation is raised at the end of the block.
+    The cluster's files are written to `directory`, which other users must not be able to read. `port` is the port of
+    the sandbox's API server; 0 chooses a free one. `simulate` adds nodes to the cluster of `kubeconfig`, and
+    controllers if that cluster has none. An error of the simulation is raised at the end of the block. Raises
+    SettingError for an unusable kubeconfig or KUBEBUILDER_ASSETS, and ControlPlaneError.
     """
     settings = settings or SimulationSettings()
     assets = os.environ.get(ASSETS)
@@ -56,7 +58,7 @@ async def open_backend(
             yield backend
     elif assets:
         if not (Path(assets) / "kube-apiserver").exists():
-            raise SettingError(f"{ASSETS} names {assets}, which holds no kube-apiserver; correct or unset it")
+            raise SettingError(f"{ASSETS} is {assets}, but this folder has no kube-apiserver; correct or unset it")
         async with ControlPlane(Path(assets), directory) as plane:
             with_controllers = not plane.has_controller_manager
             async with simulated(plane.kubeconfig, settings.only_nodes() if not with_controllers else settings):
@@ -71,8 +73,8 @@ async def open_backend(
 
 
 async def _has_controllers(kubeconfig: Path) -> bool:
-    """Whether a kube-controller-manager is or was at work: it fills in the rules of the ClusterRoles that aggregate
-    others, which the API server makes without any. (It need not have a Lease.)"""
+    """Whether a kube-controller-manager runs or ran: it fills in the rules of aggregated ClusterRoles, which the API
+    server creates without rules. Its Lease is not a sign, because leader election can be off."""
     async with await Client.connect(str(kubeconfig)) as client:
         view: dict[str, Any] = await client.get(CLUSTER_ROLES, "view")
     return bool(view.get("rules"))

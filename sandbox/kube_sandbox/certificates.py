@@ -1,7 +1,7 @@
-"""Certificate authorities and the certificates they sign: ECDSA P-256, PEM in and out.
+"""Certificate authorities and the certificates that they sign: ECDSA P-256, read and written as PEM.
 
-The extensions are those that strict verifiers (RFC 5280; Python 3.13's default) ask for: key usage, basic
-constraints, subject and authority key identifiers.
+Certificates have the extensions that strict verifiers require (RFC 5280, the default since Python 3.13): key usage,
+basic constraints, subject and authority key identifiers.
 """
 
 import datetime
@@ -15,12 +15,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-_BACKDATED = datetime.timedelta(minutes=5)  # clocks of cluster and client differ a little
+_BACKDATED = datetime.timedelta(minutes=5)  # the clocks of cluster and client may differ
 
 
 @dataclass(frozen=True)
 class KeyPair:
-    """A certificate and its key, both PEM. The key never shows in a repr."""
+    """A certificate and its private key, both PEM. The repr shows neither."""
 
     certificate: bytes
     key: bytes
@@ -30,21 +30,16 @@ class KeyPair:
 
 
 class Authority:
-    """A certificate authority that can sign. ValueError for a pair that is not one."""
+    """A certificate authority; see `create`."""
 
-    def __init__(self, pair: KeyPair) -> None:
-        self.pair = pair
-        self.certificate = x509.load_pem_x509_certificate(pair.certificate)
-        key = serialization.load_pem_private_key(pair.key, password=None)
-        if not isinstance(key, ec.EllipticCurvePrivateKey):
-            raise ValueError("the authority's key is not an elliptic curve key")  # noqa: TRY004  (it is the content that is wrong)
-        if key.public_key() != self.certificate.public_key():
-            raise ValueError("the authority's key is not that of its certificate")
+    def __init__(self, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
+        self.pair = _pair(certificate, key)
+        self._subject = certificate.subject
         self._key = key
 
     @classmethod
     def create(cls, common_name: str, *, lifetime: datetime.timedelta) -> Self:
-        """A new authority, valid for `lifetime`."""
+        """A new self-signed authority, valid for `lifetime`."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = _name(common_name)
         builder = (
@@ -53,7 +48,7 @@ class Authority:
             .add_extension(_key_usage(signs_certificates=True), critical=True)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False)
         )
-        return cls(_pair(builder.sign(key, hashes.SHA256()), key))
+        return cls(builder.sign(key, hashes.SHA256()), key)
 
     def issue(
         self,
@@ -67,7 +62,7 @@ class Authority:
         `common_name` in the groups `organizations`, valid for `lifetime`."""
         key = ec.generate_private_key(ec.SECP256R1())
         builder = (
-            _builder(_name(common_name, organizations), self.certificate.subject, key.public_key(), lifetime)
+            _builder(_name(common_name, organizations), self._subject, key.public_key(), lifetime)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_key_usage(signs_certificates=False), critical=True)
             .add_extension(
@@ -118,7 +113,7 @@ def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
 
 def _name(common_name: str, organizations: Sequence[str] = ()) -> x509.Name:
     attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, name) for name in organizations]
-    # a common name holds 64 characters; the hosts that count are in the alternative names
+    # A common name may have 64 characters. Verifiers read hosts from the alternative names only.
     return x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, common_name[:64])])
 
 

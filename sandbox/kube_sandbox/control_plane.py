@@ -1,7 +1,7 @@
-"""A real Kubernetes control plane on loopback: etcd, kube-apiserver and, if there, kube-controller-manager.
+"""A real Kubernetes control plane on loopback: etcd, kube-apiserver and, if present, kube-controller-manager.
 
-The binaries are those that envtest uses (KUBEBUILDER_ASSETS). Everything lives in one directory: keys, kubeconfigs,
-etcd's data and one log per program.
+The binaries are those of envtest (KUBEBUILDER_ASSETS). Keys, kubeconfigs, the data of etcd and one log per program are
+in one directory.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from kube_sandbox.processes import Process, free_ports
 
 _API = "kube-apiserver"
 _CONTROLLERS = "kube-controller-manager"
-_DATA = "etcd-data"  # new with every start, as the certificates are
+_DATA = "etcd-data"  # deleted at each start: the certificates are new as well
 _READY_SECONDS = 120.0
 _POLL_SECONDS = 0.1
 _SERVICE_RANGE = "10.96.0.0/16"
@@ -30,14 +30,14 @@ _ISSUER = "https://kubernetes.default.svc.cluster.local"
 
 
 class ControlPlaneError(SandboxError):
-    """A program of the control plane did not start, or ended."""
+    """A program of the control plane is missing, ended, or did not become ready."""
 
 
 class ControlPlane:
-    """`async with ControlPlane(assets, directory) as plane`: up and ready inside the block, gone after it.
+    """`async with ControlPlane(assets, directory) as plane`: ready inside the block, stopped after it.
 
-    `assets` holds the binaries, `directory` (made if missing, private to this user) takes the files. Raises
-    ControlPlaneError, naming the log to look at."""
+    `assets` is the folder with the binaries. `directory` gets the files; it is created if it is missing, readable by
+    this user only. Raises ControlPlaneError, which names the log of the program."""
 
     def __init__(self, assets: Path, directory: Path) -> None:
         self._assets = assets
@@ -71,36 +71,37 @@ class ControlPlane:
         await self._ready(api, f"{files.url}/readyz", context)
         if self.has_controller_manager:
             manager = await self._run(_CONTROLLERS, *_controller_flags(files, self._directory, controllers))
-            # every namespace gets this account; once it is there the controllers work
+            # The controllers create this account in each namespace: when it exists, they run.
             account = f"{files.url}/api/v1/namespaces/default/serviceaccounts/default"
             await self._ready(manager, account, context)
 
     async def _run(self, name: str, *flags: str) -> Process:
         program = self._assets / name
         if not program.exists():
-            raise ControlPlaneError(f"there is no {name} in {self._assets}; name a folder that has one")
+            raise ControlPlaneError(f"there is no {name} in {self._assets}; use a folder that contains it")
         return await self._running.enter_async_context(
             Process([str(program), *flags], self._directory / f"{name}.log", _environment())
         )
 
     async def _ready(self, process: Process, url: str, context: ssl.SSLContext | None = None) -> None:
-        """Wait until a URL answers 200."""
+        """Wait until `url` returns status 200."""
         try:
             async with asyncio.timeout(_READY_SECONDS), aiohttp.ClientSession() as session:
-                while not await _answers(session, url, context):
+                while not await _is_ok(session, url, context):
                     if process.ended is not None:
                         raise ControlPlaneError(
                             f"{process.name} ended with {_ending(process.ended)} while starting; "
-                            f"see {process.log}: {process.last_words()}"
+                            f"see {process.log}: {process.last_log_line()}"
                         )
                     await asyncio.sleep(_POLL_SECONDS)
         except TimeoutError as error:
             raise ControlPlaneError(
-                f"{process.name} was not ready after {_READY_SECONDS:.0f} s; see {process.log}: {process.last_words()}"
+                f"{process.name} was not ready after {_READY_SECONDS:.0f} s; "
+                f"see {process.log}: {process.last_log_line()}"
             ) from error
 
 
-async def _answers(session: aiohttp.ClientSession, url: str, context: ssl.SSLContext | None) -> bool:
+async def _is_ok(session: aiohttp.ClientSession, url: str, context: ssl.SSLContext | None) -> bool:
     timeout = aiohttp.ClientTimeout(total=5)
     try:
         async with session.get(url, ssl=context or True, timeout=timeout) as response:
@@ -119,7 +120,7 @@ def _etcd_flags(directory: Path, client: str, peer: str) -> list[str]:
         f"--listen-client-urls={client}",
         f"--advertise-client-urls={client}",
         f"--listen-peer-urls={peer}",
-        "--unsafe-no-fsync",  # nothing here has to survive the machine
+        "--unsafe-no-fsync",  # the data need not survive a crash of the machine
         "--log-level=warn",
     ]
 
@@ -129,7 +130,7 @@ def _api_flags(files: ControlPlaneFiles, etcd_url: str, port: int) -> list[str]:
         f"--etcd-servers={etcd_url}",
         "--bind-address=127.0.0.1",
         "--advertise-address=127.0.0.1",
-        "--endpoint-reconciler-type=none",  # an Endpoints object must not hold a loopback address
+        "--endpoint-reconciler-type=none",  # the API server refuses a loopback address in an Endpoints object
         f"--secure-port={port}",
         f"--service-cluster-ip-range={_SERVICE_RANGE}",
         "--allow-privileged=true",
@@ -162,7 +163,7 @@ def _controller_flags(files: ControlPlaneFiles, directory: Path, port: int) -> l
 
 
 def _environment() -> dict[str, str]:
-    """This process' environment without what would reach into the programs: proxies, and settings of etcd."""
+    """The environment of this process without proxies and settings of etcd, which would change the programs."""
     return {
         key: value
         for key, value in os.environ.items()

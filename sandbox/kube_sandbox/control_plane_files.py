@@ -1,4 +1,5 @@
-"""The files a control plane needs: certificates, the service accounts' key, kubeconfigs. Keys are this user's alone."""
+"""The files of a control plane: certificates, the key for service account tokens, kubeconfigs. Only the current user
+can read them."""
 
 import base64
 import datetime
@@ -18,7 +19,7 @@ _LIFETIME = datetime.timedelta(days=365)
 _SERVER_NAMES = (
     "127.0.0.1",
     "localhost",
-    "10.96.0.1",  # the first address of the Service range: the Service `kubernetes`
+    "10.96.0.1",  # the Service `kubernetes`, which has the first address of the Service range
     "kubernetes",
     "kubernetes.default",
     "kubernetes.default.svc",
@@ -33,7 +34,7 @@ class PairFiles:
 
 
 class ControlPlaneFiles:
-    """Makes them in `directory` for an API server at `url`. Certificates are new with every start."""
+    """Writes the files to `directory`, for an API server at `url`. Each instance creates new certificates."""
 
     def __init__(self, directory: Path, url: str) -> None:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -48,11 +49,11 @@ class ControlPlaneFiles:
         self._kubeconfig("admin", self._admin)
 
     def kubeconfig(self, name: str, user: str) -> Path:
-        """A kubeconfig for another user, by client certificate."""
+        """Write a kubeconfig with a client certificate for `user`; returns its path."""
         return self._kubeconfig(name, self._pair(name, user))
 
     def client_context(self) -> ssl.SSLContext:
-        """TLS as the administrator."""
+        """A TLS context with the client certificate of the administrator."""
         context = ssl.create_default_context(cafile=str(self.ca))
         context.load_cert_chain(self._admin.certificate, self._admin.key)
         return context
@@ -86,7 +87,8 @@ class ControlPlaneFiles:
         return self._write(f"{name}.kubeconfig", yaml.safe_dump(config, sort_keys=False).encode())
 
     def _write(self, name: str, content: bytes) -> Path:
-        """A file that only this user reads, from its first byte on."""
+        """Write a file with mode 0600. The mode is set when the file is created, so no other user can open it
+        before."""
         path = self._directory / name
         path.unlink(missing_ok=True)
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
@@ -95,7 +97,7 @@ class ControlPlaneFiles:
 
 
 def _rsa_key() -> bytes:
-    """A key for ServiceAccount tokens, in the one form that every kube-apiserver reads."""
+    """A key for service account tokens, in the PEM form that all versions of kube-apiserver read (PKCS#1)."""
     return rsa.generate_private_key(public_exponent=65537, key_size=2048).private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
     )

@@ -1,8 +1,8 @@
-"""Errors of the sandbox itself. Each message is a sentence for the person who started it."""
+"""Errors of the sandbox itself. Each message is one sentence that a command can print."""
 
 
 class SandboxError(Exception):
-    """The sandbox cannot start, or it stopped."""
+    """The sandbox cannot start, or it failed while it ran."""
 
 
 class SettingError(SandboxError):

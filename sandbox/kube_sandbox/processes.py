@@ -1,4 +1,4 @@
-"""Programs that run while a block does, and never longer: not after a crash of this process either."""
+"""Child processes that stop when the `async with` block ends, or when this process crashes."""
 
 import asyncio
 import contextlib
@@ -20,12 +20,12 @@ _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 class Process:
-    """`async with Process(command, log)`: the program runs in a process group of its own, its output goes to `log`
-    (None: where ours goes).
+    """`async with Process(command, log)`: runs the program in its own process group and appends its output to `log`.
 
-    Leaving the block ends it: SIGTERM, and SIGKILL for the group if it does not go."""
+    At the end of the block the program gets SIGTERM. After five seconds, or when the program has ended, the whole group
+    gets SIGKILL."""
 
-    def __init__(self, command: Sequence[str], log: Path | None, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> None:
         self.log = log
         self.name = Path(command[0]).name
         self._command = command
@@ -34,20 +34,18 @@ class Process:
 
     @property
     def ended(self) -> int | None:
-        """The exit code once it has ended, negative for a signal."""
+        """The exit code, negative for a signal; None while the program runs."""
         return self._process.returncode if self._process else None
 
-    def last_words(self) -> str:
-        """The end of the log: its last line that says something."""
-        if self.log is None:
-            return "see above"
+    def last_log_line(self) -> str:
+        """The last line of the log that is not blank."""
         with self.log.open("rb") as log:
             log.seek(max(0, self.log.stat().st_size - _LOG_TAIL))
             lines = log.read().decode(errors="replace").splitlines()
         return next((line.strip() for line in reversed(lines) if line.strip()), "the log is empty")
 
     async def __aenter__(self) -> Self:
-        with self.log.open("ab") if self.log else contextlib.nullcontext() as log:
+        with self.log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 *self._command,
                 stdin=asyncio.subprocess.DEVNULL,
@@ -76,8 +74,8 @@ class Process:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback interface that nobody listens on just now. They are below those that Linux gives to
-    sockets which ask for none (32768 and up), or one of these might have it before it is used."""
+    """Ports of the loopback interface on which no process listens now. They are below 32768: from there on, Linux
+    assigns ports to outgoing connections, which could take a port before the caller uses it."""
     ports: list[int] = []
     with contextlib.ExitStack() as stack:
         while len(ports) < count:
@@ -96,6 +94,6 @@ _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 def _die_with_parent() -> None:
-    """In the child: be killed when the parent dies, however that happens."""
+    """Runs in the child: ask the kernel to kill the child when the parent ends, even after a SIGKILL."""
     if _LIBC is not None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,4 +1,5 @@
-"""Quantities ("500m", "1Gi"): reading, comparing and the canonical text, as k8s.io/apimachinery's resource.Quantity."""
+"""Quantities such as "500m" and "1Gi": their values and canonical texts, as resource.Quantity of
+k8s.io/apimachinery."""
 
 import math
 import re
@@ -14,14 +15,13 @@ ERROR = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkK
 
 
 def parse(text: str) -> Fraction:
-    """The value. Raises ValueError with the server's words."""
+    """The value. Raises ValueError with the message of kube-apiserver."""
     return _read(text)[0]
 
 
 def canonical(text: str) -> str:
-    """The text the server writes: no fraction, thousandths at the finest, the largest suffix that loses nothing.
-
-    Raises ValueError.
+    """The text that kube-apiserver writes: no fraction, nothing smaller than a thousandth, the largest suffix that
+    keeps the value. Raises ValueError.
     """
     value, suffix = _read(text)
     if suffix in _BINARY and abs(value) >= 1024 and value.denominator == 1:

@@ -1,4 +1,4 @@
-"""Quantities, against what kube-apiserver 1.36 answered."""
+"""Quantities, compared with answers of kube-apiserver 1.36."""
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,7 @@ _CANONICAL = {
 
 
 @pytest.mark.parametrize("text", _CANONICAL)
-def test_quantities_are_written_in_canonical_form(text: str) -> None:
+def test_quantity_is_written_in_canonical_form(text: str) -> None:
     assert quantities.canonical(text) == _CANONICAL[text]
 
 
@@ -23,18 +23,18 @@ def test_quantities_are_written_in_canonical_form(text: str) -> None:
     ("text", "value"),
     [("1", 1), ("500m", 0.5), ("1.5", 1.5), ("2Ki", 2048), ("1e3", 1000), ("1M", 10**6)],
 )
-def test_the_number_that_a_quantity_stands_for(text: str, value: float) -> None:
+def test_quantity_is_parsed_to_its_value(text: str, value: float) -> None:
     assert quantities.parse(text) == value
 
 
 @pytest.mark.parametrize("text", ["", "abc", "1_0", "1KiB", "1e", "--1", "1" * 100, "0x1", "1e999999"])
-def test_what_is_no_quantity_is_refused(text: str) -> None:
+def test_invalid_quantity_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="quantities must match"):
         quantities.canonical(text)
 
 
 @given(st.integers(-10_000, 10_000_000), st.sampled_from(["", "m", "k", "M", "G", "Ki", "Mi", "Gi", "e3"]))
-def test_the_canonical_form_is_the_same_amount_and_stays(number: int, suffix: str) -> None:
+def test_canonical_form_keeps_the_value_and_is_stable(number: int, suffix: str) -> None:
     text = f"{number}{suffix}"
     canonical = quantities.canonical(text)
     assert quantities.parse(canonical) == quantities.parse(text)

@@ -1,15 +1,17 @@
-"""The examples of the README do what they say."""
+"""Runs the examples of the README."""
 
 import asyncio
+import contextlib
 import json
 import re
 import subprocess
+from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from kube_sandbox.apiserver.server import ApiServer
-from kube_sandbox.cluster.simulation import simulated
+from kube_sandbox.client.client import Client
+from kube_sandbox.client.resources import DEPLOYMENTS
 from support.hook import answering, serve
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
@@ -19,9 +21,9 @@ def examples() -> list[str]:
     return re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
-async def test_a_webhook_is_tested(tmp_path: Path, has_kubectl: None) -> None:
+async def test_webhook_example_runs(tmp_path: Path, has_kubectl: None) -> None:
     names: dict[str, Any] = {"asyncio": asyncio, "subprocess": subprocess}
-    exec(examples()[0], names)  # noqa: S102  (our own README)
+    exec(examples()[0], names)  # noqa: S102  (the text is from this repository)
     async with serve(tmp_path) as hook:
         hook.respond = answering(allowed=False, status={"message": "the deployment has no owner"})
         configuration = tmp_path / "webhook.json"
@@ -40,16 +42,30 @@ async def test_a_webhook_is_tested(tmp_path: Path, has_kubectl: None) -> None:
             "webhooks": [webhook],
         }
         configuration.write_text(json.dumps(body))
-        await names["test_a_deployment_without_an_owner_is_denied"](
+        await names["test_deployment_without_owner_is_denied"](
             tmp_path, SimpleNamespace(configuration=str(configuration))
         )
     assert len(hook.reviews) == 1
 
 
-async def test_a_controller_is_tested(tmp_path: Path) -> None:
-    source = "async def example(kubeconfig):\n" + "".join(
-        f"    {line}\n" for line in examples()[1].splitlines() if not line.startswith("from ")
-    )
-    names: dict[str, Any] = {"ApiServer": ApiServer, "simulated": simulated}
-    exec(source, names)  # noqa: S102  (our own README)
-    await names["example"](tmp_path / "kubeconfig")
+async def test_controller_example_runs(tmp_path: Path, has_kubectl: None) -> None:
+    @contextlib.asynccontextmanager
+    async def controller(kubeconfig: Path) -> AsyncIterator[None]:
+        async with await Client.connect(str(kubeconfig)) as client:
+            task = asyncio.create_task(label_deployments(client))
+            yield
+            task.cancel()
+            await asyncio.wait([task])
+
+    names: dict[str, Any] = {"asyncio": asyncio, "subprocess": subprocess}
+    for example in examples():
+        exec(example, names)  # noqa: S102  (the text is from this repository)
+    await names["test_controller_adds_the_label"](tmp_path, controller)
+
+
+async def label_deployments(client: Client) -> None:
+    async for event in client.watch(DEPLOYMENTS, resource_version="0"):
+        metadata = json.loads(bytes(event.object))["metadata"]
+        if event.type == "ADDED":
+            label = {"metadata": {"labels": {"seen": "yes"}}}
+            await client.patch(DEPLOYMENTS, label, metadata["name"], metadata["namespace"])

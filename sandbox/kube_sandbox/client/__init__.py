@@ -1,1 +1,1 @@
-"""A small client of the Kubernetes API, for the simulated cluster and for tests."""
+"""A small client of the Kubernetes API, for the simulated controllers and for tests."""

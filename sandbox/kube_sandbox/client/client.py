@@ -1,4 +1,4 @@
-"""Requests to the Kubernetes API: typed objects in and out, and no retries."""
+"""Requests to the Kubernetes API. Objects are typed; requests are not retried."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ from kube_sandbox.errors import SettingError
 T = TypeVar("T")
 
 _JSON = "application/json"
-_IN_FLIGHT = 50  # requests under way at once, watches not counted
+_IN_FLIGHT = 50  # concurrent requests; watches do not count
 _TIMEOUT = aiohttp.ClientTimeout(total=60, sock_connect=5)
 _WATCH_TIMEOUT = aiohttp.ClientTimeout(sock_connect=5, sock_read=90)
 _READ_BUFFER = 2**18
@@ -42,7 +42,7 @@ class _ListMeta(msgspec.Struct, rename="camel"):
 
 
 class ObjectList(msgspec.Struct, Generic[T]):
-    """One list answer. A watch can go on from `metadata.resource_version`."""
+    """The answer to one list request. A watch may start at `metadata.resource_version`."""
 
     metadata: _ListMeta
     items: list[T]
@@ -50,11 +50,12 @@ class ObjectList(msgspec.Struct, Generic[T]):
 
 class _RawList(msgspec.Struct):
     metadata: _ListMeta
-    items: list[msgspec.Raw] | None = None  # an empty Go slice may be null
+    items: list[msgspec.Raw] | None = None  # Go encodes a nil slice as null
 
 
 class WatchEvent(msgspec.Struct):
-    """One line of a watch. `type` is ADDED, MODIFIED, DELETED or BOOKMARK; `object` is still bytes."""
+    """One event of a watch. `type` is ADDED, MODIFIED, DELETED or BOOKMARK; `object` is JSON that is not decoded
+    yet."""
 
     type: str
     object: msgspec.Raw
@@ -65,7 +66,7 @@ class Client:
 
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
-        """kubernetes-asyncio's: the server, how it is verified, and the credentials."""
+        """Of kubernetes-asyncio: the URL of the server, its CA and the credentials."""
         self.tls = _tls(configuration)
         self._slots = asyncio.Semaphore(_IN_FLIGHT)
         self._session = aiohttp.ClientSession(
@@ -74,7 +75,7 @@ class Client:
 
     @classmethod
     async def connect(cls, kubeconfig: str) -> Self:
-        """A client from a kubeconfig file. SettingError for a file that cannot be used."""
+        """A client for the current context of a kubeconfig file. Raises SettingError if the file cannot be used."""
         configuration = Configuration()
         try:
             if not await asyncio.to_thread(Path(kubeconfig).exists):
@@ -87,7 +88,7 @@ class Client:
 
     @property
     def server(self) -> str:
-        """The API server's URL."""
+        """The URL of the API server."""
         return str(self.configuration.host)
 
     async def close(self) -> None:
@@ -99,7 +100,7 @@ class Client:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def get(self, resource: Resource, name: str, namespace: str = "", *, as_: type[T] = dict) -> T:  # type: ignore[assignment]  # a plain dict unless a type is asked for
+    async def get(self, resource: Resource, name: str, namespace: str = "", *, as_: type[T] = dict) -> T:  # type: ignore[assignment]  # without `as_` the result is a dict
         return _decode(await self.request("GET", resource.path(namespace, name)), as_)
 
     async def list(
@@ -111,7 +112,7 @@ class Client:
         label_selector: str = "",
         field_selector: str = "",
     ) -> ObjectList[T]:
-        """All objects, in one answer."""
+        """All objects that the selectors match, in one answer."""
         query = {"labelSelector": label_selector, "fieldSelector": field_selector}
         data = await self.request("GET", resource.path(namespace), query=query)
         found = _decode(data, _RawList)
@@ -121,13 +122,14 @@ class Client:
         self, resource: Resource, obj: object, namespace: str = "", *, name: str = "", subresource: str = "",
         as_: type[T] = dict,  # type: ignore[assignment]
     ) -> T:  # fmt: skip
-        """Create `obj`; with `name` and `subresource`, post to a subresource, such as `binding`."""
+        """Create `obj`. With `name` and `subresource`: post to that subresource, for example `binding`."""
         return _decode(await self.request("POST", resource.path(namespace, name, subresource), body=obj), as_)
 
     async def replace(
         self, resource: Resource, obj: object, name: str, namespace: str = "", *, subresource: str = ""
     ) -> dict[str, Any]:
-        """PUT; with a resourceVersion in `obj`, ConflictError where the object changed since."""
+        """Replace the object (PUT). If `obj` has a resourceVersion and the stored object is newer, raises
+        ConflictError."""
         return _decode(await self.request("PUT", resource.path(namespace, name, subresource), body=obj), dict)
 
     async def patch(
@@ -139,11 +141,10 @@ class Client:
         *,
         type_: PatchType = PatchType.MERGE,
         subresource: str = "",
-        query: Mapping[str, str] | None = None,
         as_: type[T] = dict,  # type: ignore[assignment]
     ) -> T:
         path = resource.path(namespace, name, subresource)
-        return _decode(await self.request("PATCH", path, query=query, body=patch, content_type=type_), as_)
+        return _decode(await self.request("PATCH", path, body=patch, content_type=type_), as_)
 
     async def delete(
         self,
@@ -155,8 +156,8 @@ class Client:
         propagation: str = "",
         grace: int | None = None,
     ) -> None:
-        """Delete; with `uid`, only that very object (ConflictError for another one of the same name).
-        `propagation` is Background, Foreground or Orphan, `grace` the seconds that a pod gets."""
+        """Delete an object. With `uid`: raises ConflictError if the object of this name has another uid.
+        `propagation` is Background, Foreground or Orphan. `grace` is the grace period of a pod in seconds."""
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
         if uid:
             options["preconditions"] = {"uid": uid}
@@ -177,10 +178,10 @@ class Client:
         server_timeout: int = 300,
         query: Mapping[str, str] | None = None,
     ) -> AsyncGenerator[WatchEvent, None]:
-        """Events after `resource_version`, until the server ends the watch after `server_timeout` seconds.
+        """Yields the events after `resource_version`, until the server ends the watch after `server_timeout` seconds.
 
-        GoneError and other ApiErrors come from the answer's status or from an ERROR event. UnreachableError where
-        the connection breaks or stays silent.
+        Raises GoneError or another ApiError, from the status of the response or from an ERROR event. Raises
+        UnreachableError if the connection breaks or sends nothing for 90 seconds.
         """
         asked = {
             "watch": "true",
@@ -208,7 +209,7 @@ class Client:
         body: object = None,
         content_type: str = _JSON,
     ) -> bytes:
-        """One request, and the bytes of its answer. `body` may be anything that msgspec or orjson encodes."""
+        """Send one request; returns the body of the response. `body` is anything that msgspec or orjson can encode."""
         headers, data = {}, None
         if body is not None:
             headers = {"Content-Type": str(content_type)}
@@ -252,7 +253,7 @@ class Client:
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    """The lines of a stream, however long they are."""
+    """The lines of a stream. Unlike aiohttp's own iterator, it does not limit their length."""
     parts: list[bytes] = []
     async for chunk in content.iter_any():
         end, *following = chunk.split(b"\n")
@@ -262,11 +263,11 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
                 yield line
             parts = [start]
     if any(parts):
-        raise UnreachableError("the watch was cut in the middle of an event")
+        raise UnreachableError("the connection of the watch ended in the middle of an event")
 
 
 def _tls(configuration: Configuration) -> ssl.SSLContext:
-    """Certificates without the extensions that X.509 strictly asks for are accepted, as by Go's clients."""
+    """The TLS context. As Go's clients do, it accepts certificates without the extensions that RFC 5280 requires."""
     context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if configuration.cert_file:
@@ -278,7 +279,7 @@ def _tls(configuration: Configuration) -> ssl.SSLContext:
 
 
 def _status(data: bytes) -> dict[str, Any]:
-    """The Status of an error's body; its text as the message where it is none."""
+    """The Status in the body of an error response. A body that is not JSON becomes the message of a Status."""
     try:
         status = json.loads(data)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Errors of requests to the Kubernetes API, made from the Status that the server answers with."""
+"""Errors of requests to the Kubernetes API, made from the Status object of the response."""
 
 from typing import Any
 
@@ -10,11 +10,12 @@ class KubernetesError(SandboxError):
 
 
 class UnreachableError(KubernetesError):
-    """There was no answer, or no complete one."""
+    """The API server sent no response, or an incomplete one."""
 
 
 class ApiError(KubernetesError):
-    """The API server answered with an error. `code` is the HTTP status, `reason` that of the Status."""
+    """The API server returned an error. `code` is the HTTP status; `reason` comes from the Status object.
+    `retry_after` is in seconds."""
 
     def __init__(self, message: str, *, code: int = 500, reason: str = "", retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -28,15 +29,15 @@ class NamespaceTerminatingError(ApiError):
 
 
 class NotFoundError(ApiError):
-    """404: there is no such object, or no such resource."""
+    """404: the object or the resource does not exist."""
 
 
 class ConflictError(ApiError):
-    """409: the object changed since it was read."""
+    """409: the object changed after it was read, or a precondition does not hold."""
 
 
 class AlreadyExistsError(ConflictError):
-    """409 with the reason AlreadyExists: there is an object of that name."""
+    """409 with the reason AlreadyExists: an object of that name exists."""
 
 
 class GoneError(ApiError):
@@ -48,7 +49,7 @@ class ServerError(ApiError):
 
 
 def from_status(code: int, status: dict[str, Any]) -> ApiError:
-    """The error of a `v1/Status` object."""
+    """The error for an HTTP status code and a `v1/Status` object."""
     reason = str(status.get("reason") or "")
     details = status.get("details") or {}
     causes = [cause.get("reason") for cause in details.get("causes") or ()]

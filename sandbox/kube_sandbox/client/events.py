@@ -1,4 +1,5 @@
-"""Events as `kubectl describe` shows them. They are written beside the work that they are about and never delay it."""
+"""Writes Events, which `kubectl describe` shows. A task of its own writes them, so that they do not delay the work that
+they report."""
 
 import asyncio
 import contextlib
@@ -19,9 +20,9 @@ logger = logging.getLogger(__name__)
 
 _MAX_MESSAGE = 1024
 _MAX_NAME = 253
-_MAX_WAITING = 1000  # different Events; more are dropped
-_MAX_WRITTEN = 4096  # Events whose count can still be raised
-_SAME_EVENT = 600.0  # seconds within which a repetition raises the count of an Event
+_MAX_WAITING = 1000  # different Events that wait to be written; further ones are dropped
+_MAX_WRITTEN = 4096  # written Events whose count can still be raised
+_SAME_EVENT = 600.0  # seconds; a repetition within this time raises the count of the Event
 _TRIES = 5
 _RETRY = 1.0  # seconds
 
@@ -50,7 +51,7 @@ class ObjectRef(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel")
 
 
 class _Happening(NamedTuple):
-    """Two Events with the same values are one."""
+    """The values of an Event. Events with equal values are repetitions of one Event."""
 
     regarding: ObjectRef
     type: str
@@ -66,7 +67,7 @@ class _Times(msgspec.Struct):
 
 
 class EventRecorder:
-    """Writes the Events that `component` reports, one after the other, while `run` runs."""
+    """Writes the Events of `component`, one after the other, while `run` runs."""
 
     def __init__(self, client: Client, component: str) -> None:
         self._client = client
@@ -76,7 +77,7 @@ class EventRecorder:
         self._wake = asyncio.Event()
 
     def event(self, regarding: ObjectRef, type_: str, reason: str, message: str) -> None:
-        """Note that something happened. `type_` is Normal or Warning, `reason` one word in camel case."""
+        """Queue an Event. `type_` is Normal or Warning; `reason` is one word in camel case."""
         happening, now = _Happening(regarding, type_, reason, message[:_MAX_MESSAGE]), time.time()
         if waiting := self._waiting.get(happening):
             waiting.count += 1
@@ -86,7 +87,7 @@ class EventRecorder:
             self._wake.set()
 
     async def run(self) -> None:
-        """Write what happened until cancelled."""
+        """Write queued Events until cancelled."""
         while True:
             await self._wake.wait()
             if not self._waiting:
@@ -99,8 +100,8 @@ class EventRecorder:
                 except (ServerError, UnreachableError):
                     await asyncio.sleep(_RETRY)
                     continue
-                except KubernetesError as error:  # its namespace is gone, for example
-                    logger.debug("could not write an Event about %s: %s", happening.regarding.name, error)
+                except KubernetesError as error:  # for example, its namespace was deleted
+                    logger.debug("cannot write an Event about %s: %s", happening.regarding.name, error)
                 break
 
     async def _write(self, happening: _Happening, times: _Times) -> None:
@@ -109,7 +110,7 @@ class EventRecorder:
         if known is not None and times.first - known.last < _SAME_EVENT:
             count = known.count + times.count
             patch = {"count": count, "lastTimestamp": rfc3339(times.last)}
-            with contextlib.suppress(NotFoundError):  # somebody deleted it: it is written anew
+            with contextlib.suppress(NotFoundError):  # the Event was deleted: write a new one
                 await self._client.patch(EVENTS, patch, known.name, namespace)
                 self._remember(happening, _Times(known.name, count, known.first, times.last))
                 return
@@ -127,7 +128,7 @@ class EventRecorder:
             "source": {"component": self._component},
             "reportingComponent": self._component,
         }
-        with contextlib.suppress(AlreadyExistsError):  # an earlier try went through after all
+        with contextlib.suppress(AlreadyExistsError):  # an earlier attempt succeeded, but its response was lost
             await self._client.create(EVENTS, body, namespace)
         self._remember(happening, times)
 
@@ -139,5 +140,5 @@ class EventRecorder:
 
 
 def _event_name(regarding: str) -> str:
-    """A new name that begins with the object's."""
+    """A new name that starts with the name of the object."""
     return f"{regarding[: _MAX_NAME - 17].rstrip('-.')}.{secrets.token_hex(8)}"

@@ -1,4 +1,4 @@
-"""A cache of one resource that follows the cluster: one list, then a watch."""
+"""A cache of the objects of one resource: filled by a list, kept current by a watch."""
 
 import asyncio
 import contextlib
@@ -45,8 +45,8 @@ class _Bookmark(msgspec.Struct):
 
 
 class Informer(Generic[T]):
-    """The objects of `resource` that the selectors choose, as `as_`. Handlers and index functions are called in
-    the event loop and must not block."""
+    """The objects of `resource` that the selectors match, decoded to `as_`. Handlers and index functions run in the
+    event loop and must not block."""
 
     def __init__(
         self, client: Client, resource: Resource, as_: type[T], *, label_selector: str = "", field_selector: str = ""
@@ -62,14 +62,14 @@ class Informer(Generic[T]):
         self._indexes: dict[str, defaultdict[str, dict[Key, T]]] = {}
         self._synced = asyncio.Event()
         self._version = ""
-        """How far the list and the watch have come; empty before the first list."""
+        """The resource version up to which the cache is current; empty before the first list."""
 
     def add_handler(self, handler: Handler[T]) -> None:
-        """Call `handler(old, new)` on every change: old is None for a new object, new for a deleted one."""
+        """Call `handler(old, new)` on each change. `old` is None for a new object, `new` is None for a deleted one."""
         self._handlers.append(handler)
 
     def add_index(self, name: str, key: Callable[[T], Iterable[str]]) -> None:
-        """Make objects findable with `by_index` by the values that `key` gives. Call it before `run`."""
+        """Index the objects by the values that `key` returns; `by_index` looks them up. Call it before `run`."""
         self._index_keys[name] = key
         self._indexes[name] = defaultdict(dict)
 
@@ -83,16 +83,16 @@ class Informer(Generic[T]):
         return list(self._indexes[name].get(value, {}).values())
 
     async def wait_synced(self) -> None:
-        """Wait until the first list is in the cache."""
+        """Wait until the cache contains the first list."""
         await self._synced.wait()
 
     async def create(self, body: object, namespace: str = "") -> T:
-        """Create an object, and take it into the cache at once."""
-        return self._observed(await self._client.create(self.resource, body, namespace, as_=self._as))
+        """Create an object and put it into the cache at once."""
+        return self._cached(await self._client.create(self.resource, body, namespace, as_=self._as))
 
     async def fetch(self, name: str, namespace: str = "") -> T:
-        """Get an object from the API server into the cache."""
-        return self._observed(await self._client.get(self.resource, name, namespace, as_=self._as))
+        """Get an object from the API server and put it into the cache."""
+        return self._cached(await self._client.get(self.resource, name, namespace, as_=self._as))
 
     async def patch(
         self,
@@ -103,15 +103,15 @@ class Informer(Generic[T]):
         type_: PatchType = PatchType.MERGE,
         subresource: str = "",
     ) -> T:
-        """Patch an object, and take the answer into the cache at once."""
-        return self._observed(
+        """Patch an object and put the result into the cache at once."""
+        return self._cached(
             await self._client.patch(
                 self.resource, patch, name, namespace, type_=type_, subresource=subresource, as_=self._as
             )
         )
 
-    def _observed(self, obj: T) -> T:
-        """Older news than the cache or the watch has are ignored."""
+    def _cached(self, obj: T) -> T:
+        """Put `obj` into the cache, unless the cache or the watch has a newer version."""
         present = self._objects.get(_key(obj))
         newest = max(_version(present), _number(self._version) if present is None else 0)
         if _version(obj) > newest:
@@ -119,7 +119,7 @@ class Informer(Generic[T]):
         return obj
 
     async def run(self) -> None:
-        """Follow the cluster until cancelled."""
+        """List and watch until cancelled."""
         while True:
             try:
                 if not self._version:
@@ -128,7 +128,7 @@ class Informer(Generic[T]):
             except GoneError:
                 self._version = ""
             except KubernetesError as error:
-                logger.debug("%s cannot be followed, trying again: %s", self.resource.plural, error)
+                logger.debug("cannot watch %s, retrying: %s", self.resource.plural, error)
                 await asyncio.sleep(_RETRY)
 
     async def _list(self) -> None:
@@ -167,11 +167,11 @@ class Informer(Generic[T]):
                 self._version = obj.metadata.resource_version
 
     def _read(self, data: msgspec.Raw) -> T | None:
-        """None for an object that is not of the expected form."""
+        """The decoded object; None if it does not fit the type."""
         try:
             return self._decode(data)
         except msgspec.DecodeError as error:
-            logger.warning("one of %s cannot be read: %s", self.resource.plural, error)
+            logger.warning("cannot decode one of the %s: %s", self.resource.plural, error)
             return None
 
     def _set(self, key: Key, new: T | None) -> None:
@@ -184,14 +184,14 @@ class Informer(Generic[T]):
                 if not index[value]:
                     del index[value]
             for value in self._index_keys[name](new) if new is not None else ():
-                index[value][key] = new  # type: ignore[assignment]  # new is an object here
+                index[value][key] = new  # type: ignore[assignment]  # `new` is not None here
         if old is None and new is None:
             return
         for handler in self._handlers:
             try:
                 handler(old, new)
             except Exception:
-                logger.exception("a handler of %s failed", self.resource.plural)
+                logger.exception("an informer's handler for %s failed", self.resource.plural)
 
 
 def _key(obj: HasMetadata) -> Key:
@@ -203,5 +203,5 @@ def _version(obj: HasMetadata | None) -> int:
 
 
 def _number(version: str) -> int:
-    """Resource versions of one resource compare as numbers, as Kubernetes guarantees since 1.35."""
+    """The resource version as a number. Kubernetes guarantees since 1.35 that versions of one resource compare so."""
     return int(version) if version.isascii() and version.isdigit() else 0

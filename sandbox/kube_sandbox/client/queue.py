@@ -1,5 +1,5 @@
-"""A queue of keys to work on, as client-go's work queues: each key waits once, is worked on by one worker at a time,
-and comes back after growing delays while the work on it fails."""
+"""A work queue like that of client-go. A key is in the queue at most once, and only one worker handles it at a time.
+After a failure the key returns with a growing delay."""
 
 import asyncio
 from collections.abc import Hashable
@@ -7,9 +7,9 @@ from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 
-_FIRST_DELAY = 0.005  # seconds, as controller-runtime's default rate limiter
+_FIRST_DELAY = 0.005  # seconds; the default of controller-runtime
 _LAST_DELAY = 60.0
-_DOUBLINGS = 14  # the delay has then reached its maximum
+_DOUBLINGS = 14  # after these, the delay exceeds its maximum
 
 
 class WorkQueue(Generic[K]):
@@ -17,18 +17,20 @@ class WorkQueue(Generic[K]):
         self._ready: asyncio.Queue[K] = asyncio.Queue()
         self._waiting: set[K] = set()
         self._working: set[K] = set()
-        self._timers: dict[K, tuple[float, asyncio.Handle]] = {}  # when it is due: uvloop's handles do not tell
+        self._timers: dict[
+            K, tuple[float, asyncio.Handle]
+        ] = {}  # with the due time, which uvloop's handles do not have
         self._failures: dict[K, int] = {}
 
     def add(self, key: K) -> None:
-        """Work on `key` soon; if it is being worked on now, once more afterwards."""
+        """Queue `key`. If a worker handles it now, it is queued again when that worker is done."""
         if key not in self._waiting:
             self._waiting.add(key)
             if key not in self._working:
                 self._ready.put_nowait(key)
 
     def add_after(self, key: K, seconds: float) -> None:
-        """Add `key` in `seconds`. Of several delays of one key the shortest counts."""
+        """Add `key` in `seconds`. Of several delays of one key, the shortest applies."""
         if seconds <= 0:
             self.add(key)
             return
@@ -42,17 +44,17 @@ class WorkQueue(Generic[K]):
         self._timers[key] = due, loop.call_at(due, self._due, key)
 
     def add_rate_limited(self, key: K) -> None:
-        """Add `key` after a delay that doubles with every call, from 5 ms to a minute, until `forget`."""
+        """Add `key` after a delay, which doubles with each call from 5 ms to one minute; `forget` resets it."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         self.add_after(key, min(_FIRST_DELAY * 2 ** min(failures, _DOUBLINGS), _LAST_DELAY))
 
     def forget(self, key: K) -> None:
-        """The work on `key` succeeded: its next failure starts with the shortest delay."""
+        """Reset the delay of `key` after a success."""
         self._failures.pop(key, None)
 
     async def get(self) -> K:
-        """The next key, once there is one. Call `done` when the work on it has ended."""
+        """Wait for the next key. The caller calls `done` when it has handled the key."""
         key = await self._ready.get()
         self._waiting.discard(key)
         self._working.add(key)

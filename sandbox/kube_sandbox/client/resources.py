@@ -1,4 +1,4 @@
-"""The Kubernetes resources that the simulated cluster reads or writes, and their URLs."""
+"""The Kubernetes resources that the simulated controllers and the tests use, and their URLs."""
 
 from dataclasses import dataclass
 from urllib.parse import quote
@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A resource of the Kubernetes API, as discovery names it."""
+    """A resource of the Kubernetes API. The fields are those of discovery."""
 
     group: str
     version: str
@@ -19,7 +19,7 @@ class Resource:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The URL path of one object; without a name, of a collection in one namespace or in all."""
+        """The URL path of one object; without a name, of the collection in one namespace or in all namespaces."""
         parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
         if namespace and self.namespaced:
             parts += ["namespaces", quote(namespace, safe="")]

@@ -1,1 +1,1 @@
-"""Simulated nodes, kubelets and controllers. They talk to any Kubernetes API."""
+"""Simulated nodes, kubelets, scheduler and controllers. They work on any Kubernetes API."""

@@ -1,4 +1,4 @@
-"""When a pod counts as available: ready for minReadySeconds. Pure."""
+"""Availability: a pod is available when it has been ready for minReadySeconds. Pure functions."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from kube_sandbox.times import unix
 
 
 def seconds_to_available(pod: Pod, min_ready_seconds: int, now: float) -> float | None:
-    """0 for a pod that is available, None for one that is not even ready: minReadySeconds count from then on."""
+    """Seconds until the pod is available, 0 if it is; None for a pod that is not ready."""
     since = pod.ready_since
     return None if since is None else max(0.0, unix(since) + min_ready_seconds - now)
 
@@ -17,6 +17,6 @@ def is_available(pod: Pod, min_ready_seconds: int, now: float) -> bool:
 
 
 def next_change(pods: Iterable[Pod], min_ready_seconds: int, now: float) -> float | None:
-    """Seconds until the next of these pods becomes available by itself; None where none will."""
+    """Seconds until the next ready pod becomes available; None if no pod waits for that."""
     waits = (seconds_to_available(pod, min_ready_seconds, now) for pod in pods)
     return min((wait for wait in waits if wait), default=None)

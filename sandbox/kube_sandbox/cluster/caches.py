@@ -1,4 +1,4 @@
-"""The caches that the controllers share, and what is written through them."""
+"""The informers that the controllers share."""
 
 import asyncio
 import time
@@ -20,7 +20,7 @@ NODE = "node"
 
 
 class Caches:
-    """One informer per kind that several controllers read."""
+    """One informer for each kind that several controllers read."""
 
     def __init__(self, client: Client, clock: Callable[[], float] = time.time) -> None:
         self.client = client
@@ -64,7 +64,7 @@ class Caches:
 
 
 def status_patch(new: msgspec.Struct, old: msgspec.Struct) -> Object:
-    """A merge patch's `status`: what changed, with null for what is at its default (so the API leaves it out)."""
+    """The changed fields, as the `status` of a merge patch. Null removes a field that has its default again."""
     wanted, present = msgspec.to_builtins(new), msgspec.to_builtins(old)
     keys = wanted.keys() | present.keys()
     return {key: wanted.get(key) for key in keys if wanted.get(key) != present.get(key)}

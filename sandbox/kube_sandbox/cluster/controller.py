@@ -1,4 +1,4 @@
-"""What the controllers of workloads have in common. Deployments own ReplicaSets; all other kinds own pods."""
+"""The common base of the workload controllers. Deployments own ReplicaSets; all other kinds own pods."""
 
 from collections.abc import Awaitable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
@@ -30,25 +30,25 @@ W = TypeVar("W", bound=Workload)
 
 
 class WorkloadController(Generic[W]):
-    """A queue of the workloads of one kind that changed, or whose dependents did. `_reconcile` works on one of them."""
+    """Queues the workloads of one kind when they or their dependents change. `_reconcile` handles one workload."""
 
     def __init__(self, caches: Caches, resource: Resource, dependents: Informer[Any], *, workers: int) -> None:
         self._client = caches.client
         self._clock = caches.clock
         self._workloads: Informer[W] | None = None
-        """None as long as the kind is not served."""
+        """None while the API server does not serve the kind."""
         self._queue: WorkQueue[Key] = WorkQueue()
         self._resource = resource
         self._workers = workers
         dependents.add_handler(self._dependent_changed)
 
     def follow(self, workloads: Informer[W]) -> None:
-        """Work on these workloads."""
+        """Reconcile the workloads of this informer."""
         self._workloads = workloads
         workloads.add_handler(self._workload_changed)
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Reconcile until cancelled."""
         await work(self._queue, self._reconcile, workers=self._workers)
 
     async def _reconcile(self, key: Key) -> None:
@@ -66,32 +66,32 @@ class WorkloadController(Generic[W]):
                 if owner.kind == self._resource.kind:
                     self._queue.add(Key(obj.metadata.namespace, owner.name))
                 continue
-            for workload in self._workloads.all() if self._workloads else ():  # an orphan, which may be adopted
+            for workload in self._workloads.all() if self._workloads else ():  # an orphan, which a workload may adopt
                 if workload.metadata.namespace == obj.metadata.namespace and selectors.matches(
                     workload.spec.selector, obj.metadata.labels
                 ):
                     self._queue.add(_key(workload))
 
     def _get(self, key: Key) -> W | None:
-        """The workload as the cache has it by now."""
+        """The current workload from the cache."""
         return self._workloads.get(*key) if self._workloads else None
 
     async def _patch_status(self, workload: W, status: Object, **metadata: Any) -> None:
-        """Nothing is written where `status` and `metadata` are empty."""
+        """Write the status and metadata; without either, send no request."""
         if self._workloads is not None and (status or metadata):
             found = workload.metadata
             body = {"metadata": {"uid": found.uid, **metadata}, **({"status": status} if status else {})}
             await self._workloads.patch(body, found.name, found.namespace, subresource="status")
 
-    def _look_again(self, key: Key, pods: Sequence[Pod], min_ready_seconds: int) -> None:
-        """Come back when the next of these pods becomes available."""
+    def _requeue_when_available(self, key: Key, pods: Sequence[Pod], min_ready_seconds: int) -> None:
+        """Queue the workload for the time when the next of these pods becomes available."""
         wait = availability.next_change(pods, min_ready_seconds, self._clock())
         if wait is not None:
             self._queue.add_after(key, wait)
 
 
 async def failure_of(action: Awaitable[None]) -> KubernetesError | None:
-    """The error of an action. The status is written before the error is raised."""
+    """The error of an action, so that the caller can write the status before it raises the error."""
     try:
         await action
     except KubernetesError as error:

@@ -1,4 +1,4 @@
-"""The EndpointSlices of Services with a selector: which pods answer for a Service. One slice each is enough here."""
+"""The EndpointSlice controller: writes one EndpointSlice for each Service with a selector."""
 
 import asyncio
 
@@ -44,7 +44,7 @@ class Slice(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def endpoints(pods: list[Pod], spec: ServiceSpec) -> list[Object]:
-    """Of the selected pods those that have an address, sorted by name."""
+    """The endpoints of the pods that have an address, sorted by the name of the pod."""
     chosen = [pod for pod in pods if pod.status.pod_ip and not pod.ended]
     return [
         {
@@ -63,7 +63,7 @@ def endpoints(pods: list[Pod], spec: ServiceSpec) -> list[Object]:
 
 
 def ports(pods: list[Pod], spec: ServiceSpec) -> list[Object]:
-    """Where the pods listen. A named target port is looked up in the pods; one that none has is left out."""
+    """The ports of the endpoints. A named target port is resolved in the pods; if no pod has it, it is left out."""
     by_name = {
         port.name: port.container_port for pod in pods for container in pod.spec.containers for port in container.ports
     }

@@ -1,5 +1,5 @@
-"""The templates that a StatefulSet, DaemonSet or CloneSet had: its ControllerRevisions, which `kubectl rollout history`
-and `undo` read. The first part is pure, `History` reads and writes.
+"""ControllerRevisions: the former templates of a StatefulSet, DaemonSet or CloneSet, which `kubectl rollout history`
+and `kubectl rollout undo` read. The functions are pure; the class `History` reads and writes the API.
 
 The rules are those of pkg/controller/history.
 """
@@ -19,13 +19,14 @@ from kube_sandbox.cluster.workload_views import ControllerRevision
 
 HASH_LABEL = "controller.kubernetes.io/hash"
 REVISION_LABEL = "controller-revision-hash"
-"""On a pod: the revision it is of. The name for StatefulSets and CloneSets, the hash for DaemonSets."""
+"""Label of a pod: its revision. The value is the name of the revision for StatefulSets and CloneSets, the hash for
+DaemonSets."""
 
 _MAX_PREFIX = 223
 
 
 class Revisions(NamedTuple):
-    """Names: of the template that all pods had when the last update was complete, and of the present one."""
+    """Names of two revisions. `current` is that of the last complete update, `update` that of the current template."""
 
     current: str
     update: str
@@ -39,7 +40,7 @@ class _Spec(Protocol):
 
 
 class Owner(Protocol):
-    """What has a history."""
+    """A workload with ControllerRevisions."""
 
     @property
     def metadata(self) -> Meta: ...
@@ -48,7 +49,7 @@ class Owner(Protocol):
 
 
 def snapshot(template: Object) -> Object:
-    """The patch that brings a template back."""
+    """The `data` of a revision: the patch that restores the template."""
     return {"spec": {"template": {"$patch": "replace", **template}}}
 
 
@@ -58,7 +59,7 @@ def template_of(revision: ControllerRevision) -> Object:
 
 
 def data_hash(data: Any, collisions: int | None) -> str:
-    """Up to ten letters and digits. `collisions` (status.collisionCount) gives the same data another one."""
+    """A hash of up to ten letters and digits. Another `collisions` (status.collisionCount) gives another hash."""
     text = orjson.dumps(data, option=orjson.OPT_SORT_KEYS) + str(collisions if collisions is not None else "").encode()
     return templates.safe_hash(text)
 
@@ -90,8 +91,8 @@ def find_equal(ordered: Sequence[ControllerRevision], data: Any) -> ControllerRe
 def expendable(
     ordered: Sequence[ControllerRevision], live: Collection[str], limit: int | None, *, counts_live: bool = False
 ) -> list[ControllerRevision]:
-    """The oldest of those that nothing refers to (`live` has names) beyond revisionHistoryLimit, in which those that
-    are referred to may count too."""
+    """The oldest unused revisions beyond revisionHistoryLimit. `live` has the names of the used ones. With
+    `counts_live`, the used ones count against the limit too."""
     if limit is None or limit < 0:
         return []
     idle = [one for one in ordered if one.metadata.name not in live]
@@ -99,7 +100,7 @@ def expendable(
 
 
 class History:
-    """The ControllerRevisions of one kind of owner; `label` of theirs holds the hash."""
+    """The ControllerRevisions of one kind of owner. Their label `label` has the hash."""
 
     def __init__(self, caches: Caches, owners: Resource, label: str = HASH_LABEL) -> None:
         self._label = label
@@ -108,15 +109,15 @@ class History:
         self._owners = owners
 
     async def of(self, owner: Owner) -> list[ControllerRevision]:
-        """In order, after adopting orphans and letting go of what the owner no longer selects."""
+        """The revisions of `owner` in order. Adopts matching orphans first, and releases what no longer matches."""
         mine = await ownership.claim(self._client, self._owners, owner.metadata, owner.spec.selector, self._revisions)
         return in_order(mine)
 
     async def current(
         self, owner: Owner, ordered: Sequence[ControllerRevision], collisions: int | None, annotations: dict[str, str]
     ) -> tuple[ControllerRevision, int]:
-        """The revision of the owner's present template, made (or made the latest again) where needed, and how often
-        names have collided."""
+        """The revision of the owner's current template, and the collision count. Creates the revision if it is missing,
+        or gives it the next number if it is not the latest."""
         data = snapshot(owner.spec.template)
         number = next_number(ordered)
         found = find_equal(ordered, data)
@@ -144,7 +145,7 @@ class History:
     async def _create(
         self, owner: Owner, data: Object, number: int, collisions: int, annotations: dict[str, str]
     ) -> tuple[ControllerRevision, int]:
-        """Tries other hashes where a name belongs to other data."""
+        """Create a revision. If its name belongs to other data, try the next hash."""
         namespace = owner.metadata.namespace
         while True:
             hash_ = data_hash(data, collisions)

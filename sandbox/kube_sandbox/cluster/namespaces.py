@@ -1,4 +1,4 @@
-"""The namespace controller: empties namespaces that are being deleted, and lets them go when they are empty."""
+"""The namespace controller: deletes the content of terminating namespaces, then removes their finalizer."""
 
 from kube_sandbox.client.errors import ConflictError, NotFoundError
 from kube_sandbox.client.queue import WorkQueue
@@ -10,7 +10,8 @@ from kube_sandbox.cluster.work import NotYet, work
 
 _FINALIZER = "kubernetes"
 _HEAD_START = 0.5
-"""Seconds in which others can act on a namespace's end while its service accounts still count; 5 in Kubernetes."""
+"""Seconds before the content is deleted. Until then, clients inside the namespace can still use their service accounts
+to react to its deletion. Kubernetes waits 5 seconds."""
 
 
 class Namespaces:
@@ -35,14 +36,14 @@ class Namespaces:
             if resource.namespaced and {"list", "delete"} <= verbs:
                 left += await self._delete_all(resource, name, at_once="deletecollection" in verbs)
         if left:
-            raise NotYet(f"the namespace {name} still holds {left} objects")
+            raise NotYet(f"the namespace {name} still has {left} objects")
         namespace: Object = await self._client.get(NAMESPACES, name)
         kept = [one for one in namespace["spec"].get("finalizers", ()) if one != _FINALIZER]
         namespace["spec"]["finalizers"] = kept
         await self._client.replace(NAMESPACES, namespace, name, subresource="finalize")
 
     async def _delete_all(self, resource: Resource, namespace: str, *, at_once: bool) -> int:
-        """Delete what is there, and say how much there was."""
+        """Delete all objects of the resource; returns how many existed before."""
         found = (await self._client.list(resource, namespace, as_=Bare)).items
         alive = [obj.metadata for obj in found if obj.metadata.deletion_timestamp is None]
         if alive and at_once:

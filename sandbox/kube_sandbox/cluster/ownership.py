@@ -1,7 +1,7 @@
-"""Which objects a controller manages: the owner references that say so, and how they come and go.
+"""Owner references: which objects a controller manages, and how it adopts and releases them.
 
-A controller adopts what its selector matches and nobody manages, and lets go of what no longer matches
-(pkg/controller/controller_ref_manager.go).
+A controller adopts objects that its selector matches and that have no controller. It releases its objects that the
+selector no longer matches (pkg/controller/controller_ref_manager.go).
 """
 
 from collections.abc import Callable, Iterable
@@ -23,7 +23,7 @@ class HasMeta(Protocol):
 T = TypeVar("T", bound=HasMeta)
 
 OWNER = "owner"
-"""Index: objects by their controller (see `index_key`)."""
+"""The name of an informer's index: objects by their controller (see `index_key`)."""
 
 
 def controller_reference(resource: Resource, owner: Meta) -> Object:
@@ -38,7 +38,7 @@ def controller_reference(resource: Resource, owner: Meta) -> Object:
 
 
 def managed(owner: Meta, selector: LabelSelector, objects: Iterable[T]) -> list[T]:
-    """Those of `objects` that `owner` controls and still selects."""
+    """The objects that `owner` controls and selects."""
     return [
         obj
         for obj in objects
@@ -49,7 +49,7 @@ def managed(owner: Meta, selector: LabelSelector, objects: Iterable[T]) -> list[
 
 
 def to_adopt(owner: Meta, selector: LabelSelector, objects: Iterable[T]) -> list[T]:
-    """Those that nobody manages but `owner` selects."""
+    """The objects without a controller that `owner` selects."""
     if owner.deletion_timestamp is not None:
         return []
     return [
@@ -63,7 +63,7 @@ def to_adopt(owner: Meta, selector: LabelSelector, objects: Iterable[T]) -> list
 
 
 def to_release(owner: Meta, selector: LabelSelector, objects: Iterable[T]) -> list[T]:
-    """Those that `owner` manages but no longer selects."""
+    """The objects that `owner` controls but no longer selects."""
     if owner.deletion_timestamp is not None:
         return []
     return [
@@ -76,18 +76,18 @@ def to_release(owner: Meta, selector: LabelSelector, objects: Iterable[T]) -> li
 
 
 def index_key(obj: HasMeta) -> list[str]:
-    """An informer's index: by the uid of the managing controller, or (unmanaged) by `orphans`."""
+    """The index values of an object: the uid of its controller or, without one, the value of `orphans`."""
     controller = obj.metadata.controller
     return [controller.uid if controller else orphans(obj.metadata.namespace)]
 
 
 def orphans(namespace: str) -> str:
-    """The index value of a namespace's unmanaged objects."""
+    """The index value of the objects of a namespace that have no controller."""
     return f"unmanaged in {namespace}"
 
 
 def adopt_patch(resource: Resource, owner: Meta, obj: Meta) -> Object:
-    """A strategic merge patch; the uid makes sure that a namesake is not adopted."""
+    """A strategic merge patch. Its uid prevents that another object of the same name is adopted."""
     return {"metadata": {"ownerReferences": [controller_reference(resource, owner)], "uid": obj.uid}}
 
 
@@ -103,8 +103,8 @@ async def claim(
     dependents: Informer[T],
     wanted: Callable[[T], bool] = lambda _: True,
 ) -> list[T]:
-    """The dependents of `owner`, after adopting those orphans that are `wanted` and letting go of what it no longer
-    selects. `dependents` are indexed by `OWNER`."""
+    """The dependents of `owner`. Adopts matching orphans that are `wanted` first, and releases dependents that no
+    longer match. `dependents` must have the index `OWNER`."""
 
     async def patch(obj: T, body: Object) -> T:
         name, namespace = obj.metadata.name, obj.metadata.namespace
@@ -122,7 +122,8 @@ async def claim(
 
 
 async def is_still_there(client: Client, resource: Resource, owner: Meta) -> bool:
-    """Asked anew before anything is adopted: an owner that is being deleted has just orphaned its dependents."""
+    """Whether the API server still has the owner, not terminating. Checked before an adoption: an owner that is being
+    deleted with propagation policy Orphan must not adopt its dependents again."""
     try:
         fresh = await client.get(resource, owner.name, owner.namespace, as_=Bare)
     except NotFoundError:

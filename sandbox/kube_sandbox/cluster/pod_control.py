@@ -1,4 +1,4 @@
-"""How controllers make, claim and delete their pods, and the Events that tell of it."""
+"""Creates, claims and deletes the pods of controllers, and writes the Events about it."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ from kube_sandbox.times import rfc3339
 
 
 class Words(NamedTuple):
-    """The messages of Events, with `{pod}`, `{owner}` and `{error}` to be filled in."""
+    """The messages of Events. `{pod}`, `{owner}` and `{error}` are filled in."""
 
     created: str = "Created pod: {pod}"
     create_failed: str = "Error creating: {error}"
@@ -39,7 +39,7 @@ class PodControl:
         self._owners = owners
         self._words = words or Words()
         self._deleted: set[str] = set()
-        """Uids of pods that were deleted but that the cache still shows as active: nothing is deleted twice."""
+        """Uids of deleted pods that the cache still shows as active; they are not deleted twice."""
         caches.pods.add_handler(self._changed)
 
     def _changed(self, old: Pod | None, new: Pod | None) -> None:
@@ -49,7 +49,7 @@ class PodControl:
             self._deleted.discard(old.metadata.uid)
 
     def owned(self, owner: Meta, selector: LabelSelector) -> list[Pod]:
-        """As the cache has them; what was just deleted is shown as leaving."""
+        """The pods of `owner` in the cache. Pods that were just deleted have a deletion timestamp."""
         return self._seen(ownership.managed(owner, selector, self._pods.by_index(OWNER, owner.uid)))
 
     async def claim(
@@ -58,13 +58,13 @@ class PodControl:
         selector: LabelSelector,
         wanted: Callable[[Pod], bool] = lambda pod: pod.active,
     ) -> list[Pod]:
-        """The pods of `owner`, after adopting those orphans that are `wanted` and letting go of what it no longer
-        selects."""
+        """The pods of `owner`. Adopts matching orphans that are `wanted` first, and releases pods that no longer
+        match."""
         mine = await ownership.claim(self._client, self._owners, owner, selector, self._pods, wanted)
         return self._seen(mine)
 
     async def create(self, owner: Meta, body: Object) -> Pod | None:
-        """None where the namespace is being deleted: nothing can be created there, and nothing need be."""
+        """Create a pod. None if the namespace is terminating, which is no error: its content is deleted anyway."""
         name = body["metadata"].get("name", "")
         try:
             pod = await self._pods.create(body, owner.namespace)
@@ -84,7 +84,9 @@ class PodControl:
         metadata = pod.metadata
         self._deleted.add(metadata.uid)
         try:
-            with contextlib.suppress(NotFoundError, ConflictError):  # gone, perhaps replaced by a namesake
+            with contextlib.suppress(
+                NotFoundError, ConflictError
+            ):  # deleted, perhaps replaced by another pod of the same name
                 await self._client.delete(PODS, metadata.name, metadata.namespace, uid=metadata.uid)
         except KubernetesError as error:
             self._deleted.discard(metadata.uid)
@@ -95,7 +97,7 @@ class PodControl:
         self.tell(owner, "Normal", "SuccessfulDelete", text)
 
     async def delete_all(self, owner: Meta, pods: Sequence[Pod]) -> None:
-        """All at once. The first error is raised after all were tried."""
+        """Delete the pods concurrently. After all attempts, raises the first error."""
         _raise_first(await asyncio.gather(*(self.delete(owner, pod) for pod in pods), return_exceptions=True))
 
     async def patch(self, pod: Pod, patch: Object, type_: PatchType = PatchType.MERGE, *, subresource: str = "") -> Pod:
@@ -115,7 +117,8 @@ class PodControl:
 
 
 async def in_batches(creations: Sequence[Callable[[], Awaitable[object]]]) -> None:
-    """In batches of 1, 2, 4, ...: where one pod is refused (a quota, a webhook), hundreds need not be tried."""
+    """Run creations in batches of 1, 2, 4, ... and stop after a batch with an error. If a quota or a webhook refuses
+    one pod, it refuses hundreds of equal ones too."""
     batch, done = 1, 0
     while done < len(creations):
         now = creations[done : done + batch]
@@ -127,10 +130,10 @@ async def in_batches(creations: Sequence[Callable[[], Awaitable[object]]]) -> No
 def pod_body(
     template: Object, owners: Resource, owner: Meta, labels: Mapping[str, str] = types.MappingProxyType({}), **name: str
 ) -> Object:
-    """A pod of a template, with more `labels`, by `name=` or `generateName=`."""
-    given = template.get("metadata") or {}
-    copied = {key: given[key] for key in ("annotations", "finalizers") if given.get(key)}
-    labels = {**(given.get("labels") or {}), **labels}
+    """The pod of a template, with additional `labels` and with `name=` or `generateName=`."""
+    metadata = template.get("metadata") or {}
+    copied = {key: metadata[key] for key in ("annotations", "finalizers") if metadata.get(key)}
+    labels = {**(metadata.get("labels") or {}), **labels}
     return {
         "apiVersion": "v1",
         "kind": "Pod",

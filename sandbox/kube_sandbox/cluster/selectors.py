@@ -1,4 +1,4 @@
-"""Label selectors, as metav1.LabelSelector means them."""
+"""Label selectors (metav1.LabelSelector)."""
 
 from collections.abc import Mapping
 
@@ -9,24 +9,20 @@ from kube_sandbox.cluster.views import LabelSelector, Object, Requirement
 
 
 def matches(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
-    """Whether an object with these labels is selected. An empty selector selects everything."""
+    """Whether the selector matches the labels. An empty selector matches everything."""
     return all(labels.get(key) == value for key, value in selector.match_labels.items()) and all(
         meets(requirement, labels) for requirement in selector.match_expressions
     )
 
 
 def with_label(selector: LabelSelector, key: str, value: str) -> Object:
-    """The selector, as it goes over the wire, with one more label to match."""
+    """The selector with one more label, as JSON."""
     wire: Object = msgspec.to_builtins(selector)
     return {**wire, "matchLabels": {**selector.match_labels, key: value}}
 
 
-def is_empty(selector: LabelSelector) -> bool:
-    return not selector.match_labels and not selector.match_expressions
-
-
 def text(selector: LabelSelector) -> str:
-    """As a query parameter has it: `app=web,tier in (a,b)`."""
+    """The selector as text, in the form of a query parameter: `app=web,tier in (a,b)`."""
     parts = [(key, f"{key}={value}") for key, value in selector.match_labels.items()]
     for one in selector.match_expressions:
         values = ",".join(sorted(one.values))
@@ -36,5 +32,5 @@ def text(selector: LabelSelector) -> str:
 
 
 def meets(requirement: Requirement, labels: Mapping[str, str]) -> bool:
-    """Whether one of a selector's requirements is met."""
+    """Whether the labels meet one requirement of a selector."""
     return label_selectors.meets(labels, requirement.key, requirement.operator, requirement.values)

@@ -1,5 +1,5 @@
-"""What every namespace is furnished with: the ServiceAccount `default`, without which no pod is admitted, and the
-ConfigMap that tells pods the API server's CA."""
+"""Creates two objects in each namespace: the ServiceAccount `default`, without which the API server admits no pod, and
+the ConfigMap `kube-root-ca.crt` with the CA of the API server."""
 
 import contextlib
 from pathlib import Path
@@ -34,7 +34,7 @@ class ServiceAccounts:
         caches.config_maps.add_handler(self._content_changed)
 
     async def run(self) -> None:
-        await work(self._queue, self._furnish, workers=2)
+        await work(self._queue, self._sync, workers=2)
 
     def _namespace_changed(self, old: Bare | None, new: Bare | None) -> None:
         if new is not None:
@@ -44,7 +44,7 @@ class ServiceAccounts:
         if new is None and old is not None and old.metadata.name in (_ACCOUNT, _ROOT_CA):
             self._queue.add(old.metadata.namespace)
 
-    async def _furnish(self, namespace: str) -> None:
+    async def _sync(self, namespace: str) -> None:
         found = self._namespaces.get("", namespace)
         if found is None or found.metadata.deletion_timestamp is not None:
             return

@@ -1,9 +1,9 @@
-"""Numbers of pods that may be given in percent, such as `maxSurge: 25%`."""
+"""Numbers of pods that may be percentages, such as `maxSurge: 25%`."""
 
 
 def share(value: int | str, of: int, *, round_up: bool) -> int:
-    """A number of pods, or as many percent of `of` pods. (The API server admits nothing but digits and a percent
-    sign.)"""
+    """The number of pods that `value` means; a percentage refers to `of` pods. The API server accepts integers and
+    texts of digits and a percent sign only."""
     if isinstance(value, int):
         return value
     percent = int(value.rstrip("%"))

@@ -1,4 +1,4 @@
-"""Simulated nodes and controllers on any Kubernetes API: everything in it that is not the API itself."""
+"""Runs the simulated nodes, kubelets, scheduler and controllers on a Kubernetes API."""
 
 import asyncio
 import contextlib
@@ -31,64 +31,56 @@ class _Part(Protocol):
     async def run(self) -> None: ...
 
 
-class Simulation:
-    """Give it a client with an admin's rights. Started again it goes on where it was: all that matters is in the
-    API."""
+async def run(client: Client, settings: SimulationSettings) -> None:
+    """Simulate until cancelled. `client` needs the rights of an administrator. All state is in the API: after a
+    restart, the simulation continues from there."""
+    if settings.define_clone_sets:
+        await crd.create(client)
+    caches = Caches(client)
+    recorders: list[EventRecorder] = []
 
-    def __init__(self, client: Client, settings: SimulationSettings | None = None) -> None:
-        self._client = client
-        self._settings = settings or SimulationSettings()
+    def recorder(component: str) -> EventRecorder:
+        recorders.append(EventRecorder(client, component))
+        return recorders[-1]
 
-    async def run(self) -> None:
-        """Until cancelled."""
-        settings = self._settings
-        if settings.define_clone_sets:
-            await crd.create(self._client)
-        caches = Caches(self._client)
-        recorders: list[EventRecorder] = []
-
-        def recorder(component: str) -> EventRecorder:
-            recorders.append(EventRecorder(self._client, component))
-            return recorders[-1]
-
-        parts: list[_Part] = [
-            Nodes(caches, settings),
-            Scheduler(caches, settings, recorder(scheduler.NAME)),
-            Kubelets(caches, settings, recorder("kubelet")),
-        ]
-        if "nodelifecycle" in settings.controllers:
-            parts.append(NodeLifecycle(caches, settings, recorder("node-controller")))
-        if "deployments" in settings.controllers:
-            parts.append(Deployments(caches, recorder("deployment-controller")))
-        if "replicasets" in settings.controllers:
-            parts.append(ReplicaSets(caches, recorder("replicaset-controller")))
-        if "statefulsets" in settings.controllers:
-            parts.append(StatefulSets(caches, recorder("statefulset-controller")))
-        if "daemonsets" in settings.controllers:
-            parts.append(DaemonSets(caches, recorder("daemonset-controller")))
-        if "clonesets" in settings.controllers:
-            parts.append(CloneSets(caches, recorder("cloneset-controller")))
-        if "namespaces" in settings.controllers:
-            parts.append(Namespaces(caches))
-        if "serviceaccounts" in settings.controllers:
-            parts.append(ServiceAccounts(caches))
-        if "endpointslices" in settings.controllers:
-            parts.append(EndpointSlices(caches))
-        if "garbage" in settings.controllers:
-            parts.append(GarbageCollector(caches))
-        async with asyncio.TaskGroup() as group:
-            group.create_task(caches.run())
-            await caches.wait_synced()
-            for part in [*parts, *recorders]:
-                group.create_task(part.run())
+    parts: list[_Part] = [
+        Nodes(caches, settings),
+        Scheduler(caches, settings, recorder(scheduler.NAME)),
+        Kubelets(caches, settings, recorder("kubelet")),
+    ]
+    if "nodelifecycle" in settings.controllers:
+        parts.append(NodeLifecycle(caches, settings, recorder("node-controller")))
+    if "deployments" in settings.controllers:
+        parts.append(Deployments(caches, recorder("deployment-controller")))
+    if "replicasets" in settings.controllers:
+        parts.append(ReplicaSets(caches, recorder("replicaset-controller")))
+    if "statefulsets" in settings.controllers:
+        parts.append(StatefulSets(caches, recorder("statefulset-controller")))
+    if "daemonsets" in settings.controllers:
+        parts.append(DaemonSets(caches, recorder("daemonset-controller")))
+    if "clonesets" in settings.controllers:
+        parts.append(CloneSets(caches, recorder("cloneset-controller")))
+    if "namespaces" in settings.controllers:
+        parts.append(Namespaces(caches))
+    if "serviceaccounts" in settings.controllers:
+        parts.append(ServiceAccounts(caches))
+    if "endpointslices" in settings.controllers:
+        parts.append(EndpointSlices(caches))
+    if "garbage" in settings.controllers:
+        parts.append(GarbageCollector(caches))
+    async with asyncio.TaskGroup() as group:
+        group.create_task(caches.run())
+        await caches.wait_synced()
+        for part in [*parts, *recorders]:
+            group.create_task(part.run())
 
 
 @contextlib.asynccontextmanager
 async def simulated(kubeconfig: str | Path, settings: SimulationSettings | None = None) -> AsyncIterator[None]:
-    """A simulation on the API of `kubeconfig`, an administrator's, while the block runs. An error of the simulation
-    is raised at the end of the block."""
+    """Run a simulation on the API of `kubeconfig`, that of an administrator, while the `async with` block runs. An
+    error of the simulation is raised at the end of the block."""
     async with await Client.connect(str(kubeconfig)) as client:
-        simulation = asyncio.create_task(Simulation(client, settings).run())
+        simulation = asyncio.create_task(run(client, settings or SimulationSettings()))
         try:
             yield
         finally:

@@ -1,4 +1,4 @@
-"""Pod templates: when two are the same, and the hash that tells the ReplicaSets of a Deployment apart."""
+"""Pod templates: comparison, and the hash that distinguishes the ReplicaSets of a Deployment."""
 
 from typing import Any
 
@@ -8,7 +8,9 @@ from kube_sandbox.cluster.views import Object
 
 HASH_LABEL = "pod-template-hash"
 
-_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # what Kubernetes makes names of: no vowels, so no words
+_ALPHABET = (
+    "bcdfghjklmnpqrstvwxz2456789"  # the characters of generated names in Kubernetes: without vowels, they form no words
+)
 _MAX_NAME = 253
 
 
@@ -18,18 +20,18 @@ def with_label(template: Object, key: str, value: str) -> Object:
 
 
 def equal(one: Object, other: Object) -> bool:
-    """Whether both make the same pods. The hash label does not count: a ReplicaSet's template has it, the
-    Deployment's has not. Nothing and empty are the same, as in `apiequality.Semantic.DeepEqual`."""
+    """Whether two templates make the same pods. The hash label is ignored, because only the ReplicaSet's template has
+    it. Missing and empty values are equal, as in `apiequality.Semantic.DeepEqual`."""
     return bool(_comparable(one) == _comparable(other))
 
 
 def pod_template_hash(template: Object, collisions: int | None) -> str:
-    """Up to ten letters and digits. `collisions` (status.collisionCount) gives the same template another one."""
+    """A hash of up to ten letters and digits. Another `collisions` (status.collisionCount) gives another hash."""
     return safe_hash(orjson.dumps(template, option=orjson.OPT_SORT_KEYS) + str(collisions or "").encode())
 
 
 def safe_hash(data: bytes) -> str:
-    """Up to ten letters and digits that may stand in a name."""
+    """A hash of up to ten letters and digits that are valid in names."""
     return "".join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in str(_fnv32a(data)))
 
 

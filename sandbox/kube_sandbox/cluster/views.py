@@ -1,5 +1,5 @@
-"""What the simulation reads of Kubernetes' own kinds. Templates and container statuses stay plain dicts: they are
-handed on as they came."""
+"""The fields of built-in kinds that the simulation reads. Templates and container statuses stay plain dicts, because
+the simulation copies them unchanged."""
 
 from typing import Any
 
@@ -33,12 +33,12 @@ class Meta(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
 
     @property
     def controller(self) -> OwnerReference | None:
-        """The owner that manages this object, if one does."""
+        """The owner reference with `controller: true`, if there is one."""
         return next((owner for owner in self.owner_references if owner.controller), None)
 
 
 class Bare(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Any object, its metadata only."""
+    """The metadata of an object of any kind."""
 
     metadata: Meta
 
@@ -55,7 +55,8 @@ class LabelSelector(msgspec.Struct, frozen=True, omit_defaults=True, rename="cam
 
 
 class Condition(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """A condition of apps/v1 or core/v1: unlike metav1.Condition, `lastUpdateTime` may be there and no reason."""
+    """A condition of apps/v1 or core/v1. Unlike metav1.Condition, it may have `lastUpdateTime` and may lack a
+    reason."""
 
     type: str
     status: str
@@ -216,12 +217,12 @@ class Pod(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def active(self) -> bool:
-        """Counts as a replica: neither ended nor on its way out."""
+        """Whether the pod counts as a replica: it neither ended nor is terminating."""
         return not self.ended and self.metadata.deletion_timestamp is None
 
     @property
     def ready_since(self) -> str | None:
-        """When the pod became ready; None where it is not."""
+        """When the pod became ready (RFC 3339); None if it is not ready."""
         ready = find(self.status.conditions, "Ready")
         return ready.last_transition_time or "" if ready and ready.status == "True" else None
 

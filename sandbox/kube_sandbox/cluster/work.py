@@ -1,4 +1,4 @@
-"""The loop that every controller runs: take a key, bring the world in line with it, try again where that fails."""
+"""The worker loop of every controller: take a key, reconcile it, retry after an error."""
 
 import asyncio
 import logging
@@ -18,12 +18,13 @@ class Key(NamedTuple):
     name: str
 
 
-class NotYet(Exception):  # noqa: N818  (no error)
-    """The work on a key cannot be finished now; it is taken up again, at growing intervals."""
+class NotYet(Exception):  # noqa: N818  (not an error)
+    """The reconciliation of a key cannot finish now; it is retried with growing delays."""
 
 
 async def work(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[None]], *, workers: int) -> None:
-    """Until cancelled; up to `workers` keys at once. An error is logged and its key tried again, backing off."""
+    """Reconcile up to `workers` keys concurrently, until cancelled. An error is logged, and its key is retried with
+    growing delays."""
     async with asyncio.TaskGroup() as group:
         for _ in range(workers):
             group.create_task(_worker(queue, reconcile))
@@ -34,18 +35,18 @@ async def _worker(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[None]]
         key = await queue.get()
         try:
             await reconcile(key)
-        except NamespaceTerminatingError:  # whatever is refused for this reason goes away with its namespace
+        except NamespaceTerminatingError:  # the workload will be deleted with its namespace
             queue.forget(key)
         except KubernetesError as error:
-            # What the API refuses is told where it belongs: in Events and conditions.
+            # The controllers report refusals of the API server in Events and conditions.
             level = logging.WARNING if isinstance(error, UnreachableError | ServerError) else logging.DEBUG
-            logger.log(level, "trying again later", extra={"key": str(key), "error": str(error)})
+            logger.log(level, "reconciliation failed, retrying", extra={"key": str(key), "error": str(error)})
             queue.add_rate_limited(key)
         except NotYet as pending:
             logger.debug("not finished yet", extra={"key": str(key), "cause": str(pending)})
             queue.add_rate_limited(key)
         except Exception:
-            logger.exception("a controller failed, trying again later", extra={"key": str(key)})
+            logger.exception("unexpected error in a controller, retrying", extra={"key": str(key)})
             queue.add_rate_limited(key)
         else:
             queue.forget(key)

@@ -1,4 +1,4 @@
-"""What the simulation reads of StatefulSets, DaemonSets, CloneSets, and of the ControllerRevisions they share."""
+"""The fields of StatefulSets, DaemonSets, CloneSets and ControllerRevisions that the simulation reads."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from kube_sandbox.cluster.views import Condition, LabelSelector, Meta, Object
 
 
 class ControllerRevision(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A former or present template; `data` is the patch that brings it back."""
+    """A template of a workload. `data` is the patch that restores it."""
 
     metadata: Meta
     data: Any = None
@@ -121,7 +121,7 @@ class CloneSetSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="came
 
 
 class CloneSetStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """All counts are written, zeros too: the CRD has no server-side type that would leave them out."""
+    """All counts are written, zeros too, as OpenKruise does: its fields have no `omitempty`."""
 
     observed_generation: int = 0
     replicas: int = 0

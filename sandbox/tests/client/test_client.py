@@ -1,4 +1,4 @@
-"""The client and the informer, on the sandbox's API."""
+"""The client, the informer and the event recorder, on the sandbox's API."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ SPACE = "default"
 
 @pytest.fixture
 def failing() -> list[int]:
-    """Codes with which the API answers the next requests."""
+    """The status codes of the next answers of the API server."""
     return []
 
 
@@ -58,7 +58,7 @@ def names(informer: Informer[Bare]) -> set[str]:
 
 async def until(met: Callable[[], object]) -> None:
     async with asyncio.timeout(20):
-        while not met():  # noqa: ASYNC110  (the watch brings it)
+        while not met():  # noqa: ASYNC110  (a watch makes the change, without an event to wait for)
             await asyncio.sleep(0.01)
 
 
@@ -72,7 +72,7 @@ async def running(part: Informer[Bare] | EventRecorder) -> AsyncIterator[None]:
         await asyncio.wait([task])
 
 
-async def test_an_error_has_the_class_of_its_status(client: Client, failing: list[int]) -> None:
+async def test_error_status_raises_the_matching_class(client: Client, failing: list[int]) -> None:
     await make(client, "a")
     with pytest.raises(AlreadyExistsError):
         await make(client, "a")
@@ -85,14 +85,14 @@ async def test_an_error_has_the_class_of_its_status(client: Client, failing: lis
         await client.get(CONFIG_MAPS, "a", SPACE)
 
 
-async def test_a_server_that_is_gone_is_named(api: ApiServer, client: Client) -> None:
+async def test_unreachable_server_is_named_in_the_error(api: ApiServer, client: Client) -> None:
     await api.stop()
     with pytest.raises(UnreachableError, match=f"no answer from the API server at {api.url} to GET"):
         await client.get(CONFIG_MAPS, "a", SPACE)
 
 
 @pytest.mark.parametrize("content", [None, "", "a: [", "[]", "kind: Config"])
-async def test_a_kubeconfig_that_cannot_be_used_is_one_sentence(tmp_path: Path, content: str | None) -> None:
+async def test_unusable_kubeconfig_raises_a_setting_error_of_one_line(tmp_path: Path, content: str | None) -> None:
     path = tmp_path / "kubeconfig"
     if content is not None:
         path.write_text(content)
@@ -101,7 +101,7 @@ async def test_a_kubeconfig_that_cannot_be_used_is_one_sentence(tmp_path: Path, 
     assert "\n" not in str(failed.value)
 
 
-async def test_an_informer_follows_and_tells(client: Client) -> None:
+async def test_informer_updates_its_cache_and_calls_handlers(client: Client) -> None:
     await make(client, "a", "b")
     told: list[tuple[str, str]] = []
     informer = Informer(client, CONFIG_MAPS, Bare)
@@ -122,34 +122,36 @@ async def test_an_informer_follows_and_tells(client: Client) -> None:
     assert [obj.metadata.name for obj in informer.by_index("name", "b")] == ["b"]
 
 
-async def test_our_own_writes_are_in_the_cache_at_once_and_never_older_news(client: Client) -> None:
+async def test_informer_caches_its_own_writes_at_once_and_ignores_older_versions(client: Client) -> None:
     informer = Informer(client, CONFIG_MAPS, Bare)
     async with running(informer):
         await informer.wait_synced()
         made = await informer.create({"metadata": {"name": "a"}}, SPACE)
         assert informer.get(SPACE, "a") == made
         changed = await informer.patch({"data": {"x": "y"}}, "a", SPACE)
-        informer._observed(made)
+        informer._cached(made)
         assert informer.get(SPACE, "a") == changed
         await client.delete(CONFIG_MAPS, "a", SPACE)
         await until(lambda: informer.get(SPACE, "a") is None)
-        informer._observed(changed)
+        informer._cached(changed)
         assert informer.get(SPACE, "a") is None
 
 
-async def test_an_informer_lists_again_after_it_missed_too_much(client: Client, failing: list[int]) -> None:
+async def test_informer_lists_again_after_an_expired_version_or_a_server_error(
+    client: Client, failing: list[int]
+) -> None:
     await make(client, "a")
     informer = Informer(client, CONFIG_MAPS, Bare)
     async with running(informer):
         await informer.wait_synced()
     await client.delete(CONFIG_MAPS, "a", SPACE)
-    await make(client, *(f"n{number}" for number in range(100)))  # the API remembers fewer changes
+    await make(client, *(f"n{number}" for number in range(100)))  # more changes than the API server keeps
     failing.append(500)
     async with running(informer):
         await until(lambda: names(informer) == {f"n{number}" for number in range(100)})
 
 
-async def test_a_repeated_event_raises_the_count(client: Client, failing: list[int]) -> None:
+async def test_repeated_event_raises_the_count(client: Client, failing: list[int]) -> None:
     recorder = EventRecorder(client, "test")
     about = ObjectRef("v1", "ConfigMap", "a", SPACE)
 

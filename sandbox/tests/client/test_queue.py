@@ -1,3 +1,5 @@
+"""The work queue."""
+
 import asyncio
 
 import pytest
@@ -5,7 +7,7 @@ import pytest
 from kube_sandbox.client.queue import WorkQueue
 
 
-async def test_a_key_waits_once_and_is_worked_on_by_one_worker() -> None:
+async def test_key_is_queued_once_and_handled_by_one_worker() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a")
     queue.add("a")
@@ -18,7 +20,7 @@ async def test_a_key_waits_once_and_is_worked_on_by_one_worker() -> None:
     assert await queue.get() == "a"
 
 
-async def test_of_several_delays_the_shortest_counts() -> None:
+async def test_shortest_of_several_delays_applies() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add_after("a", 60)
     queue.add_after("a", 0.01)
@@ -27,7 +29,7 @@ async def test_of_several_delays_the_shortest_counts() -> None:
         assert await queue.get() == "a"
 
 
-async def test_delays_double_until_the_work_succeeds() -> None:
+async def test_delay_doubles_until_forget() -> None:
     queue: WorkQueue[str] = WorkQueue()
     loop = asyncio.get_running_loop()
     waits = []

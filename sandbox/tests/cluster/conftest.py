@@ -1,4 +1,4 @@
-"""A sandbox of each test's own."""
+"""Fixtures: one sandbox for each test."""
 
 import dataclasses
 from collections.abc import AsyncIterator, Callable
@@ -11,17 +11,19 @@ from aiohttp import web
 from kube_sandbox.apiserver.server import ApiServer
 from kube_sandbox.client.client import Client
 from kube_sandbox.client.resources import NAMESPACES, NODES
-from support.world import SETTINGS, SPACE, World
+from support.cluster import SETTINGS, SPACE, Cluster
 
 
 @pytest.fixture
 async def refused() -> set[str]:
-    """Methods and last parts of paths, as `POST pods`, that the API refuses to the simulation."""
+    """The requests that the API server refuses: method and last part of the path, for example `POST pods`."""
     return set()
 
 
 @pytest.fixture
-async def world(tmp_path: Path, refused: set[str]) -> AsyncIterator[World]:
+async def api_only(tmp_path: Path, refused: set[str]) -> AsyncIterator[Cluster]:
+    """An API server with an empty namespace, without nodes and controllers."""
+
     @web.middleware
     async def refuse(request: web.Request, handler: Callable[[web.Request], Any]) -> web.StreamResponse:
         if f"{request.method} {request.path.rpartition('/')[2]}" in refused:
@@ -34,28 +36,28 @@ async def world(tmp_path: Path, refused: set[str]) -> AsyncIterator[World]:
         kubeconfig.write_text(api.kubeconfig())
         async with await Client.connect(str(kubeconfig)) as client:
             await client.create(NAMESPACES, {"metadata": {"name": SPACE}})
-            yield World(str(kubeconfig), client)
+            yield Cluster(str(kubeconfig), client)
 
 
 @pytest.fixture
-async def cluster(world: World) -> AsyncIterator[World]:
-    """With everything simulated."""
-    async with world.simulation():
-        await world.until(NODES, lambda nodes: len(nodes) == 3, "")
-        yield world
+async def cluster(api_only: Cluster) -> AsyncIterator[Cluster]:
+    """A cluster with all nodes and controllers."""
+    async with api_only.simulation():
+        await api_only.until(NODES, lambda nodes: len(nodes) == 3, "")
+        yield api_only
 
 
 @pytest.fixture
-async def tidy(world: World) -> AsyncIterator[World]:
-    """The same, but pods soon follow a node that is gone."""
-    async with world.simulation(dataclasses.replace(SETTINGS, pod_gc=0.2)):
-        await world.until(NODES, lambda nodes: len(nodes) == 3, "")
-        yield world
+async def fast_pod_gc(api_only: Cluster) -> AsyncIterator[Cluster]:
+    """As `cluster`, but the pods of a deleted node are removed soon."""
+    async with api_only.simulation(dataclasses.replace(SETTINGS, pod_gc=0.2)):
+        await api_only.until(NODES, lambda nodes: len(nodes) == 3, "")
+        yield api_only
 
 
 @pytest.fixture
-async def patient(world: World) -> AsyncIterator[World]:
-    """The same, but pods stay on nodes that are not ready."""
-    async with world.simulation(dataclasses.replace(SETTINGS, eviction=300)):
-        await world.until(NODES, lambda nodes: len(nodes) == 3, "")
-        yield world
+async def slow_eviction(api_only: Cluster) -> AsyncIterator[Cluster]:
+    """As `cluster`, but pods stay on nodes that are not ready."""
+    async with api_only.simulation(dataclasses.replace(SETTINGS, eviction=300)):
+        await api_only.until(NODES, lambda nodes: len(nodes) == 3, "")
+        yield api_only

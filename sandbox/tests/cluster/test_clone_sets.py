@@ -1,4 +1,4 @@
-"""What a CloneSet does with its pods next, and how one is updated in place."""
+"""The steps and the status of a CloneSet, and updates in place."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def names(pods: Any) -> list[str]:
     return sorted(pod.metadata.name for pod in pods)
 
 
-def test_missing_pods_are_made_old_ones_first_up_to_the_partition() -> None:
+def test_missing_pods_are_created_from_the_old_revision_up_to_the_partition() -> None:
     assert plan(clone_set(5, partition=2))[:2] == (2, 3)
     assert plan(clone_set(5, partition=2), *some(2))[:2] == (0, 3)
     assert plan(clone_set(5), *some(1, "web-new"))[:2] == (0, 4)
@@ -43,11 +43,13 @@ def test_missing_pods_are_made_old_ones_first_up_to_the_partition() -> None:
     ("partition", "replicas", "kept"),
     [(0, 5, 0), (2, 5, 2), (9, 5, 5), ("40%", 5, 2), ("41%", 5, 3), ("99%", 5, 4), ("100%", 5, 5), ("1%", 1, 1)],
 )
-def test_how_many_pods_a_partition_keeps(partition: int | str, replicas: int, kept: int) -> None:
+def test_partition_gives_the_number_of_pods_that_keep_the_old_template(
+    partition: int | str, replicas: int, kept: int
+) -> None:
     assert rollout.partition(clone_set(replicas, partition=partition)) == kept
 
 
-def test_an_update_stays_within_partition_and_max_unavailable() -> None:
+def test_update_stays_within_partition_and_max_unavailable() -> None:
     assert len(plan(clone_set(5, maxUnavailable=2), *some(5)).update) == 2
     assert len(plan(clone_set(5, maxUnavailable=2, partition=4), *some(5)).update) == 1
     assert not plan(clone_set(5, partition=5), *some(5)).update
@@ -55,16 +57,16 @@ def test_an_update_stays_within_partition_and_max_unavailable() -> None:
     assert len(plan(clone_set(5), *some(5)).update) == 1  # 20%
 
 
-def test_new_pods_that_do_not_come_up_stop_the_update() -> None:
+def test_unavailable_new_pod_stops_the_update() -> None:
     assert not plan(clone_set(5, maxUnavailable=1), *some(4), *some(1, "web-new", up=False)).update
 
 
-def test_old_pods_that_are_down_anyway_are_updated_first() -> None:
+def test_unavailable_old_pods_are_updated_first() -> None:
     going = plan(clone_set(3, maxUnavailable=1), *some(2), *some(1, up=False)).update
     assert names(going) == ["web-old-0-down"]
 
 
-def test_surge_brings_new_pods_before_old_ones_go() -> None:
+def test_max_surge_creates_new_pods_before_old_ones_are_deleted() -> None:
     subject = clone_set(3, maxSurge=1, maxUnavailable=0)
     assert plan(subject, *some(3))[:2] == (0, 1)
     marked = some(1, **{clone_pods.SPECIFIED_DELETE: "true"})
@@ -72,7 +74,7 @@ def test_surge_brings_new_pods_before_old_ones_go() -> None:
     assert names(plan(subject, *marked, *three, *some(1, "web-new")).delete) == ["web-old-0"]
 
 
-def test_pods_are_deleted_by_name() -> None:
+def test_pods_to_delete_are_deleted_and_replaced() -> None:
     subject = clone_set(3, scale={"podsToDelete": ["web-new-1"]}, maxUnavailable=1)
     assert names(plan(subject, *some(3, "web-new")).delete) == ["web-new-1"]
     assert plan(subject, *some(1, "web-new"), *some(3, "web-new")[2:])[:2] == (0, 1)
@@ -80,17 +82,17 @@ def test_pods_are_deleted_by_name() -> None:
     assert rollout.leftover_names(subject, some(3, "web-new")) is None
 
 
-def test_fewer_replicas_mean_fewer_pods_within_max_unavailable() -> None:
+def test_scale_down_deletes_pods_within_max_unavailable() -> None:
     assert len(plan(clone_set(2, maxUnavailable=5), *some(5, "web-new")).delete) == 3
     assert names(plan(clone_set(2), *some(2, "web-new"), *some(1, "web-new", up=False)).delete) == ["web-new-0-down"]
 
 
-def test_scale_up_may_be_limited() -> None:
+def test_scale_up_is_limited_by_max_unavailable() -> None:
     limited = plan(clone_set(5, scale={"maxUnavailable": 2}))
     assert (limited.create_update, limited.limited) == (2, 2)
 
 
-def test_the_status_counts_updated_pods_apart() -> None:
+def test_status_counts_updated_pods_separately() -> None:
     pods = [*some(2), *some(1, "web-new"), *some(1, "web-new", up=False)]
     status = rollout.status(clone_set(4, partition="25%"), pods, REVISIONS, 0, None, NOW)
     assert (status.replicas, status.ready_replicas, status.available_replicas) == (4, 3, 3)
@@ -101,7 +103,7 @@ def test_the_status_counts_updated_pods_apart() -> None:
     assert complete.current_revision == "web-new"
 
 
-def test_images_labels_and_annotations_can_change_in_place() -> None:
+def test_images_labels_and_annotations_change_in_place_and_other_fields_do_not() -> None:
     old, new = template("app:1", version="1"), template("app:2", version="2")
     change = clone_pods.renewal(old, new)
     assert change is not None
@@ -111,7 +113,7 @@ def test_images_labels_and_annotations_can_change_in_place() -> None:
     assert clone_pods.renewal(None, new) is None
 
 
-def test_a_pod_is_out_of_service_while_it_is_updated_in_place() -> None:
+def test_pod_updated_in_place_becomes_ready_after_its_containers_run_the_new_image() -> None:
     gate = [{"conditionType": clone_pods.UPDATE_READY}]
     running = [{"name": "sleep", "image": "docker.io/library/app:1", "imageID": "one", "ready": True}]
     subject = pod(image="app:1", readinessGates=gate, status={"containerStatuses": running})
@@ -143,14 +145,14 @@ def test_a_pod_is_out_of_service_while_it_is_updated_in_place() -> None:
         ({}, some(2), 31, progress.TIMED_OUT),
     ],
 )
-def test_progress_is_a_condition_where_there_is_a_deadline(
+def test_condition_progressing_exists_only_with_a_progress_deadline(
     subject: dict[str, Any], pods: list[Pod], seconds: int, reason: str
 ) -> None:
-    patient = clone_set(2, **subject)
-    assert not rollout.status(patient, pods, REVISIONS, 0, None, NOW).conditions
-    spec = replace(patient.spec, progress_deadline_seconds=30)
-    strict = replace(patient, spec=spec)
-    first = rollout.status(strict, pods, REVISIONS, 0, None, NOW)
-    then = rollout.status(replace(strict, status=first), pods, REVISIONS, 0, None, NOW + seconds)
+    without_deadline = clone_set(2, **subject)
+    assert not rollout.status(without_deadline, pods, REVISIONS, 0, None, NOW).conditions
+    spec = replace(without_deadline.spec, progress_deadline_seconds=30)
+    with_deadline = replace(without_deadline, spec=spec)
+    first = rollout.status(with_deadline, pods, REVISIONS, 0, None, NOW)
+    then = rollout.status(replace(with_deadline, status=first), pods, REVISIONS, 0, None, NOW + seconds)
     (condition,) = then.conditions
     assert (condition.reason, condition.status) == (reason, "False" if reason == progress.TIMED_OUT else "True")

@@ -1,4 +1,4 @@
-"""What a DaemonSet does with its pods next."""
+"""The steps and the status of a DaemonSet."""
 
 import pytest
 
@@ -29,13 +29,13 @@ def _shown(plan: rollout.Plan) -> tuple[list[str], list[str]]:
     return plan.create, [pod.metadata.name for pod in plan.delete]
 
 
-def test_every_node_gets_one_pod() -> None:
+def test_each_node_gets_one_pod() -> None:
     assert manage(daemon_set(), THREE) == (["a", "b", "c"], [])
     assert manage(daemon_set(), THREE, on("a"), on("c")) == (["b"], [])
     assert manage(daemon_set(), THREE, on("a"), on("a", "new"), on("b"), on("c")) == ([], ["agent-a-old"])
 
 
-def test_a_node_that_is_not_wanted_any_more_is_left() -> None:
+def test_pod_on_a_node_that_no_longer_matches_is_deleted() -> None:
     template_ = template()
     template_["spec"]["nodeSelector"] = {"disk": "fast"}
     there = [node("a", labels={"disk": "fast"}), node("b")]
@@ -53,11 +53,13 @@ def test_a_node_that_is_not_wanted_any_more_is_left() -> None:
         ({"key": "mine", "effect": "NoExecute"}, False, False),
     ],
 )
-def test_what_keeps_a_pod_from_a_node(taint: dict[str, str], runs: bool, continues: bool) -> None:
+def test_taint_decides_whether_a_pod_is_created_or_stays_on_a_node(
+    taint: dict[str, str], runs: bool, continues: bool
+) -> None:
     assert daemon_pods.eligibility(daemon_set(), node(taints=[taint])) == (runs, continues)
 
 
-def test_a_pod_may_be_scheduled_to_its_node_only() -> None:
+def test_pod_is_bound_to_its_node_by_affinity() -> None:
     made = daemon_pods.body(daemon_set(), "b", "123")
     assert made["metadata"]["labels"] == {"app": "sleep", "controller-revision-hash": "123"}
     (term,) = made["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
@@ -67,7 +69,7 @@ def test_a_pod_may_be_scheduled_to_its_node_only() -> None:
     assert {one["key"] for one in made["spec"]["tolerations"]} >= {"node.kubernetes.io/not-ready"}
 
 
-def test_an_update_replaces_as_many_as_may_be_unavailable() -> None:
+def test_update_deletes_old_pods_up_to_max_unavailable() -> None:
     old = [on("a"), on("b"), on("c")]
     assert update(daemon_set(unavailable=1), *old) == ([], ["agent-a-old"])
     assert update(daemon_set(unavailable="50%"), *old) == ([], ["agent-a-old", "agent-b-old"])
@@ -75,20 +77,20 @@ def test_an_update_replaces_as_many_as_may_be_unavailable() -> None:
     assert update(daemon_set(unavailable=1), on("a", "new"), on("b"), on("c")) == ([], ["agent-b-old"])
 
 
-def test_old_pods_that_are_unavailable_are_replaced_at_once() -> None:
+def test_unavailable_old_pods_are_deleted_at_once() -> None:
     assert update(daemon_set(), on("a"), on("b", up=False), on("c", up=False)) == (
         [],
         ["agent-b-old", "agent-c-old"],
     )
 
 
-def test_a_new_pod_counts_when_it_has_been_ready_long_enough() -> None:
+def test_new_pod_counts_as_available_after_min_ready_seconds() -> None:
     ds = daemon_set(minReadySeconds=90)
     fresh = on("a", "new", ready_since="2026-01-01T00:00:30Z")
     assert update(ds, fresh, on("b", ready_since="2025-12-31T00:00:00Z"), on("c")) == ([], ["agent-c-old"])
 
 
-def test_with_surge_the_new_pod_comes_first() -> None:
+def test_max_surge_creates_the_new_pod_before_the_old_one_is_deleted() -> None:
     ds = daemon_set(unavailable=0, surge=1)
     assert update(ds, on("a"), on("b"), on("c")) == (["a"], [])
     assert update(ds, on("a"), on("a", "new", up=False), on("b"), on("c")) == ([], [])
@@ -96,12 +98,19 @@ def test_with_surge_the_new_pod_comes_first() -> None:
     assert manage(ds, THREE, on("a"), on("a", "new"), on("b"), on("c")) == ([], ["agent-a-old"])
 
 
-def test_on_delete_nothing_is_updated_by_itself() -> None:
+@pytest.mark.parametrize("surge", [0, 1])
+def test_ended_pod_is_deleted(surge: int) -> None:
+    ended = on("a", up=False, phase="Failed")
+    created, deleted = manage(daemon_set(surge=surge, unavailable=1 - surge), THREE, ended, on("b"), on("c"))
+    assert (created, deleted) == (["a"] if surge else [], ["agent-a-old"])
+
+
+def test_strategy_on_delete_updates_no_pod() -> None:
     ds = daemon_set(updateStrategy={"type": "OnDelete"})
     assert update(ds, on("a"), on("b"), on("c")) == ([], [])
 
 
-def test_the_status_counts_nodes() -> None:
+def test_status_counts_nodes() -> None:
     there = [*THREE, node("d", taints=[{"key": "mine", "effect": "NoSchedule"}])]
     placed = daemon_pods.by_node([on("a", "new"), on("b", up=False), on("d")])
     status = rollout.status(daemon_set(), there, placed, "new", 0, NOW)

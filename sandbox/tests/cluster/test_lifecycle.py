@@ -1,4 +1,4 @@
-"""What becomes of a pod on its node."""
+"""The lifecycle of pods and containers on a node."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,8 +17,8 @@ from support.objects import T0, pod
 SETTINGS = SimulationSettings(image_pull=0.2, container_start=0.2, crash_back_off=10, pull_back_off=10)
 
 
-def live(subject: Pod, seconds: float, settings: SimulationSettings = SETTINGS) -> Iterator[tuple[Pod, list[str]]]:
-    """Every status the pod gets within `seconds`, and the reasons of the Events that come with it."""
+def statuses(subject: Pod, seconds: float, settings: SimulationSettings = SETTINGS) -> Iterator[tuple[Pod, list[str]]]:
+    """Each status that the pod gets within `seconds`, and the reasons of the Events written with it."""
     passed = 0.0
     since: dict[str, tuple[str, float]] = {}
     node = Node("192.168.0.2", "10.244.0.1", set())
@@ -34,7 +34,7 @@ def live(subject: Pod, seconds: float, settings: SimulationSettings = SETTINGS) 
         elif step.wait is None:
             return
         else:
-            passed += step.wait + 1e-9  # clocks are no finer
+            passed += step.wait + 1e-9  # so that rounding does not leave a rest
 
 
 def patched(subject: Pod, status: Object) -> Pod:
@@ -45,12 +45,12 @@ def patched(subject: Pod, status: Object) -> Pod:
     return msgspec.convert(wire, Pod)
 
 
-def story(subject: Pod, seconds: float = 60, settings: SimulationSettings = SETTINGS) -> list[str]:
-    """Each status as `kubectl get pods` would show it."""
-    return [shown(state) for state, _ in live(subject, seconds, settings)]
+def status_lines(subject: Pod, seconds: float = 60, settings: SimulationSettings = SETTINGS) -> list[str]:
+    """Each status in one line: phase, state, readiness and restarts."""
+    return [status_line(state) for state, _ in statuses(subject, seconds, settings)]
 
 
-def shown(subject: Pod) -> str:
+def status_line(subject: Pod) -> str:
     status = subject.status.container_statuses[0]
     state = status["state"]
     reason = "Running" if "running" in state else (state.get("waiting") or state.get("terminated"))["reason"]
@@ -89,13 +89,13 @@ PROBED = [{"name": "sleep", "image": "busybox", "readinessProbe": {"initialDelay
     ],
     ids=["fine", "probed", "never ready", "crash", "crash once", "no image"],
 )
-def test_the_stations_of_a_pod(subject: Pod, expected: list[str]) -> None:
-    assert story(subject, 55) == expected
+def test_pod_status_passes_through_the_expected_states(subject: Pod, expected: list[str]) -> None:
+    assert status_lines(subject, 55) == expected
 
 
-def test_a_crash_after_a_while_is_ready_until_then() -> None:
+def test_container_that_crashes_later_is_ready_until_it_crashes() -> None:
     settings = SimulationSettings(container_start=0.2, crash=5, crash_back_off=10)
-    assert story(pod(image="crash"), 13, settings) == [
+    assert status_lines(pod(image="crash"), 13, settings) == [
         "Pending ContainerCreating unready 0",
         "Running Running ready 0",
         "Running Error unready 0",
@@ -117,16 +117,16 @@ def test_a_crash_after_a_while_is_ready_until_then() -> None:
         ("app:badconfig", ["CreateContainerConfigError 0"]),
     ],
 )
-def test_what_images_do_after_a_set_time(image: str, expected: list[str]) -> None:
+def test_image_with_a_time_in_its_name_changes_state_after_that_time(image: str, expected: list[str]) -> None:
     settings = SimulationSettings(container_start=0.1, image_pull=0, crash_back_off=5)
-    lines = [line.split() for line in story(pod(image=image), 19.5, settings)]
-    told = [f"{ready if state == 'Running' else state} {restarts}" for _, state, ready, restarts in lines]
-    assert told[1 if "ContainerCreating" in told[0] else 0 :][: len(expected)] == expected
+    lines = [line.split() for line in status_lines(pod(image=image), 19.5, settings)]
+    summaries = [f"{ready if state == 'Running' else state} {restarts}" for _, state, ready, restarts in lines]
+    assert summaries[1 if "ContainerCreating" in summaries[0] else 0 :][: len(expected)] == expected
 
 
-def test_running_out_of_memory_is_kept_in_mind() -> None:
+def test_container_killed_for_memory_keeps_its_last_state() -> None:
     settings = SimulationSettings(container_start=0.1, image_pull=0, crash_back_off=5)
-    *_, (looping, _), (again, _) = live(pod(image="oom-after-3s"), 12, settings)
+    *_, (looping, _), (again, _) = statuses(pod(image="oom-after-3s"), 12, settings)
     waiting, running = looping.status.container_statuses[0], again.status.container_statuses[0]
     for status in (waiting, running):
         ended = status["lastState"]["terminated"]
@@ -137,8 +137,8 @@ def test_running_out_of_memory_is_kept_in_mind() -> None:
     assert looping.status.phase == "Running"
 
 
-def test_lost_readiness_is_told_and_timed() -> None:
-    *_, (unready, events) = live(pod(image="app:unready-after-3s"), 10)
+def test_lost_readiness_gives_an_event_and_a_transition_time() -> None:
+    *_, (unready, events) = statuses(pod(image="app:unready-after-3s"), 10)
     conditions = {one.type: one for one in unready.status.conditions}
     assert events == ["Unhealthy"]
     assert (conditions["Ready"].status, conditions["Ready"].reason) == ("False", "ContainersNotReady")
@@ -154,26 +154,26 @@ def test_lost_readiness_is_told_and_timed() -> None:
         ("exits-after-1s", "Never", "Failed", "PodFailed"),
     ],
 )
-def test_a_pod_may_come_to_its_end(image: str, policy: str, phase: str, reason: str) -> None:
-    *_, (ended, _) = live(pod(image=image, restartPolicy=policy), 10)
+def test_pod_without_restarts_ends_as_succeeded_or_failed(image: str, policy: str, phase: str, reason: str) -> None:
+    *_, (ended, _) = statuses(pod(image=image, restartPolicy=policy), 10)
     conditions = {one.type: (one.status, one.reason) for one in ended.status.conditions}
     assert (ended.status.phase, conditions["Ready"]) == (phase, ("False", reason))
 
 
 @pytest.mark.parametrize(("image", "reason"), [("app:nomount", "FailedMount"), ("app:noattach", "FailedAttachVolume")])
-def test_a_volume_that_cannot_be_had_keeps_a_pod_from_starting(image: str, reason: str) -> None:
-    ((stuck, events),) = live(pod(image=image), 60)
+def test_pod_with_a_failing_volume_does_not_start(image: str, reason: str) -> None:
+    ((stuck, events),) = statuses(pod(image=image), 60)
     conditions = {one.type: one.status for one in stuck.status.conditions}
-    assert (shown(stuck), events) == ("Pending ContainerCreating unready 0", [reason])
+    assert (status_line(stuck), events) == ("Pending ContainerCreating unready 0", [reason])
     assert conditions["PodReadyToStartContainers"] == "False"
     assert not stuck.status.pod_ip
 
 
-def test_an_init_container_that_fails_keeps_the_others_waiting() -> None:
+def test_failing_init_container_keeps_the_others_waiting() -> None:
     subject = pod(initContainers=[{"name": "first", "image": "fine"}, {"name": "second", "image": "crash"}])
-    *_, (stuck, _) = live(subject, 25)
+    *_, (stuck, _) = statuses(subject, 25)
     first, second = stuck.status.init_container_statuses
-    assert shown(stuck) == "Pending PodInitializing unready 0"
+    assert status_line(stuck) == "Pending PodInitializing unready 0"
     assert first["state"]["terminated"]["reason"] == "Completed"
     assert second["state"]["waiting"]["reason"] == "CrashLoopBackOff"
     assert second["restartCount"] >= 2
@@ -181,71 +181,71 @@ def test_an_init_container_that_fails_keeps_the_others_waiting() -> None:
     assert conditions["Initialized"].message == "containers with incomplete status: [second]"
 
 
-def test_a_container_whose_image_changes_is_renewed_in_place() -> None:
-    *_, (up, _) = live(pod(image="app:1"), 5)
+def test_container_with_a_changed_image_is_restarted_in_place() -> None:
+    *_, (up, _) = statuses(pod(image="app:1"), 5)
     changed = msgspec.structs.replace(up, spec=pod(image="app:2").spec)
-    stations = list(live(changed, 5))
-    assert [shown(state) for state, _ in stations] == ["Running Completed unready 0", "Running Running ready 1"]
-    assert [events[0] for _, events in stations] == ["Killing", "Pulling"]
-    status = stations[-1][0].status.container_statuses[0]
+    changes = list(statuses(changed, 5))
+    assert [status_line(state) for state, _ in changes] == ["Running Completed unready 0", "Running Running ready 1"]
+    assert [events[0] for _, events in changes] == ["Killing", "Pulling"]
+    status = changes[-1][0].status.container_statuses[0]
     assert (status["image"], status["lastState"]["terminated"]["reason"]) == ("docker.io/library/app:2", "Completed")
 
 
-def test_a_pod_that_comes_up_in_an_instant_is_written_once() -> None:
-    assert story(pod(), 5, SimulationSettings()) == ["Running Running ready 0"]
+def test_pod_that_starts_at_once_gets_one_status_write() -> None:
+    assert status_lines(pod(), 5, SimulationSettings()) == ["Running Running ready 0"]
 
 
-def test_a_slow_image_takes_its_time() -> None:
-    assert story(pod(image="slow"), 1.9) == ["Pending ContainerCreating unready 0"]
-    assert story(pod(image="slow"), 2.5)[-1] == "Running Running ready 0"
+def test_slow_image_starts_after_slow_start() -> None:
+    assert status_lines(pod(image="slow"), 1.9) == ["Pending ContainerCreating unready 0"]
+    assert status_lines(pod(image="slow"), 2.5)[-1] == "Running Running ready 0"
 
 
-def test_one_slow_container_does_not_hold_the_others_but_the_pod() -> None:
+def test_slow_container_delays_the_pod_but_not_the_other_containers() -> None:
     both = pod(containers=[{"name": "a", "image": "slow"}, {"name": "b", "image": "fast"}])
-    assert story(both) == [
+    assert status_lines(both) == [
         "Pending ContainerCreating unready 0",
         "Pending ContainerCreating unready 0",
         "Running Running ready 0",
     ]
 
 
-def test_init_containers_succeed_before_the_others_start() -> None:
-    first, last = (state for state, _ in live(pod(initContainers=[{"name": "init", "image": "x"}]), 10))
-    assert shown(first) == "Pending PodInitializing unready 0"
+def test_init_containers_succeed_before_the_other_containers_start() -> None:
+    first, last = (state for state, _ in statuses(pod(initContainers=[{"name": "init", "image": "x"}]), 10))
+    assert status_line(first) == "Pending PodInitializing unready 0"
     assert last.status.init_container_statuses[0]["state"]["terminated"]["reason"] == "Completed"
-    assert shown(last) == "Running Running ready 0"
+    assert status_line(last) == "Running Running ready 0"
 
 
-def test_readiness_gates_hold_back_ready_only() -> None:
-    *_, (gated, _) = live(pod(readinessGates=[{"conditionType": "my/gate"}]), 10)
+def test_readiness_gate_delays_ready_but_not_containers_ready() -> None:
+    *_, (gated, _) = statuses(pod(readinessGates=[{"conditionType": "my/gate"}]), 10)
     conditions = {one.type: (one.status, one.reason) for one in gated.status.conditions}
     assert conditions["ContainersReady"] == ("True", "")
     assert conditions["Ready"] == ("False", "ReadinessGatesNotReady")
     opened = patched(gated, {"conditions": [{"type": "my/gate", "status": "True"}]})
-    assert [shown(state) for state, _ in live(opened, 10)] == ["Running Running ready 0"]
+    assert [status_line(state) for state, _ in statuses(opened, 10)] == ["Running Running ready 0"]
 
 
-def test_messages_are_the_kubelets() -> None:
-    waits = [state.status.container_statuses[0]["state"]["waiting"] for state, _ in live(pod(image="busybo"), 1)]
+def test_messages_are_those_of_the_kubelet() -> None:
+    waits = [state.status.container_statuses[0]["state"]["waiting"] for state, _ in statuses(pod(image="busybo"), 1)]
     assert waits[2]["message"].startswith('Back-off pulling image "busybo": ErrImagePull: failed to pull and unpack')
-    *_, (crashed, _) = live(pod(image="crash"), 5)
+    *_, (crashed, _) = statuses(pod(image="crash"), 5)
     waiting = crashed.status.container_statuses[0]["state"]["waiting"]
     assert waiting["message"] == ("back-off 10s restarting failed container=sleep pod=sleep-1_default(uid of sleep-1)")
 
 
-def test_events_come_with_the_states() -> None:
-    assert [events for _, events in live(pod(), 5)] == [[], ["Pulling", "Pulled", "Created", "Started"]]
-    assert [events for _, events in live(pod(image="missing"), 5)] == [
+def test_events_are_written_together_with_the_states() -> None:
+    assert [events for _, events in statuses(pod(), 5)] == [[], ["Pulling", "Pulled", "Created", "Started"]]
+    assert [events for _, events in statuses(pod(image="missing"), 5)] == [
         [],
         ["Pulling", "Failed", "Failed"],
         ["BackOff", "Failed"],
     ]
 
 
-def test_an_image_that_is_put_right_starts_at_once() -> None:
-    *_, (stuck, _) = live(pod(image="nosuch"), 1)
+def test_container_with_a_corrected_image_starts_at_once() -> None:
+    *_, (stuck, _) = statuses(pod(image="nosuch"), 1)
     mended = msgspec.structs.replace(stuck, spec=pod(image="busybox").spec)
-    assert story(mended, 0.5) == ["Running Running ready 0"]
+    assert status_lines(mended, 0.5) == ["Running Running ready 0"]
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_an_image_that_is_put_right_starts_at_once() -> None:
         ("app:badconfig", images.Image(is_configured=False)),
     ],
 )
-def test_what_is_known_of_an_image(reference: str, known: images.Image) -> None:
+def test_image_name_gives_the_behaviour_of_its_containers(reference: str, known: images.Image) -> None:
     assert images.known(reference) == known
 
 
@@ -283,11 +283,11 @@ def test_what_is_known_of_an_image(reference: str, known: images.Image) -> None:
         ("localhost:5000/app:2", "localhost:5000/app:2"),
     ],
 )
-def test_full_references(reference: str, full: str) -> None:
+def test_reference_is_completed_with_registry_and_tag(reference: str, full: str) -> None:
     assert images.full_reference(reference) == full
 
 
-def test_durations_are_written_as_go_does() -> None:
+def test_durations_are_formatted_as_in_go() -> None:
     assert [containers.go_duration(one) for one in (0.02, 1.5, 10, 80, 160, 300)] == [
         "20ms", "1.5s", "10s", "1m20s", "2m40s", "5m0s",
     ]  # fmt: skip
@@ -298,12 +298,12 @@ def test_durations_are_written_as_go_does() -> None:
     st.sampled_from(["Always", "OnFailure", "Never"]),
     st.booleans(),
 )
-def test_every_pod_settles(kinds: list[str], policy: str, probed: bool) -> None:
+def test_status_of_any_pod_settles(kinds: list[str], policy: str, probed: bool) -> None:
     probe = {"readinessProbe": {}} if probed else {}
     containers = [{"name": f"c{i}", "image": kind, **probe} for i, kind in enumerate(kinds)]
-    states = [state for state, _ in live(pod(containers=containers, restartPolicy=policy), 100)]
+    states = [state for state, _ in statuses(pod(containers=containers, restartPolicy=policy), 100)]
     assert len(states) <= 60
     should_be_ready = all(kind in ("busybox", "slow") for kind in kinds)
     assert (states[-1].ready_since is not None) == should_be_ready
     phases = [state.status.phase for state in states]
-    assert phases == sorted(phases, key=["Pending", "Running", "Failed"].index)  # never back
+    assert phases == sorted(phases, key=["Pending", "Running", "Failed"].index)  # a phase never returns

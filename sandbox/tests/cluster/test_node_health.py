@@ -1,4 +1,4 @@
-"""What becomes of a node whose kubelet fails, and of its pods."""
+"""Nodes whose kubelet fails, and their pods."""
 
 from typing import Any
 
@@ -27,29 +27,29 @@ def node(ready: str, **spec: Any) -> Node:
         ("False", {("node.kubernetes.io/not-ready", effect) for effect in ("NoSchedule", "NoExecute")}),
     ],
 )
-def test_a_node_is_tainted_for_what_it_is(ready: str, expected: set[tuple[str, str]]) -> None:
+def test_node_that_is_not_ready_gets_the_taints_of_its_condition(ready: str, expected: set[tuple[str, str]]) -> None:
     mine = {"key": "mine", "effect": "NoSchedule"}
     taints = health.taints(node(ready, taints=[mine, {"key": UNREACHABLE.key, "effect": "NoExecute"}]), T0)
     assert {(one.key, one.effect) for one in taints} == expected | {("mine", "NoSchedule")}
 
 
-def test_a_cordoned_node_is_tainted_too() -> None:
+def test_cordoned_node_gets_the_taint_unschedulable() -> None:
     (taint,) = health.taints(node("True", unschedulable=True), T0)
     assert (taint.key, taint.effect) == ("node.kubernetes.io/unschedulable", "NoSchedule")
 
 
-def test_a_taint_that_stays_keeps_its_time() -> None:
+def test_existing_taint_keeps_its_time() -> None:
     taints = health.taints(node("Unknown", taints=[msgspec.to_builtins(UNREACHABLE)]), T0 + 50)
     assert UNREACHABLE in taints
 
 
-def test_of_a_silent_kubelet_nothing_is_known() -> None:
+def test_silent_kubelet_makes_all_conditions_unknown() -> None:
     conditions = health.silent_conditions(node("True"), T0)
     assert {one["type"]: one["status"] for one in conditions} == {"Ready": "Unknown", "DiskPressure": "Unknown"}
     assert conditions[0]["reason"] == "NodeStatusUnknown"
 
 
-def test_ready_pods_count_as_unready_from_then_on() -> None:
+def test_ready_pods_on_a_failed_node_are_marked_unready() -> None:
     up, down = pod("up", ready_since=CREATED), pod("down")
     assert health.to_mark([up, down]) == [up]
     (condition,) = health.unready_patch(up, T0)["status"]["conditions"]
@@ -65,7 +65,9 @@ def test_ready_pods_count_as_unready_from_then_on() -> None:
         ({"operator": "Exists", "effect": "NoExecute"}, None),
     ],
 )
-def test_pods_leave_when_their_patience_is_over(toleration: dict[str, Any] | None, seconds: int | None) -> None:
+def test_pods_are_evicted_after_their_toleration_seconds(
+    toleration: dict[str, Any] | None, seconds: int | None
+) -> None:
     tainted = node("Unknown", taints=[msgspec.to_builtins(UNREACHABLE)])
     tolerations = [{"key": UNREACHABLE.key, **toleration}] if toleration else []
     found = health.evictions(tainted, [pod(tolerations=tolerations)], 100)

@@ -1,4 +1,4 @@
-"""Who owns whom, and what owners mean to their dependents."""
+"""The graph of owners and dependents."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ def fate(made: Graph, one: Item) -> Fate | None:
     return made.fate(one, one.metadata.owner_references[0])
 
 
-def test_dependents_are_found_whatever_came_first() -> None:
+def test_dependents_are_found_in_any_order_of_arrival() -> None:
     for order in ([POD, RS, DEPLOYMENT], [DEPLOYMENT, RS, POD]):
         made = graph(*order)
         assert [one.metadata.name for one in made.dependents("uid of rs")] == ["pod"]
@@ -48,34 +48,34 @@ def test_dependents_are_found_whatever_came_first() -> None:
     assert list(made.dependents("uid of rs")) == []
 
 
-def test_an_owner_that_is_not_in_the_cache_is_unknown() -> None:
+def test_owner_that_is_not_in_the_graph_is_unknown() -> None:
     assert fate(graph(POD), POD) is None
 
 
-def test_an_owner_in_another_namespace_is_none() -> None:
+def test_owner_in_another_namespace_counts_as_absent() -> None:
     elsewhere = item(REPLICA_SETS, "rs", namespace="elsewhere")
     assert fate(graph(elsewhere, POD), POD) is Fate.GONE
 
 
-def test_a_cluster_wide_owner_is_one() -> None:
+def test_cluster_scoped_owner_is_found() -> None:
     machine = item(NODES, "node", namespace="")
     dependent = item(PODS, "static", machine)
     assert fate(graph(machine, dependent), dependent) is Fate.SOLID
 
 
-def test_a_uid_under_another_name_is_gone() -> None:
+def test_owner_with_the_same_uid_and_another_name_counts_as_absent() -> None:
     renamed = item(REPLICA_SETS, "other", uid="uid of rs")
     assert fate(graph(renamed, POD), POD) is Fate.GONE
 
 
-def test_an_owner_deleted_in_the_foreground_waits_for_what_blocks_it() -> None:
+def test_owner_deleted_in_the_foreground_waits_for_blocking_dependents() -> None:
     leaving = item(REPLICA_SETS, "rs", deletionTimestamp="2026-01-01T00:00:00Z", finalizers=["foregroundDeletion"])
     made = graph(leaving, POD)
     assert fate(made, POD) is Fate.LEAVING
     assert made.blocking("uid of rs") == [POD]
 
 
-def test_finalizers_say_how_an_object_is_deleted() -> None:
+def test_finalizers_give_the_propagation_policy() -> None:
     assert RS.propagation == "Background"
     assert item(PODS, "a", finalizers=["foregroundDeletion"]).propagation == "Foreground"
     assert item(PODS, "a", finalizers=["orphan"]).propagation == "Orphan"

@@ -1,4 +1,4 @@
-"""Where pods may run, and what decides it: label selectors and shares."""
+"""The placement of pods on nodes, and label selectors."""
 
 from fractions import Fraction
 
@@ -11,14 +11,14 @@ from kube_sandbox.cluster.views import LabelSelector
 from support.objects import node, pod
 
 
-def test_the_emptiest_node_is_chosen() -> None:
+def test_node_with_the_fewest_pods_is_chosen() -> None:
     loads = {"sandbox-1": {"pods": Fraction(2)}, "sandbox-2": {"pods": Fraction(1)}}
     assert placement.choose(pod(), [node("sandbox-1"), node("sandbox-2")], loads) == "sandbox-2"
     assert placement.choose(pod(), [node("sandbox-1"), node("sandbox-3")], loads) == "sandbox-3"
     assert placement.choose(pod(), [], {}) is None
 
 
-def test_a_toleration_opens_a_tainted_node() -> None:
+def test_toleration_allows_a_tainted_node() -> None:
     tainted = node(taints=[{"key": "k", "value": "v", "effect": "NoSchedule"}])
     assert placement.refusals(pod(), tainted, {}) == ["node(s) had untolerated taint(s)"]
     for toleration in ({"key": "k", "value": "v"}, {"key": "k", "operator": "Exists"}, {"operator": "Exists"}):
@@ -26,8 +26,8 @@ def test_a_toleration_opens_a_tainted_node() -> None:
     assert placement.refusals(pod(tolerations=[{"key": "k", "value": "w"}]), tainted, {}) != []
 
 
-def test_why_a_pod_fits_nowhere_is_told_as_kube_scheduler_does() -> None:
-    """Golden: the text of kube-scheduler 1.36 for the same three nodes."""
+def test_explanation_reads_as_from_kube_scheduler() -> None:
+    """The expected texts are those of kube-scheduler 1.36 for the same three nodes."""
     nodes = [
         node("one"),
         node("two", unschedulable=True),
@@ -46,7 +46,19 @@ def test_why_a_pod_fits_nowhere_is_told_as_kube_scheduler_does() -> None:
     assert placement.explanation(pod(), [], {}) == "no nodes available to schedule pods"
 
 
-def test_a_full_node_takes_no_more() -> None:
+@pytest.mark.parametrize(
+    ("operator", "bound", "expected"),
+    [("Gt", "3", True), ("Gt", "4", False), ("Lt", "5", True), ("Lt", "4", False), ("Gt", "many", False)],
+)
+def test_node_affinity_compares_numbers(operator: str, bound: str, expected: bool) -> None:
+    term = {"matchExpressions": [{"key": "cores", "operator": operator, "values": [bound]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    picky = pod(affinity={"nodeAffinity": required})
+    assert placement.selected(picky.spec, node(labels={"cores": "4"})) is expected
+    assert not placement.selected(picky.spec, node())
+
+
+def test_full_node_refuses_pods() -> None:
     full = {"sandbox-1": {"pods": Fraction(10), "cpu": Fraction("3.5")}}
     assert placement.refusals(pod(), node(), full["sandbox-1"]) == ["Too many pods"]
     assert "1 No preemption victims found for incoming pod" in placement.explanation(pod(), [node()], full)
@@ -67,5 +79,5 @@ def test_a_full_node_takes_no_more() -> None:
         ({"matchLabels": {"a": "1"}, "matchExpressions": [{"key": "a", "operator": "What"}]}, False),
     ],
 )
-def test_selectors(selector: dict[str, object], expected: bool) -> None:
+def test_selector_matches_labels(selector: dict[str, object], expected: bool) -> None:
     assert selectors.matches(msgspec.convert(selector, LabelSelector), {"a": "1"}) is expected

@@ -1,4 +1,4 @@
-"""A Deployment's status and conditions."""
+"""The status and conditions of a Deployment."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def progressing(status: DeploymentStatus) -> Condition:
     return found
 
 
-def test_counts_add_up() -> None:
+def test_status_counts_are_the_sums_of_the_replica_sets() -> None:
     status = progress.counted(
         deployment(5), (), replica_set("new", 3, available=1), [replica_set("old", 4, available=4)], T0
     )
@@ -37,14 +37,14 @@ def test_counts_add_up() -> None:
 
 
 @pytest.mark.parametrize(("available", "verdict"), [(4, "True"), (3, "False")])
-def test_available_means_all_but_max_unavailable(available: int, verdict: str) -> None:
+def test_available_is_true_if_all_but_max_unavailable_pods_are_available(available: int, verdict: str) -> None:
     status = progress.counted(deployment(5), (), replica_set("new", 5, available=available), [], T0)
     found = find(status.conditions, "Available")
     assert found is not None
     assert found.status == verdict
 
 
-def test_a_finished_release_says_so_once() -> None:
+def test_complete_release_sets_new_replica_set_available_and_keeps_it() -> None:
     present = deployment(5, status={"conditions": [condition("ReplicaSetUpdated")]})
     new = replica_set("sleep-abc", 5)
     status = progress.progressed(present, present.status.conditions, new, [], T0)
@@ -55,7 +55,7 @@ def test_a_finished_release_says_so_once() -> None:
     assert progressing(status) == find(later.status.conditions, "Progressing")
 
 
-def test_progress_renews_the_deadline_but_not_the_transition() -> None:
+def test_progress_renews_the_update_time_but_not_the_transition_time() -> None:
     present = deployment(5, status={"conditions": [condition("ReplicaSetUpdated", seconds_ago=30)]})
     status = progress.progressed(present, present.status.conditions, replica_set("new", 2), [], T0)
     assert progressing(status).last_update_time == progress.rfc3339(T0)
@@ -66,7 +66,7 @@ def test_progress_renews_the_deadline_but_not_the_transition() -> None:
     ("seconds_ago", "reason", "status"),
     [(9, "ReplicaSetUpdated", "True"), (11, "ProgressDeadlineExceeded", "False")],
 )
-def test_a_release_that_stands_still_runs_out_of_time(seconds_ago: int, reason: str, status: str) -> None:
+def test_release_without_progress_exceeds_its_deadline(seconds_ago: int, reason: str, status: str) -> None:
     present = deployment(
         5,
         progressDeadlineSeconds=10,
@@ -83,7 +83,7 @@ def test_a_release_that_stands_still_runs_out_of_time(seconds_ago: int, reason: 
         assert found.message == 'ReplicaSet "sleep-abc" has timed out progressing.'
 
 
-def test_the_next_check_is_after_the_deadline() -> None:
+def test_next_check_is_a_second_after_the_deadline() -> None:
     present = deployment(5, progressDeadlineSeconds=10)
     status = deployment(5, status={"conditions": [condition("ReplicaSetUpdated", seconds_ago=4)]}).status
     assert progress.next_check(present, status, T0) == 7
@@ -91,13 +91,13 @@ def test_the_next_check_is_after_the_deadline() -> None:
     assert progress.next_check(present, done, T0) is None
 
 
-def test_without_a_deadline_nothing_is_said_about_progress() -> None:
+def test_status_without_deadline_has_no_condition_progressing() -> None:
     present = deployment(5, progressDeadlineSeconds=2**31 - 1, status={"conditions": [condition("ReplicaSetUpdated")]})
     status = progress.progressed(present, present.status.conditions, replica_set("new", 1), [], T0)
     assert find(status.conditions, "Progressing") is None
 
 
-def test_pausing_and_resuming_are_recorded() -> None:
+def test_pause_and_resume_set_the_reason_of_progressing() -> None:
     paused = deployment(5, paused=True, status={"conditions": [condition("ReplicaSetUpdated")]})
     status = progress.with_pause(paused, paused.status, T0)
     assert (progressing(status).reason, progressing(status).status) == ("DeploymentPaused", "Unknown")
@@ -105,12 +105,12 @@ def test_pausing_and_resuming_are_recorded() -> None:
     assert progressing(status).reason == "DeploymentResumed"
 
 
-def test_a_deadline_that_passed_is_not_hidden_by_a_pause() -> None:
+def test_pause_keeps_an_exceeded_deadline() -> None:
     paused = deployment(5, paused=True, status={"conditions": [condition("ProgressDeadlineExceeded", "False")]})
     assert progress.with_pause(paused, paused.status, T0) == paused.status
 
 
-def test_failures_of_replica_sets_come_and_go() -> None:
+def test_replica_failure_follows_the_replica_sets() -> None:
     failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "forbidden"}
     present = deployment(5)
     status = progress.progressed(present, (), replica_set("new", 0, status={"conditions": [failure]}), [], T0)

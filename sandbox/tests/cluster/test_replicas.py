@@ -1,4 +1,4 @@
-"""Which pods a ReplicaSet deletes first, and its status."""
+"""The pods that a ReplicaSet deletes first, and its status."""
 
 from typing import Any
 
@@ -28,9 +28,9 @@ READY = {"phase": "Running", "ready_since": "2025-12-31T00:00:00Z"}
         ({"phase": "Running", "status": {"containerStatuses": [{"restartCount": 3}]}}, {"phase": "Running"}),
         (YOUNG, OLD),
     ],
-    ids=["unscheduled", "pending", "not ready", "cheap", "crowded", "ready lately", "restarted", "young"],
+    ids=["unscheduled", "pending", "not ready", "cheap", "crowded", "ready for a shorter time", "restarted", "young"],
 )  # fmt: skip
-def test_what_is_missed_least_goes_first(first: dict[str, Any], second: dict[str, Any]) -> None:
+def test_pod_with_the_lowest_rank_is_deleted_first(first: dict[str, Any], second: dict[str, Any]) -> None:
     one = pod("one", **first)
     two = pod("two", **second)
     related = [one, two, pod("neighbour", node="crowded")]
@@ -42,7 +42,7 @@ def status(pods: list[Pod], failure: str | None = None, **rs: Any) -> Any:
     return replicas.status(replica_set("rs", 3, **rs), pods, 0, failure, T0)
 
 
-def test_counts() -> None:
+def test_status_counts_labeled_ready_and_available_pods() -> None:
     stray = pod("stray", metadata={"labels": {"app": "sleep"}})
     full = pod("full", metadata={"labels": {"app": "sleep", "pod-template-hash": "rs"}}, **READY)
     found = status([stray, full])
@@ -52,12 +52,12 @@ def test_counts() -> None:
 
 
 @pytest.mark.parametrize(("min_ready", "available"), [(0, 1), (10, 1), (11, 0)])
-def test_min_ready_seconds_delay_availability(min_ready: int, available: int) -> None:
+def test_pod_is_available_after_min_ready_seconds(min_ready: int, available: int) -> None:
     young = pod(phase="Running", ready_since="2025-12-31T23:59:50Z")
     assert status([young], minReadySeconds=min_ready).available_replicas == available
 
 
-def test_a_failure_to_create_is_a_condition_until_it_is_over() -> None:
+def test_failed_create_sets_replica_failure_until_a_create_succeeds() -> None:
     failed = status([], "forbidden")
     assert [(one.type, one.reason, one.message) for one in failed.conditions] == [
         ("ReplicaFailure", "FailedCreate", "forbidden")

@@ -1,4 +1,4 @@
-"""Which ReplicaSet is the new one, and the history kept in annotations."""
+"""The new ReplicaSet of a Deployment, revision annotations and template hashes."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,28 +9,28 @@ from kube_sandbox.cluster.deployments.revisions import REVISION, REVISION_HISTOR
 from support.objects import deployment, replica_set, template
 
 
-def test_the_new_replica_set_has_the_deployments_template() -> None:
+def test_new_replica_set_is_the_one_with_the_template_of_the_deployment() -> None:
     one, two = replica_set("one", 3, image="busybox:1"), replica_set("two", 2, image="busybox:2")
     assert revisions.split(deployment(image="busybox:2"), [one, two]) == (two, [one])
     assert revisions.split(deployment(image="busybox:3"), [one, two]) == (None, [one, two])
 
 
-def test_of_twins_the_older_one_is_the_new_one() -> None:
+def test_oldest_of_equal_replica_sets_is_the_new_one() -> None:
     old, young = replica_set("b", 1), replica_set("a", 1, created="2026-02-01T00:00:00Z")
     assert revisions.split(deployment(), [young, old]) == (old, [young])
 
 
-def test_a_first_release_is_revision_one() -> None:
+def test_first_release_gets_revision_one() -> None:
     assert revisions.annotations(deployment(), {}, []) == {REVISION: "1"}
 
 
-def test_a_template_that_comes_back_gets_the_next_revision_and_a_history() -> None:
+def test_reused_replica_set_gets_the_next_revision_and_a_history() -> None:
     old = [replica_set("two", 0, revision=4)]
     back = revisions.annotations(deployment(), {REVISION: "3", REVISION_HISTORY: "1"}, old)
     assert back == {REVISION: "5", REVISION_HISTORY: "1,3"}
 
 
-def test_the_history_is_bounded() -> None:
+def test_revision_history_is_limited_to_2000_characters() -> None:
     long = ",".join(str(number) for number in range(1000, 1400))
     old = [replica_set("old", 0, revision=1401)]
     kept = revisions.annotations(deployment(), {REVISION: "1400", REVISION_HISTORY: long}, old)[REVISION_HISTORY]
@@ -38,20 +38,20 @@ def test_the_history_is_bounded() -> None:
     assert kept.endswith(",1399,1400")
 
 
-def test_annotations_are_copied_but_not_the_bookkeeping() -> None:
+def test_annotations_are_copied_except_those_of_the_controller() -> None:
     annotated = deployment(annotations={"kubernetes.io/change-cause": "why", REVISION: "7", "team": "blue"})
     found = revisions.annotations(annotated, {"own": "kept"}, [])
     assert found == {"own": "kept", "kubernetes.io/change-cause": "why", "team": "blue", REVISION: "1"}
 
 
-def test_only_empty_replica_sets_beyond_the_limit_are_expendable() -> None:
+def test_replica_sets_without_pods_beyond_the_limit_are_deleted() -> None:
     old = [replica_set("b", 0, revision=2), replica_set("a", 0, revision=1), replica_set("c", 1, revision=3)]
     assert [rs.metadata.name for rs in revisions.expendable(deployment(revisionHistoryLimit=1), old)] == ["a", "b"]
     assert [rs.metadata.name for rs in revisions.expendable(deployment(revisionHistoryLimit=0), old)] == ["a", "b"]
     assert revisions.expendable(deployment(), old) == []
 
 
-def test_templates_are_equal_but_for_the_hash_and_what_is_empty() -> None:
+def test_templates_are_equal_apart_from_hash_label_and_empty_fields() -> None:
     hashed = templates.with_label(template(), templates.HASH_LABEL, "abc")
     hashed["metadata"]["creationTimestamp"] = None
     hashed["metadata"]["annotations"] = {}
@@ -62,17 +62,17 @@ def test_templates_are_equal_but_for_the_hash_and_what_is_empty() -> None:
 
 
 @given(st.integers(0, 2**31) | st.none())
-def test_a_hash_is_a_word_of_the_safe_alphabet(collisions: int | None) -> None:
+def test_hash_has_up_to_ten_characters_of_the_safe_alphabet(collisions: int | None) -> None:
     word = templates.pod_template_hash(template(), collisions)
     assert 1 <= len(word) <= 10
     assert not set(word) - set("bcdfghjklmnpqrstvwxz2456789")
     assert word == templates.pod_template_hash(template(), collisions)
 
 
-def test_a_collision_gives_another_hash() -> None:
+def test_collision_count_changes_the_hash() -> None:
     assert len({templates.pod_template_hash(template(), count) for count in (None, 1, 2)}) == 3
 
 
-def test_names_stay_within_the_limit() -> None:
+def test_name_is_cut_to_253_characters() -> None:
     assert templates.replica_set_name("sleep", "abc") == "sleep-abc"
     assert len(templates.replica_set_name("d" * 253, "abcdefghij")) == 253

@@ -1,4 +1,4 @@
-"""How many pods each ReplicaSet gets."""
+"""The sizes of a Deployment's ReplicaSets."""
 
 import pytest
 from hypothesis import given
@@ -27,11 +27,13 @@ def sizes(scales: list[Scale]) -> dict[str, int]:
         (0, "25%", "25%", Bounds(0, 0)),
     ],
 )
-def test_percentages_become_pods(replicas: int, surge: int | str, unavailable: int | str, expected: Bounds) -> None:
+def test_bounds_convert_percentages_to_pods(
+    replicas: int, surge: int | str, unavailable: int | str, expected: Bounds
+) -> None:
     assert rollout.bounds(deployment(replicas, surge=surge, unavailable=unavailable)) == expected
 
 
-def test_a_recreate_has_no_room() -> None:
+def test_bounds_of_recreate_are_zero() -> None:
     assert rollout.bounds(deployment(10, recreate=True)) == Bounds(0, 0)
 
 
@@ -46,18 +48,18 @@ def test_a_recreate_has_no_room() -> None:
         ((10, 5), [(3, 3)], {}),
         ((10, 10), [(0, 0)], {}),
         ((12, 12), [], {"new": 10}),
-        ((3, 0), [(10, 6)], {"old0": 8}),  # what is unhealthy goes, although not enough is available
-        ((5, 0), [(4, 0), (8, 8)], {"old0": 0}),  # a rollover: the middle one never came up
+        ((3, 0), [(10, 6)], {"old0": 8}),  # unavailable pods are deleted although too few are available
+        ((5, 0), [(4, 0), (8, 8)], {"old0": 0}),  # a second release before the first one became available
     ],
 )
-def test_a_rolling_update_of_ten_pods(
+def test_step_of_a_rolling_update_gives_the_expected_sizes(
     new: tuple[int, int], old: list[tuple[int, int]], expected: dict[str, int]
 ) -> None:
     olds = [replica_set(f"old{i}", size, available=up) for i, (size, up) in enumerate(old)]
     assert sizes(rollout.rolling(deployment(10), replica_set("new", new[0], available=new[1]), olds)) == expected
 
 
-def test_a_recreate_empties_the_old_first() -> None:
+def test_recreate_scales_old_replica_sets_to_zero_first() -> None:
     present = deployment(5, recreate=True)
     assert sizes(rollout.recreate(present, None, [replica_set("old", 5)])) == {"old": 0}
     assert sizes(rollout.recreate(present, replica_set("new", 0), [replica_set("old", 0)])) == {"new": 5}
@@ -74,7 +76,9 @@ def test_a_recreate_empties_the_old_first() -> None:
         (10, 20, 0, [5, 8], {"old0": 10, "old1": 15}),
     ],
 )
-def test_scaling_keeps_every_share(before: int, after: int, new: int, old: list[int], expected: dict[str, int]) -> None:
+def test_scaling_during_a_release_keeps_the_proportions(
+    before: int, after: int, new: int, old: list[int], expected: dict[str, int]
+) -> None:
     was, present = deployment(before), deployment(after)
     newest = replica_set("new", new, of=was, created="2026-01-09T00:00:00Z")
     olds = [replica_set(f"old{i}", size, of=was) for i, size in enumerate(old)]
@@ -83,13 +87,13 @@ def test_scaling_keeps_every_share(before: int, after: int, new: int, old: list[
     assert sizes(rollout.scaled(present, newest, olds)) == expected
 
 
-def test_scaling_never_starts_what_has_no_pods() -> None:
+def test_scaling_leaves_empty_replica_sets_empty() -> None:
     was = deployment(10)
     olds = [replica_set("old", 10, of=was)]
     assert sizes(rollout.scaled(deployment(20), replica_set("new", 0, of=was), olds)) == {"old": 20}
 
 
-def test_a_saturated_new_replica_set_ends_the_old_ones() -> None:
+def test_complete_new_replica_set_scales_the_old_ones_to_zero() -> None:
     present = deployment(10)
     olds = [replica_set("old", 2)]
     assert sizes(rollout.scaled(present, replica_set("new", 10, of=present), olds)) == {"old": 0}
@@ -97,7 +101,7 @@ def test_a_saturated_new_replica_set_ends_the_old_ones() -> None:
 
 @st.composite
 def releases(draw: st.DrawFn) -> tuple[Deployment, ReplicaSet, list[ReplicaSet]]:
-    """Any Deployment in the middle of anything."""
+    """Any Deployment, with ReplicaSets of any sizes."""
     surge = draw(st.integers(0, 5) | st.integers(0, 100).map("{}%".format))
     unavailable = draw(st.integers(0 if surge not in (0, "0%") else 1, 5) | st.integers(1, 100).map("{}%".format))
     present = deployment(draw(st.integers(0, 30)), surge=surge, unavailable=unavailable)
@@ -110,7 +114,7 @@ def releases(draw: st.DrawFn) -> tuple[Deployment, ReplicaSet, list[ReplicaSet]]
 
 
 def applied(scales: list[Scale], family: list[ReplicaSet]) -> list[ReplicaSet]:
-    """What becomes of ReplicaSets: those that shrink lose unavailable pods first."""
+    """The ReplicaSets after these scales; a shrinking one loses unavailable pods first."""
     wanted = sizes(scales)
     result = []
     for rs in family:
@@ -127,7 +131,9 @@ def all_up(rs: ReplicaSet) -> ReplicaSet:
 
 
 @given(releases())
-def test_a_step_keeps_the_bounds(release: tuple[Deployment, ReplicaSet, list[ReplicaSet]]) -> None:
+def test_step_of_any_release_keeps_max_surge_and_max_unavailable(
+    release: tuple[Deployment, ReplicaSet, list[ReplicaSet]],
+) -> None:
     present, new, old = release
     desired, (surge, unavailable) = present.spec.replicas, rollout.bounds(present)
     family = [*old, new]
@@ -138,7 +144,9 @@ def test_a_step_keeps_the_bounds(release: tuple[Deployment, ReplicaSet, list[Rep
 
 
 @given(releases())
-def test_a_release_whose_pods_come_up_ends(release: tuple[Deployment, ReplicaSet, list[ReplicaSet]]) -> None:
+def test_release_whose_pods_become_available_completes(
+    release: tuple[Deployment, ReplicaSet, list[ReplicaSet]],
+) -> None:
     present, new, old = release
     for _ in range(300):
         scales = rollout.rolling(present, new, old)
@@ -152,7 +160,7 @@ def test_a_release_whose_pods_come_up_ends(release: tuple[Deployment, ReplicaSet
 
 
 @given(releases())
-def test_scaling_meets_the_new_total(release: tuple[Deployment, ReplicaSet, list[ReplicaSet]]) -> None:
+def test_scaling_of_any_release_gives_the_new_total(release: tuple[Deployment, ReplicaSet, list[ReplicaSet]]) -> None:
     present, new, old = release
     before = rollout.total([*old, new])
     family = [sized_for(rs, before) for rs in [*old, new]]
@@ -161,7 +169,7 @@ def test_scaling_meets_the_new_total(release: tuple[Deployment, ReplicaSet, list
     assert all(rs.spec.replicas >= 0 for rs in after)
     if len(scales) > 1 and present.spec.replicas > 0:
         assert rollout.total(after) == present.spec.replicas + rollout.bounds(present).surge
-    for scale in scales:  # nothing grows while the whole shrinks, nor the other way round
+    for scale in scales:  # no ReplicaSet grows while the total shrinks, or shrinks while it grows
         grew = scale.replicas - scale.replica_set.spec.replicas
         assert grew * (rollout.total(after) - before) >= 0
 

@@ -1,4 +1,4 @@
-"""StatefulSets, DaemonSets, CloneSets and failing nodes at work on the sandbox's API."""
+"""StatefulSets, DaemonSets, CloneSets and failing nodes, simulated on the sandbox's API."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,28 +16,28 @@ from kube_sandbox.client.resources import (
 )
 from kube_sandbox.cluster.clone_sets import crd
 from kube_sandbox.cluster.nodes.health import KUBELET
+from support.cluster import SPACE, Cluster, Object
 from support.objects import template
-from support.world import SPACE, Object, World
 
 QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
 
 
-async def create(world: World, resource: Resource, image: str = "busybox", **spec: Any) -> None:
+async def create(cluster: Cluster, resource: Resource, image: str = "busybox", **spec: Any) -> None:
     body = {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
         "metadata": {"name": "web"},
         "spec": {"selector": {"matchLabels": {"app": "sleep"}}, "template": template(image), **spec},
     }
-    await world.client.create(resource, body, SPACE)
+    await cluster.client.create(resource, body, SPACE)
 
 
-async def change(world: World, resource: Resource, image: str, **spec: Any) -> None:
-    await world.client.patch(resource, {"spec": {"template": template(image), **spec}}, "web", SPACE)
+async def change(cluster: Cluster, resource: Resource, image: str, **spec: Any) -> None:
+    await cluster.client.patch(resource, {"spec": {"template": template(image), **spec}}, "web", SPACE)
 
 
 def status(**wanted: object) -> Callable[[list[Object]], bool]:
-    """The first object's controller has seen its spec, and reports this."""
+    """Whether the status of the first object is current and has these values."""
 
     def met(items: list[Object]) -> bool:
         if not items:
@@ -49,8 +49,8 @@ def status(**wanted: object) -> Callable[[list[Object]], bool]:
     return met
 
 
-async def pods(world: World) -> dict[str, Object]:
-    listed: list[Object] = (await world.client.list(PODS, SPACE)).items
+async def pods(cluster: Cluster) -> dict[str, Object]:
+    listed: list[Object] = (await cluster.client.list(PODS, SPACE)).items
     return {pod["metadata"]["name"]: pod for pod in listed}
 
 
@@ -58,7 +58,7 @@ def conditions(pod: Object) -> dict[str, tuple[str, str]]:
     return {one["type"]: (one["status"], one.get("reason", "")) for one in pod["status"].get("conditions", ())}
 
 
-async def test_a_stateful_set_comes_up_is_updated_and_keeps_its_history(cluster: World) -> None:
+async def test_stateful_set_becomes_ready_is_updated_and_keeps_its_revisions(cluster: Cluster) -> None:
     await create(cluster, STATEFUL_SETS, replicas=2, serviceName="web", revisionHistoryLimit=1)
     (first,) = await cluster.until(STATEFUL_SETS, status(readyReplicas=2, currentReplicas=2, updatedReplicas=2))
     assert sorted(await pods(cluster)) == ["web-0", "web-1"]
@@ -73,7 +73,7 @@ async def test_a_stateful_set_comes_up_is_updated_and_keeps_its_history(cluster:
     assert pod["metadata"]["labels"]["controller-revision-hash"] == last["status"]["updateRevision"]
 
 
-async def test_a_broken_stateful_pod_blocks_until_it_is_deleted(cluster: World) -> None:
+async def test_unready_stateful_set_pod_blocks_the_update_until_it_is_deleted(cluster: Cluster) -> None:
     await create(cluster, STATEFUL_SETS, replicas=2)
     await cluster.until(STATEFUL_SETS, status(readyReplicas=2, updatedReplicas=2))
     await change(cluster, STATEFUL_SETS, "never-ready")
@@ -86,7 +86,7 @@ async def test_a_broken_stateful_pod_blocks_until_it_is_deleted(cluster: World) 
     await cluster.until(STATEFUL_SETS, status(readyReplicas=2, updatedReplicas=2))
 
 
-async def test_dependents_follow_their_owner(cluster: World) -> None:
+async def test_foreground_delete_of_a_stateful_set_deletes_pods_and_revisions(cluster: Cluster) -> None:
     await create(cluster, STATEFUL_SETS, replicas=2)
     await cluster.until(STATEFUL_SETS, status(readyReplicas=2))
     await cluster.delete(STATEFUL_SETS, "web", "Foreground")
@@ -94,34 +94,34 @@ async def test_dependents_follow_their_owner(cluster: World) -> None:
         await cluster.until_gone(resource)
 
 
-async def test_a_daemon_set_follows_the_nodes(tidy: World) -> None:
-    await create(tidy, DAEMON_SETS)
-    await tidy.until(DAEMON_SETS, status(desiredNumberScheduled=3, numberAvailable=3, updatedNumberScheduled=3))
+async def test_daemon_set_has_a_pod_on_each_added_or_remaining_node(fast_pod_gc: Cluster) -> None:
+    await create(fast_pod_gc, DAEMON_SETS)
+    await fast_pod_gc.until(DAEMON_SETS, status(desiredNumberScheduled=3, numberAvailable=3, updatedNumberScheduled=3))
     node = {"metadata": {"name": "extra", "annotations": {KUBELET: "up"}}}
-    await tidy.client.create(NODES, node)
-    await tidy.until(DAEMON_SETS, status(desiredNumberScheduled=4, numberAvailable=4))
-    assert "extra" in {pod["spec"]["nodeName"] for pod in (await pods(tidy)).values()}
-    await tidy.client.delete(NODES, "extra")
-    await tidy.until(DAEMON_SETS, status(desiredNumberScheduled=3, numberAvailable=3))
-    await tidy.until(PODS, lambda found: len(found) == 3)
-    await change(tidy, DAEMON_SETS, "busybox:2")
-    (updated,) = await tidy.until(DAEMON_SETS, status(updatedNumberScheduled=3, numberAvailable=3))
+    await fast_pod_gc.client.create(NODES, node)
+    await fast_pod_gc.until(DAEMON_SETS, status(desiredNumberScheduled=4, numberAvailable=4))
+    assert "extra" in {pod["spec"]["nodeName"] for pod in (await pods(fast_pod_gc)).values()}
+    await fast_pod_gc.client.delete(NODES, "extra")
+    await fast_pod_gc.until(DAEMON_SETS, status(desiredNumberScheduled=3, numberAvailable=3))
+    await fast_pod_gc.until(PODS, lambda found: len(found) == 3)
+    await change(fast_pod_gc, DAEMON_SETS, "busybox:2")
+    (updated,) = await fast_pod_gc.until(DAEMON_SETS, status(updatedNumberScheduled=3, numberAvailable=3))
     assert updated["metadata"]["annotations"]["deprecated.daemonset.template.generation"] == "2"
-    assert {pod["metadata"]["labels"]["pod-template-generation"] for pod in (await pods(tidy)).values()} == {"2"}
+    assert {pod["metadata"]["labels"]["pod-template-generation"] for pod in (await pods(fast_pod_gc)).values()} == {"2"}
 
 
-async def test_clone_sets_are_simulated_while_they_are_defined(cluster: World) -> None:
+async def test_clone_sets_are_simulated_while_their_crd_exists(cluster: Cluster) -> None:
     for _ in range(2):
         await crd.create(cluster.client)
         await cluster.until_served(CLONE_SETS)
         await create(cluster, CLONE_SETS, replicas=2)
         await cluster.until(CLONE_SETS, status(updatedReadyReplicas=2, updatedAvailableReplicas=2))
         await crd.delete(cluster.client)
-        await cluster.client.request("DELETE", PODS.path(SPACE))  # nothing brings them back
+        await cluster.client.request("DELETE", PODS.path(SPACE))  # no controller replaces them
         await cluster.until_gone(PODS)
 
 
-async def test_a_clone_set_is_updated_in_place(cluster: World) -> None:
+async def test_clone_set_updates_pods_in_place_within_its_partition(cluster: Cluster) -> None:
     await crd.create(cluster.client)
     await cluster.until_served(CLONE_SETS)
     strategy = {"type": "InPlaceIfPossible", "partition": "50%", "maxUnavailable": 1}
@@ -138,7 +138,7 @@ async def test_a_clone_set_is_updated_in_place(cluster: World) -> None:
     assert {conditions(pod)["InPlaceUpdateReady"][0] for pod in after.values()} == {"True"}
 
 
-async def test_pods_leave_a_node_that_is_down_and_end_when_it_is_back(cluster: World) -> None:
+async def test_pods_of_a_node_that_is_down_are_evicted_and_end_when_it_returns(cluster: Cluster) -> None:
     await cluster.release(3)
     await cluster.until_released()
     await cluster.client.patch(NODES, {"metadata": {"annotations": {KUBELET: "down"}}}, "sandbox-2")
@@ -158,19 +158,19 @@ async def test_pods_leave_a_node_that_is_down_and_end_when_it_is_back(cluster: W
     await cluster.until(NODES, lambda found: not any(one["spec"].get("taints") for one in found), "")
 
 
-async def test_a_node_that_is_back_in_time_keeps_its_pods(patient: World) -> None:
-    await patient.release(3)
-    await patient.until_released()
-    await patient.client.patch(NODES, {"metadata": {"annotations": {KUBELET: "not-ready"}}}, "sandbox-1")
-    await patient.until(DEPLOYMENTS, lambda found: found[0]["status"].get("readyReplicas") == 2)
-    node = await patient.client.get(NODES, "sandbox-1")
+async def test_node_that_returns_before_eviction_keeps_its_pods(slow_eviction: Cluster) -> None:
+    await slow_eviction.release(3)
+    await slow_eviction.until_released()
+    await slow_eviction.client.patch(NODES, {"metadata": {"annotations": {KUBELET: "not-ready"}}}, "sandbox-1")
+    await slow_eviction.until(DEPLOYMENTS, lambda found: found[0]["status"].get("readyReplicas") == 2)
+    node = await slow_eviction.client.get(NODES, "sandbox-1")
     assert conditions(node)["Ready"] == ("False", "KubeletNotReady")
-    await patient.client.patch(NODES, {"metadata": {"annotations": {KUBELET: None}}}, "sandbox-1")
-    await patient.until_released()
-    assert len(await pods(patient)) == 3
+    await slow_eviction.client.patch(NODES, {"metadata": {"annotations": {KUBELET: None}}}, "sandbox-1")
+    await slow_eviction.until_released()
+    assert len(await pods(slow_eviction)) == 3
 
 
-async def test_a_quota_keeps_pods_from_being_made(cluster: World) -> None:
+async def test_quota_blocks_pods_until_it_is_deleted(cluster: Cluster) -> None:
     quota = {"metadata": {"name": "few"}, "spec": {"hard": {"pods": "1"}}}
     await cluster.client.create(QUOTAS, quota, SPACE)
     await create(cluster, STATEFUL_SETS, replicas=2)
@@ -183,7 +183,7 @@ async def test_a_quota_keeps_pods_from_being_made(cluster: World) -> None:
     await cluster.until(STATEFUL_SETS, status(readyReplicas=2))
 
 
-async def test_a_container_that_ends_is_seen_restarting(cluster: World) -> None:
+async def test_container_killed_for_memory_is_restarted(cluster: Cluster) -> None:
     await cluster.release(1, "app:oom-after-100ms")
 
     def restarted(found: list[Object]) -> bool:

@@ -1,4 +1,4 @@
-"""The whole simulation at work on the sandbox's API."""
+"""The whole simulation on the sandbox's API, with Deployments."""
 
 from kube_sandbox.client.resources import (
     CONFIG_MAPS,
@@ -14,10 +14,10 @@ from kube_sandbox.client.resources import (
     SERVICES,
     Resource,
 )
-from support.world import SPACE, Object, World, waiting
+from support.cluster import SPACE, Cluster, Object, waiting
 
 
-async def test_a_deployment_comes_up_and_is_released_again(cluster: World) -> None:
+async def test_deployment_becomes_ready_and_each_release_raises_its_revision(cluster: Cluster) -> None:
     await cluster.release(3)
     first = await cluster.until_released()
     assert first["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "1"
@@ -34,7 +34,7 @@ async def test_a_deployment_comes_up_and_is_released_again(cluster: World) -> No
     assert revisions == ["2", "3"]
 
 
-async def test_a_release_that_never_comes_up_leaves_the_old_one_running(cluster: World) -> None:
+async def test_release_with_a_missing_image_keeps_the_old_pods(cluster: Cluster) -> None:
     await cluster.release(4)
     await cluster.until_released()
     await cluster.release(4, "busybo")
@@ -45,7 +45,7 @@ async def test_a_release_that_never_comes_up_leaves_the_old_one_running(cluster:
     await cluster.until_released()
 
 
-async def test_a_crashing_pod_is_restarted_ever_later(cluster: World) -> None:
+async def test_crashing_pod_is_restarted_with_back_off(cluster: Cluster) -> None:
     await cluster.release(1, "crash")
     await cluster.until(PODS, waiting("CrashLoopBackOff"))
     await cluster.until(PODS, lambda pods: pods[0]["status"]["containerStatuses"][0]["restartCount"] >= 3)
@@ -53,7 +53,7 @@ async def test_a_crashing_pod_is_restarted_ever_later(cluster: World) -> None:
     assert any("Back-off restarting failed container sleep" in event["message"] for event in messages)
 
 
-async def test_a_recreate_never_runs_two_versions_at_once(cluster: World) -> None:
+async def test_recreate_never_runs_two_versions_at_once(cluster: Cluster) -> None:
     strategy = {"type": "Recreate", "rollingUpdate": None}
     await cluster.release(2, strategy=strategy)
     await cluster.until_released()
@@ -69,7 +69,7 @@ async def test_a_recreate_never_runs_two_versions_at_once(cluster: World) -> Non
     await cluster.until_released()
 
 
-async def test_a_lost_pod_is_replaced_and_a_strange_one_adopted(cluster: World) -> None:
+async def test_deleted_pod_is_replaced_and_relabelled_pod_is_released_and_adopted(cluster: Cluster) -> None:
     await cluster.release(2)
     await cluster.until_released()
     victim, other = (await cluster.client.list(PODS, SPACE)).items
@@ -88,7 +88,7 @@ async def test_a_lost_pod_is_replaced_and_a_strange_one_adopted(cluster: World) 
     )
 
 
-async def test_pods_that_are_refused_are_a_condition(cluster: World, refused: set[str]) -> None:
+async def test_refused_pods_set_replica_failure(cluster: Cluster, refused: set[str]) -> None:
     refused.add("POST pods")
     await cluster.release(2)
 
@@ -105,7 +105,7 @@ async def test_pods_that_are_refused_are_a_condition(cluster: World, refused: se
     assert not failed([released])
 
 
-async def test_dependents_follow_their_owner(cluster: World) -> None:
+async def test_delete_of_a_deployment_deletes_its_dependents(cluster: Cluster) -> None:
     for propagation in ("Background", "Foreground"):
         await cluster.release(2)
         await cluster.until_released()
@@ -114,7 +114,7 @@ async def test_dependents_follow_their_owner(cluster: World) -> None:
             await cluster.until_gone(resource)
 
 
-async def test_orphans_stay_and_are_adopted(cluster: World) -> None:
+async def test_orphaned_replica_set_is_adopted_by_a_new_deployment(cluster: Cluster) -> None:
     await cluster.release(2)
     await cluster.until_released()
     await cluster.delete(DEPLOYMENTS, "sleep", "Orphan")
@@ -127,8 +127,8 @@ async def test_orphans_stay_and_are_adopted(cluster: World) -> None:
     assert adopted["metadata"]["uid"] == orphan["metadata"]["uid"]
 
 
-async def test_what_only_strangers_own_is_collected(cluster: World) -> None:
-    """A config map whose owner is a namesake with another uid; one with a second, living owner stays."""
+async def test_object_whose_owner_has_another_uid_is_deleted(cluster: Cluster) -> None:
+    """The owner of `lost` exists with another uid only. `kept` has an existing owner as well."""
     owner = (await cluster.client.create(CONFIG_MAPS, {"metadata": {"name": "owner"}}, SPACE))["metadata"]
     gone = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "somebody else's"}
     living = {**gone, "uid": owner["uid"]}
@@ -142,7 +142,7 @@ async def test_what_only_strangers_own_is_collected(cluster: World) -> None:
     await cluster.until(CONFIG_MAPS, settled)
 
 
-async def test_objects_of_a_new_kind_own_and_are_owned(cluster: World) -> None:
+async def test_garbage_collector_follows_a_new_kind(cluster: Cluster) -> None:
     kind = Resource("example.com", "v1", "things", "Thing")
     schema = {"openAPIV3Schema": {"type": "object"}}
     version = {"name": "v1", "served": True, "storage": True, "schema": schema}
@@ -167,7 +167,7 @@ async def test_objects_of_a_new_kind_own_and_are_owned(cluster: World) -> None:
     await cluster.until_gone(kind)
 
 
-async def test_a_namespace_is_furnished_emptied_and_let_go(cluster: World) -> None:
+async def test_namespace_gets_its_account_and_is_emptied_when_deleted(cluster: Cluster) -> None:
     await cluster.until(SERVICE_ACCOUNTS, lambda items: [item["metadata"]["name"] for item in items] == ["default"])
     await cluster.until(CONFIG_MAPS, lambda items: [item["metadata"]["name"] for item in items] == ["kube-root-ca.crt"])
     await cluster.release(2)
@@ -177,7 +177,7 @@ async def test_a_namespace_is_furnished_emptied_and_let_go(cluster: World) -> No
     await cluster.until_gone(PODS)
 
 
-async def test_a_service_knows_its_ready_pods(cluster: World) -> None:
+async def test_service_gets_an_endpoint_slice_with_its_ready_pods(cluster: Cluster) -> None:
     spec = {"selector": {"app": "sleep"}, "ports": [{"port": 80, "targetPort": 8080}]}
     await cluster.client.create(SERVICES, {"metadata": {"name": "sleep"}, "spec": spec}, SPACE)
     await cluster.release(2)
@@ -190,7 +190,7 @@ async def test_a_service_knows_its_ready_pods(cluster: World) -> None:
     assert found["ports"][0]["port"] == 8080
 
 
-async def test_a_pod_that_fits_nowhere_waits_for_a_node(cluster: World) -> None:
+async def test_unschedulable_pod_is_scheduled_when_a_node_matches(cluster: Cluster) -> None:
     spec = {"containers": [{"name": "c", "image": "x"}], "nodeSelector": {"disk": "fast"}}
     await cluster.client.create(PODS, {"metadata": {"name": "picky"}, "spec": spec}, SPACE)
 
@@ -202,19 +202,19 @@ async def test_a_pod_that_fits_nowhere_waits_for_a_node(cluster: World) -> None:
     await cluster.until(PODS, lambda pods: pods[0].get("status", {}).get("phase") == "Running")
 
 
-async def test_a_simulation_that_is_started_again_goes_on(world: World) -> None:
-    async with world.simulation():
-        await world.release(5)
-        await world.until(PODS, lambda pods: len(pods) >= 2)
-    await world.release(5, "busybox:2")
-    async with world.simulation():
-        released = await world.until_released()
-        pods = await world.until(PODS, lambda pods: len(pods) == 5)
+async def test_restarted_simulation_continues_from_the_state_in_the_api(api_only: Cluster) -> None:
+    async with api_only.simulation():
+        await api_only.release(5)
+        await api_only.until(PODS, lambda pods: len(pods) >= 2)
+    await api_only.release(5, "busybox:2")
+    async with api_only.simulation():
+        released = await api_only.until_released()
+        pods = await api_only.until(PODS, lambda pods: len(pods) == 5)
     assert released["status"]["readyReplicas"] == 5
     assert {pod["spec"]["containers"][0]["image"] for pod in pods} == {"busybox:2"}
 
 
-async def test_pods_of_nodes_that_nobody_simulates_are_left_alone(cluster: World) -> None:
+async def test_pods_of_nodes_that_are_not_simulated_stay_pending(cluster: Cluster) -> None:
     spec = {"containers": [{"name": "c", "image": "x"}], "nodeName": "elsewhere"}
     await cluster.client.create(PODS, {"metadata": {"name": "strange"}, "spec": spec}, SPACE)
     await cluster.release(1)

@@ -1,1 +1,1 @@
-"""What any Kubernetes API answers: run on the sandbox, on kube-apiserver, or on a cluster."""
+"""Tests of the behaviour of any Kubernetes API: they run on the sandbox, on kube-apiserver or on a cluster."""

@@ -1,5 +1,5 @@
-"""One Kubernetes for all tests of this folder: the sandbox, the kube-apiserver of KUBEBUILDER_ASSETS, or the cluster of
---kubeconfig."""
+"""Fixtures: one cluster for all tests of this folder. It is the sandbox, the kube-apiserver of KUBEBUILDER_ASSETS, or
+the cluster of --kubeconfig."""
 
 import contextlib
 import signal
@@ -24,13 +24,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @contextlib.contextmanager
 def _sandbox(kubeconfig: Path, log: Path, *arguments: str) -> Iterator[None]:
-    """`python -m kube_sandbox` in the background, stopped by SIGTERM at the end."""
+    """Run `python -m kube_sandbox` in the background; SIGTERM stops it at the end of the block."""
     command = [sys.executable, "-m", "kube_sandbox", "--output", str(kubeconfig), *arguments]
     with log.open("wb") as out:
         process = subprocess.Popen(command, stdout=out, stderr=out)
 
     def serves() -> bool:
-        assert process.poll() is None, f"ended with {process.returncode}:\n{log.read_text()}"
+        assert process.poll() is None, f"the sandbox ended with {process.returncode}:\n{log.read_text()}"
         return "Serving " in log.read_text()
 
     try:
@@ -52,13 +52,13 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def cluster(request: pytest.FixtureRequest, directory: Path) -> Iterator[Path]:
-    """The admin's kubeconfig of a Kubernetes that is up."""
-    given = request.config.getoption("--kubeconfig")
-    if given and not request.config.getoption("--simulate-nodes"):
-        yield Path(given)
+    """The administrator's kubeconfig of a running cluster."""
+    existing = request.config.getoption("--kubeconfig")
+    if existing and not request.config.getoption("--simulate-nodes"):
+        yield Path(existing)
         return
     kubeconfig = directory / "kubeconfig"
-    with _sandbox(kubeconfig, directory / "log", *(["--kubeconfig", given] if given else [])):
+    with _sandbox(kubeconfig, directory / "log", *(["--kubeconfig", existing] if existing else [])):
         yield kubeconfig
 
 
@@ -69,10 +69,10 @@ def admin(cluster: Path, has_kubectl: None) -> Kubectl:
 
 @pytest.fixture(scope="module")
 def space(cluster: Path, has_kubectl: None) -> Iterator[Kubectl]:
-    """kubectl in a namespace of the module's own."""
+    """kubectl in a namespace for one test module."""
     kubectl = Kubectl(cluster, f"api-{uuid.uuid4().hex[:8]}")
     kubectl("create", "namespace", kubectl.namespace)
-    # what controllers put into every namespace: pods need the one, and the other would be counted later
+    # Controllers create these in each namespace. Pods need the account; tests that count ConfigMaps need the other.
     kubectl("wait", "--for=create", "serviceaccount/default", "configmap/kube-root-ca.crt", "--timeout=60s")
     yield kubectl
     kubectl.run("delete", "namespace", kubectl.namespace, "--wait=false")
@@ -80,6 +80,6 @@ def space(cluster: Path, has_kubectl: None) -> Iterator[Kubectl]:
 
 @pytest.fixture
 async def client(cluster: Path) -> AsyncIterator[Client]:
-    """The admin's requests, where kubectl would not show what is meant."""
+    """An administrator's client, for answers that kubectl does not show."""
     async with await Client.connect(str(cluster)) as client:
         yield client

@@ -1,4 +1,4 @@
-"""Objects that the conformance tests create: small, and ready at once."""
+"""Manifests for the conformance tests."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Custom resources: schemas, defaults, pruning, subresources, printer columns, as kubectl meets them."""
+"""Custom resources with kubectl: schemas, defaults, pruning, subresources, printer columns."""
 
 import json
 import uuid
@@ -61,7 +61,7 @@ CRD = {
 
 @pytest.fixture(scope="module")
 def widgets(space: Kubectl) -> Iterator[Kubectl]:
-    """A namespace of a cluster that knows Widgets."""
+    """kubectl on a cluster with the CRD of Widgets."""
     space("create", "-f", "-", stdin=json.dumps(CRD))
     space.wait(f"crd/widgets.{GROUP}", "condition=Established")
     eventually(lambda: space.run("get", "widgets").returncode == 0, "widgets to be served")
@@ -78,7 +78,7 @@ def create(widgets: Kubectl, obj: Json, *arguments: str) -> Json:
     return created
 
 
-def test_kubectl_finds_them_by_every_name(widgets: Kubectl) -> None:
+def test_kubectl_finds_custom_resources_by_each_name(widgets: Kubectl) -> None:
     create(widgets, widget("named"))
     for name in ("widgets", "widget", "wdg", f"widgets.{GROUP}", f"widgets.v1.{GROUP}", "toys"):
         assert f"widget.{GROUP}/named" in widgets("get", name, "-o", "name")
@@ -86,7 +86,7 @@ def test_kubectl_finds_them_by_every_name(widgets: Kubectl) -> None:
     assert "maxLength" in json.dumps(widgets.json("crd", f"widgets.{GROUP}"))
 
 
-def test_tables_show_the_printer_columns(widgets: Kubectl) -> None:
+def test_table_has_the_additional_printer_columns(widgets: Kubectl) -> None:
     create(widgets, widget("shown", size=4))
     lines = [line.split() for line in widgets("get", "widget", "shown").splitlines()]
     assert lines[0] == ["NAME", "SIZE", "AGE"]
@@ -96,7 +96,7 @@ def test_tables_show_the_printer_columns(widgets: Kubectl) -> None:
     assert wide[1][:3] == ["shown", "4", "red"]
 
 
-def test_defaults_come_and_unknown_fields_go(widgets: Kubectl) -> None:
+def test_custom_resource_is_defaulted_and_pruned(widgets: Kubectl) -> None:
     created = create(widgets, widget("pruned", other=1, free={"a": {"b": 1}}), "--validate=ignore")
     assert created["spec"] == {"size": 1, "color": "red", "free": {"a": {"b": 1}}}
     assert created["metadata"]["generation"] == 1
@@ -115,14 +115,14 @@ def test_defaults_come_and_unknown_fields_go(widgets: Kubectl) -> None:
         ({"parts": ["a", "b", "c"]}, "spec.parts: Too many: 3: must have at most 2 items"),
     ],
 )  # fmt: skip
-def test_what_the_schema_forbids_is_refused(widgets: Kubectl, spec: Json, message: str) -> None:
+def test_value_that_violates_the_schema_is_refused(widgets: Kubectl, spec: Json, message: str) -> None:
     done = widgets.run("create", "-f", "-", stdin=json.dumps(widget("wrong", **spec)))
     assert done.returncode == 1
     assert 'The Widget "wrong" is invalid' in done.stderr
     assert message in done.stderr
 
 
-def test_field_validation_refuses_warns_or_is_silent(widgets: Kubectl) -> None:
+def test_unknown_field_is_refused_warned_of_or_ignored_as_requested(widgets: Kubectl) -> None:
     body = json.dumps(widget("checked", other=1))
     strict = widgets.run("create", "--dry-run=server", "-f", "-", stdin=body)
     assert 'strict decoding error: unknown field "spec.other"' in strict.stderr
@@ -132,7 +132,7 @@ def test_field_validation_refuses_warns_or_is_silent(widgets: Kubectl) -> None:
     assert (ignored.returncode, ignored.stderr) == (0, "")
 
 
-def test_status_and_spec_are_written_apart(widgets: Kubectl) -> None:
+def test_status_and_spec_are_written_separately(widgets: Kubectl) -> None:
     create(widgets, {**widget("parts"), "status": {"size": 5}})
     assert "status" not in widgets.json("widget", "parts")
     patch = '{"spec":{"size":2},"status":{"size":3}}'
@@ -146,7 +146,7 @@ def test_status_and_spec_are_written_apart(widgets: Kubectl) -> None:
     assert widgets.json("widget", "parts")["metadata"]["generation"] == 2
 
 
-def test_scale_follows_the_paths(widgets: Kubectl) -> None:
+def test_scale_uses_the_paths_of_the_crd(widgets: Kubectl) -> None:
     create(widgets, widget("scaled"))
     widgets("scale", "widget/scaled", "--replicas=3")
     assert widgets.json("widget", "scaled")["spec"]["size"] == 3
@@ -154,7 +154,7 @@ def test_scale_follows_the_paths(widgets: Kubectl) -> None:
     assert "should be less than or equal to 9" in refused.stderr
 
 
-def test_strategic_patches_are_not_for_them(widgets: Kubectl) -> None:
+def test_strategic_patch_of_a_custom_resource_is_not_supported(widgets: Kubectl) -> None:
     create(widgets, widget("merged"))
     done = widgets.run("patch", "widget", "merged", "--type=strategic", "-p", '{"spec":{"size":2}}')
     assert "application/strategic-merge-patch+json is not supported" in done.stderr
@@ -162,7 +162,7 @@ def test_strategic_patches_are_not_for_them(widgets: Kubectl) -> None:
     assert widgets.json("widget", "merged")["spec"]["size"] == 2
 
 
-def test_server_side_apply_owns_fields(widgets: Kubectl) -> None:
+def test_server_side_apply_reports_a_conflict(widgets: Kubectl) -> None:
     widgets("apply", "--server-side", "--field-manager=one", "-f", "-", stdin=json.dumps(widget("owned", size=2)))
     done = widgets.run(
         "apply", "--server-side", "--field-manager=two", "-f", "-", stdin=json.dumps(widget("owned", size=3))
@@ -177,7 +177,7 @@ def test_explain_shows_the_schema(widgets: Kubectl) -> None:
         assert line in out
 
 
-def test_an_invalid_definition_is_refused(widgets: Kubectl) -> None:
+def test_invalid_crd_is_refused(widgets: Kubectl) -> None:
     crd = json.loads(json.dumps(CRD).replace("widgets", "gadgets").replace("Widget", "Gadget"))
     crd["metadata"]["name"] = "wrong"
     done = widgets.run("create", "-f", "-", stdin=json.dumps(crd))
@@ -188,7 +188,7 @@ def test_an_invalid_definition_is_refused(widgets: Kubectl) -> None:
     assert "openAPIV3Schema.type: Required value: must not be empty at the root" in done.stderr
 
 
-def test_describe_shows_every_field(widgets: Kubectl) -> None:
+def test_describe_shows_the_fields_of_a_custom_resource(widgets: Kubectl) -> None:
     create(widgets, widget("described", name="abc"))
     out = widgets("describe", "widget", "described")
     assert "Kind:         Widget" in out

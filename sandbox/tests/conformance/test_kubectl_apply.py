@@ -1,4 +1,4 @@
-"""kubectl apply, diff and replace: who owns a field, and what goes when a manifest no longer has it."""
+"""kubectl apply, diff and replace: field ownership, conflicts, and fields that leave a manifest."""
 
 import json
 
@@ -10,7 +10,7 @@ from support.kubectl import Kubectl
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
-def test_apply_creates_changes_and_leaves_alone(space: Kubectl) -> None:
+def test_apply_reports_created_unchanged_or_configured(space: Kubectl) -> None:
     first = text(config_map("steps"))
     assert space("apply", "-f", "-", stdin=first) == "configmap/steps created\n"
     assert space("apply", "-f", "-", stdin=first) == "configmap/steps unchanged\n"
@@ -18,7 +18,7 @@ def test_apply_creates_changes_and_leaves_alone(space: Kubectl) -> None:
     assert space.json("configmap", "steps")["data"] == {"a": "2"}
 
 
-def test_fields_gone_from_the_manifest_go_and_those_of_others_stay(space: Kubectl) -> None:
+def test_apply_removes_fields_that_left_the_manifest_and_keeps_those_of_others(space: Kubectl) -> None:
     space("apply", "-f", "-", stdin=text(config_map("three-way", {"mine": "1", "gone": "1"})))
     space("patch", "configmap", "three-way", "--type=merge", "-p", '{"data":{"theirs":"1"}}')
     space("apply", "-f", "-", stdin=text(config_map("three-way", {"mine": "2"})))
@@ -27,7 +27,7 @@ def test_fields_gone_from_the_manifest_go_and_those_of_others_stay(space: Kubect
     assert json.loads(live["metadata"]["annotations"][LAST_APPLIED])["data"] == {"mine": "2"}
 
 
-def test_containers_are_merged_by_name_and_removed_by_name(space: Kubectl) -> None:
+def test_apply_merges_and_removes_containers_by_name(space: Kubectl) -> None:
     manifest = deployment("merge", replicas=0)
     containers = manifest["spec"]["template"]["spec"]["containers"]
     containers.append({"name": "side", "image": "side:1", "env": [{"name": "A", "value": "1"}]})
@@ -41,7 +41,7 @@ def test_containers_are_merged_by_name_and_removed_by_name(space: Kubectl) -> No
     ]
 
 
-def test_a_server_side_apply_tells_whose_field_it_would_take(space: Kubectl) -> None:
+def test_server_side_apply_names_the_owner_of_a_conflicting_field(space: Kubectl) -> None:
     space("apply", "--server-side", "--field-manager=one", "-f", "-", stdin=text(config_map("owned")))
     taken = text(config_map("owned", {"a": "2"}))
     refused = space.run("apply", "--server-side", "--field-manager=two", "-f", "-", stdin=taken)
@@ -59,7 +59,7 @@ def test_a_server_side_apply_tells_whose_field_it_would_take(space: Kubectl) -> 
     assert not (owners.get("one", ("", None))[1] or {}).get("f:a")
 
 
-def test_a_server_side_apply_takes_back_only_what_it_gave(space: Kubectl) -> None:
+def test_server_side_apply_removes_only_fields_that_no_other_manager_owns(space: Kubectl) -> None:
     for manager, data in (("one", {"a": "1", "b": "1"}), ("two", {"b": "1", "c": "1"}), ("one", {"a": "1"})):
         space("apply", "--server-side", f"--field-manager={manager}", "-f", "-", stdin=text(config_map("shared", data)))
     assert space.json("configmap", "shared")["data"] == {"a": "1", "b": "1", "c": "1"}
@@ -67,23 +67,23 @@ def test_a_server_side_apply_takes_back_only_what_it_gave(space: Kubectl) -> Non
     assert space.json("configmap", "shared")["data"] == {"a": "1", "c": "1"}
 
 
-def test_a_client_side_applied_object_moves_to_server_side_apply(space: Kubectl) -> None:
+def test_client_side_applied_object_migrates_to_server_side_apply(space: Kubectl) -> None:
     space("apply", "-f", "-", stdin=text(config_map("moving", {"a": "1", "b": "1"})))
     space("apply", "--server-side", "-f", "-", stdin=text(config_map("moving", {"a": "1"})))
     live = json.loads(space("get", "configmap", "moving", "-o", "json", "--show-managed-fields"))
     assert live["data"] == {"a": "1"}
-    # kubectl-last-applied owns the annotation alone
+    # the second manager, kubectl-last-applied, owns the annotation only
     assert [entry["operation"] for entry in live["metadata"]["managedFields"]] == ["Apply", "Apply"]
 
 
-def test_a_dry_run_shows_what_would_be_and_stores_nothing(space: Kubectl) -> None:
+def test_server_dry_run_stores_nothing(space: Kubectl) -> None:
     out = space("apply", "--dry-run=server", "-f", "-", stdin=text(deployment("dry", replicas=0)))
     assert out == "deployment.apps/dry created (server dry run)\n"
     assert 'deployments.apps "dry" not found' in space.run("get", "deployment", "dry").stderr
 
 
 @pytest.mark.parametrize("mode", [[], ["--server-side"]])
-def test_diff_says_what_apply_would_change(space: Kubectl, mode: list[str]) -> None:
+def test_diff_shows_what_apply_would_change(space: Kubectl, mode: list[str]) -> None:
     name = f"diff{len(mode)}"
     space("apply", *mode, "-f", "-", stdin=text(config_map(name)))
     same = space.run("diff", *mode, "-f", "-", stdin=text(config_map(name)))
@@ -94,7 +94,7 @@ def test_diff_says_what_apply_would_change(space: Kubectl, mode: list[str]) -> N
     assert '+  a: "2"' in other.stdout
 
 
-def test_apply_prunes_what_its_set_no_longer_holds(space: Kubectl) -> None:
+def test_apply_with_prune_deletes_objects_that_left_the_set(space: Kubectl) -> None:
     labels = {"set": "pruned"}
     kept, gone = config_map("kept", labels=labels), config_map("gone", labels=labels)
     space("apply", "-f", "-", stdin=text(kept, gone))
@@ -104,7 +104,7 @@ def test_apply_prunes_what_its_set_no_longer_holds(space: Kubectl) -> None:
     assert "configmap/gone pruned" in out
 
 
-def test_replace_takes_the_manifest_as_it_is(space: Kubectl) -> None:
+def test_replace_stores_the_manifest_as_it_is(space: Kubectl) -> None:
     space("create", "-f", "-", stdin=text(config_map("replaced", {"a": "1", "b": "1"}, labels={"x": "y"})))
     space("replace", "-f", "-", stdin=text(config_map("replaced", {"c": "1"})))
     live = space.json("configmap", "replaced")
@@ -114,14 +114,14 @@ def test_replace_takes_the_manifest_as_it_is(space: Kubectl) -> None:
     assert 'configmaps "not-there" not found' in missing.stderr
 
 
-def test_replace_by_force_makes_a_new_object(space: Kubectl) -> None:
+def test_replace_with_force_creates_a_new_object(space: Kubectl) -> None:
     space("create", "-f", "-", stdin=text(config_map("forced")))
     before = space.json("configmap", "forced")["metadata"]["uid"]
     space("replace", "--force", "-f", "-", stdin=text(config_map("forced")))
     assert space.json("configmap", "forced")["metadata"]["uid"] != before
 
 
-def test_kubectl_finds_mistakes_in_a_manifest(space: Kubectl) -> None:
+def test_unknown_field_is_refused_warned_of_or_ignored_as_requested(space: Kubectl) -> None:
     manifest = deployment("strict", replicas=0)
     manifest["spec"]["replica"] = 1
     strict = space.run("apply", "-f", "-", stdin=text(manifest))
@@ -134,7 +134,7 @@ def test_kubectl_finds_mistakes_in_a_manifest(space: Kubectl) -> None:
     assert (ignored.returncode, ignored.stderr) == (0, "")
 
 
-def test_an_invalid_object_is_refused_with_every_reason(space: Kubectl) -> None:
+def test_invalid_object_is_refused_with_all_causes(space: Kubectl) -> None:
     manifest = deployment("wrong", replicas=-1)
     manifest["spec"]["template"]["metadata"]["labels"] = {"app": "other"}
     done = space.run("apply", "-f", "-", stdin=text(manifest))
@@ -146,7 +146,7 @@ def test_an_invalid_object_is_refused_with_every_reason(space: Kubectl) -> None:
     ) in done.stderr
 
 
-def test_the_selector_of_a_deployment_is_for_ever(space: Kubectl) -> None:
+def test_change_of_a_deployment_selector_is_refused(space: Kubectl) -> None:
     space("apply", "-f", "-", stdin=text(deployment("fixed", replicas=0)))
     changed = deployment("fixed", replicas=0)
     changed["spec"]["selector"] = {"matchLabels": {"app": "new"}}
@@ -157,7 +157,7 @@ def test_the_selector_of_a_deployment_is_for_ever(space: Kubectl) -> None:
     assert "field is immutable" in done.stderr
 
 
-def test_the_members_of_a_list_are_checked_before_they_are_sent(space: Kubectl) -> None:
+def test_kubectl_validates_the_items_of_a_list_before_it_sends_them(space: Kubectl) -> None:
     manifest = deployment("listed", replicas=0)
     manifest["spec"]["replica"] = 1
     done = space.run("apply", "-f", "-", stdin=text(config_map("listed"), manifest))

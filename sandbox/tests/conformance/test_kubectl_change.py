@@ -1,4 +1,4 @@
-"""kubectl create, run, label, annotate, patch, edit, delete, wait: changes to one object at a time."""
+"""kubectl create, run, label, annotate, patch, edit, delete and wait."""
 
 import json
 import os
@@ -12,13 +12,13 @@ from conformance.manifests import config_map, deployment, text
 from support.kubectl import Kubectl, eventually
 
 
-def test_create_says_what_is_taken(space: Kubectl) -> None:
+def test_create_with_a_taken_name_fails(space: Kubectl) -> None:
     assert space("create", "configmap", "made", "--from-literal=a=1") == "configmap/made created\n"
     again = space.run("create", "configmap", "made", "--from-literal=a=1")
     assert again.stderr == 'error: failed to create configmap: configmaps "made" already exists\n'
 
 
-def test_generated_names(space: Kubectl) -> None:
+def test_generated_name_is_the_prefix_and_five_characters(space: Kubectl) -> None:
     manifest = config_map("")
     manifest["metadata"] = {"generateName": "many-"}
     names = {space("create", "-o", "name", "-f", "-", stdin=text(manifest)) for _ in range(2)}
@@ -42,7 +42,7 @@ def test_generated_names(space: Kubectl) -> None:
         "priorityclass made-here --value=10",
     ],
 )
-def test_create_by_kind(space: Kubectl, arguments: str) -> None:
+def test_create_works_for_each_kind(space: Kubectl, arguments: str) -> None:
     kind, _, rest = arguments.partition(" ")
     name = rest.removeprefix("generic ").removeprefix("clusterip ").split()[0]
     space("create", *arguments.split())
@@ -51,14 +51,14 @@ def test_create_by_kind(space: Kubectl, arguments: str) -> None:
     space("delete", resource, name)
 
 
-def test_run_starts_a_pod_and_delete_ends_it(space: Kubectl) -> None:
+def test_run_starts_a_pod_and_delete_removes_it(space: Kubectl) -> None:
     assert space("run", "one", "--image=busybox") == "pod/one created\n"
     space.wait("pod/one", "condition=Ready")
     assert space("delete", "pod", "one", "--grace-period=1").startswith('pod "one" deleted')
     assert space.run("get", "pod", "one").returncode == 1
 
 
-def test_labels_and_annotations_come_and_go(space: Kubectl) -> None:
+def test_label_and_annotate_set_overwrite_and_remove_values(space: Kubectl) -> None:
     space("create", "-f", "-", stdin=text(config_map("tagged")))
     for verb, field in (("label", "labels"), ("annotate", "annotations")):
         space(verb, "configmap", "tagged", "x=1", "example.com/y=2")
@@ -80,7 +80,7 @@ def test_labels_and_annotations_come_and_go(space: Kubectl) -> None:
         ("merge", [{"name": "other", "image": "x"}], [("other", "x", None)]),
     ],
 )
-def test_patches_merge_lists_each_in_its_way(
+def test_strategic_patch_merges_lists_and_merge_patch_replaces_them(
     space: Kubectl, type_: str, patch: list[object], containers: list[object]
 ) -> None:
     space("apply", "-f", "-", stdin=text(deployment("patched", replicas=0)))
@@ -90,7 +90,7 @@ def test_patches_merge_lists_each_in_its_way(
     assert [(one["name"], one["image"], one.get("tty")) for one in result] == containers
 
 
-def test_json_patches_test_before_they_change(space: Kubectl) -> None:
+def test_json_patch_applies_operations_and_fails_on_a_failed_test(space: Kubectl) -> None:
     space("create", "-f", "-", stdin=text(config_map("pointed", annotations={"a/b": "1"})))
     space(
         "patch", "configmap", "pointed", "--type=json", "-p",
@@ -108,14 +108,14 @@ def test_json_patches_test_before_they_change(space: Kubectl) -> None:
     assert missing.returncode == 1
 
 
-def test_a_patch_that_changes_nothing_says_so(space: Kubectl) -> None:
+def test_patch_without_effect_reports_no_change(space: Kubectl) -> None:
     space("create", "-f", "-", stdin=text(config_map("calm")))
     before = space.json("configmap", "calm")["metadata"]["resourceVersion"]
     assert space("patch", "configmap", "calm", "-p", '{"data":{"a":"1"}}') == "configmap/calm patched (no change)\n"
     assert space.json("configmap", "calm")["metadata"]["resourceVersion"] == before
 
 
-def test_subresources_are_patched_apart(space: Kubectl) -> None:
+def test_subresources_are_patched_separately(space: Kubectl) -> None:
     space("apply", "-f", "-", stdin=text(deployment("parts", replicas=0, paused=True)))
     space("patch", "deployment", "parts", "--subresource=scale", "--type=merge", "-p", '{"spec":{"replicas":1}}')
     assert space.json("deployment", "parts")["spec"]["replicas"] == 1
@@ -126,7 +126,7 @@ def test_subresources_are_patched_apart(space: Kubectl) -> None:
     assert (scale["kind"], scale["spec"]["replicas"]) == ("Scale", 1)
 
 
-def test_edit_sends_what_the_editor_leaves(space: Kubectl, tmp_path: Path) -> None:
+def test_edit_stores_what_the_editor_wrote(space: Kubectl, tmp_path: Path) -> None:
     space("create", "-f", "-", stdin=text(config_map("edited")))
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\nsed -i \'s/a: "1"/a: "2"/\' "$1"\n')
@@ -143,7 +143,7 @@ def test_edit_sends_what_the_editor_leaves(space: Kubectl, tmp_path: Path) -> No
     assert space.json("configmap", "edited")["data"] == {"a": "2"}
 
 
-def test_a_finalizer_holds_an_object_until_it_is_off(space: Kubectl) -> None:
+def test_object_with_a_finalizer_is_removed_after_the_finalizer(space: Kubectl) -> None:
     space("create", "-f", "-", stdin=text(config_map("held", finalizers=["example.com/hold"])))
     space("delete", "configmap", "held", "--wait=false")
     metadata = space.json("configmap", "held")["metadata"]
@@ -166,19 +166,19 @@ def started(space: Kubectl, name: str) -> None:
     assert len(owned_pod_names(space, name)) == 2
 
 
-def test_deleting_in_the_background_takes_the_dependents_after(space: Kubectl) -> None:
+def test_background_delete_removes_the_dependents_later(space: Kubectl) -> None:
     started(space, "background")
     space("delete", "deployment", "background")
-    eventually(lambda: not owned_pod_names(space, "background"), "the dependents to go")
+    eventually(lambda: not owned_pod_names(space, "background"), "the dependents to be deleted")
 
 
-def test_deleting_in_the_foreground_takes_the_dependents_first(space: Kubectl) -> None:
+def test_foreground_delete_removes_the_dependents_first(space: Kubectl) -> None:
     started(space, "foreground")
     space("delete", "deployment", "foreground", "--cascade=foreground", "--timeout=60s")
     assert owned_pod_names(space, "foreground") == []
 
 
-def test_orphans_stay_and_are_adopted_again(space: Kubectl) -> None:
+def test_orphaned_dependents_stay_and_are_adopted(space: Kubectl) -> None:
     started(space, "orphan")
     left = owned_pod_names(space, "orphan")
     space("delete", "deployment", "orphan", "--cascade=orphan", "--timeout=60s")
@@ -191,7 +191,7 @@ def test_orphans_stay_and_are_adopted_again(space: Kubectl) -> None:
     assert space.json(replica_set)["metadata"]["ownerReferences"][0]["name"] == "orphan"
 
 
-def test_wait_knows_conditions_paths_and_time(space: Kubectl) -> None:
+def test_wait_supports_conditions_json_paths_deletion_and_timeouts(space: Kubectl) -> None:
     space("apply", "-f", "-", stdin=text(deployment("awaited")))
     space.wait("deployment/awaited", "condition=Available")
     space.wait("deployment/awaited", "jsonpath={.status.readyReplicas}=1")
@@ -201,7 +201,7 @@ def test_wait_knows_conditions_paths_and_time(space: Kubectl) -> None:
     space("wait", "--for=delete", "deployment/awaited", "--timeout=30s")
 
 
-def test_delete_by_label_and_all(space: Kubectl) -> None:
+def test_delete_works_by_label_with_ignore_not_found_and_in_dry_run(space: Kubectl) -> None:
     for name in ("d1", "d2"):
         space("create", "-f", "-", stdin=text(config_map(name, labels={"go": name})))
     space("delete", "configmaps", "-l", "go=d1")
@@ -212,7 +212,7 @@ def test_delete_by_label_and_all(space: Kubectl) -> None:
     assert space("get", "configmap", "d2", "-o", "name") == "configmap/d2\n"
 
 
-def test_a_namespace_goes_with_everything_in_it(space: Kubectl) -> None:
+def test_delete_of_a_namespace_deletes_its_content(space: Kubectl) -> None:
     other = Kubectl(space.kubeconfig, f"{space.namespace}-gone")
     other("create", "namespace", other.namespace)
     other("apply", "-f", "-", stdin=text(config_map("inside"), deployment("inside")))

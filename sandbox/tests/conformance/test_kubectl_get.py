@@ -1,4 +1,4 @@
-"""kubectl get, describe, explain and what else only reads."""
+"""kubectl get, describe, explain and the other commands that only read."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from support.kubectl import Kubectl, eventually
 
 @pytest.fixture(scope="module")
 def web(space: Kubectl) -> Kubectl:
-    """A namespace with a Deployment `web` of two ready pods."""
+    """kubectl in a namespace with a Deployment `web` of two ready pods."""
     space("apply", "-f", "-", stdin=text(deployment("web", replicas=2)))
     space("rollout", "status", "deployment/web", "--timeout=60s")
     return space
@@ -45,14 +45,14 @@ def rows(table: str) -> list[list[str]]:
         ("clusterrolebindings", "NAME ROLE AGE"),
     ],
 )
-def test_tables_have_the_usual_columns(web: Kubectl, arguments: str, header: str | None) -> None:
+def test_get_prints_the_columns_of_each_kind(web: Kubectl, arguments: str, header: str | None) -> None:
     done = web.run("get", *arguments.split())
     assert done.returncode == 0, done.stderr
     if header is not None:
         assert " ".join(done.stdout.splitlines()[0].split()) == header
 
 
-def test_the_rows_of_a_deployment_and_its_pods(web: Kubectl) -> None:
+def test_get_prints_the_rows_of_a_deployment_and_its_pods(web: Kubectl) -> None:
     assert rows(web("get", "deployment", "web", "-o", "wide", "--no-headers"))[0][:4] == ["web", "2/2", "2", "2"]
     pods = rows(web("get", "pods", "-l", "app=web", "--no-headers"))
     assert [pod[1:4] for pod in pods] == [["1/1", "Running", "0"]] * 2
@@ -74,12 +74,12 @@ def test_the_rows_of_a_deployment_and_its_pods(web: Kubectl) -> None:
         ("app=web,pod-template-hash", 2),
     ],
 )
-def test_labels_select(web: Kubectl, selector: str, found: int) -> None:
+def test_get_with_a_label_selector_prints_the_matching_pods(web: Kubectl, selector: str, found: int) -> None:
     names = web("get", "pods", "-l", selector, "-o", "name").split()
     assert len([name for name in names if name.startswith("pod/web-")]) == found
 
 
-def test_fields_select(web: Kubectl) -> None:
+def test_get_with_a_field_selector_prints_the_matching_pods(web: Kubectl) -> None:
     def names(selector: str) -> set[str]:
         return set(web("get", "pods", "--field-selector", selector, "-o", "name").split())
 
@@ -93,7 +93,7 @@ def test_fields_select(web: Kubectl) -> None:
     assert "field label not supported: spec.hostname" in refused.stderr
 
 
-def test_every_output_form(web: Kubectl) -> None:
+def test_get_supports_each_output_format(web: Kubectl) -> None:
     obj = web.json("deployment", "web")
     assert obj["kind"] == "Deployment"
     assert "managedFields" not in obj["metadata"]
@@ -107,7 +107,7 @@ def test_every_output_form(web: Kubectl) -> None:
     assert json.loads(web("get", "deployments", "-o", "json"))["kind"] == "List"
 
 
-def test_what_is_not_there_is_said(web: Kubectl) -> None:
+def test_get_reports_missing_objects_and_resources(web: Kubectl) -> None:
     assert web.run("get", "deployment", "nope").stderr == (
         'Error from server (NotFound): deployments.apps "nope" not found\n'
     )
@@ -116,14 +116,14 @@ def test_what_is_not_there_is_said(web: Kubectl) -> None:
     assert web("get", "deployment", "nope", "--ignore-not-found") == ""
 
 
-def test_lists_come_in_chunks_and_sorted(web: Kubectl) -> None:
+def test_get_with_chunk_size_prints_the_whole_list(web: Kubectl) -> None:
     whole = web("get", "clusterroles", "-o", "name")
     assert web("get", "clusterroles", "-o", "name", "--chunk-size=3") == whole
     assert len(whole.split()) > 9
     web("get", "pods", "--sort-by=.metadata.creationTimestamp")
 
 
-def test_get_watch_follows_changes(web: Kubectl) -> None:
+def test_get_with_watch_prints_changes(web: Kubectl) -> None:
     web("create", "-f", "-", stdin=text(config_map("watched")))
     arguments = ["kubectl", "--kubeconfig", str(web.kubeconfig), "-n", web.namespace, "get", "configmap", "watched"]
     watching = subprocess.Popen(
@@ -141,7 +141,7 @@ def test_get_watch_follows_changes(web: Kubectl) -> None:
         watching.communicate(timeout=30)
 
 
-def test_describe_a_deployment(web: Kubectl) -> None:
+def test_describe_shows_a_deployment(web: Kubectl) -> None:
     def described() -> str:
         out = web("describe", "deployment", "web")
         return out if "ScalingReplicaSet" in out else ""
@@ -155,12 +155,12 @@ def test_describe_a_deployment(web: Kubectl) -> None:
     assert re.search(r"Normal +ScalingReplicaSet .*Scaled up replica set web-\w+ from 0 to 2", out)
 
 
-def test_describe_a_pod_and_its_story(web: Kubectl) -> None:
+def test_describe_shows_a_pod_and_its_events(web: Kubectl) -> None:
     pod = web("get", "pods", "-l", "app=web", "-o", "name").split()[0]
 
     def described() -> str:
         out = web("describe", pod)
-        reasons = ("Scheduled", "Created", "Started")  # the scheduler and the kubelet each tell their own
+        reasons = ("Scheduled", "Created", "Started")  # written by different components, in any order
         return out if all(re.search(rf"Normal +{reason}", out) for reason in reasons) else ""
 
     out = eventually(described, "the Events")
@@ -170,7 +170,7 @@ def test_describe_a_pod_and_its_story(web: Kubectl) -> None:
     assert re.search(r"Status: +Running", out)
 
 
-def test_describe_a_namespace_a_node_and_a_service(web: Kubectl) -> None:
+def test_describe_shows_a_namespace_a_node_and_a_service(web: Kubectl) -> None:
     assert re.search(r"Status: +Active", web("describe", "namespace", web.namespace))
     node = web("get", "nodes", "-o", "name").split()[0]
     assert "Non-terminated Pods" in web("describe", node)
@@ -179,7 +179,7 @@ def test_describe_a_namespace_a_node_and_a_service(web: Kubectl) -> None:
     assert re.search(r"Port: +<unset> +80/TCP", web("describe", "service", "web"))
 
 
-def test_events_of_one_object(web: Kubectl) -> None:
+def test_events_for_an_object_are_printed(web: Kubectl) -> None:
     out = eventually(
         lambda: web.run("events", "--for", "deployment/web", "--no-headers").stdout, "an Event of the Deployment"
     )
@@ -187,7 +187,7 @@ def test_events_of_one_object(web: Kubectl) -> None:
     assert "ScalingReplicaSet" in web("get", "events", "--field-selector", "involvedObject.kind=Deployment")
 
 
-def test_explain_knows_the_types(web: Kubectl) -> None:
+def test_explain_shows_built_in_fields(web: Kubectl) -> None:
     out = web("explain", "deployment.spec.strategy.rollingUpdate.maxSurge")
     assert "FIELD: maxSurge" in out
     assert "maxUnavailable" in web("explain", "deployment.spec", "--recursive")
@@ -197,7 +197,7 @@ def test_explain_knows_the_types(web: Kubectl) -> None:
     assert 'field "nope" does not exist' in web.run("explain", "deployment.spec.nope").stderr
 
 
-def test_discovery_is_complete(web: Kubectl) -> None:
+def test_api_resources_lists_short_names_scopes_verbs_and_categories(web: Kubectl) -> None:
     resources = rows(web("api-resources", "--no-headers"))
     short = {row[0]: row[1] for row in resources}
     assert (short["deployments"], short["pods"], short["configmaps"]) == ("deploy", "po", "cm")
@@ -208,7 +208,7 @@ def test_discovery_is_complete(web: Kubectl) -> None:
     assert {"v1", "apps/v1", "apiextensions.k8s.io/v1"} <= set(web("api-versions").split())
 
 
-def test_the_cluster_says_what_it_is(web: Kubectl) -> None:
+def test_cluster_info_version_and_health_are_served(web: Kubectl) -> None:
     assert "is running at" in web("cluster-info")
     version = json.loads(web("version", "-o", "json"))["serverVersion"]
     assert re.fullmatch(r"v1\.\d+\.\d+.*", version["gitVersion"])
@@ -216,7 +216,7 @@ def test_the_cluster_says_what_it_is(web: Kubectl) -> None:
     assert web("get", "--raw", "/livez?verbose").endswith("livez check passed\n")
 
 
-def test_who_may_do_what(web: Kubectl) -> None:
+def test_auth_can_i_and_whoami_report_the_rights_of_the_user(web: Kubectl) -> None:
     assert web("auth", "can-i", "create", "deployments") == "yes\n"
     denied = web.run("auth", "can-i", "create", "deployments", "--as=system:serviceaccount:default:nobody")
     assert (denied.returncode, denied.stdout) == (1, "no\n")

@@ -1,4 +1,4 @@
-"""Rolling updates as `kubectl rollout`, `set` and `scale` start and show them."""
+"""Releases of Deployments with `kubectl rollout`, `kubectl set` and `kubectl scale`."""
 
 import json
 
@@ -32,7 +32,7 @@ def condition(deployment: Json, type_: str) -> Json:
     return found[0] if found else {}
 
 
-def test_history_undo_and_restart(space: Kubectl) -> None:
+def test_rollout_history_undo_and_restart_work_for_a_deployment(space: Kubectl) -> None:
     start(space, "story")
     space("set", "image", "deployment/story", "main=busybox:2")
     assert status(space, "story").endswith('deployment "story" successfully rolled out\n')
@@ -57,7 +57,7 @@ def test_history_undo_and_restart(space: Kubectl) -> None:
     assert "kubectl.kubernetes.io/restartedAt" in template["annotations"]
 
 
-def test_set_env_and_resources_are_releases(space: Kubectl) -> None:
+def test_set_env_and_set_resources_change_the_template(space: Kubectl) -> None:
     start(space, "settings")
     space("set", "env", "deployment/settings", "A=1")
     space("set", "resources", "deployment/settings", "--limits=cpu=100m")
@@ -68,7 +68,7 @@ def test_set_env_and_resources_are_releases(space: Kubectl) -> None:
     status(space, "settings")
 
 
-def test_scale_with_a_precondition(space: Kubectl) -> None:
+def test_scale_with_another_number_of_current_replicas_fails(space: Kubectl) -> None:
     start(space, "sized")
     generation = space.json("deployment", "sized")["metadata"]["generation"]
     assert space("scale", "deployment/sized", "--replicas=3") == "deployment.apps/sized scaled\n"
@@ -79,10 +79,10 @@ def test_scale_with_a_precondition(space: Kubectl) -> None:
     refused = space.run("scale", "deployment/sized", "--current-replicas=9", "--replicas=1")
     assert "Expected replicas to be 9, was 3" in refused.stderr
     space("scale", "deployment/sized", "--replicas=0")
-    eventually(lambda: not space("get", "pods", "-l", "app=sized", "-o", "name"), "the pods to go")
+    eventually(lambda: not space("get", "pods", "-l", "app=sized", "-o", "name"), "the pods to be deleted")
 
 
-def test_a_paused_deployment_gathers_changes(space: Kubectl) -> None:
+def test_paused_deployment_is_released_on_resume(space: Kubectl) -> None:
     start(space, "paused")
     space("rollout", "pause", "deployment/paused")
     space("set", "image", "deployment/paused", "main=busybox:2")
@@ -92,7 +92,7 @@ def test_a_paused_deployment_gathers_changes(space: Kubectl) -> None:
             == found["metadata"]["generation"]
             and found
         ),
-        "the change to be seen",
+        "the controller to process the change",
     )
     assert condition(paused, "Progressing")["reason"] == "DeploymentPaused"
     assert len(space.json("replicasets", "-l", "app=paused")["items"]) == 1
@@ -102,7 +102,7 @@ def test_a_paused_deployment_gathers_changes(space: Kubectl) -> None:
     assert revision(space, "paused") == "2"
 
 
-def test_max_unavailable_keeps_the_old_pods_of_a_bad_release(space: Kubectl) -> None:
+def test_bad_release_stops_at_max_unavailable(space: Kubectl) -> None:
     start(
         space, "careful", replicas=4,
         strategy={"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}},
@@ -119,13 +119,13 @@ def test_max_unavailable_keeps_the_old_pods_of_a_bad_release(space: Kubectl) -> 
         state = space.json("deployment", "careful")["status"]
         return [state.get(f"{each}Replicas", 0) for each in ("ready", "unavailable", "updated")]
 
-    eventually(lambda: (sizes(), counts()) == ([2, 3], [3, 2, 2]), "the rollout to halt")
+    eventually(lambda: (sizes(), counts()) == ([2, 3], [3, 2, 2]), "the rollout to stop")
     space("rollout", "undo", "deployment/careful")
     status(space, "careful")
-    eventually(lambda: sizes() == [0, 4], "the old pods to be back")
+    eventually(lambda: sizes() == [0, 4], "the old pods to be restored")
 
 
-def test_recreate_ends_the_old_before_the_new(space: Kubectl) -> None:
+def test_recreate_scales_the_old_replica_set_to_zero(space: Kubectl) -> None:
     start(space, "renewed", replicas=2, strategy={"type": "Recreate"})
     space("set", "image", "deployment/renewed", "main=busybox:2")
     status(space, "renewed")
@@ -133,7 +133,7 @@ def test_recreate_ends_the_old_before_the_new(space: Kubectl) -> None:
     assert sorted(rs["spec"]["replicas"] for rs in sets) == [0, 2]
 
 
-def test_min_ready_seconds_delay_availability(space: Kubectl) -> None:
+def test_ready_pod_is_not_available_before_min_ready_seconds(space: Kubectl) -> None:
     space("apply", "-f", "-", stdin=text(deployment("patient", minReadySeconds=60)))
     space.wait("deployment/patient", "jsonpath={.status.readyReplicas}=1")
     state = space.json("deployment", "patient")["status"]
@@ -141,7 +141,7 @@ def test_min_ready_seconds_delay_availability(space: Kubectl) -> None:
     assert state["unavailableReplicas"] == 1
 
 
-def test_a_release_without_progress_is_said_to_be_late(space: Kubectl) -> None:
+def test_release_without_progress_exceeds_its_deadline(space: Kubectl) -> None:
     space(
         "apply", "-f", "-", stdin=text(deployment("late", image="never-ready", progressDeadlineSeconds=1)),
     )  # fmt: skip
@@ -153,19 +153,21 @@ def test_a_release_without_progress_is_said_to_be_late(space: Kubectl) -> None:
     )
 
 
-def test_old_revisions_are_forgotten(space: Kubectl) -> None:
+def test_old_revisions_beyond_the_limit_are_deleted(space: Kubectl) -> None:
     start(space, "short", revisionHistoryLimit=1)
     for tag in ("2", "3"):
         space("set", "image", "deployment/short", f"main=busybox:{tag}")
         status(space, "short")
-    eventually(lambda: len(space.json("replicasets", "-l", "app=short")["items"]) == 2, "the oldest ReplicaSet to go")
+    eventually(
+        lambda: len(space.json("replicasets", "-l", "app=short")["items"]) == 2, "the oldest ReplicaSet to be deleted"
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "shown"),
     [("nosuch", "ImagePullBackOff"), ("crash", "CrashLoopBackOff"), ("never-ready", "Running"), ("slow", "Running")],
 )
-def test_images_behave_as_their_names_say(space: Kubectl, name: str, shown: str) -> None:
+def test_image_name_decides_the_state_of_the_pod(space: Kubectl, name: str, shown: str) -> None:
     space("run", f"image-{name}", f"--image=example.com/{name}:1")
     eventually(lambda: shown in space("get", "pod", f"image-{name}"), shown)
     if name == "slow":
@@ -177,11 +179,14 @@ def test_images_behave_as_their_names_say(space: Kubectl, name: str, shown: str)
         assert container["lastState"]["terminated"]["exitCode"] == 1
     else:
         path = "jsonpath={.status.containerStatuses[0].state.waiting.message}"
-        eventually(lambda: "Back-off pulling image" in space("get", "pod", "image-nosuch", "-o", path), "why it waits")
+        eventually(
+            lambda: "Back-off pulling image" in space("get", "pod", "image-nosuch", "-o", path),
+            "the reason of the waiting container",
+        )
     space("delete", "pod", f"image-{name}", "--wait=false")
 
 
-def test_a_lost_pod_is_replaced(space: Kubectl) -> None:
+def test_deleted_pod_is_replaced(space: Kubectl) -> None:
     start(space, "lost")
     pod = space("get", "pods", "-l", "app=lost", "-o", "name").strip()
     space("delete", pod)

@@ -1,4 +1,4 @@
-"""Writes of single objects, as client libraries see their answers: codes, reasons, exact words."""
+"""Writes of single objects with a client library: codes, reasons and messages."""
 
 import json
 from typing import Any
@@ -26,7 +26,7 @@ from support.kubectl import Kubectl
         ({"apiVersion": "v1"}, 422, "name or generateName is required"),
     ],
 )
-async def test_what_cannot_be_created_is_said(
+async def test_invalid_create_is_refused_with_code_and_message(
     client: Client, space: Kubectl, manifest: Json, code: int, message: str
 ) -> None:
     with pytest.raises(ApiError) as caught:
@@ -44,7 +44,7 @@ async def test_what_cannot_be_created_is_said(
         (b'{"a":', "unexpected end of JSON input"),
     ],
 )
-async def test_broken_json_is_told_in_go_s_words(client: Client, space: Kubectl, body: bytes, message: str) -> None:
+async def test_malformed_json_is_refused_as_by_go(client: Client, space: Kubectl, body: bytes, message: str) -> None:
     token = await client.configuration.get_api_key_with_prefix("BearerToken")
     headers = {"Content-Type": "application/json"} | ({"Authorization": str(token)} if token else {})
     url = client.server + CONFIG_MAPS.path(space.namespace)
@@ -59,7 +59,7 @@ async def test_broken_json_is_told_in_go_s_words(client: Client, space: Kubectl,
         )
 
 
-async def test_generation_counts_what_is_wanted(client: Client, space: Kubectl) -> None:
+async def test_generation_grows_with_changes_of_the_spec_only(client: Client, space: Kubectl) -> None:
     created = await client.create(DEPLOYMENTS, deployment("counted", replicas=0, paused=True), space.namespace)
     changes: list[tuple[dict[str, Any], int]] = [
         ({"metadata": {"labels": {"x": "y"}}}, 1),
@@ -73,7 +73,7 @@ async def test_generation_counts_what_is_wanted(client: Client, space: Kubectl) 
         assert patched["metadata"]["generation"] == generation
 
 
-async def test_a_version_of_the_future_is_not_read(client: Client, space: Kubectl) -> None:
+async def test_get_at_a_future_version_times_out(client: Client, space: Kubectl) -> None:
     await client.create(CONFIG_MAPS, config_map("now"), space.namespace)
     path = CONFIG_MAPS.path(space.namespace, "now")
     with pytest.raises(ApiError, match="Too large resource version: 99999999") as caught:
@@ -81,7 +81,7 @@ async def test_a_version_of_the_future_is_not_read(client: Client, space: Kubect
     assert (caught.value.code, caught.value.retry_after) == (504, 1)
 
 
-async def test_defaults_are_filled_in(client: Client, space: Kubectl) -> None:
+async def test_created_deployment_gets_its_defaults(client: Client, space: Kubectl) -> None:
     spec = (await client.create(DEPLOYMENTS, deployment("defaults", replicas=0), space.namespace))["spec"]
     assert spec["strategy"] == {
         "type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"},
@@ -92,7 +92,7 @@ async def test_defaults_are_filled_in(client: Client, space: Kubectl) -> None:
     assert pod["containers"][0]["imagePullPolicy"] == "Always"
 
 
-async def test_scale_speaks_its_own_type(client: Client, space: Kubectl) -> None:
+async def test_scale_endpoint_serves_kind_scale(client: Client, space: Kubectl) -> None:
     await client.create(DEPLOYMENTS, deployment("scaled", replicas=0), space.namespace)
     path = DEPLOYMENTS.path(space.namespace, "scaled", "scale")
     scale = json.loads(await client.request("GET", path))

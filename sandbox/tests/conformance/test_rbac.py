@@ -1,4 +1,4 @@
-"""Who may do what: tokens of service accounts, roles, bindings, impersonation."""
+"""RBAC: tokens of service accounts, roles, bindings, impersonation."""
 
 import functools
 import json
@@ -30,7 +30,7 @@ def robot(space: Kubectl, directory: Path) -> Kubectl:
     path.write_text(yaml.safe_dump(config))
     robot = Kubectl(path, space.namespace)
     for allowed in ("configmaps", "secret/mine"):
-        eventually(functools.partial(may_get, robot, allowed), f"the role to count for {allowed}")
+        eventually(functools.partial(may_get, robot, allowed), f"the role to apply to {allowed}")
     return robot
 
 
@@ -38,7 +38,7 @@ def may_get(robot: Kubectl, what: str) -> bool:
     return robot.run("get", what).returncode == 0
 
 
-def test_a_token_says_who_it_is(robot: Kubectl) -> None:
+def test_token_gives_user_and_groups_of_its_service_account(robot: Kubectl) -> None:
     who = json.loads(robot("auth", "whoami", "-o", "json"))["status"]["userInfo"]
     assert who["username"] == f"system:serviceaccount:{robot.namespace}:robot"
     assert set(who["groups"]) == {
@@ -61,14 +61,14 @@ def test_a_token_says_who_it_is(robot: Kubectl) -> None:
         ("get --raw /metrics", 'cannot get path "/metrics"'),
     ],
 )
-def test_what_no_role_allows_is_forbidden(robot: Kubectl, arguments: str, refused: str) -> None:
+def test_request_that_no_role_allows_is_forbidden(robot: Kubectl, arguments: str, refused: str) -> None:
     done = robot.run(*arguments.split())
     assert done.returncode == 1
     user = f'User "system:serviceaccount:{robot.namespace}:robot"'
     assert f"{user} {refused.format(namespace=robot.namespace)}" in done.stderr
 
 
-def test_what_a_role_allows_is_done(robot: Kubectl) -> None:
+def test_request_that_a_role_allows_is_accepted(robot: Kubectl) -> None:
     assert "configmap/" in robot("get", "configmaps", "-o", "name")
     assert robot("get", "secret", "mine", "-o", "name") == "secret/mine\n"
     assert robot("auth", "can-i", "get", "secret/mine") == "yes\n"
@@ -77,35 +77,35 @@ def test_what_a_role_allows_is_done(robot: Kubectl) -> None:
     robot("api-resources")
 
 
-def test_nobody_gives_more_than_they_have(space: Kubectl, robot: Kubectl) -> None:
+def test_role_with_rules_that_the_user_does_not_hold_is_refused(space: Kubectl, robot: Kubectl) -> None:
     space("create", "role", "maker", "--verb=create", "--resource=roles")
     space("create", "rolebinding", "maker", "--role=maker", f"--serviceaccount={space.namespace}:robot")
-    eventually(lambda: robot.run("auth", "can-i", "create", "roles").stdout == "yes\n", "the role to count")
+    eventually(lambda: robot.run("auth", "can-i", "create", "roles").stdout == "yes\n", "the role to apply")
     robot("create", "role", "same", "--verb=get", "--resource=configmaps")
     more = robot.run("create", "role", "more", "--verb=delete", "--resource=configmaps")
     assert "is attempting to grant RBAC permissions not currently held" in more.stderr
 
 
-def test_a_binding_keeps_its_role(space: Kubectl, robot: Kubectl) -> None:
+def test_role_ref_of_a_binding_cannot_change(space: Kubectl, robot: Kubectl) -> None:
     done = space.run("patch", "rolebinding", "reader", "--type=merge", "-p", '{"roleRef":{"name":"other"}}')
     assert "cannot change roleRef" in done.stderr
 
 
-def test_an_administrator_may_act_as_anybody(space: Kubectl, robot: Kubectl) -> None:
+def test_administrator_may_impersonate_and_others_may_not(space: Kubectl, robot: Kubectl) -> None:
     user = f"--as=system:serviceaccount:{space.namespace}:robot"
     assert space("auth", "can-i", "list", "configmaps", user) == "yes\n"
     assert "(Forbidden)" in space.run("get", "pods", user).stderr
     assert "cannot impersonate" in robot.run("get", "configmaps", "--as=admin").stderr
 
 
-def test_tokens_are_for_accounts_that_exist(space: Kubectl) -> None:
+def test_token_for_a_missing_account_or_a_short_time_is_refused(space: Kubectl) -> None:
     done = space.run("create", "token", "nobody")
     assert 'serviceaccounts "nobody" not found' in done.stderr
     short = space.run("create", "token", "default", "--duration=1m")
     assert "may not specify a duration less than 10 minutes" in short.stderr
 
 
-def test_a_token_dies_with_its_account(space: Kubectl, robot: Kubectl, directory: Path) -> None:
+def test_token_of_a_deleted_account_is_refused(space: Kubectl, robot: Kubectl, directory: Path) -> None:
     space("create", "serviceaccount", "brief")
     token = space("create", "token", "brief").strip()
     config = robot.kubeconfig.read_text()

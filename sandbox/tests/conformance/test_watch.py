@@ -1,4 +1,4 @@
-"""Lists, pages and watches, as client libraries use them."""
+"""Lists, pages and watches with a client library."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ async def get_raw(client: Client, path: str, **query: str) -> Json:
 
 
 async def take(client: Client, space: Kubectl, count: int, **options: Any) -> list[tuple[str, str]]:
-    """Type and name of the first events of a watch."""
+    """Types and names of the first `count` events of a watch."""
     seen: list[tuple[str, str]] = []
     async with asyncio.timeout(30), contextlib.aclosing(
         client.watch(CONFIG_MAPS, space.namespace, **options)
@@ -43,7 +43,7 @@ async def version(client: Client, space: Kubectl) -> str:
     return (await client.list(CONFIG_MAPS, space.namespace)).metadata.resource_version
 
 
-async def test_a_watch_goes_on_after_a_list(client: Client, space: Kubectl) -> None:
+async def test_watch_from_a_list_version_sends_every_later_change(client: Client, space: Kubectl) -> None:
     start = await version(client, space)
     await create(client, space, "w1", "w2")
     await client.patch(CONFIG_MAPS, {"data": {"b": "2"}}, "w1", space.namespace)
@@ -52,13 +52,13 @@ async def test_a_watch_goes_on_after_a_list(client: Client, space: Kubectl) -> N
     assert events == [("ADDED", "w1"), ("ADDED", "w2"), ("MODIFIED", "w1"), ("DELETED", "w2")]
 
 
-async def test_a_watch_from_the_start_begins_with_what_is_there(client: Client, space: Kubectl) -> None:
+async def test_watch_from_version_zero_starts_with_existing_objects(client: Client, space: Kubectl) -> None:
     await create(client, space, "s1", "s2", labels={"watch": "start"})
     events = await take(client, space, 2, resource_version="0", label_selector="watch=start")
     assert sorted(events) == [("ADDED", "s1"), ("ADDED", "s2")]
 
 
-async def test_leaving_a_selector_is_a_deletion(client: Client, space: Kubectl) -> None:
+async def test_object_that_stops_to_match_the_selector_is_deleted(client: Client, space: Kubectl) -> None:
     start = await version(client, space)
     await create(client, space, "l1", labels={"here": "yes"})
     await client.patch(CONFIG_MAPS, {"metadata": {"labels": {"here": "no"}}}, "l1", space.namespace)
@@ -67,14 +67,14 @@ async def test_leaving_a_selector_is_a_deletion(client: Client, space: Kubectl) 
     assert events == [("ADDED", "l1"), ("DELETED", "l1"), ("ADDED", "l1")]
 
 
-async def test_one_object_is_watched_by_its_name(client: Client, space: Kubectl) -> None:
+async def test_watch_with_a_field_selector_sends_events_of_one_object(client: Client, space: Kubectl) -> None:
     start = await version(client, space)
     await create(client, space, "f1", "f2")
     events = await take(client, space, 1, resource_version=start, field_selector="metadata.name=f2")
     assert events == [("ADDED", "f2")]
 
 
-async def test_an_ended_watch_has_told_how_far_it_came(client: Client, space: Kubectl) -> None:
+async def test_ended_watch_without_changes_sent_bookmarks_only(client: Client, space: Kubectl) -> None:
     start = await version(client, space)
     await create(client, space, "other-kind")
     events: list[WatchEvent] = [
@@ -88,7 +88,7 @@ async def test_an_ended_watch_has_told_how_far_it_came(client: Client, space: Ku
         assert set(json.loads(bytes(event.object))["metadata"]) <= {"resourceVersion", "annotations"}
 
 
-async def test_a_watch_list_marks_the_end_of_its_beginning(client: Client, space: Kubectl) -> None:
+async def test_watch_list_ends_initial_events_with_an_annotated_bookmark(client: Client, space: Kubectl) -> None:
     await create(client, space, "i1", labels={"initial": "yes"})
     data = await client.request(
         "GET", CONFIG_MAPS.path(space.namespace),
@@ -103,7 +103,7 @@ async def test_a_watch_list_marks_the_end_of_its_beginning(client: Client, space
     assert second["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
-async def test_a_streamed_list_becomes_the_watch(client: Client, space: Kubectl) -> None:
+async def test_watch_list_continues_with_later_changes(client: Client, space: Kubectl) -> None:
     await create(client, space, "v1", "v2")
     seen: list[tuple[str, str]] = []
     async with asyncio.timeout(30), contextlib.aclosing(
@@ -122,7 +122,7 @@ async def test_a_streamed_list_becomes_the_watch(client: Client, space: Kubectl)
     assert seen == [("ADDED", "v1"), ("ADDED", "v2"), ("end", ""), ("DELETED", "v1"), ("ADDED", "v3")]
 
 
-async def test_pages_are_of_one_state(client: Client, space: Kubectl) -> None:
+async def test_later_pages_show_the_state_of_the_first_page(client: Client, space: Kubectl) -> None:
     await create(client, space, "p1", "p2", "p3", "p4", labels={"paged": "yes"})
     await create(client, space, "q1")
     path = CONFIG_MAPS.path(space.namespace)
@@ -133,7 +133,7 @@ async def test_pages_are_of_one_state(client: Client, space: Kubectl) -> None:
     second = await get_raw(client, path, limit="2", labelSelector="paged=yes", **{"continue": token})
     assert [item["metadata"]["name"] for page in (first, second) for item in page["items"]] == ["p1", "p2", "p3", "p4"]
     assert second["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
-    # other objects follow, and nobody has looked yet whether they are selected
+    # the second page has a continue token, because the server has not checked whether later objects match
     third = await get_raw(
         client, path, limit="2", labelSelector="paged=yes", **{"continue": second["metadata"]["continue"]}
     )
@@ -141,7 +141,7 @@ async def test_pages_are_of_one_state(client: Client, space: Kubectl) -> None:
     assert not third["metadata"].get("continue")
 
 
-async def test_what_remains_is_counted_without_a_selector(client: Client, space: Kubectl) -> None:
+async def test_remaining_items_are_counted_without_a_selector_only(client: Client, space: Kubectl) -> None:
     await create(client, space, "c1", "c2")
     path = CONFIG_MAPS.path(space.namespace)
     total = len((await get_raw(client, path))["items"])
@@ -161,7 +161,7 @@ async def test_what_remains_is_counted_without_a_selector(client: Client, space:
         ({"watch": "1", "sendInitialEvents": "true"}, 422, "sendInitialEvents requires setting resourceVersionMatch"),
     ],
 )  # fmt: skip
-async def test_wrong_list_options_are_refused(
+async def test_invalid_list_options_are_refused(
     client: Client, space: Kubectl, query: dict[str, str], code: int, message: str
 ) -> None:
     with pytest.raises(ApiError, match=message) as caught:
@@ -169,7 +169,7 @@ async def test_wrong_list_options_are_refused(
     assert caught.value.code == code
 
 
-async def test_a_write_of_an_old_version_is_a_conflict(client: Client, space: Kubectl) -> None:
+async def test_write_of_an_old_version_or_another_uid_is_a_conflict(client: Client, space: Kubectl) -> None:
     (old,) = await create(client, space, "stale")
     await client.patch(CONFIG_MAPS, {"data": {"b": "2"}}, "stale", space.namespace)
     message = "the object has been modified; please apply your changes to the latest version and try again"
@@ -182,7 +182,7 @@ async def test_a_write_of_an_old_version_is_a_conflict(client: Client, space: Ku
         await client.delete(CONFIG_MAPS, "stale", space.namespace, uid="other")
 
 
-async def test_patches_at_once_all_arrive(client: Client, space: Kubectl) -> None:
+async def test_concurrent_patches_of_one_object_are_all_applied(client: Client, space: Kubectl) -> None:
     await create(client, space, "busy")
     await asyncio.gather(
         *(client.patch(CONFIG_MAPS, {"data": {f"k{i}": "1"}}, "busy", space.namespace) for i in range(5))
@@ -191,7 +191,7 @@ async def test_patches_at_once_all_arrive(client: Client, space: Kubectl) -> Non
     assert set(live["data"]) == {"a", *(f"k{i}" for i in range(5))}
 
 
-async def test_metadata_alone_and_unknown_resources(client: Client, space: Kubectl) -> None:
+async def test_unknown_group_or_resource_is_not_found(client: Client, space: Kubectl) -> None:
     nothing = Resource("nope.example.com", "v1", "nopes", "Nope")
     with pytest.raises(ApiError) as caught:
         await client.request("GET", nothing.path(space.namespace))

@@ -1,4 +1,4 @@
-"""Admission webhooks as the API server calls them: in which order, with what, and what becomes of their answers."""
+"""Admission webhooks: the order of calls, the reviews, and the effect of answers."""
 
 import asyncio
 import contextlib
@@ -30,8 +30,7 @@ async def hook(tmp_path: Path) -> AsyncIterator[Hook]:
 
 @pytest.fixture
 async def configure(client: Client, space: Kubectl, hook: Hook) -> AsyncIterator[Configure]:
-    """Registers webhooks for the ConfigMaps of the namespace that carry the test's label, and waits until they are
-    called."""
+    """Registers webhooks for the ConfigMaps of the namespace, and waits until the API server calls them."""
     made: list[tuple[Resource, str]] = []
 
     async def configure(resource: Resource, *webhooks: Json) -> None:
@@ -52,7 +51,7 @@ async def configure(client: Client, space: Kubectl, hook: Hook) -> AsyncIterator
         probe = config_map("probe", labels={"probe": "yes"})
         path = CONFIG_MAPS.path(space.namespace)
         async with asyncio.timeout(30):
-            while not hook.reviews:  # the server reads its configuration in its own time
+            while not hook.reviews:  # the API server reads a new configuration after a delay
                 with contextlib.suppress(ApiError):
                     await client.request("POST", path, body=probe, query={"dryRun": "All"})
         hook.reviews.clear()
@@ -67,12 +66,14 @@ async def create(client: Client, space: Kubectl, name: str, **metadata: Any) -> 
 
 
 async def kubectl(space: Kubectl, *arguments: str, stdin: str | None = None) -> tuple[int, str]:
-    """Exit code and stderr; the hook goes on answering meanwhile."""
+    """Run kubectl in a thread, so that the webhook can answer; returns exit code and stderr."""
     done = await asyncio.to_thread(space.run, *arguments, stdin=stdin)
     return done.returncode, done.stderr
 
 
-async def test_a_review_tells_everything(client: Client, space: Kubectl, hook: Hook, configure: Configure) -> None:
+async def test_reviews_of_create_update_and_delete_carry_the_request(
+    client: Client, space: Kubectl, hook: Hook, configure: Configure
+) -> None:
     await configure(VALIDATING_WEBHOOKS, {"name": "tell.example.com"})
     await create(client, space, "told")
     await client.patch(CONFIG_MAPS, {"data": {"a": "2"}}, "told", space.namespace)
@@ -93,7 +94,7 @@ async def test_a_review_tells_everything(client: Client, space: Kubectl, hook: H
     assert len({one["uid"] for one in (created, updated, deleted)}) == 3
 
 
-async def test_a_review_of_a_collection_s_item_has_no_name(
+async def test_review_of_an_item_of_a_collection_delete_has_no_name(
     client: Client, space: Kubectl, hook: Hook, configure: Configure
 ) -> None:
     await configure(VALIDATING_WEBHOOKS, {"name": "collection.example.com"})
@@ -107,7 +108,7 @@ async def test_a_review_of_a_collection_s_item_has_no_name(
     assert [(asked.get("name", ""), asked["namespace"]) for asked in requests] == [("", space.namespace)] * 2
 
 
-async def test_patches_are_applied_in_the_order_of_names(
+async def test_mutating_webhooks_run_in_order_and_before_validating_ones(
     client: Client, space: Kubectl, hook: Hook, configure: Configure
 ) -> None:
     seen: list[Any] = []
@@ -127,7 +128,7 @@ async def test_patches_are_applied_in_the_order_of_names(
     await configure(
         MUTATING_WEBHOOKS, {"name": "one.example.com", **at("one")}, {"name": "two.example.com", **at("two")}
     )
-    # the second configuration may be read a moment later than the first
+    # The API server may read the second configuration later than the first.
     async with asyncio.timeout(30):
         while set((await create_dry(client, space))["data"]) != {"a", "one", "two"}:
             pass
@@ -167,7 +168,7 @@ async def create_dry(client: Client, space: Kubectl) -> Json:
         ),
     ],
 )
-async def test_denials_have_these_words(
+async def test_denial_reads_as_by_kube_apiserver(
     client: Client, space: Kubectl, hook: Hook, configure: Configure, response: Json, code: int, message: str
 ) -> None:
     hook.respond = hooks.answering(**response)
@@ -177,7 +178,9 @@ async def test_denials_have_these_words(
     assert (caught.value.code, str(caught.value)) == (code, message)
 
 
-async def test_kubectl_shows_reason_message_and_warnings(space: Kubectl, hook: Hook, configure: Configure) -> None:
+async def test_kubectl_shows_reason_message_and_warnings_of_a_denial(
+    space: Kubectl, hook: Hook, configure: Configure
+) -> None:
     hook.respond = hooks.answering(
         allowed=False, status={"code": 403, "reason": "the reason", "message": "the message"}, warnings=["mind", "this"]
     )
@@ -199,7 +202,7 @@ async def test_kubectl_shows_reason_message_and_warnings(space: Kubectl, hook: H
         (hooks.answering(uid="other"), 'expected response.uid='),
     ],
 )  # fmt: skip
-async def test_a_webhook_that_fails_is_obeyed_or_passed_over(
+async def test_unusable_answer_with_failure_policy_fail_refuses_the_request(
     client: Client, space: Kubectl, hook: Hook, configure: Configure, respond: Any, why: str
 ) -> None:
     hook.respond = respond
@@ -211,14 +214,18 @@ async def test_a_webhook_that_fails_is_obeyed_or_passed_over(
     assert why in str(caught.value)
 
 
-async def test_failures_may_be_ignored(client: Client, space: Kubectl, hook: Hook, configure: Configure) -> None:
+async def test_unusable_answer_with_failure_policy_ignore_admits_the_request(
+    client: Client, space: Kubectl, hook: Hook, configure: Configure
+) -> None:
     hook.respond = hooks.saying(500)
     await configure(VALIDATING_WEBHOOKS, {"name": "fail.example.com", "failurePolicy": "Ignore"})
     assert await create(client, space, "lucky")
     assert hook.reviews
 
 
-async def test_a_slow_webhook_is_given_up(client: Client, space: Kubectl, hook: Hook, configure: Configure) -> None:
+async def test_webhook_that_exceeds_its_timeout_refuses_the_request(
+    client: Client, space: Kubectl, hook: Hook, configure: Configure
+) -> None:
     released = asyncio.Event()
 
     async def respond(request: web.Request, review: Json) -> web.StreamResponse:
@@ -237,7 +244,9 @@ async def test_a_slow_webhook_is_given_up(client: Client, space: Kubectl, hook: 
     )
 
 
-async def test_nobody_answers(client: Client, space: Kubectl, hook: Hook, configure: Configure) -> None:
+async def test_unreachable_webhook_refuses_the_request(
+    client: Client, space: Kubectl, hook: Hook, configure: Configure
+) -> None:
     closed = {**hook.client_config, "url": "https://127.0.0.1:1/path"}
     objects = {"objectSelector": {"matchLabels": {"nobody": "home"}}}
     await configure(
@@ -248,7 +257,9 @@ async def test_nobody_answers(client: Client, space: Kubectl, hook: Hook, config
     assert 'failed calling webhook "down.example.com": failed to call webhook: Post' in str(caught.value)
 
 
-async def test_certificates_count(client: Client, space: Kubectl, hook: Hook, configure: Configure) -> None:
+async def test_webhook_with_a_certificate_for_another_host_refuses_the_request(
+    client: Client, space: Kubectl, hook: Hook, configure: Configure
+) -> None:
     objects = {"objectSelector": {"matchLabels": {"who": "else"}}}
     other = {"url": f"https://localhost:{hook.port}/path", "caBundle": hook.bundle}
     await configure(
@@ -258,7 +269,7 @@ async def test_certificates_count(client: Client, space: Kubectl, hook: Hook, co
         await create(client, space, "unsafe", labels={"who": "else"})
 
 
-async def test_selectors_and_conditions_choose(
+async def test_rules_selectors_and_conditions_choose_the_webhooks(
     client: Client, space: Kubectl, hook: Hook, configure: Configure
 ) -> None:
     await configure(
@@ -286,20 +297,22 @@ async def test_selectors_and_conditions_choose(
     assert len(hook.reviews) == 2
     hook.reviews.clear()
     await client.patch(CONFIG_MAPS, {"metadata": {"labels": None}}, "one", space.namespace)
-    assert len(hook.reviews) == 2  # the old object counts, too
+    assert len(hook.reviews) == 2  # the object selector matches the old object too
     hook.reviews.clear()
     await client.patch(CONFIG_MAPS, {"data": {"a": "long enough"}}, "none", space.namespace)
     assert len(hook.reviews) == 2
 
 
-async def test_dry_runs_are_asked_and_told_so(client: Client, space: Kubectl, hook: Hook, configure: Configure) -> None:
+async def test_dry_run_calls_webhooks_with_dry_run_true(
+    client: Client, space: Kubectl, hook: Hook, configure: Configure
+) -> None:
     await configure(VALIDATING_WEBHOOKS, {"name": "dry.example.com"})
     await create_dry(client, space)
     assert [review["request"]["dryRun"] for review in hook.reviews] == [True]
     assert hook.reviews[0]["request"]["options"]["dryRun"] == ["All"]
 
 
-async def test_a_patch_is_validated_and_may_not_lie(
+async def test_patched_object_is_validated_and_a_failed_patch_test_refuses_the_request(
     client: Client, space: Kubectl, hook: Hook, configure: Configure
 ) -> None:
     hook.respond = hooks.patching({"op": "add", "path": "/data/bad key", "value": "1"})
@@ -313,7 +326,7 @@ async def test_a_patch_is_validated_and_may_not_lie(
     assert caught.value.code == 500
 
 
-async def test_wrong_configurations_are_refused(client: Client) -> None:
+async def test_invalid_webhook_configuration_is_refused(client: Client) -> None:
     body = {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingWebhookConfiguration",

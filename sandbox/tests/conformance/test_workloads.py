@@ -1,4 +1,4 @@
-"""StatefulSets and DaemonSets as `kubectl rollout` starts, shows and undoes their releases."""
+"""Releases of StatefulSets and DaemonSets with `kubectl rollout`."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def image(space: Kubectl, which: str) -> str:
 
 
 @pytest.mark.parametrize("kind", ["StatefulSet", "DaemonSet"])
-def test_history_and_undo(space: Kubectl, kind: str) -> None:
+def test_rollout_history_undo_and_restart_work(space: Kubectl, kind: str) -> None:
     which = start(space, kind, f"story-{kind.lower()}")
     space("set", "image", which, "main=busybox:2")
     status(space, which)
@@ -48,7 +48,7 @@ def test_history_and_undo(space: Kubectl, kind: str) -> None:
     eventually(lambda: not before & set(space(*names).split()), "new pods")
 
 
-def test_a_partition_holds_a_stateful_set_back(space: Kubectl) -> None:
+def test_partition_limits_the_update_of_a_stateful_set(space: Kubectl) -> None:
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
     which = start(space, "StatefulSet", "parted", replicas=2, updateStrategy=strategy)
     space("set", "image", which, "main=busybox:2")
@@ -61,7 +61,7 @@ def test_a_partition_holds_a_stateful_set_back(space: Kubectl) -> None:
     assert found["currentRevision"] == found["updateRevision"]
 
 
-def test_pods_know_their_revision_and_place(space: Kubectl) -> None:
+def test_pods_have_labels_for_revision_and_ordinal(space: Kubectl) -> None:
     start(space, "StatefulSet", "placed", replicas=1)
     start(space, "DaemonSet", "agent")
     labels = space.labels("pod", "placed-0")
@@ -76,7 +76,7 @@ def test_pods_know_their_revision_and_place(space: Kubectl) -> None:
     assert space.labels("controllerrevision", f"agent-{hash_}")["controller-revision-hash"] == hash_
 
 
-def test_a_stateful_set_takes_its_pods_and_revisions_along(space: Kubectl) -> None:
+def test_foreground_delete_of_a_stateful_set_deletes_pods_and_revisions(space: Kubectl) -> None:
     start(space, "StatefulSet", "leaving", replicas=2)
     space("delete", "statefulset", "leaving", "--cascade=foreground", "--timeout=60s")
     assert not space("get", "pods,controllerrevisions", "-l", "app=leaving", "-o", "name")

@@ -1,4 +1,4 @@
-"""A webhook of our own, served over TLS, that answers what the test says and keeps what it was asked."""
+"""An admission webhook for tests: served over TLS, with an answer that the test sets, and a list of the requests."""
 
 import base64
 import contextlib
@@ -19,7 +19,7 @@ Respond = Callable[[web.Request, Object], Awaitable[web.StreamResponse]]
 
 
 class Hook:
-    """`respond` decides the answer; `reviews` are the requests of the AdmissionReviews that came."""
+    """`respond` makes the answer. `reviews` and `requests` are those received so far."""
 
     def __init__(self, authority: Authority, port: int) -> None:
         self.port = port
@@ -46,7 +46,7 @@ class Hook:
 async def serve(
     directory: Path, *, hosts: Sequence[str] = ("127.0.0.1",), pair: KeyPair | None = None
 ) -> AsyncIterator[Hook]:
-    """A Hook that is up; its certificate is for `hosts`, or is `pair`."""
+    """Serve a Hook while the block runs. Its certificate is `pair`, by default a new one for `hosts`."""
     authority = Authority.create("hooks", lifetime=LIFETIME)
     pair = pair or authority.issue("hook", hosts=hosts, lifetime=LIFETIME)
     path = directory / "hook.pem"
@@ -68,7 +68,7 @@ async def serve(
 
 
 def review_of(review: Object, **response: Any) -> Object:
-    """The answering AdmissionReview, allowed unless said otherwise."""
+    """The AdmissionReview that answers `review`; allowed by default."""
     uid = review.get("request", {}).get("uid", "")
     return {
         "apiVersion": review.get("apiVersion", "admission.k8s.io/v1"),
@@ -89,7 +89,7 @@ def patching(*operations: Object) -> Respond:
 
 
 def saying(status: int = 200, **rest: Any) -> Respond:
-    """Not a review at all, but this."""
+    """An answer with this status and content instead of an AdmissionReview."""
 
     async def respond(request: web.Request, review: Object) -> web.Response:
         return web.Response(status=status, **rest)

@@ -1,4 +1,4 @@
-"""The real kubectl."""
+"""Runs kubectl."""
 
 import json
 import subprocess
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Kubectl:
-    """kubectl as one user in one namespace."""
+    """kubectl with one kubeconfig in one namespace."""
 
     def __init__(self, kubeconfig: Path, namespace: str = "default", *more: str) -> None:
         self.kubeconfig = kubeconfig
@@ -30,7 +30,7 @@ class Kubectl:
         )
 
     def __call__(self, *arguments: str, stdin: str | None = None) -> str:
-        """stdout; a failure is an assertion with what kubectl said."""
+        """Run kubectl and return its stdout. If it fails, the assertion shows its output."""
         done = self.run(*arguments, stdin=stdin)
         assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}{done.stdout}"
         return done.stdout
@@ -42,16 +42,16 @@ class Kubectl:
     def labels(self, *arguments: str) -> dict[str, str]:
         return dict(self.json(*arguments)["metadata"].get("labels") or {})
 
-    def wait(self, what: str, condition: str, seconds: int = 60) -> None:
-        self("wait", f"--for={condition}", what, f"--timeout={seconds}s")
+    def wait(self, resource: str, condition: str, seconds: int = 60) -> None:
+        self("wait", f"--for={condition}", resource, f"--timeout={seconds}s")
 
 
 def eventually(met: Callable[[], T], waiting_for: str, seconds: float = 60.0) -> T:
-    """What `met` returns once it is true; an assertion after `seconds`."""
+    """Call `met` until its result is true, and return the result. Fails after `seconds`."""
     deadline = time.monotonic() + seconds
     while True:
         result = met()
         if result:
             return result
-        assert time.monotonic() < deadline, f"waited {seconds:.0f} s for {waiting_for}; last seen: {result!r}"
+        assert time.monotonic() < deadline, f"waited {seconds:.0f} s for {waiting_for}; last result: {result!r}"
         time.sleep(0.1)

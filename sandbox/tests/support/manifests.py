@@ -1,4 +1,4 @@
-"""Objects to try the API server with."""
+"""Manifests for tests of the API server."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def deployment(name: str, *, replicas: int = 1) -> dict[str, Any]:
 
 
 def crd(schema: dict[str, Any] | None = None, **version: Any) -> dict[str, Any]:
-    """Widgets, with status and scale, and a spec of a size (default 3, at most 10) and a colour."""
+    """The CRD of Widgets, with status and scale. The spec has a colour and a size (default 3, maximum 10)."""
     spec = schema or {
         "type": "object",
         "required": ["colour"],

@@ -1,4 +1,4 @@
-"""Objects as the API server would serve them, short to write."""
+"""Builders of objects in the form that the API server returns."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from kube_sandbox.cluster.deployments import rollout
 from kube_sandbox.cluster.views import Deployment, Node, Pod, ReplicaSet
 
 CREATED = "2026-01-01T00:00:00Z"
-T0 = 1767225600.0  # the same in Unix seconds
+T0 = 1767225600.0  # CREATED in Unix seconds
 
 
 def template(image: str = "busybox", **labels: str) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def replica_set(
     created: str = CREATED,
     **spec: Any,
 ) -> ReplicaSet:
-    """By default all its pods are available; `of`: it was last sized for this Deployment."""
+    """A ReplicaSet; by default, all its pods are available. `of` is the Deployment for which it was last scaled."""
     up = replicas if available is None else available
     annotations = rollout.replica_annotations(of) if of else {}
     if revision:

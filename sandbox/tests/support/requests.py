@@ -1,4 +1,4 @@
-"""Plain HTTP to an API server in this process: what a client would send, and what comes back to the letter."""
+"""HTTP requests to an API server in this process, without a Kubernetes client."""
 
 import contextlib
 import json
@@ -34,7 +34,7 @@ class Answer:
 
 
 class Http:
-    """Requests with an administrator's token, or another one."""
+    """Sends requests with the token of an administrator, or with another `Authorization` header."""
 
     def __init__(self, api: ApiServer, session: aiohttp.ClientSession) -> None:
         self.api = api
@@ -56,25 +56,25 @@ class Http:
 
 
 class Events:
-    """The lines of a watch."""
+    """The events of a watch."""
 
     def __init__(self, response: aiohttp.ClientResponse) -> None:
         self._response = response
 
     async def next(self) -> Any:
-        """The next event; None at the end."""
+        """The next event; None at the end of the watch."""
         line = await self._response.content.readline()
         return json.loads(line) if line else None
 
     async def take(self, count: int) -> list[tuple[str, str]]:
-        """Type and name of the next events."""
+        """Types and names of the next `count` events."""
         events = [await self.next() for _ in range(count)]
         return [(event["type"], event["object"]["metadata"].get("name", "")) for event in events]
 
 
 @contextlib.asynccontextmanager
 async def serving(**options: Any) -> AsyncIterator[Http]:
-    """An API server and its administrator."""
+    """Start an API server; yields a client with the token of an administrator."""
     async with ApiServer(**options) as api:
         context = ssl.create_default_context(cadata=api.ca_pem)
         headers = {"Authorization": f"Bearer {api.add_token('admin', groups=['system:masters'])}"}

@@ -1,4 +1,4 @@
-"""Objects that lie in memory, behind the interface that the API server's parts read through."""
+"""Objects in memory, with the interface by which the parts of the API server read the store."""
 
 from collections.abc import Sequence
 
@@ -47,7 +47,7 @@ class Stored:
 
 
 def an_object(kind: str, name: str, namespace: str = "", *, api_version: str = "v1", **rest: object) -> Object:
-    """An object with a uid that follows from its name."""
+    """An object whose uid is derived from its name."""
     metadata = {"name": name, "uid": f"uid-of-{name}"} | ({"namespace": namespace} if namespace else {})
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **rest}
 

@@ -1,4 +1,4 @@
-"""StatefulSets, DaemonSets and CloneSets, and pods of theirs, short to write."""
+"""Builders of StatefulSets, DaemonSets, CloneSets and their pods."""
 
 from typing import Any
 

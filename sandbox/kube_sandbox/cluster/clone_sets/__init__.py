@@ -1,1 +1,1 @@
-"""CloneSets (OpenKruise)."""
+"""The CloneSet controller (OpenKruise)."""

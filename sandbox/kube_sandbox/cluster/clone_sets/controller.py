@@ -1,6 +1,5 @@
-"""The controller of CloneSets (OpenKruise), an addition to any API: pods without identity that can be updated in place.
-What to do is decided by `rollout` and `pods`. While no CustomResourceDefinition serves CloneSets, it
-waits for one; see `crd`."""
+"""The CloneSet controller (OpenKruise): pods without identity that can be updated in place. `rollout` and `pods` make
+the decisions. The controller runs while the CustomResourceDefinition of CloneSets exists; see `crd`."""
 
 import asyncio
 import contextlib
@@ -46,7 +45,7 @@ class _Crd(msgspec.Struct, frozen=True):
 
 
 class _CannotRenewError(KubernetesError):
-    """A pod is to be updated in place only, and cannot be."""
+    """The strategy is InPlaceOnly, but the change of a pod is not possible in place."""
 
 
 class CloneSets(WorkloadController[CloneSet]):
@@ -77,7 +76,7 @@ class CloneSets(WorkloadController[CloneSet]):
                     following = group.create_task(sets.run())
 
     def _served(self) -> str:
-        """The uid of the definition by which CloneSets are served; empty without any."""
+        """The uid of the established CRD of CloneSets; empty if there is none."""
         crd = self._crd.get("", clone_set_crd.NAME)
         established = find(crd.status.conditions or (), "Established") if crd else None
         if crd is None or established is None or established.status != "True":
@@ -106,8 +105,10 @@ class CloneSets(WorkloadController[CloneSet]):
             raise failure
 
     async def _refresh(self, pod: Pod) -> Pod:
-        """Let the pod be ready again when its containers are as they should be."""
-        with contextlib.suppress(NotFoundError, ConflictError):  # gone, perhaps replaced by a namesake
+        """Finish an update in place: set the readiness gate and the lifecycle state when the containers are updated."""
+        with contextlib.suppress(
+            NotFoundError, ConflictError
+        ):  # deleted, perhaps replaced by another pod of the same name
             if finish := clone_pods.finish_patch(pod, self._clock()):
                 pod = await self._control.patch(pod, finish, PatchType.STRATEGIC, subresource="status")
             if next_state := clone_pods.lifecycle_patch(pod, self._clock()):
@@ -165,7 +166,7 @@ class CloneSets(WorkloadController[CloneSet]):
     async def _write_status(
         self, key: Key, revisions: Revisions, collisions: int, plan: Plan, failure: KubernetesError | None
     ) -> None:
-        """From the caches as they are by now."""
+        """Compute the status from the current caches."""
         clone_set = self._get(key)
         if clone_set is None or self._workloads is None:
             return

@@ -1,5 +1,5 @@
-"""The definition of CloneSets (OpenKruise, apps.kruise.io/v1alpha1), as far as the simulation goes: a minimal one of
-our own that keeps unknown fields. `create` and `delete` may be called at any time, on any API."""
+"""The CustomResourceDefinition of CloneSets (OpenKruise, apps.kruise.io/v1alpha1). Its schema has the fields that the
+simulation reads, and keeps unknown ones. `create` and `delete` work at any time, on any API."""
 
 import contextlib
 from typing import Any
@@ -100,19 +100,19 @@ def manifest() -> Object:
 
 
 async def create(client: Client) -> None:
-    """Where there is one already, it stays. It is served a moment later."""
+    """Create the CRD unless it exists. The API server serves CloneSets a moment later."""
     with contextlib.suppress(AlreadyExistsError):
         await client.create(CRDS, manifest())
 
 
 async def delete(client: Client) -> None:
-    """And with it all CloneSets. Their pods are collected if the garbage collector knew the CloneSets: it takes up a
-    new definition within seconds."""
+    """Delete the CRD and all CloneSets. The garbage collector deletes their pods if it has already discovered the CRD,
+    which takes some seconds after its creation."""
     with contextlib.suppress(NotFoundError):
         await client.delete(CRDS, NAME)
 
 
 def _amount(default: int | str | None = None) -> Object:
-    """A number of pods, or a percentage."""
+    """The schema of a number of pods or a percentage."""
     schema: dict[str, Any] = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
     return schema if default is None else {**schema, "default": default}

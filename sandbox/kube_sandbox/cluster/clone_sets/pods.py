@@ -1,4 +1,4 @@
-"""The pods of a CloneSet: what they are made of, and how one is updated in place. Pure.
+"""The pods of a CloneSet, and their update in place. Pure functions.
 
 The rules are those of OpenKruise (pkg/controller/cloneset, pkg/util/inplaceupdate).
 """
@@ -27,17 +27,17 @@ PREPARING, NORMAL, UPDATING = "PreparingNormal", "Normal", "Updating"
 
 
 class Renewal(NamedTuple):
-    """What an update in place changes of a pod."""
+    """The changes of an update in place."""
 
     images: dict[str, str]
-    """By container."""
+    """The new images by container."""
     labels: dict[str, str | None]
-    """None takes a label away."""
+    """None removes a label."""
     annotations: dict[str, str | None]
 
 
 def short(revision: str) -> str:
-    """The hash in a revision's name."""
+    """The hash at the end of a revision name."""
     return revision.rpartition("-")[2]
 
 
@@ -50,7 +50,7 @@ def is_of(pod: Pod, revision_name: str) -> bool:
 
 
 def is_ready(pod: Pod) -> bool:
-    """Running, ready, and not in the middle of an update in place."""
+    """Whether the pod runs, is ready and is not being updated in place."""
     return is_available(pod, 0, float("inf"))
 
 
@@ -69,7 +69,7 @@ def is_updated_and_ready(pod: Pod, min_ready_seconds: int, now: float) -> bool:
 
 
 def is_to_delete(clone_set: CloneSet, pod: Pod) -> bool:
-    """Somebody (the update by ReCreate, too) asked for this very pod to go."""
+    """Whether this pod is marked for deletion: by a user, or by an update with ReCreate."""
     return (
         pod.metadata.labels.get(SPECIFIED_DELETE) == "true"
         or pod.metadata.name in clone_set.spec.scale_strategy.pods_to_delete
@@ -92,8 +92,8 @@ def body(clone_set: CloneSet, template: Object, revision_name: str, instance: st
 
 
 def renewal(old: Object | None, new: Object) -> Renewal | None:
-    """How pods of the template `old` become pods of `new` in place; None where that is impossible: more than images,
-    labels and annotations changed (or it is not known what changed)."""
+    """The changes that turn pods of template `old` into pods of `new` in place. None if that is impossible, because
+    `old` is unknown or more than images, labels and annotations changed."""
     if old is None or _without_images(old) != _without_images(new):
         return None
     before, after = _images(old), _images(new)
@@ -105,7 +105,7 @@ def renewal(old: Object | None, new: Object) -> Renewal | None:
 
 
 def start_patch(pod: Pod, now: float) -> Object:
-    """A status patch: the pod is taken out of service before it changes."""
+    """A status patch that makes the pod unready before it changes."""
     gate = {
         "type": UPDATE_READY,
         "status": "False",
@@ -124,7 +124,7 @@ def start_patch(pod: Pod, now: float) -> Object:
 
 
 def renewal_patch(pod: Pod, change: Renewal, revision_name: str, now: float) -> Object:
-    """A strategic merge patch that gives the pod its new images."""
+    """A strategic merge patch with the changes, and the state of the update as labels and annotations."""
     ids = {str(status["name"]): status.get("imageID", "") for status in pod.status.container_statuses}
     state = {
         "revision": revision_name,
@@ -145,7 +145,7 @@ def renewal_patch(pod: Pod, change: Renewal, revision_name: str, now: float) -> 
 
 
 def is_renewed(pod: Pod) -> bool:
-    """Whether the containers that an update in place changed run their new images by now."""
+    """Whether the containers that an update in place changed run their new images."""
     text = pod.metadata.annotations.get(UPDATE_STATE)
     if text is None:
         return True
@@ -163,7 +163,8 @@ def is_renewed(pod: Pod) -> bool:
 
 
 def finish_patch(pod: Pod, now: float) -> Object | None:
-    """A status patch that lets a pod be ready whose containers are as they should be; None where it is let already."""
+    """A status patch that sets the readiness gate of an updated pod; None if the gate is set or the update is not
+    done."""
     gate = find(pod.status.conditions, UPDATE_READY)
     has_gate = any(one.condition_type == UPDATE_READY for one in pod.spec.readiness_gates)
     if not has_gate or (gate is not None and gate.status == "True") or not is_renewed(pod):
@@ -173,7 +174,7 @@ def finish_patch(pod: Pod, now: float) -> Object | None:
 
 
 def lifecycle_patch(pod: Pod, now: float) -> Object | None:
-    """The next state of the pod's lifecycle label; None where it stays."""
+    """A patch to the next state of the lifecycle label; None if it stays."""
     state = pod.metadata.labels.get(LIFECYCLE_LABEL, "")
     gate = find(pod.status.conditions, UPDATE_READY)
     begun = state == PREPARING and bool(pod.spec.node_name)

@@ -1,6 +1,6 @@
-"""Whether a CloneSet's release still moves: its condition Progressing, where it has a deadline. Pure.
+"""The condition Progressing of a CloneSet with a progress deadline. Pure functions.
 
-Reasons and messages are OpenKruise's own (pkg/controller/cloneset/cloneset_status.go).
+Reasons and messages are those of OpenKruise (pkg/controller/cloneset/cloneset_status.go).
 """
 
 from msgspec.structs import replace
@@ -20,18 +20,20 @@ _NO_LIMIT = 2**31 - 1
 
 
 def judged(clone_set: CloneSet, status: CloneSetStatus, now: float) -> CloneSetStatus:
-    """`status` with its Progressing condition; without it where there is no deadline."""
+    """`status` with the condition Progressing; without it if there is no deadline."""
     if clone_set.spec.progress_deadline_seconds in (None, _NO_LIMIT):
         return replace(status, conditions=without(status.conditions, PROGRESSING))
     return with_condition(status, _verdict(clone_set, status, now), now)
 
 
 def next_check(clone_set: CloneSet, status: CloneSetStatus, now: float) -> float | None:
-    """Seconds until the deadline has to be looked at; None while nothing can run out."""
+    """Seconds until the progress deadline must be checked; None if no deadline runs."""
     condition = find(status.conditions, PROGRESSING)
     if condition is None or condition.reason != UPDATED:
         return None
-    return max(0.0, _deadline(clone_set, condition) - now) + 1.0  # a second more: times in objects are whole seconds
+    return (
+        max(0.0, _deadline(clone_set, condition) - now) + 1.0
+    )  # one more second, because times in objects are whole seconds
 
 
 def _verdict(clone_set: CloneSet, status: CloneSetStatus, now: float) -> Condition:

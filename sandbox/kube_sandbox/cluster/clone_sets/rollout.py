@@ -1,7 +1,7 @@
-"""What a CloneSet does next with its pods, and its status. Pure.
+"""The next step of a CloneSet, and its status. Pure functions.
 
-The rules are those of OpenKruise (pkg/controller/cloneset/sync, cloneset_status.go). Scaling comes before updating;
-one call is one step.
+The rules are those of OpenKruise (pkg/controller/cloneset/sync, cloneset_status.go). A CloneSet is scaled before it is
+updated. One call is one step.
 """
 
 from collections.abc import Sequence
@@ -27,11 +27,11 @@ class Plan(NamedTuple):
     delete: Sequence[Pod] = ()
     update: Sequence[Pod] = ()
     limited: int | None = None
-    """How many pods scaleStrategy.maxUnavailable lets come, where it is in the way."""
+    """The number of pods that scaleStrategy.maxUnavailable allows, if it limits the step."""
 
 
 class _Counts(NamedTuple):
-    """Of a CloneSet's active pods."""
+    """Counts of the active pods of a CloneSet."""
 
     total: int
     old: int
@@ -39,7 +39,7 @@ class _Counts(NamedTuple):
     to_delete_old: int
     to_delete_new: int
     unavailable: int
-    """Those that are to go not counted."""
+    """Unavailable pods that are not marked for deletion."""
 
     @property
     def to_delete(self) -> int:
@@ -52,14 +52,14 @@ class _Surge(NamedTuple):
 
 
 def plan(clone_set: CloneSet, pods: Sequence[Pod], revisions: Revisions, now: float) -> Plan:
-    """`pods` are the active ones."""
+    """The next step. `pods` are the active pods."""
     if clone_set.metadata.deletion_timestamp is not None:
         return Plan()
     return _scale(clone_set, pods, revisions, now) or _update(clone_set, pods, revisions, now)
 
 
 def partition(clone_set: CloneSet) -> int:
-    """How many pods keep the old template. A percentage below 100 lets at least one be updated."""
+    """The number of pods that keep the old template. A percentage below 100 leaves at least one pod to update."""
     wanted, desired = clone_set.spec.update_strategy.partition, clone_set.spec.replicas
     kept = share(wanted, desired, round_up=True)
     if desired > 1 and kept == desired and isinstance(wanted, str) and wanted != "100%":
@@ -75,7 +75,7 @@ def status(
     failure: Condition | None,
     now: float,
 ) -> CloneSetStatus:
-    """`failure` is why scaling or updating failed just now."""
+    """The status. `failure` is the condition for an error of the last scaling or update."""
     updated = [pod for pod in pods if clone_pods.is_of(pod, revisions.update)]
     wait = clone_set.spec.min_ready_seconds
     is_complete = len(updated) == len(pods) == clone_set.spec.replicas
@@ -100,7 +100,7 @@ def status(
 
 
 def leftover_names(clone_set: CloneSet, pods: Sequence[Pod]) -> list[str] | None:
-    """What is left of podsToDelete when pods are gone; None where nothing changes."""
+    """The names in podsToDelete whose pods still exist; None if all of them do."""
     names = {pod.metadata.name for pod in pods}
     asked = clone_set.spec.scale_strategy.pods_to_delete
     left = [name for name in asked if name in names]
@@ -108,7 +108,7 @@ def leftover_names(clone_set: CloneSet, pods: Sequence[Pod]) -> list[str] | None
 
 
 def _scale(clone_set: CloneSet, pods: Sequence[Pod], revisions: Revisions, now: float) -> Plan | None:
-    """None where there is nothing to scale."""
+    """The step that scales the CloneSet; None if there is nothing to scale."""
     counts = _count(clone_set, pods, revisions, now)
     desired, kept = clone_set.spec.replicas, partition(clone_set)
     surge = _surge(clone_set, counts)
@@ -137,7 +137,7 @@ def _grow(clone_set: CloneSet, counts: _Counts, missing: int, old_wanted: int) -
 
 
 def _within(pods: Sequence[Pod], room: int) -> list[Pod]:
-    """Those that are not ready anyway, and of the others as many as there is room for."""
+    """The pods that are not ready, and of the ready ones at most `room`."""
     going = []
     for pod in pods:
         if clone_pods.is_ready(pod):
@@ -203,7 +203,7 @@ def _count(clone_set: CloneSet, pods: Sequence[Pod], revisions: Revisions, now: 
 
 
 def _surge(clone_set: CloneSet, counts: _Counts) -> _Surge:
-    """How many pods may come beyond `spec.replicas`, for those that go or are updated."""
+    """The pods that may exist beyond `spec.replicas`, to replace pods that are deleted or updated."""
     most = _surge_bound(clone_set)
     if most <= 0:
         return _Surge()
@@ -228,6 +228,6 @@ def _surge_bound(clone_set: CloneSet) -> int:
 
 
 def _unavailable_bound(clone_set: CloneSet) -> int:
-    """Percentages are rounded up, unless pods may come beyond the number wanted."""
+    """maxUnavailable in pods. A percentage is rounded up, unless maxSurge allows additional pods."""
     strategy = clone_set.spec.update_strategy
     return share(strategy.max_unavailable, clone_set.spec.replicas, round_up=_surge_bound(clone_set) == 0)

@@ -1,1 +1,1 @@
-"""DaemonSets."""
+"""The DaemonSet controller."""

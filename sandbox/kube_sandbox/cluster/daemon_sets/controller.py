@@ -1,8 +1,7 @@
-"""The DaemonSet controller: a pod on every node that wants one. What to do is decided by `rollout`."""
+"""The DaemonSet controller: runs one pod on each eligible node. `rollout` makes the decisions."""
 
 from kube_sandbox.client.events import EventRecorder
 from kube_sandbox.client.resources import DAEMON_SETS
-from kube_sandbox.cluster import selectors
 from kube_sandbox.cluster.caches import Caches, status_patch
 from kube_sandbox.cluster.controller import WorkloadController, failure_of
 from kube_sandbox.cluster.daemon_sets import pods as daemon_pods
@@ -13,8 +12,6 @@ from kube_sandbox.cluster.pod_control import PodControl, in_batches
 from kube_sandbox.cluster.views import Node, Pod
 from kube_sandbox.cluster.work import Key, NotYet
 from kube_sandbox.cluster.workload_views import ControllerRevision, DaemonSet
-
-_SELECTS_ALL = "This daemon set is selecting all pods. A non-empty selector is required."
 
 
 class DaemonSets(WorkloadController[DaemonSet]):
@@ -37,9 +34,6 @@ class DaemonSets(WorkloadController[DaemonSet]):
         if ds is None or ds.metadata.deletion_timestamp is not None:
             return
         metadata, spec = ds.metadata, ds.spec
-        if selectors.is_empty(spec.selector):
-            self._control.tell(metadata, "Warning", "SelectingAll", _SELECTS_ALL)
-            return
         pods = await self._control.claim(metadata, spec.selector)
         kept = await self._history.of(ds)
         revision, collisions = await self._history.current(ds, kept, ds.status.collision_count, metadata.annotations)
@@ -55,7 +49,7 @@ class DaemonSets(WorkloadController[DaemonSet]):
         if error is not None:
             raise error
         if ended := rollout.failed(plan.delete):
-            raise NotYet(f"{len(ended)} pods that ended are replaced, ever more slowly")
+            raise NotYet(f"replacing {len(ended)} ended pods with growing delays")
 
     async def _carry_out(self, ds: DaemonSet, plan: Plan, hash_: str) -> None:
         async def create(node: str) -> None:
@@ -79,7 +73,7 @@ class DaemonSets(WorkloadController[DaemonSet]):
         await self._history.prune(old, live, ds.spec.revision_history_limit, counts_live=True)
 
     async def _write_status(self, key: Key, hash_: str, collisions: int) -> None:
-        """From the caches as they are by now."""
+        """Compute the status from the current caches."""
         ds = self._get(key)
         if ds is None:
             return
@@ -87,4 +81,4 @@ class DaemonSets(WorkloadController[DaemonSet]):
         placed = daemon_pods.by_node(pods)
         status = rollout.status(ds, self._nodes.all(), placed, hash_, collisions, self._clock())
         await self._patch_status(ds, status_patch(status, ds.status))
-        self._look_again(key, pods, ds.spec.min_ready_seconds)
+        self._requeue_when_available(key, pods, ds.spec.min_ready_seconds)

@@ -1,4 +1,4 @@
-"""Where a DaemonSet's pods belong, and what they are made of. Pure.
+"""The eligible nodes of a DaemonSet, and its pods. Pure functions.
 
 The rules are those of pkg/controller/daemon (daemon_controller.go, util/daemonset_util.go).
 """
@@ -18,10 +18,10 @@ from kube_sandbox.cluster.views import Node, Object, Pod, PodSpec, Toleration
 from kube_sandbox.cluster.workload_views import DaemonSet
 
 GENERATION = "deprecated.daemonset.template.generation"
-"""Annotation of a DaemonSet: how often its template changed."""
+"""Annotation of a DaemonSet: the number of its template."""
 GENERATION_LABEL = "pod-template-generation"
 
-_NODE_TROUBLES = (
+_TOLERATED_TAINTS = (
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
     ("node.kubernetes.io/disk-pressure", "NoSchedule"),
@@ -29,15 +29,15 @@ _NODE_TROUBLES = (
     ("node.kubernetes.io/pid-pressure", "NoSchedule"),
     ("node.kubernetes.io/unschedulable", "NoSchedule"),
 )
-"""The taints that every pod of a DaemonSet tolerates: it is to be there whatever becomes of the node."""
+"""The taints that the DaemonSet controller makes every pod tolerate: daemons run on unhealthy nodes too."""
 _NO_NETWORK = ("node.kubernetes.io/network-unavailable", "NoSchedule")
 
 
 class Eligibility(NamedTuple):
     runs: bool
-    """A pod belongs on the node."""
+    """Whether a pod should run on the node."""
     continues: bool
-    """A pod that is there may stay."""
+    """Whether an existing pod may stay on the node."""
 
 
 def eligibility(ds: DaemonSet, node: Node) -> Eligibility:
@@ -57,7 +57,7 @@ def eligibility(ds: DaemonSet, node: Node) -> Eligibility:
 
 
 def target(pod: Pod) -> str:
-    """The node that a pod was made for; it may not be bound yet."""
+    """The node that a pod was created for, even if the pod is not bound yet."""
     if pod.spec.node_name:
         return pod.spec.node_name
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
@@ -67,8 +67,8 @@ def target(pod: Pod) -> str:
 
 
 def by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
-    """Pods that have ended and are going count no more. Of each node the pod that counts comes first: a bound one, the
-    oldest."""
+    """The pods by node, without those that have ended and are terminating. For each node, bound pods come first, then
+    the oldest ones; the status counts the first pod."""
     found: defaultdict[str, list[Pod]] = defaultdict(list)
     for pod in pods:
         if not (pod.ended and pod.metadata.deletion_timestamp is not None):
@@ -79,7 +79,7 @@ def by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
 
 
 def is_updated(ds: DaemonSet, pod: Pod, hash_: str) -> bool:
-    """Whether the pod is of the present template."""
+    """Whether the pod has the current template."""
     labels, generation = pod.metadata.labels, ds.metadata.annotations.get(GENERATION)
     return labels.get(REVISION_LABEL) == hash_ or (
         generation is not None and labels.get(GENERATION_LABEL) == generation
@@ -87,25 +87,26 @@ def is_updated(ds: DaemonSet, pod: Pod, hash_: str) -> bool:
 
 
 def body(ds: DaemonSet, node: str, hash_: str) -> Object:
-    """A pod that can be scheduled to this node only."""
+    """The pod for a node. Its node affinity allows that node only."""
     labels = {REVISION_LABEL: hash_}
     if generation := ds.metadata.annotations.get(GENERATION):
         labels[GENERATION_LABEL] = generation
     pod = pod_body(ds.spec.template, DAEMON_SETS, ds.metadata, labels, generateName=f"{ds.metadata.name}-")
     spec = pod["spec"]
     spec["affinity"] = _bound_to(node, spec.get("affinity") or {})
-    given = list(spec.get("tolerations") or ())
+    own = list(spec.get("tolerations") or ())
     added = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in _tolerated(spec)]
-    spec["tolerations"] = [*given, *(one for one in added if one not in given)]
+    spec["tolerations"] = [*own, *(one for one in added if one not in own)]
     return pod
 
 
 def _bound_to(node: str, affinity: Object) -> Object:
-    """The node replaces whatever the template requires of nodes: that was looked at before."""
+    """The affinity with the node as its only required term. `eligibility` has checked the required terms of the
+    template."""
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     return {**affinity, "nodeAffinity": {**(affinity.get("nodeAffinity") or {}), **required}}
 
 
 def _tolerated(spec: Object) -> list[tuple[str, str]]:
-    return [*_NODE_TROUBLES, *([_NO_NETWORK] if spec.get("hostNetwork") else [])]
+    return [*_TOLERATED_TAINTS, *([_NO_NETWORK] if spec.get("hostNetwork") else [])]

@@ -1,7 +1,7 @@
-"""What a DaemonSet does next with its pods, and its status. Pure.
+"""The next step of a DaemonSet, and its status. Pure functions.
 
-The rules are those of pkg/controller/daemon: `manage` keeps one pod on every node that wants one, `update` replaces
-pods of former templates, within maxUnavailable or maxSurge.
+The rules are those of pkg/controller/daemon. `manage` keeps one pod on each eligible node. `update` replaces pods of
+former templates within maxUnavailable or maxSurge.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,17 +16,17 @@ from kube_sandbox.cluster.views import Node, Pod
 from kube_sandbox.cluster.workload_views import DaemonSet, DaemonSetStatus
 
 Placed = Mapping[str, Sequence[Pod]]
-"""Pods by node, as `pods.by_node` gives them."""
+"""The pods by node, as `pods.by_node` returns them."""
 
 
 class Plan(NamedTuple):
     create: list[str]
-    """Names of nodes."""
+    """The names of the nodes that get a pod."""
     delete: list[Pod]
 
 
 class _Pair(NamedTuple):
-    """A node's pods that are to stay: at most one of each kind, or the node is not `orderly`."""
+    """The new and the old pod of a node. If a node has several of either, `orderly` is False and both are None."""
 
     new: Pod | None
     old: Pod | None
@@ -34,7 +34,7 @@ class _Pair(NamedTuple):
 
 
 def manage(ds: DaemonSet, nodes: Sequence[Node], placed: Placed, hash_: str, now: float) -> Plan:
-    """One pod on every node that wants one, none elsewhere."""
+    """The step that leads to one pod on each eligible node and none elsewhere."""
     plan = Plan([], [])
     for node in nodes:
         name = node.metadata.name
@@ -46,7 +46,7 @@ def manage(ds: DaemonSet, nodes: Sequence[Node], placed: Placed, hash_: str, now
         else:
             plan.delete.extend(pod for pod in placed.get(name, ()) if not _leaving(pod))
     names = {node.metadata.name for node in nodes}
-    plan.delete.extend(  # made for nodes that are gone, and never bound: nobody else would remove them
+    plan.delete.extend(  # pods for deleted nodes that were never bound: no other controller deletes them
         pod
         for name, pods in placed.items()
         for pod in pods
@@ -100,14 +100,14 @@ def status(
 
 
 def failed(pods: Sequence[Pod]) -> list[Pod]:
-    """Those of `pods` that are replaced because they ended."""
+    """The pods that have ended, which are replaced."""
     return [pod for pod in pods if pod.ended]
 
 
 def _tidy(
     ds: DaemonSet, node: str, pods: Sequence[Pod], wanted: Eligibility, hash_: str, now: float, plan: Plan
 ) -> None:
-    """A node that has pods: those that ended go, and those that are too many."""
+    """Add the step for a node with pods: delete ended and surplus pods."""
     staying = [pod for pod in pods if not _leaving(pod)]
     plan.delete.extend(failed(staying))
     running = [pod for pod in staying if not pod.ended]
@@ -124,13 +124,13 @@ def _tidy(
 
 
 def _replacing(ds: DaemonSet, pairs: Mapping[str, _Pair], most: int, now: float) -> list[Pod]:
-    """Old pods that are unavailable anyway, and as many others as may become so."""
+    """The old pods to replace: all unavailable ones, and others within maxUnavailable."""
     unavailable = 0
     broken: list[Pod] = []
     candidates: list[Pod] = []
     for pair in pairs.values():
         if not pair.orderly or (pair.old is None) == (pair.new is None):
-            unavailable += 1  # `manage` has work there
+            unavailable += 1  # `manage` changes this node
         elif pair.new is not None:
             unavailable += not _available(ds, pair.new, now)
         elif pair.old is not None and not _available(ds, pair.old, now):
@@ -149,7 +149,7 @@ def _surging(
     desired: int,
     now: float,
 ) -> Plan:
-    """New pods beside old ones; an old one goes when the new one beside it is available."""
+    """The step of an update with maxSurge: create new pods, and delete an old pod when its new pod is available."""
     plan = Plan([], [])
     candidates: list[str] = []
     sunset: list[Pod] = []
@@ -192,8 +192,7 @@ def _pair(ds: DaemonSet, pods: Sequence[Pod], hash_: str) -> _Pair:
 
 
 def _bounds(ds: DaemonSet, desired: int) -> tuple[int, int]:
-    """maxSurge and maxUnavailable in pods, percentages rounded up; where both come to nothing one pod may be
-    unavailable."""
+    """maxSurge and maxUnavailable in pods; percentages are rounded up. If both are 0, one pod may be unavailable."""
     rolling = ds.spec.update_strategy.rolling_update
     if rolling is None:
         return 0, 1

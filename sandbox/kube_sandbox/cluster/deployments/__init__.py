@@ -1,1 +1,1 @@
-"""Deployments."""
+"""The Deployment controller."""

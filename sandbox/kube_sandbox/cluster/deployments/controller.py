@@ -1,7 +1,7 @@
-"""The deployment controller: ReplicaSets and status of every Deployment.
+"""The Deployment controller: writes the ReplicaSets and the status of each Deployment.
 
-What to do is decided by `revisions` (which ReplicaSet is the new one), `rollout` (the sizes) and `progress` (the
-status); here it is read, written and told. One reconcile writes the status at most once.
+The decisions are in `revisions` (which ReplicaSet is the new one), `rollout` (the sizes) and `progress` (the status).
+This module reads and writes the API. One reconciliation writes the status at most once.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from kube_sandbox.cluster.work import Key
 
 
 class _Family(NamedTuple):
-    """A Deployment's ReplicaSets."""
+    """The ReplicaSets of a Deployment."""
 
     new: ReplicaSet | None
     old: Sequence[ReplicaSet]
@@ -35,7 +35,7 @@ class _Family(NamedTuple):
         return [*self.old, *([self.new] if self.new else [])]
 
     def with_(self, rs: ReplicaSet) -> "_Family":
-        """The same, with `rs` as it is now."""
+        """A copy in which `rs` replaces the ReplicaSet with the same uid."""
         if self.new and rs.metadata.uid == self.new.metadata.uid:
             return self._replace(new=rs)
         old = [rs if rs.metadata.uid == other.metadata.uid else other for other in self.old]
@@ -52,7 +52,7 @@ class Deployments(WorkloadController[Deployment]):
         caches.pods.add_handler(self._pod_changed)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        """A Recreate goes on when the last old pod is gone."""
+        """Queue the Deployment when a pod is gone: a Recreate continues after the last old pod."""
         owner = old.metadata.controller if old else None
         if new is not None or old is None or owner is None or owner.kind != REPLICA_SETS.kind:
             return
@@ -64,12 +64,6 @@ class Deployments(WorkloadController[Deployment]):
     async def _reconcile(self, key: Key) -> None:
         deployment = self._get(key)
         if deployment is None:
-            return
-        if selectors.is_empty(deployment.spec.selector):
-            text = "This deployment is selecting all pods. A non-empty selector is required."
-            self._tell(deployment, "Warning", "SelectingAll", text)
-            status = replace(deployment.status, observed_generation=deployment.metadata.generation)
-            await self._write_status(deployment, status, None)
             return
         family = _Family(*revisions.split(deployment, await self._claim(deployment)))
         leaving = deployment.metadata.deletion_timestamp is not None
@@ -98,14 +92,14 @@ class Deployments(WorkloadController[Deployment]):
             self._queue.add_after(key, wait)
 
     async def _claim(self, deployment: Deployment) -> list[ReplicaSet]:
-        """The ReplicaSets of this Deployment, after adopting orphans and letting go of what it no longer selects."""
+        """The ReplicaSets of this Deployment. Adopts matching orphans first, and releases what no longer matches."""
         selector = deployment.spec.selector
         return await ownership.claim(self._client, DEPLOYMENTS, deployment.metadata, selector, self._replica_sets)
 
     async def _sync_revision(
         self, deployment: Deployment, family: _Family, status: DeploymentStatus
     ) -> tuple[_Family, DeploymentStatus]:
-        """Bring the new ReplicaSet's annotations and minReadySeconds in line with the Deployment's."""
+        """Copy annotations, revision and minReadySeconds to the new ReplicaSet."""
         new = family.new
         if new is None:
             return family, status
@@ -125,7 +119,7 @@ class Deployments(WorkloadController[Deployment]):
     async def _roll(
         self, deployment: Deployment, family: _Family, status: DeploymentStatus
     ) -> tuple[_Family, DeploymentStatus]:
-        """One step of a release."""
+        """Do one step of a release."""
         if deployment.spec.strategy.type == "Recreate":
             if shrink := rollout.recreate(deployment, None, family.old):
                 return await self._scale(deployment, family, shrink), status
@@ -147,7 +141,7 @@ class Deployments(WorkloadController[Deployment]):
     async def _create(
         self, deployment: Deployment, old: Sequence[ReplicaSet], status: DeploymentStatus
     ) -> tuple[ReplicaSet, DeploymentStatus]:
-        """The ReplicaSet of a template that has none yet."""
+        """Create the ReplicaSet of the current template."""
         spec, metadata = deployment.spec, deployment.metadata
         template_hash = templates.pod_template_hash(spec.template, status.collision_count)
         template = templates.with_label(spec.template, templates.HASH_LABEL, template_hash)
@@ -189,8 +183,8 @@ class Deployments(WorkloadController[Deployment]):
         return rs, progress.with_progress(deployment, status, "True", NEW_RS_CREATED, message, self._clock())
 
     async def _find_or_collide(self, deployment: Deployment, name: str, status: DeploymentStatus) -> ReplicaSet:
-        """The ReplicaSet that took the name: ours, seen late; else the hash of another template, so that the next
-        try needs another hash."""
+        """The ReplicaSet that already has the name, if it belongs to this Deployment and template; the cache was late.
+        Else raise the collision count, which gives the next attempt another hash, and raise AlreadyExistsError."""
         rs = await self._replica_sets.fetch(name, deployment.metadata.namespace)
         owner = rs.metadata.controller
         ours = owner is not None and owner.uid == deployment.metadata.uid
@@ -198,7 +192,7 @@ class Deployments(WorkloadController[Deployment]):
             return rs
         count = (status.collision_count or 0) + 1
         await self._write_status(deployment, replace(status, collision_count=count), None)
-        raise AlreadyExistsError(f"the name {name} belongs to another ReplicaSet, trying another hash")
+        raise AlreadyExistsError(f"the name {name} belongs to another ReplicaSet; retrying with another hash")
 
     async def _scale(self, deployment: Deployment, family: _Family, scales: Sequence[rollout.Scale]) -> _Family:
         wanted = rollout.replica_annotations(deployment)
@@ -226,7 +220,7 @@ class Deployments(WorkloadController[Deployment]):
         return await self._replica_sets.patch(patch, rs.metadata.name, rs.metadata.namespace)
 
     async def _write_status(self, deployment: Deployment, status: DeploymentStatus, new: ReplicaSet | None) -> None:
-        """The status and (as the original does, through the status as well) the revision."""
+        """Write the status and, through the status endpoint as Kubernetes does, the revision annotation."""
         changed = status_patch(status, deployment.status)
         revision = new.metadata.annotations.get(REVISION) if new else None
         if revision and deployment.metadata.annotations.get(REVISION) != revision:

@@ -1,6 +1,6 @@
-"""The status of a Deployment: counts, conditions, and whether its release still moves. Pure.
+"""The status of a Deployment: counts, conditions, and the progress of its release. Pure functions.
 
-Reasons and messages are Kubernetes' own (pkg/controller/deployment/progress.go): `kubectl rollout status` and
+Reasons and messages are those of Kubernetes (pkg/controller/deployment/progress.go): `kubectl rollout status` and
 `kubectl wait` read them.
 """
 
@@ -44,7 +44,7 @@ def has_deadline(deployment: Deployment) -> bool:
 
 
 def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
-    """Every wanted pod is of the new template and available, and no other is left."""
+    """Whether all replicas have the current template and are available, and no others exist."""
     desired = deployment.spec.replicas
     return (
         status.updated_replicas == status.replicas == status.available_replicas == desired
@@ -53,7 +53,8 @@ def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
 
 
 def with_condition(status: S, new: Condition, now: float) -> S:
-    """`status` with `new` in it; one with the same status and reason is left as it is, times included."""
+    """`status` with the condition `new`. A condition with the same status and reason stays unchanged, times
+    included."""
     old = find(status.conditions, new.type)
     if old and (old.status, old.reason) == (new.status, new.reason):
         return status
@@ -65,14 +66,14 @@ def with_condition(status: S, new: Condition, now: float) -> S:
 def with_progress(
     deployment: Deployment, status: DeploymentStatus, value: str, reason: str, message: str, now: float
 ) -> DeploymentStatus:
-    """`status` with this Progressing condition, where the Deployment has a progress deadline."""
+    """`status` with this condition Progressing, if the Deployment has a progress deadline."""
     if not has_deadline(deployment):
         return status
     return with_condition(status, Condition(PROGRESSING, value, reason, message), now)
 
 
 def with_pause(deployment: Deployment, status: DeploymentStatus, now: float) -> DeploymentStatus:
-    """Pausing and resuming restart the progress deadline; one that has passed stays passed."""
+    """`status` after a pause or resume, which restart the progress deadline unless it is exceeded."""
     condition = find(status.conditions, PROGRESSING)
     if condition and condition.reason == TIMED_OUT:
         return status
@@ -91,7 +92,7 @@ def counted(
     old: Sequence[ReplicaSet],
     now: float,
 ) -> DeploymentStatus:
-    """The status that follows from the ReplicaSets' own; of the conditions only Available is judged."""
+    """The status with counts from the ReplicaSets and the condition Available. Other conditions stay."""
     everything = [*old, *([new] if new else [])]
     available = rollout.available(everything)
     terminating = [
@@ -126,14 +127,14 @@ def progressed(
     old: Sequence[ReplicaSet],
     now: float,
 ) -> DeploymentStatus:
-    """`counted`, and the Progressing and ReplicaFailure conditions of a release under way."""
+    """The status of `counted`, with the conditions Progressing and ReplicaFailure."""
     status = counted(deployment, conditions, new, old, now)
     condition = find(conditions, PROGRESSING)
     finished = status.replicas == status.updated_replicas and condition and condition.reason == NEW_RS_AVAILABLE
     if not has_deadline(deployment):
         status = replace(status, conditions=without(status.conditions, PROGRESSING))
     elif not finished:
-        status = _judge(deployment, status, condition, new, now)
+        status = _with_progressing(deployment, status, condition, new, now)
 
     status_of_failure = [
         failure for rs in [*([new] if new else []), *old] if (failure := find(rs.status.conditions, REPLICA_FAILURE))
@@ -145,17 +146,17 @@ def progressed(
 
 
 def next_check(deployment: Deployment, status: DeploymentStatus, now: float) -> float | None:
-    """Seconds until the progress deadline has to be looked at; None while nothing can run out."""
+    """Seconds until the progress deadline must be checked; None if no deadline runs."""
     condition = find(status.conditions, PROGRESSING)
     if not has_deadline(deployment) or condition is None:
         return None
     if is_complete(deployment, status) or condition.reason in (TIMED_OUT, PAUSED, NEW_RS_AVAILABLE):
         return None
     deadline = unix(condition.last_update_time) + (deployment.spec.progress_deadline_seconds or 0)
-    return max(0.0, deadline - now) + 1.0  # a second more: times in objects are whole seconds
+    return max(0.0, deadline - now) + 1.0  # one more second, because times in objects are whole seconds
 
 
-def _judge(
+def _with_progressing(
     deployment: Deployment,
     status: DeploymentStatus,
     condition: Condition | None,
@@ -168,7 +169,7 @@ def _judge(
         return with_condition(status, done, now)
     if _has_moved(deployment.status, status):
         moving = Condition(PROGRESSING, "True", RS_UPDATED, f"{subject} is progressing.", rfc3339(now))
-        # Unlike any other condition it is renewed each time: its update time is what the deadline counts from.
+        # The update time is renewed with each progress, because the deadline counts from it.
         since = condition.last_transition_time if condition and condition.status == "True" else rfc3339(now)
         moving = replace(moving, last_transition_time=since)
         return replace(status, conditions=(*without(status.conditions, PROGRESSING), moving))

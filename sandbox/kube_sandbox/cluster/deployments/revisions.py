@@ -1,6 +1,6 @@
-"""A Deployment's revisions: which of its ReplicaSets is the new one, and the history in their annotations. Pure.
+"""The revisions of a Deployment: which ReplicaSet is the new one, and the history in annotations. Pure functions.
 
-`kubectl rollout history` and `undo` read `deployment.kubernetes.io/revision`; the rules are those of
+`kubectl rollout history` and `kubectl rollout undo` read `deployment.kubernetes.io/revision`. The rules are those of
 pkg/controller/deployment/util.
 """
 
@@ -33,7 +33,7 @@ def revision(annotations: dict[str, str]) -> int:
 
 
 def split(deployment: Deployment, replica_sets: Iterable[ReplicaSet]) -> tuple[ReplicaSet | None, list[ReplicaSet]]:
-    """The ReplicaSet of the Deployment's present template (the oldest, should there be several), and the others."""
+    """The ReplicaSet of the current template (the oldest, if there are several), and the others."""
     ordered = sorted(replica_sets, key=lambda rs: (rs.metadata.creation_timestamp or "", rs.metadata.name))
     template = deployment.spec.template
     new = next((rs for rs in ordered if templates.equal(rs.spec.template, template)), None)
@@ -41,8 +41,8 @@ def split(deployment: Deployment, replica_sets: Iterable[ReplicaSet]) -> tuple[R
 
 
 def annotations(deployment: Deployment, present: dict[str, str], old: Sequence[ReplicaSet]) -> dict[str, str]:
-    """The annotations of the new ReplicaSet (which has `present`): the Deployment's, and its revision, which is one
-    more than any other's. One that is used again keeps its former revisions as history."""
+    """The annotations of the new ReplicaSet, which has `present` now: those of the Deployment, and its revision. The
+    revision is one more than the highest other one. A reused ReplicaSet keeps its former revisions as history."""
     copied = {key: value for key, value in deployment.metadata.annotations.items() if key not in _NOT_COPIED}
     wanted = {**present, **copied}
     newest = max((revision(rs.metadata.annotations) for rs in old), default=0) + 1
@@ -55,7 +55,7 @@ def annotations(deployment: Deployment, present: dict[str, str], old: Sequence[R
 
 
 def expendable(deployment: Deployment, old: Sequence[ReplicaSet]) -> list[ReplicaSet]:
-    """Old ReplicaSets beyond revisionHistoryLimit, the oldest first; those with pods stay."""
+    """The old ReplicaSets to delete: without pods and beyond revisionHistoryLimit, oldest first."""
     limit = deployment.spec.revision_history_limit
     if limit is None or limit == _NO_LIMIT:
         return []

@@ -1,8 +1,7 @@
-"""How many pods each ReplicaSet of a Deployment shall have next. Pure: a Deployment and its ReplicaSets in, the
-sizes to set out.
+"""The sizes of a Deployment's ReplicaSets: computes the next sizes from the Deployment and its ReplicaSets. Pure.
 
-The rules are those of Kubernetes' deployment controller (pkg/controller/deployment: rolling.go, recreate.go,
-sync.go). One call is one step; ReplicaSets that changed bring the next.
+The rules are those of the Deployment controller of Kubernetes (pkg/controller/deployment: rolling.go, recreate.go,
+sync.go). One call is one step; the change of a ReplicaSet triggers the next one.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,8 +27,8 @@ class Bounds(NamedTuple):
 
 
 def bounds(deployment: Deployment) -> Bounds:
-    """maxSurge and maxUnavailable in pods: percentages of the first are rounded up, of the second down; where both
-    come to nothing one pod may be unavailable, or nothing could ever move."""
+    """maxSurge and maxUnavailable in pods. Percentages are rounded up for maxSurge and down for maxUnavailable. If both
+    are 0, one pod may be unavailable; else no step would be possible."""
     desired = deployment.spec.replicas
     rolling = deployment.spec.strategy.rolling_update
     if deployment.spec.strategy.type != "RollingUpdate" or rolling is None:
@@ -42,8 +41,8 @@ def bounds(deployment: Deployment) -> Bounds:
 
 
 def rolling(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> list[Scale]:
-    """The next step of a rolling update: the new ReplicaSet grows as far as maxSurge lets it; where it cannot, old
-    ones shrink as far as maxUnavailable lets them. Empty: nothing to do until pods change."""
+    """The next step of a rolling update. The new ReplicaSet grows within maxSurge. If it cannot grow, the old ones
+    shrink within maxUnavailable. Empty if there is nothing to do until pods change."""
     size = new_size(deployment, new.spec.replicas, [new, *old])
     if size != new.spec.replicas:
         return [Scale(new, size)]
@@ -51,7 +50,7 @@ def rolling(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) 
 
 
 def recreate(deployment: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> list[Scale]:
-    """Old ReplicaSets go to zero first. The caller makes sure that their pods are gone before it asks again."""
+    """The next step of a Recreate: old ReplicaSets shrink to zero first. The caller waits until their pods are gone."""
     if shrink := [Scale(rs, 0) for rs in old if rs.spec.replicas > 0]:
         return shrink
     if new is None or new.spec.replicas == deployment.spec.replicas:
@@ -60,10 +59,10 @@ def recreate(deployment: Deployment, new: ReplicaSet | None, old: Sequence[Repli
 
 
 def scaled(deployment: Deployment, new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> list[Scale]:
-    """The answer to a changed `spec.replicas` (and all that a paused Deployment does): every ReplicaSet keeps its
-    share, so that scaling in the middle of a release neither hastens nor undoes it.
+    """The sizes after a change of `spec.replicas`, and the only step of a paused Deployment. Each ReplicaSet keeps its
+    share, so that scaling during a release neither continues nor reverts the release.
 
-    A Scale to the present size means that only the bookkeeping annotations are to be brought up to date."""
+    A Scale to the current size updates the annotations of the ReplicaSet only."""
     desired = deployment.spec.replicas
     everything = [*([new] if new else []), *old]
     active = [rs for rs in everything if rs.spec.replicas > 0]
@@ -78,7 +77,7 @@ def scaled(deployment: Deployment, new: ReplicaSet | None, old: Sequence[Replica
 
 
 def is_scaling(deployment: Deployment, replica_sets: Iterable[ReplicaSet]) -> bool:
-    """Whether `spec.replicas` changed since the ReplicaSets were last sized."""
+    """Whether `spec.replicas` has changed since the controller last scaled the ReplicaSets."""
     for rs in replica_sets:
         recorded = _count(rs.metadata.annotations.get(DESIRED_REPLICAS))
         if rs.spec.replicas > 0 and recorded is not None and recorded != deployment.spec.replicas:
@@ -87,7 +86,7 @@ def is_scaling(deployment: Deployment, replica_sets: Iterable[ReplicaSet]) -> bo
 
 
 def new_size(deployment: Deployment, present: int, replica_sets: Iterable[ReplicaSet]) -> int:
-    """How big the new ReplicaSet (now `present`) may be beside the others."""
+    """The size that maxSurge allows the new ReplicaSet, which has size `present` now."""
     desired = deployment.spec.replicas
     if deployment.spec.strategy.type != "RollingUpdate" or present >= desired:
         return desired
@@ -96,7 +95,7 @@ def new_size(deployment: Deployment, present: int, replica_sets: Iterable[Replic
 
 
 def replica_annotations(deployment: Deployment) -> dict[str, str]:
-    """What each sized ReplicaSet remembers of the Deployment's size."""
+    """The annotations of a ReplicaSet that have the size of the Deployment."""
     desired = deployment.spec.replicas
     return {DESIRED_REPLICAS: str(desired), MAX_REPLICAS: str(desired + bounds(deployment).surge)}
 
@@ -111,15 +110,14 @@ def available(replica_sets: Iterable[ReplicaSet]) -> int:
 
 def _shrink_old(deployment: Deployment, new: ReplicaSet, old: list[ReplicaSet]) -> list[Scale]:
     least = deployment.spec.replicas - bounds(deployment).unavailable
-    # Pods of the new ReplicaSet that are not available yet are counted as if they were gone: they must not
-    # make room for another old one to go.
+    # Unavailable pods of the new ReplicaSet do not count: they must not allow the deletion of another old pod.
     allowed = total([new, *old]) - least - (new.spec.replicas - new.status.available_replicas)
     if not old or allowed <= 0:
         return []
     sizes = {rs.metadata.name: rs.spec.replicas for rs in old}
     old = sorted(old, key=_age)
 
-    for rs in old:  # first what is unhealthy anyway: nobody misses it, and it must not block the release
+    for rs in old:  # unavailable pods first: their deletion costs no availability, and they must not block the release
         unhealthy = max(0, rs.spec.replicas - rs.status.available_replicas)
         cleaned = min(allowed, unhealthy)
         sizes[rs.metadata.name] -= cleaned
@@ -139,7 +137,7 @@ def _proportional(deployment: Deployment, active: list[ReplicaSet]) -> list[Scal
     desired = deployment.spec.replicas
     most = desired + bounds(deployment).surge if desired > 0 else 0
     to_add = most - total(active)
-    # The biggest first; of equals the newer first when growing, the older first when shrinking.
+    # The largest first. Among equals, the newer first when growing, the older first when shrinking.
     order = sorted(active, key=_age, reverse=to_add > 0)
     order.sort(key=lambda rs: rs.spec.replicas, reverse=True)
 
@@ -151,12 +149,12 @@ def _proportional(deployment: Deployment, active: list[ReplicaSet]) -> list[Scal
         part = part if to_add != 0 and to_add != added else 0
         sizes.append(rs.spec.replicas + part)
         added += part
-    sizes[0] = max(0, sizes[0] + to_add - added)  # what rounding left over
+    sizes[0] = max(0, sizes[0] + to_add - added)  # the remainder from rounding
     return [Scale(rs, size) for rs, size in zip(order, sizes, strict=True)]
 
 
 def _share(deployment: Deployment, rs: ReplicaSet, most: int) -> int:
-    """How many pods this ReplicaSet would gain (or lose) alone by its share of the former total."""
+    """How many pods this ReplicaSet gains or loses by its share of the former total."""
     if deployment.spec.replicas == 0:
         return -rs.spec.replicas
     before = _count(rs.metadata.annotations.get(MAX_REPLICAS)) or deployment.status.replicas

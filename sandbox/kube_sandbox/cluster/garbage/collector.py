@@ -1,5 +1,6 @@
-"""The garbage collector: deletes what only gone owners own, dependents before owners where that was asked for, and
-frees the dependents of owners that are to orphan them. `graph` knows who owns whom."""
+"""The garbage collector. It deletes objects whose owners do not exist any more. For a foreground deletion, it deletes
+the dependents before their owner; for propagation policy Orphan, it removes the owner references of the dependents.
+`graph` has the owners of all objects."""
 
 import asyncio
 import contextlib
@@ -22,11 +23,11 @@ from kube_sandbox.cluster.work import NotYet, work
 logger = logging.getLogger(__name__)
 
 _VERBS = frozenset({"list", "watch", "delete"})
-_IGNORED = "events"  # short-lived, never owned, and many
-_LOOKS = (0.1, 0.5, 2.0, 5.0)
-"""After a CRD changed: seconds until the API is asked for its resources; it is served a moment later."""
-_PERIOD = 30.0  # seconds until it is asked anyway
-_FIRST_SYNC = 10.0  # seconds to wait for all caches; what does not answer by then must not stop the rest
+_IGNORED = "events"  # many, short-lived and without owners
+_DISCOVERY_DELAYS = (0.1, 0.5, 2.0, 5.0)
+"""After a change of a CRD: seconds between discoveries. The API server serves the new resource a moment later."""
+_DISCOVERY_PERIOD = 30.0  # seconds between discoveries without a change
+_FIRST_SYNC = 10.0  # seconds to wait for all caches; a resource that cannot be listed must not block the rest
 _MAX_GONE = 10_000
 
 
@@ -38,7 +39,7 @@ class GarbageCollector:
         self._queue: WorkQueue[str] = WorkQueue()
         self._kinds: dict[tuple[str, str], Resource] = {}  # by group and kind
         self._followed: dict[Resource, asyncio.Task[None]] = {}
-        self._gone: dict[str, None] = {}  # uids known not to exist; a uid never comes back
+        self._gone: dict[str, None] = {}  # uids of objects that do not exist; uids are never reused
         self._crds_changed = asyncio.Event()
         for informer in caches.informers:
             informer.add_handler(functools.partial(self._changed, informer.resource))
@@ -53,20 +54,20 @@ class GarbageCollector:
             group.create_task(work(self._queue, self._collect, workers=8))
             while True:
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._crds_changed.wait(), _PERIOD)
-                pauses = _LOOKS if self._crds_changed.is_set() else _LOOKS[:1]
+                    await asyncio.wait_for(self._crds_changed.wait(), _DISCOVERY_PERIOD)
+                pauses = _DISCOVERY_DELAYS if self._crds_changed.is_set() else _DISCOVERY_DELAYS[:1]
                 self._crds_changed.clear()
                 for pause in pauses:
                     await asyncio.sleep(pause)
                     await self._follow_all(group)
 
     async def _follow_all(self, group: asyncio.TaskGroup) -> list[Informer[Bare]]:
-        """Follow every resource that can own or be owned, and none that is not served any more. Those newly
-        followed."""
+        """Watch all resources that can have owners or dependents, and stop watching those that are no longer served.
+        Returns the new informers."""
         try:
             served = await discover(self._client)
         except KubernetesError as error:
-            logger.warning("the API cannot be discovered", extra={"error": str(error)})
+            logger.warning("cannot discover the API", extra={"error": str(error)})
             return []
         self._kinds = {(resource.group, resource.kind): resource for resource in served}
         shared = {informer.resource for informer in self._shared}
@@ -94,12 +95,12 @@ class GarbageCollector:
         before = self._graph.get(new.metadata.uid)
         item = Item(resource, new.metadata)
         self._graph.put(item)
-        if before is not None and old is not new and _concerns(before) == _concerns(item):
+        if before is not None and old is not new and _relevant(before) == _relevant(item):
             return
         self._queue.add(new.metadata.uid)
         if item.awaits_dependents:
             self._add_all(item.metadata.uid)
-        if before is not None:  # it may not block its owner any more
+        if before is not None:  # it may no longer block the deletion of its owners
             for owner in before.metadata.owner_references:
                 self._queue.add(owner.uid)
 
@@ -126,12 +127,13 @@ class GarbageCollector:
         if item.orphans_dependents:
             await self._orphan(item)
         elif item.awaits_dependents:
-            await self._let_go(item)
+            await self._finish_foreground(item)
         elif not item.is_leaving and item.metadata.owner_references:
-            await self._judge(item)
+            await self._collect_by_owners(item)
 
-    async def _judge(self, item: Item) -> None:
-        """Delete what no owner holds any more; of several owners forget those that are gone."""
+    async def _collect_by_owners(self, item: Item) -> None:
+        """Delete an object if all its owners are gone or wait for it. If some remain, remove the references to
+        others."""
         owners = item.metadata.owner_references
         fates = [(owner, await self._fate(item, owner)) for owner in owners]
         solid = [owner for owner, fate in fates if fate is Fate.SOLID]
@@ -144,7 +146,7 @@ class GarbageCollector:
         if dependents and any(fate is Fate.LEAVING for _, fate in fates):
             propagation = "Foreground"
             if any(dependent.awaits_dependents for dependent in dependents):
-                # A circle: everybody would wait for everybody.
+                # A cycle of owners: each would wait for the next one.
                 freed = [msgspec.structs.replace(owner, block_owner_deletion=False) for owner in owners]
                 await self._patch(item, {"ownerReferences": freed})
                 return
@@ -166,9 +168,9 @@ class GarbageCollector:
             return Fate.GONE
         resource = self._kinds.get((owner.api_version.rpartition("/")[0], owner.kind))
         if resource is None:
-            raise NotYet(f"nothing is known of {owner.api_version} {owner.kind}, which owns {item.metadata.name}")
+            raise NotYet(f"the API does not serve {owner.api_version} {owner.kind}, which owns {item.metadata.name}")
         if resource.namespaced and not item.resource.namespaced:
-            return Fate.SOLID  # cannot be found out: such references are invalid, and nothing is deleted for them
+            return Fate.SOLID  # such a reference is invalid, and its owner cannot be looked up
         try:
             found = await self._client.get(resource, owner.name, item.metadata.namespace, as_=Bare)
         except NotFoundError:
@@ -185,8 +187,8 @@ class GarbageCollector:
             await self._patch(dependent, {"ownerReferences": kept})
         await self._drop_finalizer(item, ORPHAN)
 
-    async def _let_go(self, item: Item) -> None:
-        """An owner deleted in the foreground goes when no dependent blocks it any more."""
+    async def _finish_foreground(self, item: Item) -> None:
+        """Remove the finalizer of an owner deleted in the foreground when no dependent blocks it."""
         blocking = self._graph.blocking(item.metadata.uid)
         if not blocking:
             await self._drop_finalizer(item, FOREGROUND)
@@ -198,12 +200,13 @@ class GarbageCollector:
         await self._patch(item, {"finalizers": [one for one in item.metadata.finalizers if one != name]})
 
     async def _patch(self, item: Item, metadata: Object) -> None:
-        """Change the metadata, if it is still what the decision was made on."""
+        """Patch the metadata. The resource version makes the patch fail if the object has changed since the
+        decision."""
         patch = {"metadata": {**metadata, "resourceVersion": item.metadata.resource_version}}
         with contextlib.suppress(NotFoundError):
             await self._client.patch(item.resource, patch, item.metadata.name, item.metadata.namespace)
 
 
-def _concerns(item: Item) -> tuple[object, ...]:
-    """What of an object matters here."""
+def _relevant(item: Item) -> tuple[object, ...]:
+    """The properties of an object that the garbage collector reads."""
     return item.is_leaving, item.metadata.finalizers, item.metadata.owner_references

@@ -1,4 +1,4 @@
-"""Which resources an API serves, those of custom resource definitions included."""
+"""Discovery: the resources that an API server serves, custom resources included."""
 
 import logging
 
@@ -40,8 +40,8 @@ Verbs = dict[Resource, frozenset[str]]
 
 
 async def discover(client: Client) -> Verbs:
-    """Every resource (no subresources) in its preferred version, with the verbs it has. Groups that do not answer
-    are left out."""
+    """All resources in their preferred versions, with their verbs; no subresources. Groups that cannot be read are left
+    out."""
     listed = msgspec.json.decode(await client.request("GET", "/apis"), type=_Groups)
     versions = [("", "v1")]
     for group in listed.groups:
@@ -53,7 +53,7 @@ async def discover(client: Client) -> Verbs:
         try:
             served = msgspec.json.decode(await client.request("GET", path), type=_ServedList)
         except (KubernetesError, msgspec.DecodeError) as error:
-            logger.warning("a part of the API cannot be discovered", extra={"path": path, "error": str(error)})
+            logger.warning("cannot discover a part of the API", extra={"path": path, "error": str(error)})
             continue
         for one in served.resources:
             if "/" not in one.name:

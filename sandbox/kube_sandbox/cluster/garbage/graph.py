@@ -1,4 +1,4 @@
-"""Who owns whom, and what follows when owners go. Pure: metadata in, decisions out.
+"""The graph of owners and dependents, and the decisions about dependents of deleted owners. Without I/O.
 
 The rules are those of pkg/controller/garbagecollector.
 """
@@ -26,7 +26,7 @@ class Item(NamedTuple):
 
     @property
     def awaits_dependents(self) -> bool:
-        """Deleted in the foreground: its dependents go first."""
+        """Whether the object is deleted in the foreground: its dependents are deleted first."""
         return self.is_leaving and FOREGROUND in self.metadata.finalizers
 
     @property
@@ -35,24 +35,24 @@ class Item(NamedTuple):
 
     @property
     def propagation(self) -> str:
-        """How it wants to be deleted."""
+        """The propagation policy that the finalizers ask for."""
         if ORPHAN in self.metadata.finalizers:
             return "Orphan"
         return "Foreground" if FOREGROUND in self.metadata.finalizers else "Background"
 
 
 class Fate(enum.Enum):
-    """What an owner is to one of its dependents."""
+    """The state of an owner with regard to one of its dependents."""
 
     SOLID = enum.auto()
-    """It is there, and stays."""
+    """The owner exists and is not waiting for the dependent."""
     LEAVING = enum.auto()
-    """It waits for this dependent to go first."""
+    """The owner is deleted in the foreground, after this dependent."""
     GONE = enum.auto()
 
 
 class Graph:
-    """All objects by uid, and their dependents. Keeps no more than the informers told."""
+    """All objects by uid, and their dependents, as the informers report them."""
 
     def __init__(self) -> None:
         self._items: dict[str, Item] = {}
@@ -87,7 +87,7 @@ class Graph:
                 yield self._items[dependent]
 
     def blocking(self, uid: str) -> list[Item]:
-        """The dependents that an owner deleted in the foreground has to wait for."""
+        """The dependents with blockOwnerDeletion, for which a foreground deletion waits."""
         return [
             item
             for item in self.dependents(uid)
@@ -95,7 +95,7 @@ class Graph:
         ]
 
     def fate(self, item: Item, owner: OwnerReference) -> Fate | None:
-        """What `owner` is to `item`, as far as the caches tell; None where they do not show it."""
+        """The state of `owner` with regard to `item`; None if the graph does not have the owner."""
         found = self._items.get(owner.uid)
         if found is None:
             return None
@@ -103,5 +103,5 @@ class Graph:
         if (found.metadata.name, found.resource.kind) != (owner.name, owner.kind):
             return Fate.GONE
         if found.resource.namespaced and namespace != item.metadata.namespace:
-            return Fate.GONE  # owners are looked for in the dependent's own namespace
+            return Fate.GONE  # a namespaced owner must be in the namespace of the dependent
         return Fate.LEAVING if found.awaits_dependents else Fate.SOLID

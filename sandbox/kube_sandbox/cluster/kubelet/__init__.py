@@ -1,1 +1,1 @@
-"""What a node does with its pods."""
+"""The simulated kubelets."""

@@ -1,12 +1,12 @@
-"""The life of one container: from its status, and how long it has been in its state, to its next status. Pure.
+"""The lifecycle of one container: computes its next status from its status and the time since the last change. Pure.
 
     ContainerCreating -> running -> ready                      images that work
-      '-> ErrImagePull <-> ImagePullBackOff                    images that are not there
-      '-> CreateContainerConfigError                           images that want what is not there
-      '-> running -> Error -> CrashLoopBackOff -> running ...  images that crash (or end, or run out of memory)
+      '-> ErrImagePull <-> ImagePullBackOff                    images that do not exist
+      '-> CreateContainerConfigError                           images with an unusable configuration
+      '-> running -> Error -> CrashLoopBackOff -> running ...  images that crash, exit or run out of memory
 
-A container whose image was changed is ended, and started anew with the other one. Reasons and messages are the
-kubelet's own (pkg/kubelet: images, kuberuntime).
+When the image of a container changes, the container is stopped and started with the new image. Reasons and messages
+are those of the kubelet (pkg/kubelet: images, kuberuntime).
 """
 
 from typing import NamedTuple
@@ -24,7 +24,7 @@ _NOT_CONFIGURED = 'secret "sandbox" not found'
 
 
 class Occurrence(NamedTuple):
-    """What an Event is to be written about."""
+    """The content of an Event."""
 
     container: str
     warning: bool
@@ -33,7 +33,7 @@ class Occurrence(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A container's next state and the seconds, counted from its present state, until it takes it."""
+    """The next status of a container. `after` is in seconds since the container entered its current state."""
 
     after: float
     status: Object
@@ -41,7 +41,7 @@ class Move(NamedTuple):
 
 
 class Life(NamedTuple):
-    """One container as it is now."""
+    """The current state of one container. `age` is the seconds since it entered that state."""
 
     pod: Pod
     container: Container
@@ -61,13 +61,13 @@ class Life(NamedTuple):
 
     @property
     def is_outdated(self) -> bool:
-        """What ran last was of another image."""
+        """Whether the last run used another image than the spec has now."""
         full = images.full_reference(self.container.image)
         return bool(self.status.get("imageID")) and self.status["image"] not in (self.container.image, full)
 
 
 def next_move(life: Life) -> Move | None:
-    """None where nothing will happen by itself."""
+    """The next change; None if the container stays in its state."""
     if "terminated" in life.status["state"]:
         return _after_end(life)
     image = life.image
@@ -81,12 +81,12 @@ def next_move(life: Life) -> Move | None:
             return _running(life)
         case "ContainerCreating" | "PodInitializing":
             return _begun(life, life.settings.image_pull)
-        case "ErrImagePull" | "ImagePullBackOff" if image.exists:  # it is another image now, which nothing holds up
+        case "ErrImagePull" | "ImagePullBackOff" if image.exists:  # the image was replaced by one that exists
             return _begun(life, life.settings.image_pull)
         case "ErrImagePull":
             return _pull_backs_off(life)
         case "ImagePullBackOff":
-            # Attempts are counted nowhere; waiting as long as it has taken so far doubles the wait too.
+            # The status has no count of attempts. A delay equal to the time since the first attempt doubles as well.
             so_far = life.now - life.age - _pulling_since(life)
             return _pull_failed(life, min(max(life.settings.pull_back_off, so_far), life.settings.pull_back_off_max))
         case "CreateContainerConfigError" if image.is_configured:
@@ -101,7 +101,7 @@ def next_move(life: Life) -> Move | None:
 
 
 def _begun(life: Life, pull: float) -> Move:
-    """A container that is to be started, its image pulled before where it is not there."""
+    """Start the container, after a pull if the node does not have the image."""
     container, image = life.container, life.image
     if not image.exists:
         return _pull_failed(life, pull)
@@ -161,7 +161,7 @@ def _running(life: Life) -> Move | None:
 
 
 def _readiness(life: Life, age: float) -> tuple[bool, float | None]:
-    """Whether a container that has been running for `age` seconds is ready, and the age at which that changes."""
+    """Whether a container that has run for `age` seconds is ready, and the age at which this changes."""
     image, probe = life.image, life.container.readiness_probe
     begin = max(life.settings.ready, probe.initial_delay_seconds) if probe else 0.0
     if not image.becomes_ready:
@@ -188,7 +188,7 @@ def _after_end(life: Life) -> Move | None:
         return None
     if life.is_outdated:
         return _begun(life, life.settings.image_pull)
-    if life.restarts == 0:  # the first restart comes at once
+    if life.restarts == 0:  # the first restart has no delay
         return _started(life, life.settings.container_start, _pull_events(life.container, True, 0))
     return _crash_backs_off(life)
 
@@ -242,7 +242,7 @@ def _pull_failed(life: Life, after: float) -> Move:
 
 
 def _pulling_since(life: Life) -> float:
-    """When the image was first asked for."""
+    """The Unix time of the first attempt to pull the image."""
     ended = _last_state(life.status).get("terminated") or {}
     return max(unix(life.pod.status.start_time), unix(ended.get("finishedAt")))
 
@@ -275,9 +275,9 @@ def _unhealthy(life: Life) -> Occurrence:
 
 
 def _waiting(life: Life, reason: str, message: str) -> Object:
-    """A container that does not come up (again)."""
+    """The status of a container that waits to start or restart."""
     waiting = pod_states.waiting(life.container, reason, message)
-    if life.status.get("imageID"):  # of what ran last
+    if life.status.get("imageID"):  # keep the values of the last run
         waiting |= {key: life.status[key] for key in ("image", "imageID", "containerID")}
     return {**waiting, "restartCount": life.restarts, "lastState": _last_state(life.status)}
 
@@ -288,7 +288,7 @@ def _last_state(status: Object) -> Object:
 
 
 def go_duration(seconds: float) -> str:
-    """As Go prints durations: 20ms, 1.5s, 10s, 2m40s."""
+    """A duration in the format of Go: 20ms, 1.5s, 10s, 2m40s."""
     if seconds < 1:
         return f"{round(seconds * 1000)}ms"
     minutes, rest = divmod(round(seconds, 3), 60)

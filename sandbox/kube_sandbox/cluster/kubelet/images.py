@@ -1,7 +1,8 @@
-"""Images are not run: what their containers do is known from their names.
+"""The behaviour of images. They are not run: the name of an image decides what its containers do.
 
-The name is the last part of the reference with its tag, as `app:v2-crash` in `registry.example/team/app:v2-crash`.
-The table is in docs/reference/sandbox.md. `slow` goes together with the others; times are `3s` or `500ms`.
+The name is the last part of the reference with its tag, for example `app:v2-crash` in
+`registry.example/team/app:v2-crash`. docs/reference/sandbox.md of the repository has the table of names. `slow` can be
+combined with the others; times have the form `3s` or `500ms`.
 """
 
 import hashlib
@@ -18,31 +19,31 @@ _ENDS = {"exits": (1, "Error"), "completes": (0, "Completed"), "oom": (137, "OOM
 
 
 class End(NamedTuple):
-    """How a container ends by itself, `after` seconds of running."""
+    """How a container exits `after` seconds of running."""
 
     after: float
     exit_code: int = 1
     reason: str = "Error"
     once: bool = False
-    """Only in its first run."""
+    """Whether only the first run of the container exits."""
 
 
 class Image(NamedTuple):
-    """What is known of an image by its name."""
+    """The behaviour that an image name selects."""
 
     exists: bool = True
     crashes: bool = False
-    """It ends with 1 after `SimulationSettings.crash`."""
+    """Whether its container exits with 1 after `SimulationSettings.crash`."""
     becomes_ready: bool = True
     is_slow: bool = False
     end: End | None = None
     unready_after: float | None = None
-    """Seconds for which it stays ready."""
+    """The container is ready for this many seconds, and unready afterwards."""
     flaps: float | None = None
-    """Seconds after which it turns unready, and ready again."""
+    """The interval in seconds at which the container becomes unready and ready again."""
     mounts: bool = True
     attaches: bool = True
-    """Where one of the two is not so, its pod's volumes keep it from starting."""
+    """If a volume does not mount or attach, the pod does not start."""
     is_configured: bool = True
 
 
@@ -76,7 +77,7 @@ def _seconds(number: str, unit: str) -> float:
 
 
 def full_reference(reference: str) -> str:
-    """As a container runtime reports it: `busybox` is `docker.io/library/busybox:latest`."""
+    """The complete reference, as container runtimes report it: `docker.io/library/busybox:latest` for `busybox`."""
     host, slash, _ = reference.partition("/")
     if not slash:
         reference = f"docker.io/library/{reference}"
@@ -95,7 +96,7 @@ def image_id(reference: str) -> str:
 
 
 def pull_error(reference: str) -> str:
-    """What a container runtime says of an image that its registry does not have."""
+    """The error of a container runtime for an image that the registry does not have."""
     full = full_reference(reference)
     return (
         f'failed to pull and unpack image "{full}": failed to resolve reference "{full}": pull access denied, '

@@ -1,5 +1,5 @@
-"""The kubelets of all simulated nodes: they carry out what `lifecycle` decides about each pod, and end pods that are
-deleted."""
+"""The kubelets of all simulated nodes. They write the status that `lifecycle` computes for each pod, and remove pods
+that are being deleted."""
 
 import asyncio
 import contextlib
@@ -34,10 +34,10 @@ class Kubelets:
         self._nodes = caches.nodes
         self._own = frozenset(nodes.names(settings))
         self._images: defaultdict[str, set[str]] = defaultdict(set)
-        """By node, what it has pulled."""
+        """The pulled images by node."""
         self._since: dict[str, dict[str, tuple[str, float]]] = {}
-        """By pod uid and container: its state, and the loop's time when it was first seen in it. Lost in a restart,
-        after which every container simply begins its present state anew."""
+        """By pod uid and container: its state, and the time of the event loop when the kubelet first saw that state.
+        After a restart of this process, each container starts its current state again."""
         self._ips: dict[str, str] = {}  # by pod uid
         self._taken: set[str] = set()
         self._next_ip = 0
@@ -57,13 +57,13 @@ class Kubelets:
             self._queue.add(Key(new.metadata.namespace, new.metadata.name))
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
-        """A kubelet that is back looks after all its pods."""
+        """When a kubelet works again, it syncs all its pods."""
         if new is not None and (old is None or health.kubelet(old) != health.kubelet(new)):
             for pod in self._pods.by_index(NODE, new.metadata.name):
                 self._queue.add(Key(pod.metadata.namespace, pod.metadata.name))
 
     def _is_ours(self, pod: Pod) -> bool:
-        """Pods of nodes that nobody simulates are left alone."""
+        """Whether the node of the pod is simulated."""
         name = pod.spec.node_name
         node = self._nodes.get("", name)
         return name in self._own or (node is not None and health.KUBELET in node.metadata.annotations)
@@ -88,7 +88,7 @@ class Kubelets:
                 written = await self._pods.patch(
                     patch, key.name, key.namespace, subresource="status", type_=PatchType.STRATEGIC
                 )
-            except (NotFoundError, ConflictError):  # gone, perhaps replaced by a namesake: the cache will show
+            except (NotFoundError, ConflictError):  # deleted or replaced; the cache will show it
                 return
             run = {str(status["image"]) for status in written.status.container_statuses if status.get("imageID")}
             self._images[name] |= {one.image for one in pod.spec.containers if images.full_reference(one.image) in run}
@@ -100,9 +100,9 @@ class Kubelets:
             self._queue.add_after(key, step.wait)
 
     async def _terminate(self, key: Key, pod: Pod) -> None:
-        """Let the grace period pass (or the time that simulated containers take to stop), then remove the pod."""
+        """Wait for `SimulationSettings.termination` or the grace period, whichever is shorter, then remove the pod."""
         grace = pod.metadata.deletion_grace_period_seconds
-        if grace == 0:  # removed already, as far as a kubelet can: only finalizers still hold it
+        if grace == 0:  # the kubelet has removed it, but finalizers still block the deletion
             return
         age = self._age(pod.metadata.uid, "", "terminating")
         if age == 0 and not pod.ended:
@@ -118,7 +118,7 @@ class Kubelets:
             await self._client.delete(PODS, key.name, key.namespace, uid=pod.metadata.uid, grace=0)
 
     def _age(self, uid: str, container: str, state: str) -> float:
-        """Seconds since `container` was first seen in `state`; 0 when that is now."""
+        """Seconds since the kubelet first saw `container` in `state`; 0 for the first time."""
         now = asyncio.get_running_loop().time()
         seen = self._since.setdefault(uid, {})
         if container not in seen or seen[container][0] != state:

@@ -1,11 +1,10 @@
-"""The life of one pod on its node: from its status, and how long its containers have been in their states, to its
-next status. Pure; the kubelets carry it out.
+"""The lifecycle of one pod on its node: computes its next status from its status and the times since its containers
+last changed. Pure; `kubelets` writes the result.
 
-    (bound) -> init containers, one after the other -> all containers, each as `containers` says
+    (bound) -> init containers, one after the other -> all containers, each as `containers` decides
 
-All containers that are due move in one step, and what passes in an instant is not written: a pod that comes up
-at once costs one write, else two (accepted, running). Init containers that succeed do so in an instant; one that fails
-keeps the pod from going on.
+All containers that are due change in one step. States shorter than 0.1 s are not written: a pod that starts at once
+costs one write, other pods two (accepted, running). Init containers succeed in no time; a failing one blocks the pod.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,12 +16,12 @@ from kube_sandbox.cluster.kubelet.pod_states import Node
 from kube_sandbox.cluster.settings import SimulationSettings
 from kube_sandbox.cluster.views import Container, Object, Pod
 
-_BRIEF = 0.1  # seconds that nobody looks at
+_BRIEF = 0.1  # seconds; shorter states are not written
 
 
 class Advance(NamedTuple):
-    """`status` is what to patch the pod's status with, or None. `wait` is when to look again, in seconds, or None
-    where nothing will happen by itself."""
+    """`status` is a patch of the pod's status, or None. `wait` is the seconds until the next change, or None if the pod
+    stays in its state."""
 
     status: Object | None
     events: list[Occurrence]
@@ -30,7 +29,7 @@ class Advance(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """Several containers, each moved where it was due."""
+    """The result for several containers; those that were due have their next status."""
 
     statuses: list[Object]
     events: list[Occurrence]
@@ -39,7 +38,7 @@ class _Step(NamedTuple):
 
 
 def states(pod: Pod) -> dict[str, str]:
-    """What to measure times by: per container its present state, in a form that changes whenever it does."""
+    """By container: a text that changes whenever the state of the container changes. Ages are measured by it."""
     return {
         str(status["name"]): f"{pod_states.state_of(status)} {status.get('restartCount', 0)}"
         for status in (*pod.status.init_container_statuses, *pod_states.container_statuses(pod))
@@ -47,7 +46,7 @@ def states(pod: Pod) -> dict[str, str]:
 
 
 def advance(pod: Pod, ages: Mapping[str, float], node: Node, settings: SimulationSettings, now: float) -> Advance:
-    """The next step. `ages` says for how many seconds each container (by name) has been in its state."""
+    """The next step. `ages` is the seconds since each container, by name, entered its state."""
     if trouble := _volume_trouble(pod):
         if pod.status.container_statuses:
             return Advance(None, [], None)
@@ -73,7 +72,7 @@ def _initialize(
     settings: SimulationSettings,
     now: float,
 ) -> Advance:
-    """A pod with an init container that fails: those before it have succeeded, the others wait."""
+    """A pod with a failing init container: the ones before it have succeeded, the others wait."""
     present = {str(status["name"]): status for status in pod.status.init_container_statuses}
     container = pod.spec.init_containers[failing]
     at_first = pod_states.waiting(container, "PodInitializing")
@@ -120,7 +119,7 @@ def _moved(
 
 
 def _failing_init(pod: Pod) -> int | None:
-    """Which init container cannot succeed (yet)."""
+    """The index of the first init container that cannot succeed, or None."""
     restarts = {str(status["name"]): status.get("restartCount", 0) for status in pod.status.init_container_statuses}
     for index, container in enumerate(pod.spec.init_containers):
         image = images.known(container.image)

@@ -1,6 +1,6 @@
-"""The status of a pod that follows from the states of its containers: phase, conditions, addresses. Pure.
+"""The status of a pod, computed from the states of its containers: phase, conditions, addresses. Pure functions.
 
-Reasons and messages are the kubelet's own (pkg/kubelet/status, pkg/kubelet/kubelet_pods.go).
+Reasons and messages are those of the kubelet (pkg/kubelet/status, pkg/kubelet/kubelet_pods.go).
 """
 
 import hashlib
@@ -13,16 +13,16 @@ from kube_sandbox.times import rfc3339
 
 
 class Node(NamedTuple):
-    """What a pod's status takes from where it runs."""
+    """The values of a pod's status that come from its node."""
 
     ip: str
     pod_ip: str
     images: frozenset[str] | set[str]
-    """Those already pulled."""
+    """The images that the node has pulled."""
 
 
 def container_statuses(pod: Pod) -> Sequence[Object]:
-    """Those of a pod that was just bound: its containers are being created."""
+    """The statuses of the pod's containers. Without any, those of a pod that was just bound."""
     if pod.status.container_statuses:
         return pod.status.container_statuses
     reason = "PodInitializing" if pod.spec.init_containers else "ContainerCreating"
@@ -44,7 +44,7 @@ def waiting(container: Container, reason: str, message: str = "") -> Object:
 
 
 def completed(pod: Pod, container: Container, now: float) -> Object:
-    """An init container that has succeeded; it takes no time."""
+    """The status of an init container that has succeeded."""
     present = {status["name"]: status for status in pod.status.init_container_statuses}
     if container.name in present and present[container.name].get("ready"):
         return dict(present[container.name])
@@ -75,8 +75,8 @@ def pod_status(
     accepted: bool = True,
     init: Sequence[Object] | None = None,
 ) -> Object:
-    """What to patch the pod's status with. Not `accepted`: the pod was seen by its kubelet, and no more. `init` are
-    init containers that have not all succeeded."""
+    """A patch of the pod's status. Without `accepted`, the kubelet has seen the pod but not started it. `init` has the
+    statuses of the init containers; by default all have succeeded."""
     since = pod.status.start_time or rfc3339(now)
     if init is None:
         init = [
@@ -117,7 +117,7 @@ def _phase(pod: Pod, statuses: Sequence[Object], init: Sequence[Object] = ()) ->
 
 
 def _exit_code(status: Object) -> int | None:
-    """None for a container that has not ended (or has been started again)."""
+    """The exit code; None for a container that is not terminated."""
     terminated = status["state"].get("terminated")
     return int(terminated["exitCode"]) if terminated else None
 
@@ -148,7 +148,7 @@ def _written(pod: Pod, condition: Condition, now: float) -> Object:
     written: Object = {
         "type": condition.type,
         "status": condition.status,
-        "reason": condition.reason or None,  # None takes a former reason away
+        "reason": condition.reason or None,  # None removes a former reason
         "message": condition.message or None,
         "lastTransitionTime": old.last_transition_time if old and unchanged else rfc3339(now),
     }
@@ -186,13 +186,13 @@ def ready(pod: Pod, statuses: Sequence[Object]) -> Condition:
 
 
 def readiness_changed(pod: Pod, statuses: Sequence[Object]) -> bool:
-    """Whether a readiness gate opened or closed, while the containers stayed as they are."""
+    """Whether the condition Ready changes without a change of the containers, because of a readiness gate."""
     written = find(pod.status.conditions, "Ready")
     return written is not None and written.status != ready(pod, statuses).status
 
 
 def state_of(status: Object) -> str:
-    """A container's state in one word: Running, or why it waits or ended."""
+    """The state of a container in one word: Running, or the reason why it waits or ended."""
     state = status.get("state") or {}
     if "running" in state:
         return "Running"

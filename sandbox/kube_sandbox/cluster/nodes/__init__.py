@@ -1,1 +1,1 @@
-"""Nodes."""
+"""The simulated nodes, and the node lifecycle controller."""

@@ -1,4 +1,4 @@
-"""What the state of its kubelet means for a node and for the pods on it. Pure.
+"""Conditions, taints and evictions that follow from the state of a node's kubelet. Pure functions.
 
 The rules are those of pkg/controller/nodelifecycle and pkg/controller/tainteviction.
 """
@@ -11,8 +11,8 @@ from kube_sandbox.cluster.views import Node, Object, Pod, Taint, find
 from kube_sandbox.times import rfc3339, unix
 
 KUBELET = "sandbox.altershield.io/kubelet"
-"""Annotation of a Node. `down`: its kubelet (or the machine) is gone; `not-ready`: it reports that it cannot work. Any
-other value: the node is simulated, and fine."""
+"""Annotation of a Node. `down`: the kubelet or the machine does not respond. `not-ready`: the kubelet reports that it
+is not ready. Any other value: the node is simulated and healthy."""
 DOWN, NOT_READY = "down", "not-ready"
 
 UNREACHABLE_TAINT = "node.kubernetes.io/unreachable"
@@ -33,7 +33,7 @@ def kubelet(node: Node | None) -> str:
 
 
 def works(node: Node | None) -> bool:
-    """Whether the node's kubelet looks after its pods."""
+    """Whether the kubelet of the node works."""
     return kubelet(node) not in (DOWN, NOT_READY)
 
 
@@ -43,7 +43,7 @@ def is_ready(node: Node) -> bool:
 
 
 def silent_conditions(node: Node, now: float) -> list[Object]:
-    """What is known of a node whose kubelet says nothing any more: nothing. Empty where that is written already."""
+    """The conditions of a node whose kubelet does not respond: all Unknown. Only those that differ now."""
     reason, message = _SILENT
     return [
         _condition(condition.type, "Unknown", reason, message, now)
@@ -53,7 +53,7 @@ def silent_conditions(node: Node, now: float) -> list[Object]:
 
 
 def broken_conditions(node: Node, now: float) -> list[Object]:
-    """What a kubelet reports that cannot work."""
+    """The conditions that a kubelet in state `not-ready` reports; empty if the node has them."""
     ready = find(node.status.conditions, "Ready")
     if ready is not None and ready.status == "False":
         return []
@@ -61,7 +61,7 @@ def broken_conditions(node: Node, now: float) -> list[Object]:
 
 
 def taints(node: Node, now: float) -> tuple[Taint, ...]:
-    """The node's taints as they should be: those of others stay, and those that stay keep their time."""
+    """The taints that the node should have. Taints of other owners stay; existing taints keep their time."""
     ready = find(node.status.conditions, "Ready")
     wanted: list[Taint] = []
     if ready is not None and ready.status != "True":
@@ -77,24 +77,24 @@ def taints(node: Node, now: float) -> tuple[Taint, ...]:
 
 
 def to_mark(pods: Iterable[Pod]) -> list[Pod]:
-    """The pods that count as ready although nobody looks after them."""
+    """The ready pods: on a node whose kubelet fails, they are marked as not ready."""
     return [pod for pod in pods if pod.ready_since is not None]
 
 
 def unready_patch(pod: Pod, now: float) -> Object:
-    """The condition keeps its (empty) reason: only the pod's Event says why."""
+    """A status patch that sets Ready to False. As in Kubernetes, only the Event has the reason."""
     condition = {"type": "Ready", "status": "False", "lastTransitionTime": rfc3339(now)}
     return {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}
 
 
 def repels(node: Node) -> bool:
-    """Whether pods may have to leave the node."""
+    """Whether a taint of the node evicts pods that do not tolerate it."""
     return any(taint.effect == "NoExecute" for taint in node.spec.taints)
 
 
-def evictions(node: Node, pods: Iterable[Pod], patience: float) -> list[Eviction]:
-    """When which pods have to leave, for taints that they do not tolerate, or not for longer; they stay for no more
-    than `patience` seconds unless for ever."""
+def evictions(node: Node, pods: Iterable[Pod], longest: float) -> list[Eviction]:
+    """The pods to evict, and when: those that do not tolerate the taints, or tolerate them for a limited time. That
+    time is cut to `longest` seconds."""
     if not repels(node):
         return []
     repelling = [taint for taint in node.spec.taints if taint.effect == "NoExecute"]
@@ -103,14 +103,14 @@ def evictions(node: Node, pods: Iterable[Pod], patience: float) -> list[Eviction
     for pod in pods:
         if pod.metadata.deletion_timestamp is not None or pod.ended:
             continue
-        allowed = _patience(pod, repelling)
+        allowed = _tolerated_seconds(pod, repelling)
         if allowed is not None:
-            found.append(Eviction(pod, since + min(allowed, patience)))
+            found.append(Eviction(pod, since + min(allowed, longest)))
     return found
 
 
-def _patience(pod: Pod, repelling: Iterable[Taint]) -> float | None:
-    """For how many seconds the pod tolerates all the taints; None for ever."""
+def _tolerated_seconds(pod: Pod, repelling: Iterable[Taint]) -> float | None:
+    """The seconds for which the pod tolerates all the taints; None without limit."""
     used = []
     for taint in repelling:
         tolerating = [one for one in pod.spec.tolerations if placement.tolerates(one, taint)]

@@ -1,5 +1,5 @@
-"""The node lifecycle controller: taints nodes that are not ready, marks their pods unready, and evicts pods from them;
-and the pod garbage collector, which removes pods of nodes that are gone. What to do is decided by `health`."""
+"""The node lifecycle controller: taints nodes that are not ready, marks their pods as not ready, and evicts these pods.
+It is also the pod garbage collector, which removes the pods of deleted nodes. `health` has the rules."""
 
 import asyncio
 import contextlib
@@ -31,7 +31,7 @@ class NodeLifecycle:
         self._recorder = recorder
         self._queue: WorkQueue[str] = WorkQueue()
         self._since: dict[str, float] = {}
-        """Since when (in the loop's time) a kubelet has been silent, or a node gone."""
+        """By node: the time of the event loop since which the kubelet does not respond or the node does not exist."""
         caches.nodes.add_handler(self._node_changed)
         caches.pods.add_handler(self._pod_changed)
 
@@ -44,7 +44,7 @@ class NodeLifecycle:
             self._queue.add(node.metadata.name)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        """Pods of nodes that are well need nothing."""
+        """Queue the node of a pod, unless the node is healthy."""
         if new is None or not new.spec.node_name:
             return
         node = self._nodes.get("", new.spec.node_name)
@@ -122,7 +122,7 @@ class NodeLifecycle:
                 await self._client.delete(PODS, pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid)
 
     async def _collect(self, name: str) -> None:
-        """Nobody would ever end the pods of a node that is gone."""
+        """Remove the pods of a deleted node: no kubelet does it."""
         for pod in self._pods.by_index(NODE, name):
             with contextlib.suppress(NotFoundError, ConflictError):
                 metadata = pod.metadata

@@ -1,4 +1,4 @@
-"""The simulated nodes: their Node objects, and heartbeats so that a real node controller leaves them alone."""
+"""The simulated nodes: their Node objects, and their heartbeats, without which a real node controller taints them."""
 
 import zlib
 
@@ -23,14 +23,14 @@ def names(settings: SimulationSettings) -> list[str]:
 
 
 def internal_ip(name: str) -> str:
-    """A node's address. Nothing listens there."""
+    """The address of a node. Nothing listens there."""
     number = name.rpartition("-")[2]
     place = int(number) if number.isascii() and number.isdigit() else zlib.crc32(name.encode())
     return f"192.168.{place // 250 % 250}.{place % 250 + 1}"
 
 
 class Nodes:
-    """Nodes of our own, and those that others made and annotated: see `health.KUBELET`."""
+    """The nodes of the simulation, and Nodes that a user created with the annotation `health.KUBELET`."""
 
     def __init__(self, caches: Caches, settings: SimulationSettings) -> None:
         self._client = caches.client
@@ -42,13 +42,13 @@ class Nodes:
         caches.nodes.add_handler(self._changed)
 
     async def run(self) -> None:
-        """Register every node of our own, and let all report, until cancelled."""
+        """Register the nodes of the simulation and renew all heartbeats, until cancelled."""
         for name in self._own:
             self._queue.add(name)
         await work(self._queue, self._report, workers=4)
 
     def _changed(self, old: Node | None, new: Node | None) -> None:
-        """(A node of our own that is deleted comes back with its next heartbeat.)"""
+        """Queue a node whose state changed. A deleted node of the simulation is created again at its next heartbeat."""
         if new is None or (old is not None and health.kubelet(old) == health.kubelet(new)):
             return
         if new.metadata.name in self._own or health.KUBELET in new.metadata.annotations:

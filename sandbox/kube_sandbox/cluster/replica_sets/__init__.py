@@ -1,1 +1,1 @@
-"""ReplicaSets."""
+"""The ReplicaSet controller."""

@@ -1,5 +1,5 @@
-"""The ReplicaSet controller: as many pods as each ReplicaSet wants. What to delete and the status are decided by
-`replicas`."""
+"""The ReplicaSet controller: creates and deletes the pods of each ReplicaSet. `replicas` decides which pods to delete,
+and computes the status."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,7 +14,7 @@ from kube_sandbox.cluster.replica_sets import replicas
 from kube_sandbox.cluster.views import Pod, ReplicaSet
 from kube_sandbox.cluster.work import Key
 
-_BURST = 500  # pods created or deleted in one go
+_BURST = 500  # pods created or deleted in one reconciliation
 _MAX_PREFIX = 253
 
 
@@ -63,7 +63,7 @@ class ReplicaSets(WorkloadController[ReplicaSet]):
         return [pod for member in family for pod in self._pods.by_index(OWNER, member.metadata.uid)]
 
     async def _write_status(self, key: Key, error: KubernetesError | None) -> None:
-        """From the caches as they are by now: what was just created counts, what was just deleted does not."""
+        """Compute the status from the current caches, which have the pods just created and deleted."""
         rs = self._get(key)
         if rs is None:
             return
@@ -72,4 +72,4 @@ class ReplicaSets(WorkloadController[ReplicaSet]):
         terminating = sum(not pod.ended for pod in pods) - len(active)
         status = replicas.status(rs, active, terminating, str(error) if error else None, self._clock())
         await self._patch_status(rs, status_patch(status, rs.status))
-        self._look_again(key, active, rs.spec.min_ready_seconds)
+        self._requeue_when_available(key, active, rs.spec.min_ready_seconds)

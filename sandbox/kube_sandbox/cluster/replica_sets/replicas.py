@@ -1,4 +1,4 @@
-"""The pods of one ReplicaSet: which to delete first, and the status that follows from them. Pure.
+"""The pods of one ReplicaSet: which to delete first, and the status. Pure functions.
 
 The rules are those of pkg/controller/replicaset and of ActivePodsWithRanks in pkg/controller/controller_utils.go.
 """
@@ -25,8 +25,9 @@ _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 
 def to_delete(pods: Sequence[Pod], related: Iterable[Pod], count: int, now: float) -> list[Pod]:
-    """The `count` pods that are missed least: not scheduled, not running, not ready, cheap, crowded on their node,
-    recently ready, often restarted, young. `related` are all pods of ReplicaSets with the same owner."""
+    """The `count` pods to delete. First come pods that are not scheduled, not running or not ready; then those with a
+    low deletion cost, with more related pods on their node, ready for a shorter time, restarted more often, or younger.
+    `related` are all pods of ReplicaSets with the same owner."""
     crowd = Counter(pod.spec.node_name for pod in related if pod.active)
 
     def worth(pod: Pod) -> tuple[object, ...]:
@@ -49,7 +50,7 @@ def to_delete(pods: Sequence[Pod], related: Iterable[Pod], count: int, now: floa
 def status(
     rs: ReplicaSet, active: Sequence[Pod], terminating: int, failure: str | None, now: float
 ) -> ReplicaSetStatus:
-    """`failure` is why pods could not be created or deleted just now."""
+    """The status. `failure` is the error of the last create or delete, if it failed."""
     labels = LabelSelector((rs.spec.template.get("metadata") or {}).get("labels") or {})
     conditions = rs.status.conditions
     if failure is None:
@@ -80,6 +81,6 @@ def _cost(pod: Pod) -> int:
 
 
 def _magnitude(since: str | None, now: float) -> int:
-    """Ages are compared by their power of two, so that among pods of about the same age chance decides."""
+    """The age as a power of two: pods of about the same age are equal, and their uid decides."""
     age = now - unix(since)
     return int(math.log2(age * 1e9)) if age > 0 else -1

@@ -1,6 +1,6 @@
-"""Where a pod may run: the checks of a scheduler that matter here. Pure.
+"""The placement of pods: the checks of kube-scheduler that the simulation has. Pure functions.
 
-Reasons and messages are kube-scheduler's own.
+Reasons and messages are those of kube-scheduler.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ from kube_sandbox.cluster.views import (
 )
 
 Load = dict[str, Fraction]
-"""What pods ask for together: `cpu`, `memory`, and `pods`, their number."""
+"""The sum of the requests of pods: `cpu`, `memory`, and `pods` for their number."""
 
 _NOT_HELPFUL = "Preemption is not helpful for scheduling"
 _NO_VICTIMS = "No preemption victims found for incoming pod"
@@ -27,7 +27,7 @@ UNSCHEDULABLE = Taint("node.kubernetes.io/unschedulable", "NoSchedule")
 
 
 def requests(pod: Pod) -> Load:
-    """What a pod asks for: its containers together."""
+    """The sum of the requests of a pod's containers."""
     wanted: Load = {"pods": Fraction(1)}
     for container in pod.spec.containers:
         for name in ("cpu", "memory"):
@@ -38,7 +38,7 @@ def requests(pod: Pod) -> Load:
 
 
 def refusals(pod: Pod, node: Node, load: Load) -> list[str]:
-    """Why the pod cannot run on this node beside the `load` that is there; empty where it can."""
+    """The reasons why the pod cannot run on this node, which already has `load`; empty if it can."""
     if node.spec.unschedulable and not tolerated(pod.spec, UNSCHEDULABLE):
         return ["node(s) were unschedulable"]
     if any(taint.effect != "PreferNoSchedule" for taint in untolerated(pod.spec, node)):
@@ -54,13 +54,13 @@ def refusals(pod: Pod, node: Node, load: Load) -> list[str]:
 
 
 def choose(pod: Pod, nodes: Iterable[Node], loads: Mapping[str, Load]) -> str | None:
-    """The name of the node with the fewest pods of those where the pod can run; None where it fits nowhere."""
+    """The name of the node that can run the pod and has the fewest pods; None if no node can."""
     fitting = [node.metadata.name for node in nodes if not refusals(pod, node, loads.get(node.metadata.name, {}))]
     return min(fitting, key=lambda name: (loads.get(name, {}).get("pods", 0), name), default=None)
 
 
 def explanation(pod: Pod, nodes: Iterable[Node], loads: Mapping[str, Load]) -> str:
-    """Why the pod fits nowhere, in the words of kube-scheduler."""
+    """The message of kube-scheduler for a pod that no node can run."""
     nodes = list(nodes)
     if not nodes:
         return "no nodes available to schedule pods"
@@ -68,7 +68,7 @@ def explanation(pod: Pod, nodes: Iterable[Node], loads: Mapping[str, Load]) -> s
     preemptions: Counter[str] = Counter()
     for node in nodes:
         reasons.update(refusals(pod, node, loads.get(node.metadata.name, {})))
-        hopeless = refusals(pod, node, {})  # even with nobody else there
+        hopeless = refusals(pod, node, {})  # even without other pods
         preemptions[_NOT_HELPFUL if hopeless else _NO_VICTIMS] += 1
     none = f"0/{len(nodes)} nodes are available"
     return f"{none}: {_listed(reasons)}. no new claims to deallocate, preemption: {none}: {_listed(preemptions)}."
@@ -79,7 +79,7 @@ def _listed(counts: Counter[str]) -> str:
 
 
 def selected(spec: PodSpec, node: Node) -> bool:
-    """Whether the pod's nodeSelector and required node affinity admit the node."""
+    """Whether the pod's nodeSelector and required node affinity match the node."""
     labels = node.metadata.labels
     if any(labels.get(key) != value for key, value in spec.node_selector.items()):
         return False
@@ -106,7 +106,7 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
 
 
 def _meets_term(term: NodeSelectorTerm, node: Node) -> bool:
-    """An empty term admits nothing."""
+    """An empty term matches nothing."""
     fields = {"metadata.name": node.metadata.name}
     return bool(term.match_expressions or term.match_fields) and (
         all(selectors.meets(one, node.metadata.labels) for one in term.match_expressions)

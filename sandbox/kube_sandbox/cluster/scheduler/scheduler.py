@@ -1,4 +1,4 @@
-"""The scheduler: binds every pod without a node to the one that `placement` chooses."""
+"""The scheduler: binds each pod without a node to the node that `placement` chooses."""
 
 from fractions import Fraction
 
@@ -28,11 +28,11 @@ class Scheduler:
         self._recorder = recorder
         self._queue: WorkQueue[Key] = WorkQueue()
         self._placed: dict[str, tuple[str, Load]] = {}
-        """By pod uid: its node, and what it takes up there. Known before the cache shows the binding."""
+        """By pod uid: its node and its requests. Set before the cache shows the binding."""
         self._loads: dict[str, Load] = {}
-        """The sums of `_placed` by node."""
+        """By node: the sum of the requests in `_placed`."""
         self._waiting: set[Key] = set()
-        """Pods that fit nowhere so far."""
+        """Pods that no node can run."""
         caches.pods.add_handler(self._pod_changed)
         caches.nodes.add_handler(self._node_changed)
 
@@ -48,7 +48,9 @@ class Scheduler:
             self._place(new, new.spec.node_name)
         elif old is None or old is new:
             self._queue.add_after(Key(new.metadata.namespace, new.metadata.name), self._delay)
-        elif old.spec != new.spec or old.metadata.labels != new.metadata.labels:  # a gate was lifted
+        elif (
+            old.spec != new.spec or old.metadata.labels != new.metadata.labels
+        ):  # for example, a scheduling gate was removed
             self._queue.add(Key(new.metadata.namespace, new.metadata.name))
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
@@ -101,7 +103,7 @@ class Scheduler:
         self._place(pod, node)
         try:
             await self._client.create(PODS, binding, metadata.namespace, name=metadata.name, subresource="binding")
-        except (ConflictError, NotFoundError):  # bound by somebody else, being deleted, or gone: the cache will show
+        except (ConflictError, NotFoundError):  # bound elsewhere or deleted; the cache will show it
             self._remove(metadata.uid)
             return
         except KubernetesError:

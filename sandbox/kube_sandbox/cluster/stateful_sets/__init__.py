@@ -1,1 +1,1 @@
-"""StatefulSets."""
+"""The StatefulSet controller."""

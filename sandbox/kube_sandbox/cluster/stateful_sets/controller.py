@@ -1,5 +1,4 @@
-"""The StatefulSet controller: pods with an identity, made, updated and removed one after the other. What to do is
-decided by `rollout`."""
+"""The StatefulSet controller: creates, updates and deletes pods with an identity. `rollout` makes the decisions."""
 
 import contextlib
 
@@ -74,7 +73,7 @@ class StatefulSets(WorkloadController[StatefulSet]):
         await self._control.delete_all(set_.metadata, plan.delete)
 
     async def _claim_volumes(self, set_: StatefulSet, number: int) -> None:
-        """Nothing binds the claims, and nothing waits for that."""
+        """Create the PersistentVolumeClaims of a pod. They are never bound, and the pod does not wait for that."""
         for claim in stateful_pods.claims(set_, number):
             with contextlib.suppress(AlreadyExistsError):
                 await self._client.create(CLAIMS, claim, set_.metadata.namespace)
@@ -85,14 +84,14 @@ class StatefulSets(WorkloadController[StatefulSet]):
                 self._control.tell(set_.metadata, "Normal", "SuccessfulCreate", text)
 
     async def _write_status(self, key: Key, revisions: Revisions, collisions: int) -> None:
-        """From the caches as they are by now."""
+        """Compute the status from the current caches."""
         set_ = self._get(key)
         if set_ is None:
             return
         pods = [pod for pod in self._control.owned(set_.metadata, set_.spec.selector) if _is_member(set_, pod)]
         status = rollout.status(set_, pods, revisions, collisions, self._clock())
         await self._patch_status(set_, status_patch(status, set_.status))
-        self._look_again(key, pods, set_.spec.min_ready_seconds)
+        self._requeue_when_available(key, pods, set_.spec.min_ready_seconds)
 
 
 def _is_member(set_: StatefulSet, pod: Pod) -> bool:

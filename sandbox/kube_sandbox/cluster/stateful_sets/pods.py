@@ -1,4 +1,4 @@
-"""The identity of a StatefulSet's pods: name, ordinal, labels, claims. Pure.
+"""The identity of a StatefulSet's pods: name, ordinal, labels, claims. Pure functions.
 
 The rules are those of pkg/controller/statefulset/stateful_set_utils.go.
 """
@@ -22,7 +22,7 @@ def start(set_: StatefulSet) -> int:
 
 
 def ordinal(set_: StatefulSet, pod: Pod) -> int | None:
-    """None for a pod that this set cannot have made."""
+    """The ordinal of a pod; None if its name is not one of this StatefulSet."""
     match = _NAME.fullmatch(pod.metadata.name)
     return int(match.group(2)) if match and match.group(1) == set_.metadata.name else None
 
@@ -32,7 +32,7 @@ def revision(pod: Pod) -> str:
 
 
 def identity(set_: StatefulSet, number: int) -> dict[str, str]:
-    """The labels that say which of the set's pods it is."""
+    """The labels that identify the pod with this ordinal."""
     return {POD_NAME_LABEL: f"{set_.metadata.name}-{number}", INDEX_LABEL: str(number)}
 
 
@@ -41,7 +41,7 @@ def has_identity(set_: StatefulSet, pod: Pod, number: int) -> bool:
 
 
 def body(set_: StatefulSet, number: int, template: Object, revision_name: str) -> Object:
-    """The pod with this ordinal, from a template of the revision."""
+    """The pod with this ordinal, made from the template of the revision."""
     name = f"{set_.metadata.name}-{number}"
     labels = {**identity(set_, number), REVISION_LABEL: revision_name}
     pod = pod_body(template, STATEFUL_SETS, set_.metadata, labels, name=name)
@@ -67,7 +67,7 @@ def claim_name(set_: StatefulSet, claim: Object, number: int) -> str:
 
 
 def claims(set_: StatefulSet, number: int) -> list[Object]:
-    """The PersistentVolumeClaims of the pod with this ordinal. They stay when the pod goes."""
+    """The PersistentVolumeClaims of the pod with this ordinal. They remain after the pod is deleted."""
     return [
         {
             **claim,

@@ -1,8 +1,8 @@
-"""What a StatefulSet does next with its pods, and its status. Pure.
+"""The next step of a StatefulSet, and its status. Pure functions.
 
-The rules are those of pkg/controller/statefulset/stateful_set_control.go. Under OrderedReady every pod waits for those
-before it to be available, an update included: a pod that never becomes ready stops it, and goes on to do so when the
-template is put right, until somebody deletes that pod. Under Parallel only updates wait.
+The rules are those of pkg/controller/statefulset/stateful_set_control.go. With policy OrderedReady, each pod waits
+until the pods before it are available, also during an update. A pod that never becomes ready therefore blocks the
+update, even after the template is corrected, until someone deletes that pod. With policy Parallel, only updates wait.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,14 +18,14 @@ from kube_sandbox.cluster.workload_views import StatefulSet, StatefulSetStatus
 
 class Plan(NamedTuple):
     create: list[int]
-    """Ordinals."""
+    """The ordinals of the pods to create."""
     delete: list[Pod]
     label: list[Pod]
-    """Pods that lack their identity's labels."""
+    """The pods that lack the labels of their identity."""
 
 
 def plan(set_: StatefulSet, pods: Sequence[Pod], revisions: Revisions, now: float) -> Plan:
-    """One step; pods that change bring the next."""
+    """The next step. The change of a pod triggers the one after it."""
     steps = Plan([], [], [])
     if set_.metadata.deletion_timestamp is not None:
         return steps
@@ -43,7 +43,7 @@ def plan(set_: StatefulSet, pods: Sequence[Pod], revisions: Revisions, now: floa
 
 
 def is_of_current(set_: StatefulSet, number: int) -> bool:
-    """Whether a pod with this ordinal that is missing is made from the current revision, not the update's."""
+    """Whether a missing pod with this ordinal is created from the current revision, not the update revision."""
     strategy = set_.spec.update_strategy
     if strategy.type != "RollingUpdate":
         return False
@@ -75,7 +75,7 @@ def status(
 
 
 def _parts(set_: StatefulSet, pods: Iterable[Pod]) -> tuple[dict[int, Pod | None], list[Pod]]:
-    """The pods that the set wants, by ordinal (None: it is missing), and the others, highest first."""
+    """The wanted pods by ordinal (None if missing), and the surplus pods, highest ordinal first."""
     first = stateful_pods.start(set_)
     replicas: dict[int, Pod | None] = dict.fromkeys(range(first, first + set_.spec.replicas))
     condemned: list[tuple[int, Pod]] = []
@@ -92,7 +92,7 @@ def _parts(set_: StatefulSet, pods: Iterable[Pod]) -> tuple[dict[int, Pod | None
 def _in_order(
     set_: StatefulSet, replicas: dict[int, Pod | None], condemned: Sequence[Pod], steps: Plan, now: float
 ) -> bool:
-    """Whether nothing is in the way of an update."""
+    """Add the ordered step to `steps`. Returns whether an update may continue."""
     for number, pod in replicas.items():
         if pod is None:
             steps.create.append(number)
@@ -103,7 +103,7 @@ def _in_order(
             return False
         if not stateful_pods.has_identity(set_, pod, number):
             steps.label.append(pod)
-    # All replicas are available: only among the condemned can there be one that is not.
+    # All wanted pods are available here, so the first unavailable pod can only be a surplus one.
     first_unavailable = next((pod for pod in reversed(condemned) if _unavailable(set_, pod, now)), None)
     for pod in condemned[:1]:
         if not _leaving(pod) and (_available(set_, pod, now) or pod is first_unavailable):
@@ -125,7 +125,7 @@ def _at_once(set_: StatefulSet, replicas: dict[int, Pod | None], steps: Plan) ->
 
 
 def _update_one(set_: StatefulSet, replicas: Sequence[Pod | None], revisions: Revisions, now: float) -> list[Pod]:
-    """The highest pod that is not of the update revision, once all above it are updated and available."""
+    """The pod with the highest ordinal that is not updated, if all pods above it are updated and available."""
     for pod in reversed(replicas[_partition(set_) :]):
         if pod is None:
             return []
@@ -137,9 +137,9 @@ def _update_one(set_: StatefulSet, replicas: Sequence[Pod | None], revisions: Re
 
 
 def _update_some(set_: StatefulSet, replicas: Sequence[Pod | None], revisions: Revisions, now: float) -> list[Pod]:
-    """As many as maxUnavailable leaves room for. (The field is there where the API server's feature gate
-    MaxUnavailableStatefulSet is on: by default not in 1.36.) Under Parallel pods of an old revision that are
-    unavailable anyway take up no room."""
+    """The pods to update within maxUnavailable. The API server keeps that field only with the feature gate
+    MaxUnavailableStatefulSet, which is off by default in 1.36. With policy Parallel, unavailable pods of an old
+    revision do not count as unavailable."""
     rolling = set_.spec.update_strategy.rolling_update
     wanted = rolling.max_unavailable if rolling and rolling.max_unavailable is not None else 1
     allowed = max(1, share(wanted, set_.spec.replicas, round_up=False))

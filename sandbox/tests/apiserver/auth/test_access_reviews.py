@@ -1,3 +1,5 @@
+"""Access reviews and token reviews."""
+
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 
@@ -30,7 +32,7 @@ def review(kind: str, **spec: object) -> Object:
     return {"apiVersion": f"{group_}.k8s.io/v1", "kind": kind, "metadata": {}, "spec": spec}
 
 
-def test_one_may_ask_who_one_is(reviews: AccessReviews) -> None:
+def test_self_subject_review_returns_the_user(reviews: AccessReviews) -> None:
     who = User("joe", ("dev",), "uid", {"scopes": ("a", "b")})
     answer = reviews.create(review("SelfSubjectReview"), who)
     assert answer["status"] == {
@@ -38,7 +40,7 @@ def test_one_may_ask_who_one_is(reviews: AccessReviews) -> None:
     }
 
 
-def test_one_may_ask_what_one_may(reviews: AccessReviews) -> None:
+def test_self_subject_access_review_returns_the_decision_and_its_reason(reviews: AccessReviews) -> None:
     answer = reviews.create(
         review("SelfSubjectAccessReview", resourceAttributes={"verb": "get", "resource": "pods"}), JOE
     )
@@ -50,7 +52,7 @@ def test_one_may_ask_what_one_may(reviews: AccessReviews) -> None:
     assert reviews.create(url, JOE)["status"] == {"allowed": False}
 
 
-def test_rules_are_listed_by_what_they_are_about(reviews: AccessReviews) -> None:
+def test_self_subject_rules_review_lists_resource_and_url_rules(reviews: AccessReviews) -> None:
     answer = reviews.create(review("SelfSubjectRulesReview", namespace="apps"), JOE)
     assert answer["status"] == {
         "resourceRules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}],
@@ -59,7 +61,7 @@ def test_rules_are_listed_by_what_they_are_about(reviews: AccessReviews) -> None
     }
 
 
-def test_one_may_ask_about_others(reviews: AccessReviews) -> None:
+def test_subject_access_review_decides_for_another_user_or_group(reviews: AccessReviews) -> None:
     asked = {"verb": "get", "resource": "pods", "namespace": "apps"}
     about = review("SubjectAccessReview", user="ann", groups=["dev"], resourceAttributes=asked)
     assert reviews.create(about, JOE)["status"]["allowed"]
@@ -69,7 +71,7 @@ def test_one_may_ask_about_others(reviews: AccessReviews) -> None:
     assert reviews.create(local, JOE, "apps")["status"]["allowed"]
 
 
-def test_a_token_is_reviewed(reviews: AccessReviews) -> None:
+def test_token_review_returns_user_and_audiences_or_an_error(reviews: AccessReviews) -> None:
     token = TOKENS.issue(ACCOUNT, audiences=["vault"], seconds=600)
     answer = reviews.create(review("TokenReview", token=token, audiences=["vault", "x"]), JOE)
     assert answer["status"]["authenticated"]
@@ -115,13 +117,15 @@ def test_a_token_is_reviewed(reviews: AccessReviews) -> None:
         ),
     ],
 )
-def test_senseless_questions_are_refused(reviews: AccessReviews, asked: Object, code: int, message: str) -> None:
+def test_review_with_missing_or_conflicting_fields_is_refused(
+    reviews: AccessReviews, asked: Object, code: int, message: str
+) -> None:
     with pytest.raises(StatusError) as refused:
         reviews.create(asked, JOE, "apps")
     assert (refused.value.code, refused.value.message) == (code, message)
 
 
-def test_what_cannot_be_resolved_is_told() -> None:
+def test_rules_review_with_a_missing_role_reports_an_evaluation_error() -> None:
     authorizer = Authorizer(Stored(a_binding("b", "gone", user("joe"))))
     answer = AccessReviews(Authenticator({}, TOKENS), authorizer).create(
         review("SelfSubjectRulesReview", namespace="apps"), JOE

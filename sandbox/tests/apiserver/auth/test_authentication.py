@@ -1,3 +1,5 @@
+"""Authentication by static tokens, service account tokens and client certificates."""
+
 import datetime
 
 import pytest
@@ -27,12 +29,12 @@ def authenticator(tokens: ServiceAccountTokens) -> Authenticator:
     return Authenticator({"s3cret": administrator()}, tokens)
 
 
-def test_a_static_token_is_its_user(authenticator: Authenticator) -> None:
+def test_static_token_authenticates_its_user(authenticator: Authenticator) -> None:
     user = authenticator.authenticate("Bearer s3cret")
     assert user == User("kubernetes-admin", ("system:masters", "system:authenticated"))
 
 
-def test_a_service_accounts_token_is_the_service_account(
+def test_service_account_token_authenticates_the_service_account(
     authenticator: Authenticator, tokens: ServiceAccountTokens
 ) -> None:
     token = tokens.issue(ACCOUNT, audiences=AUDIENCES, seconds=600)
@@ -40,19 +42,19 @@ def test_a_service_accounts_token_is_the_service_account(
 
 
 @pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer ", "Basic Zm9vOmJhcg=="])
-def test_without_a_bearer_token_one_is_anonymous(authenticator: Authenticator, header: str | None) -> None:
+def test_request_without_a_bearer_token_is_anonymous(authenticator: Authenticator, header: str | None) -> None:
     assert authenticator.authenticate(header) == ANONYMOUS
 
 
 @pytest.mark.parametrize("header", ["Bearer wrong", "Bearer a.b.c", "Bearer s3cret2"])
-def test_a_wrong_token_is_not_taken_for_anonymous(authenticator: Authenticator, header: str) -> None:
+def test_wrong_token_is_unauthorized(authenticator: Authenticator, header: str) -> None:
     with pytest.raises(StatusError, match=r"^Unauthorized$") as refused:
         authenticator.authenticate(header)
     assert refused.value.status["reason"] == "Unauthorized"
     assert refused.value.code == 401
 
 
-def test_a_client_certificate_names_user_and_groups(authenticator: Authenticator) -> None:
+def test_client_certificate_gives_user_and_groups(authenticator: Authenticator) -> None:
     pair = Authority.create("ca", lifetime=DAY).issue("joe", organizations=["dev", "ops"], lifetime=DAY)
     certificate = x509.load_pem_x509_certificate(pair.certificate).public_bytes(serialization.Encoding.DER)
     user = authenticator.authenticate("Bearer wrong", certificate)

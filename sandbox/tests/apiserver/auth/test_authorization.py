@@ -1,3 +1,5 @@
+"""RBAC: decisions, reasons and default roles."""
+
 import pytest
 
 from kube_sandbox.apiserver.attributes import Attributes, Object, User
@@ -24,7 +26,7 @@ def with_rule(rule: Object) -> Stored:
 
 
 @pytest.mark.parametrize("subject", [user("joe"), group("dev")])
-def test_a_binding_gives_its_subjects_the_roles_rules(subject: Object) -> None:
+def test_cluster_role_binding_allows_its_subjects_the_rules_of_the_role(subject: Object) -> None:
     stored = Stored(a_role("r", a_rule("get", "pods")), a_binding("b", "r", subject))
     assert allowed(stored, asked("get", "pods"))
     assert not allowed(stored, asked("get", "pods", BOB))
@@ -33,7 +35,7 @@ def test_a_binding_gives_its_subjects_the_roles_rules(subject: Object) -> None:
     assert not allowed(stored, asked("get", "pods", group="apps"))
 
 
-def test_a_role_binding_counts_in_its_namespace_only() -> None:
+def test_role_binding_allows_requests_in_its_namespace_only() -> None:
     stored = Stored(
         a_role("r", a_rule("get", "pods"), namespace="apps"), a_binding("b", "r", user("joe"), namespace="apps")
     )
@@ -42,7 +44,7 @@ def test_a_role_binding_counts_in_its_namespace_only() -> None:
     assert not allowed(stored, asked("get", "pods"))
 
 
-def test_a_namespace_lies_in_itself() -> None:
+def test_role_binding_allows_to_get_its_own_namespace() -> None:
     stored = Stored(
         a_role("r", a_rule("get", "namespaces"), namespace="apps"),
         a_binding("b", "r", user("joe"), namespace="apps"),
@@ -52,7 +54,7 @@ def test_a_namespace_lies_in_itself() -> None:
 
 
 @pytest.mark.parametrize("namespace", ["", "apps"])
-def test_a_service_accounts_namespace_defaults_to_the_bindings(namespace: str) -> None:
+def test_service_account_subject_without_namespace_is_in_the_bindings_namespace(namespace: str) -> None:
     stored = Stored(
         a_role("r", a_rule("get", "pods"), namespace="apps"),
         a_binding("b", "r", service_account("bob", namespace), namespace="apps"),
@@ -74,12 +76,14 @@ def test_a_service_accounts_namespace_defaults_to_the_bindings(namespace: str) -
         ("pods/*", "pods", "log", False),
     ],
 )
-def test_subresources_are_resources_of_their_own(resources: str, plural: str, subresource: str, match: bool) -> None:
+def test_rule_allows_a_subresource_only_if_it_names_it(
+    resources: str, plural: str, subresource: str, match: bool
+) -> None:
     stored = with_rule(a_rule("get", resources))
     assert allowed(stored, asked("get", plural, subresource=subresource)) is match
 
 
-def test_resource_names_exclude_requests_without_a_name() -> None:
+def test_rule_with_resource_names_does_not_allow_list() -> None:
     stored = with_rule(a_rule("get list", "configmaps", names="one two"))
     assert allowed(stored, asked("get", "configmaps", name="two"))
     assert not allowed(stored, asked("get", "configmaps", name="three"))
@@ -90,16 +94,16 @@ def test_resource_names_exclude_requests_without_a_name() -> None:
     ("pattern", "path", "match"),
     [("/api", "/api", True), ("/api", "/api/v1", False), ("/api/*", "/api/v1", True), ("*", "/x", True)],
 )
-def test_urls_match_as_a_whole_or_by_prefix(pattern: str, path: str, match: bool) -> None:
+def test_non_resource_url_matches_exactly_or_by_prefix_with_an_asterisk(pattern: str, path: str, match: bool) -> None:
     stored = with_rule({"nonResourceURLs": [pattern], "verbs": ["get"]})
     assert allowed(stored, Attributes(JOE, "get", path=path)) is match
 
 
-def test_masters_may_do_everything() -> None:
+def test_group_system_masters_is_allowed_everything() -> None:
     assert allowed(Stored(), asked("frob", "anything", administrator()))
 
 
-def test_the_reason_names_who_granted_it() -> None:
+def test_reason_names_binding_role_and_subject() -> None:
     stored = Stored(
         a_role("r", a_rule("get", "pods")),
         a_binding("b", "r", service_account("bob"), namespace="apps", role_kind="ClusterRole"),
@@ -108,7 +112,7 @@ def test_the_reason_names_who_granted_it() -> None:
     assert decision.reason == ('RBAC: allowed by RoleBinding "b/apps" of ClusterRole "r" to ServiceAccount "bob/apps"')
 
 
-def test_the_refusal_names_roles_that_are_missing() -> None:
+def test_refusal_names_the_missing_roles() -> None:
     stored = Stored(a_binding("b", "gone", user("joe")), a_binding("b", "gone", user("joe"), namespace="apps"))
     reason = Authorizer(stored).authorize(asked("get", "pods", namespace="apps"))
     assert reason == (
@@ -142,7 +146,7 @@ def test_the_refusal_names_roles_that_are_missing() -> None:
         (Attributes(JOE, "get", path="/a<b>"), 'forbidden: User "joe" cannot get path "/a&lt;b&gt;"'),
     ],
 )
-def test_refusals_read_as_the_real_servers(attributes: Attributes, message: str) -> None:
+def test_refusal_reads_as_from_kube_apiserver(attributes: Attributes, message: str) -> None:
     error = authorization.forbidden(attributes, "")
     assert (error.code, error.message) == (403, message)
     assert authorization.forbidden(attributes, "RBAC: x").message == f"{message}: RBAC: x"
@@ -150,7 +154,7 @@ def test_refusals_read_as_the_real_servers(attributes: Attributes, message: str)
 
 @pytest.fixture
 def defaults() -> Stored:
-    """The default roles, their rules gathered."""
+    """The default roles, with aggregated rules."""
     stored = Stored(*default_roles.objects())
     while stale := next(out_of_date(stored.list(GROUP, "clusterroles")), None):
         role = stored.get(GROUP, "clusterroles", stale[0])
@@ -159,7 +163,7 @@ def defaults() -> Stored:
     return stored
 
 
-def test_anonymous_users_see_health_and_version_only(defaults: Stored) -> None:
+def test_anonymous_user_may_get_health_and_version_only(defaults: Stored) -> None:
     for path in ("/healthz", "/livez", "/readyz", "/version"):
         assert allowed(defaults, Attributes(ANONYMOUS, "get", path=path))
     for path in ("/api", "/apis", "/metrics", "/healthz/etcd", "/"):
@@ -167,7 +171,7 @@ def test_anonymous_users_see_health_and_version_only(defaults: Stored) -> None:
     assert not allowed(defaults, asked("list", "pods", ANONYMOUS))
 
 
-def test_whoever_is_authenticated_may_discover_and_ask_what_they_may(defaults: Stored) -> None:
+def test_authenticated_user_may_read_discovery_and_create_access_reviews(defaults: Stored) -> None:
     assert allowed(defaults, Attributes(JOE, "get", path="/openapi/v3"))
     assert allowed(defaults, asked("create", "selfsubjectaccessreviews", group="authorization.k8s.io"))
     assert not allowed(defaults, asked("list", "pods"))
@@ -181,7 +185,7 @@ def test_whoever_is_authenticated_may_discover_and_ask_what_they_may(defaults: S
         ("admin", [("create", "deployments"), ("create", "rolebindings")], [("create", "resourcequotas")]),
     ],
 )
-def test_the_users_roles_build_upon_each_other(
+def test_default_roles_view_edit_and_admin_include_each_other(
     defaults: Stored, role: str, may: list[tuple[str, str]], may_not: list[tuple[str, str]]
 ) -> None:
     defaults.add(a_binding("b", role, user("joe"), namespace="apps", role_kind="ClusterRole"))

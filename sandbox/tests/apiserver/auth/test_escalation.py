@@ -1,3 +1,5 @@
+"""The check against privilege escalation in writes of roles and bindings."""
+
 import pytest
 
 from kube_sandbox.apiserver.attributes import Attributes, Object, User
@@ -32,7 +34,7 @@ def write(stored: Stored, obj: Object, old: Object | None = None, who: User = JO
 
 
 def holding(*rules: Rule) -> Stored:
-    """What is stored where joe holds rules in the namespace `apps`."""
+    """A store in which joe holds these rules in the namespace `apps`."""
     return Stored(a_role("held", *rules, namespace="apps"), a_binding("b", "held", user("joe"), namespace="apps"))
 
 
@@ -46,7 +48,7 @@ def holding(*rules: Rule) -> Stored:
         ({"nonResourceURLs": ["/x/*"], "verbs": ["*"]}, {"nonResourceURLs": ["/x/y"], "verbs": ["get"]}),
     ],
 )
-def test_one_may_grant_what_one_holds(held: Rule, granted: Rule) -> None:
+def test_user_may_grant_rules_that_the_user_holds(held: Rule, granted: Rule) -> None:
     write(holding(held), a_role("new", granted, namespace="apps"))
 
 
@@ -71,7 +73,7 @@ def test_one_may_grant_what_one_holds(held: Rule, granted: Rule) -> None:
         ),
     ],
 )
-def test_one_may_not_grant_what_one_does_not_hold(held: Rule, granted: Rule, missing: str) -> None:
+def test_granting_a_rule_that_the_user_does_not_hold_is_refused(held: Rule, granted: Rule, missing: str) -> None:
     with pytest.raises(StatusError) as refused:
         write(holding(held), a_role("new", granted, namespace="apps"))
     assert refused.value.code == 403
@@ -81,7 +83,7 @@ def test_one_may_not_grant_what_one_does_not_hold(held: Rule, granted: Rule, mis
     )
 
 
-def test_missing_rights_are_told_by_resource() -> None:
+def test_refusal_lists_missing_rules_per_resource_and_name() -> None:
     granted = a_rule("get list frob", "pods nodes"), a_rule("*", "*", "x.io", names="a b")
     with pytest.raises(StatusError) as refused:
         write(holding(a_rule("get list", "pods")), a_role("new", *granted, namespace="apps"))
@@ -93,15 +95,15 @@ def test_missing_rights_are_told_by_resource() -> None:
     ]
 
 
-def test_who_may_escalate_may_write_any_role() -> None:
+def test_user_with_verb_escalate_may_write_any_role() -> None:
     write(holding(a_rule("escalate", "roles", GROUP)), a_role("new", a_rule("*", "*", "*"), namespace="apps"))
 
 
-def test_administrators_are_not_asked() -> None:
+def test_administrator_may_write_any_role() -> None:
     write(Stored(), a_role("new", a_rule("*", "*", "*")), who=administrator())
 
 
-def test_an_aggregation_rule_takes_every_right_there_is() -> None:
+def test_aggregation_rule_needs_cluster_admin_rights() -> None:
     role = a_role("new")
     role["aggregationRule"] = {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}
     stored = Stored(a_role("held", a_rule("*", "clusterroles", GROUP)), a_binding("b", "held", user("joe")))
@@ -110,7 +112,7 @@ def test_an_aggregation_rule_takes_every_right_there_is() -> None:
         write(stored, role)
 
 
-def test_what_the_garbage_collector_needs_may_always_be_written() -> None:
+def test_change_of_finalizers_only_is_not_checked() -> None:
     old = a_role("r", a_rule("*", "*", "*"), namespace="apps")
     new = {**old, "metadata": {**old["metadata"], "finalizers": ["x"]}}
     write(Stored(), new, old)
@@ -118,7 +120,7 @@ def test_what_the_garbage_collector_needs_may_always_be_written() -> None:
         write(Stored(), {**old, "metadata": {**old["metadata"], "labels": {"x": "y"}}}, old)
 
 
-def test_binding_a_role_takes_its_rights_or_leave_to_bind_it() -> None:
+def test_binding_a_role_needs_its_rules_or_verb_bind() -> None:
     binding = a_binding("b2", "held", user("eve"), namespace="apps")
     write(holding(a_rule("get", "pods")), binding)
     strong = a_role("strong", a_rule("get", "secrets"), namespace="apps")
@@ -132,7 +134,7 @@ def test_binding_a_role_takes_its_rights_or_leave_to_bind_it() -> None:
     write(stored, binding)
 
 
-def test_a_role_that_is_missing_cannot_be_bound() -> None:
+def test_binding_to_a_missing_role_is_not_found() -> None:
     with pytest.raises(StatusError) as refused:
         write(Stored(), a_binding("b2", "gone", user("eve"), namespace="apps"))
     assert refused.value.code == 404

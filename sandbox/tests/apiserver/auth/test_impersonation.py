@@ -1,3 +1,5 @@
+"""Impersonation headers."""
+
 import pytest
 
 from kube_sandbox.apiserver.attributes import Attributes, User
@@ -12,24 +14,24 @@ _AUTHENTICATION = "authentication.k8s.io"
 
 
 def act(who: User, *rules: Rule, **headers: str) -> User:
-    """Who `who` is taken for, holding rules, when they list pods with these headers."""
+    """The effective user when `who`, with these rules, lists pods with these headers."""
     stored = Stored(a_role("r", *rules), a_binding("b", "r", user("joe")))
     sent = [(f"Impersonate-{name.replace('_', '-')}", value) for name, value in headers.items()]
     attributes = Attributes(who, "list", version="v1", plural="pods", namespace="apps")
     return impersonate(sent, attributes, Authorizer(stored))
 
 
-def test_without_headers_one_is_oneself() -> None:
+def test_request_without_headers_keeps_its_user() -> None:
     assert act(JOE) is JOE
 
 
-def test_an_administrator_may_be_anybody() -> None:
+def test_administrator_may_impersonate_user_groups_uid_and_extra() -> None:
     assert act(administrator(), User="ann") == User("ann", ("system:authenticated",))
     ann = act(administrator(), User="ann", Group="g", Uid="7", Extra_Scopes="s")
     assert ann == User("ann", ("g", "system:authenticated"), "7", {"scopes": ("s",)})
 
 
-def test_service_accounts_and_anonymous_get_their_groups() -> None:
+def test_impersonated_service_account_or_anonymous_user_gets_its_groups() -> None:
     bob = act(administrator(), User="system:serviceaccount:apps:bob")
     assert bob.groups == ("system:serviceaccounts", "system:serviceaccounts:apps", "system:authenticated")
     assert act(administrator(), User="system:anonymous").groups == ("system:unauthenticated",)
@@ -46,7 +48,7 @@ def test_service_accounts_and_anonymous_get_their_groups() -> None:
         ),
     ],
 )
-def test_headers_without_a_user_name_make_no_sense(headers: dict[str, str], printed: str) -> None:
+def test_headers_without_a_user_name_are_a_bad_request(headers: dict[str, str], printed: str) -> None:
     with pytest.raises(StatusError) as refused:
         act(administrator(), **headers)
     assert refused.value.code == 400
@@ -79,13 +81,13 @@ def test_headers_without_a_user_name_make_no_sense(headers: dict[str, str], prin
         ),
     ],
 )
-def test_others_may_not(headers: dict[str, str], message: str) -> None:
+def test_user_without_rights_may_not_impersonate(headers: dict[str, str], message: str) -> None:
     with pytest.raises(StatusError) as refused:
         act(JOE, **headers)
     assert (refused.value.code, refused.value.message) == (403, message)
 
 
-def test_leave_to_impersonate_is_by_what_is_impersonated() -> None:
+def test_impersonation_of_user_group_uid_and_extra_each_needs_its_own_right() -> None:
     users = a_rule("impersonate", "users", names="ann")
     assert act(JOE, users, User="ann").name == "ann"
     for headers in ({"User": "eve"}, {"User": "ann", "Group": "g"}, {"User": "ann", "Uid": "u"}):
@@ -97,7 +99,7 @@ def test_leave_to_impersonate_is_by_what_is_impersonated() -> None:
     assert act(JOE, edit, User="system:serviceaccount:apps:bob").name == "system:serviceaccount:apps:bob"
 
 
-def test_leave_may_be_for_some_requests_only() -> None:
+def test_constrained_impersonation_needs_rights_for_the_user_and_for_the_request() -> None:
     constrained = [
         a_rule("impersonate:user-info", "users", _AUTHENTICATION, names="ann"),
         a_rule("impersonate-on:user-info:list", "pods"),

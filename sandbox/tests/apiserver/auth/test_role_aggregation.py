@@ -1,3 +1,5 @@
+"""Aggregated ClusterRoles."""
+
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.auth.authorization import GROUP, Rule
 from kube_sandbox.apiserver.auth.role_aggregation import RoleAggregation
@@ -29,7 +31,7 @@ def rules(store: Store, name: str) -> list[Rule]:
     return gathered
 
 
-def test_a_role_has_the_rules_of_those_it_selects_as_they_come_and_go() -> None:
+def test_aggregated_role_follows_the_roles_that_it_selects() -> None:
     store = a_store()
     store.create(STORAGE, labelled("total", "x", a_rule("*", "*"), gathers="to-total"))
     assert rules(store, "total") == []
@@ -42,7 +44,7 @@ def test_a_role_has_the_rules_of_those_it_selects_as_they_come_and_go() -> None:
     assert rules(store, "total") == [a_rule("get", "threes"), TWO, ONE]
 
 
-def test_roles_gather_from_roles_that_gather() -> None:
+def test_aggregated_role_includes_rules_of_aggregated_roles() -> None:
     store = a_store()
     store.create(STORAGE, labelled("admin", "x", gathers="to-admin"))
     store.create(STORAGE, labelled("edit", "to-admin", gathers="to-edit"))
@@ -50,7 +52,7 @@ def test_roles_gather_from_roles_that_gather() -> None:
     assert rules(store, "admin") == rules(store, "edit") == [ONE]
 
 
-def test_roles_that_gather_from_each_other_come_to_an_end() -> None:
+def test_roles_that_aggregate_each_other_settle() -> None:
     store = a_store()
     store.create(STORAGE, labelled("a", "to-b", gathers="to-a"))
     store.create(STORAGE, labelled("b", "to-a", gathers="to-b"))

@@ -1,3 +1,5 @@
+"""Service account tokens and token requests."""
+
 import base64
 import json
 
@@ -48,7 +50,7 @@ def segment(token: str, index: int) -> Object:
     return decoded
 
 
-def test_claims_are_those_of_a_bound_service_account_token(tokens: ServiceAccountTokens) -> None:
+def test_token_has_the_claims_of_a_bound_service_account_token(tokens: ServiceAccountTokens) -> None:
     claims = segment(issue(tokens), 1)
     assert claims.pop("jti")
     assert claims == {
@@ -62,7 +64,7 @@ def test_claims_are_those_of_a_bound_service_account_token(tokens: ServiceAccoun
     }
 
 
-def test_a_token_comes_back_as_its_user(tokens: ServiceAccountTokens) -> None:
+def test_verified_token_gives_user_groups_extra_and_audiences(tokens: ServiceAccountTokens) -> None:
     token = issue(tokens, pod=POD, node=NODE)
     found = tokens.verify(token)
     assert found is not None
@@ -76,7 +78,7 @@ def test_a_token_comes_back_as_its_user(tokens: ServiceAccountTokens) -> None:
     assert audiences == list(AUDIENCES)
 
 
-def test_an_expired_token_is_refused_after_the_leeway(tokens: ServiceAccountTokens, clock: Clock) -> None:
+def test_expired_token_is_refused_after_the_leeway(tokens: ServiceAccountTokens, clock: Clock) -> None:
     token = issue(tokens)
     clock.now += 660
     assert tokens.verify(token)
@@ -85,7 +87,9 @@ def test_an_expired_token_is_refused_after_the_leeway(tokens: ServiceAccountToke
         tokens.verify(token)
 
 
-def test_a_token_dies_with_its_service_account(tokens: ServiceAccountTokens, stored: Stored) -> None:
+def test_token_of_a_deleted_or_recreated_service_account_is_refused(
+    tokens: ServiceAccountTokens, stored: Stored
+) -> None:
     token = issue(tokens)
     stored.objects.remove(ACCOUNT)
     with pytest.raises(TokenError, match='serviceaccounts "bob" not found'):
@@ -97,7 +101,7 @@ def test_a_token_dies_with_its_service_account(tokens: ServiceAccountTokens, sto
         tokens.verify(token)
 
 
-def test_a_pods_token_dies_with_the_pod(tokens: ServiceAccountTokens, stored: Stored) -> None:
+def test_token_bound_to_a_deleted_pod_is_refused(tokens: ServiceAccountTokens, stored: Stored) -> None:
     token = issue(tokens, pod=POD, node=NODE)
     stored.objects.remove(NODE)
     assert tokens.verify(token)
@@ -106,7 +110,7 @@ def test_a_pods_token_dies_with_the_pod(tokens: ServiceAccountTokens, stored: St
         tokens.verify(token)
 
 
-def test_a_token_for_somebody_else_is_refused(tokens: ServiceAccountTokens) -> None:
+def test_token_for_another_audience_is_refused(tokens: ServiceAccountTokens) -> None:
     token = tokens.issue(ACCOUNT, audiences=["vault"], seconds=600)
     with pytest.raises(TokenError, match=r'token audiences \["vault"\] is invalid for the target audiences'):
         tokens.verify(token)
@@ -116,11 +120,11 @@ def test_a_token_for_somebody_else_is_refused(tokens: ServiceAccountTokens) -> N
 
 
 @pytest.mark.parametrize("token", ["", "a", "a.b.c", "a.b.c.d", "ä.b.c", "." * 70_000, "a.b." + "A" * 342])
-def test_what_this_server_did_not_sign_is_nobodys(tokens: ServiceAccountTokens, token: str) -> None:
+def test_token_that_this_server_did_not_sign_is_not_recognized(tokens: ServiceAccountTokens, token: str) -> None:
     assert tokens.verify(token) is None
 
 
-def test_a_changed_token_is_nobodys(tokens: ServiceAccountTokens) -> None:
+def test_token_with_changed_claims_or_signature_is_not_recognized(tokens: ServiceAccountTokens) -> None:
     header, claims, signature = issue(tokens).split(".")
     changed = base64.urlsafe_b64encode(b'{"sub":"root"}').rstrip(b"=").decode()
     assert tokens.verify(f"{header}.{changed}.{signature}") is None
@@ -131,7 +135,7 @@ def a_request(tokens: ServiceAccountTokens, stored: Stored, **request: Object) -
     return token_requests.create(tokens, stored, "apps", "bob", request)
 
 
-def test_a_token_request_is_answered_with_a_token(tokens: ServiceAccountTokens, stored: Stored) -> None:
+def test_token_request_returns_a_valid_token(tokens: ServiceAccountTokens, stored: Stored) -> None:
     answer = a_request(tokens, stored, spec={})
     assert answer["kind"] == "TokenRequest"
     assert answer["metadata"]["uid"] == "uid-of-bob"
@@ -140,7 +144,7 @@ def test_a_token_request_is_answered_with_a_token(tokens: ServiceAccountTokens, 
     assert answer["status"]["expirationTimestamp"].endswith("Z")
 
 
-def test_a_token_request_may_bind_to_a_pod(tokens: ServiceAccountTokens, stored: Stored) -> None:
+def test_token_request_bound_to_a_pod_has_pod_and_node_claims(tokens: ServiceAccountTokens, stored: Stored) -> None:
     reference = {"apiVersion": "v1", "kind": "Pod", "name": "pod-1", "uid": "uid-of-pod-1"}
     answer = a_request(tokens, stored, spec={"boundObjectRef": reference, "audiences": ["x"]})
     claims = segment(answer["status"]["token"], 1)["kubernetes.io"]
@@ -189,7 +193,7 @@ def test_a_token_request_may_bind_to_a_pod(tokens: ServiceAccountTokens, stored:
         ),
     ],
 )
-def test_token_requests_are_refused_in_the_real_servers_words(
+def test_invalid_token_request_is_refused_as_by_kube_apiserver(
     tokens: ServiceAccountTokens, stored: Stored, request_: Object, code: int, message: str
 ) -> None:
     with pytest.raises(StatusError) as refused:
@@ -197,14 +201,16 @@ def test_token_requests_are_refused_in_the_real_servers_words(
     assert (refused.value.code, refused.value.message) == (code, message)
 
 
-def test_no_token_for_a_service_account_that_is_not_there(tokens: ServiceAccountTokens, stored: Stored) -> None:
+def test_token_request_for_a_missing_service_account_is_not_found(tokens: ServiceAccountTokens, stored: Stored) -> None:
     stored.objects.remove(ACCOUNT)
     with pytest.raises(StatusError, match='serviceaccounts "bob" not found') as refused:
         a_request(tokens, stored, spec={})
     assert refused.value.code == 404
 
 
-def test_a_token_is_not_bound_to_somebody_elses_pod(tokens: ServiceAccountTokens, stored: Stored) -> None:
+def test_token_request_bound_to_a_pod_of_another_service_account_is_refused(
+    tokens: ServiceAccountTokens, stored: Stored
+) -> None:
     stored.add(an_object("Pod", "other", "apps", spec={"serviceAccountName": "eve"}))
     with pytest.raises(StatusError, match='cannot bind token for serviceaccount "bob" to pod running with different'):
         a_request(tokens, stored, spec={"boundObjectRef": {"apiVersion": "v1", "kind": "Pod", "name": "other"}})

@@ -1,4 +1,4 @@
-"""Discovery, OpenAPI, health: what clients ask before anything else; and kubectl itself."""
+"""Discovery, OpenAPI, health and version, and a session of kubectl."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ from support.requests import Http, serving
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
-async def test_plain_and_aggregated_discovery_agree() -> None:
+async def test_plain_and_aggregated_discovery_list_the_same_resources() -> None:
     async with serving() as http:
         await http("POST", CRDS, crd())
         groups = (await http("GET", "/apis")).json["groups"]
@@ -28,7 +28,7 @@ async def test_plain_and_aggregated_discovery_agree() -> None:
                 assert named == {resource["resource"] for resource in item["resources"]}
 
 
-async def test_every_version_has_a_document_that_knows_its_kinds() -> None:
+async def test_openapi_v3_document_of_each_version_has_the_schemas_of_its_kinds() -> None:
     async with serving() as http:
         await http("POST", CRDS, crd())
         index = (await http("GET", "/openapi/v3")).json["paths"]
@@ -44,7 +44,7 @@ async def test_every_version_has_a_document_that_knows_its_kinds() -> None:
                         assert operation["x-kubernetes-group-version-kind"] in found["x-kubernetes-group-version-kind"]
 
 
-async def test_only_the_old_schemas_are_to_be_had_in_protobuf() -> None:
+async def test_openapi_v2_is_served_in_protobuf_and_v3_is_not() -> None:
     async with serving() as http:
         accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
         answer = await http("GET", "/openapi/v2", Accept=accept)
@@ -53,7 +53,7 @@ async def test_only_the_old_schemas_are_to_be_had_in_protobuf() -> None:
         assert (await http("GET", "/openapi/v3/api/v1", Accept=accept)).status == 406
 
 
-async def test_health_and_version_are_for_everybody() -> None:
+async def test_health_and_version_need_no_credentials() -> None:
     async with serving() as http:
         for path in ("/healthz", "/livez", "/readyz"):
             assert (await http("GET", path, Authorization="")).body == b"ok"
@@ -64,14 +64,14 @@ async def test_health_and_version_are_for_everybody() -> None:
     ("path", "status", "json"),
     [("/apis/apps/v2", 404, True), ("/apis/nope/v1", 404, False), ("/nope", 404, False), ("/api/v1/nope", 404, True)],
 )
-async def test_unknown_urls_are_not_found(path: str, status: int, *, json: bool) -> None:
+async def test_unknown_url_is_not_found(path: str, status: int, *, json: bool) -> None:
     async with serving() as http:
         answer = await http("GET", path)
         assert (answer.status, answer.headers["Content-Type"].startswith("application/json")) == (status, json)
 
 
 async def _kubectl(http: Http, directory: Path, *arguments: str, stdin: str = "") -> str:
-    """What kubectl prints, errors and all."""
+    """Run kubectl; returns its stdout and stderr."""
     config = directory / "config"
     config.write_text(http.api.kubeconfig())
     process = await asyncio.create_subprocess_exec(
@@ -92,7 +92,7 @@ _CONFIG_MAP = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on PATH")
-async def test_kubectl_applies_explains_and_gets(tmp_path: Path) -> None:
+async def test_kubectl_apply_create_get_scale_explain_describe_and_delete_work(tmp_path: Path) -> None:
     async with serving() as http:
         steps = [
             (("apply", "-f", "-"), _CONFIG_MAP % 1, "configmap/a created"),

@@ -11,7 +11,6 @@ from kube_sandbox.apiserver.http.protobuf_fields import messages
 from kube_sandbox.apiserver.schema import types
 from support.requests import serving
 
-# what `kubectl create deployment d --image=busybox` sends, without the empty members
 _HEAD = b"k8s\x00"
 
 
@@ -31,7 +30,7 @@ _SECRET = _envelope(
 )
 
 
-def test_maps_bytes_and_metadata_are_read() -> None:
+def test_secret_with_labels_and_data_is_decoded() -> None:
     assert protobuf.decode(_SECRET) == {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -40,7 +39,7 @@ def test_maps_bytes_and_metadata_are_read() -> None:
     }
 
 
-async def test_it_is_stored_like_any_other_body() -> None:
+async def test_secret_sent_in_protobuf_is_stored_and_answered_in_json() -> None:
     async with serving() as http:
         path = "/api/v1/namespaces/default/secrets"
         answer = await http("POST", path, _SECRET, type_=protobuf.MEDIA_TYPE)
@@ -49,7 +48,7 @@ async def test_it_is_stored_like_any_other_body() -> None:
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+def test_random_bytes_are_decoded_or_raise_an_expected_error(data: bytes) -> None:
     for body in (data, _HEAD + data, _envelope(b"apps/v1", b"Deployment", data)):
         try:
             protobuf.decode(body)
@@ -57,12 +56,12 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
             continue
 
 
-def test_unknown_kinds_are_named() -> None:
+def test_unknown_kind_is_named_in_the_error() -> None:
     with pytest.raises(LookupError, match='no kind "Foo" is registered for version "v1"'):
         protobuf.decode(_envelope(b"v1", b"Foo", b""))
 
 
-def test_every_numbered_field_is_a_field_of_its_model() -> None:
+def test_every_protobuf_field_is_a_field_of_its_model() -> None:
     for model, numbers in messages().items():
         known = types.fields(model)
         for name in numbers.values():

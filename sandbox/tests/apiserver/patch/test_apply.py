@@ -1,4 +1,4 @@
-"""Server-side apply and managedFields, against recorded answers of a real kube-apiserver and by its rules."""
+"""Server-side apply and managedFields, compared with recorded answers and the rules of kube-apiserver."""
 
 import json
 from copy import deepcopy
@@ -22,7 +22,7 @@ _PATCHES = {"merge": patches.MERGE, "strategic": patches.STRATEGIC, "json": patc
 
 
 class Server:
-    """What the API server does with one object, without admission and storage."""
+    """The steps of the API server for writes of one object, without admission and storage."""
 
     def __init__(self, crd_schema: Object | None = None) -> None:
         self.obj: Object | None = None
@@ -75,7 +75,7 @@ def owners(obj: Object) -> dict[tuple[str, str], Object]:
     }
 
 
-def test_a_history_of_writers_goes_as_on_the_real_server() -> None:
+def test_recorded_history_of_writes_gives_the_managed_fields_of_kube_apiserver() -> None:
     server = Server()
     for number, step in enumerate(_ANSWERS["steps"]):
         if step["code"] >= 300:
@@ -120,13 +120,13 @@ def labelled(**labels: str | None) -> Object:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d", "labels": labels}}
 
 
-def test_applying_the_same_again_changes_nothing_not_even_a_time() -> None:
+def test_repeated_apply_changes_neither_object_nor_times() -> None:
     server = Server()
     first = deepcopy(server.do("apply", CONFIG))
     assert server.do("apply", CONFIG) == first
 
 
-def test_a_conflict_names_the_owner_and_the_field() -> None:
+def test_conflict_names_the_manager_and_the_field() -> None:
     server = Server()
     server.do("create", CONFIG, "kubectl-client-side-apply")
     with pytest.raises(StatusError) as refused:
@@ -144,7 +144,7 @@ def test_a_conflict_names_the_owner_and_the_field() -> None:
     ]
 
 
-def test_several_conflicts_are_listed_by_owner() -> None:
+def test_several_conflicts_are_listed_by_manager() -> None:
     server = Server()
     server.do("create", CONFIG, "one")
     server.do("apply", labelled(x="1"), "two")
@@ -160,7 +160,7 @@ def test_several_conflicts_are_listed_by_owner() -> None:
     )
 
 
-def test_force_takes_ownership() -> None:
+def test_forced_apply_takes_ownership_of_the_field() -> None:
     server = Server()
     server.do("create", CONFIG, "one")
     found = owners(server.do("force", config(replicas=2), "two"))
@@ -170,7 +170,7 @@ def test_force_takes_ownership() -> None:
     assert server.obj["spec"]["replicas"] == 2
 
 
-def test_what_is_no_longer_applied_goes_unless_somebody_else_owns_it() -> None:
+def test_field_that_is_no_longer_applied_is_removed_unless_another_manager_owns_it() -> None:
     server = Server()
     server.do("apply", CONFIG, "one")
     server.do("apply", labelled(mine="1", shared="1"), "two")
@@ -180,20 +180,20 @@ def test_what_is_no_longer_applied_goes_unless_somebody_else_owns_it() -> None:
     assert owners(found)["two", "Apply"] == {"f:metadata": {"f:labels": {}}}
 
 
-def test_equal_values_are_owned_together() -> None:
+def test_managers_that_apply_the_same_value_share_ownership() -> None:
     server = Server()
     server.do("apply", CONFIG, "one")
     obj = server.do("apply", CONFIG, "two")
     found = owners(obj)
     assert found["one", "Apply"] == found["two", "Apply"]
-    # Only who changes the object gets a time.
+    # Only a manager that changes the object gets a time.
     assert {entry["manager"]: "time" in entry for entry in obj["metadata"]["managedFields"]} == {
         "one": True,
         "two": False,
     }
 
 
-def test_scaling_gets_no_time() -> None:
+def test_update_of_scale_writes_no_time() -> None:
     server = Server()
     server.do("create", CONFIG, "one")
     found = server.do("update", config(replicas=4), "scaler", subresource="scale")
@@ -201,7 +201,7 @@ def test_scaling_gets_no_time() -> None:
     assert (entry["fieldsV1"], "time" in entry) == ({"f:spec": {"f:replicas": {}}}, False)
 
 
-def test_an_update_owns_what_it_changed() -> None:
+def test_update_takes_ownership_of_the_fields_it_changes() -> None:
     server = Server()
     server.do("apply", CONFIG, "one")
     found = server.do("merge", {"spec": {"replicas": 5}}, "scaler")
@@ -209,7 +209,7 @@ def test_an_update_owns_what_it_changed() -> None:
     assert "f:replicas" not in owners(found)["one", "Apply"]["f:spec"]
 
 
-def test_a_writer_who_owns_nothing_any_more_has_no_entry() -> None:
+def test_manager_without_fields_has_no_entry() -> None:
     server = Server()
     server.do("apply", CONFIG, "one")
     server.do("merge", {"spec": {"replicas": 5}}, "scaler")
@@ -218,7 +218,7 @@ def test_a_writer_who_owns_nothing_any_more_has_no_entry() -> None:
     assert set(owners(server.obj)) == {("one", "Apply"), ("other", "Update")}
 
 
-def test_the_status_is_tracked_apart() -> None:
+def test_update_of_status_has_an_entry_of_its_own() -> None:
     server = Server()
     server.do("create", CONFIG, "one")
     changed = deepcopy(server.obj)
@@ -230,18 +230,18 @@ def test_the_status_is_tracked_apart() -> None:
     assert entry["fieldsV1"] == {"f:status": {"f:replicas": {}}}
 
 
-def test_an_empty_list_of_managers_resets_them() -> None:
+def test_empty_managed_fields_stop_tracking_until_the_next_apply() -> None:
     server = Server()
     server.do("create", CONFIG, "one")
     found = server.do("merge", {"metadata": {"managedFields": [{}]}}, "two")
     assert "managedFields" not in found["metadata"]
-    # From now on nothing is tracked, until somebody applies.
+    # From here on nothing is tracked until the next apply.
     assert "managedFields" not in server.do("merge", {"spec": {"replicas": 2}}, "two")["metadata"]
     assert set(owners(server.do("force", CONFIG, "three"))) == {("three", "Apply"), ("before-first-apply", "Update")}
 
 
-def test_kubectl_moves_ownership_when_it_changes_to_server_side_apply() -> None:
-    """It patches managedFields so that what it owned by updating, it owns by applying."""
+def test_patched_managed_fields_turn_an_update_manager_into_an_apply_manager() -> None:
+    """kubectl does this when a user changes to server-side apply."""
     server = Server()
     server.do("create", CONFIG, "kubectl-client-side-apply")
     assert server.obj is not None
@@ -256,7 +256,7 @@ def test_kubectl_moves_ownership_when_it_changes_to_server_side_apply() -> None:
     assert "env" not in found["spec"]["template"]["spec"]["containers"][0]
 
 
-def test_an_object_that_was_never_tracked_belongs_to_somebody_before() -> None:
+def test_first_apply_to_an_untracked_object_conflicts_with_before_first_apply() -> None:
     server = Server()
     server.do("create", CONFIG, "one")
     assert server.obj is not None
@@ -268,7 +268,7 @@ def test_an_object_that_was_never_tracked_belongs_to_somebody_before() -> None:
     )
 
 
-def test_no_more_than_ten_updaters_are_remembered() -> None:
+def test_updates_beyond_ten_managers_are_merged_into_ancient_changes() -> None:
     server = Server()
     server.do("create", CONFIG, "m00")
     for number in range(1, 14):
@@ -290,13 +290,13 @@ def test_no_more_than_ten_updaters_are_remembered() -> None:
         ),
     ],
 )
-def test_a_configuration_is_of_the_right_kind_and_leaves_managers_alone(applied: Object, message: str) -> None:
+def test_applied_object_with_another_kind_or_managed_fields_is_refused(applied: Object, message: str) -> None:
     with pytest.raises(StatusError) as refused:
         apply.check_applied(applied, api_version="apps/v1", kind="Deployment")
     assert (refused.value.code, refused.value.message) == (400, message)
 
 
-def test_a_configuration_must_fit_the_schema() -> None:
+def test_applied_field_that_the_schema_does_not_declare_is_refused() -> None:
     with pytest.raises(StatusError) as refused:
         Server().do("apply", config(nonsense=1))
     assert refused.value.code == 500
@@ -306,7 +306,7 @@ def test_a_configuration_must_fit_the_schema() -> None:
     )
 
 
-def test_a_configuration_names_every_item_once() -> None:
+def test_applied_list_with_duplicate_keys_is_refused() -> None:
     twice = config()
     twice["spec"]["template"]["spec"]["containers"] *= 2
     with pytest.raises(StatusError) as refused:
@@ -341,7 +341,7 @@ def custom(**spec: Any) -> Object:
     return {"apiVersion": "e.com/v1", "kind": "Foo", "metadata": {"name": "f"}, "spec": spec}
 
 
-def test_a_custom_resources_lists_are_merged_by_its_schema() -> None:
+def test_lists_of_a_custom_resource_merge_as_its_schema_says() -> None:
     server = Server(SCHEMA)
     server.do("apply", custom(items=[{"key": "a", "value": 1}], tags=["x"], plain=["1"]), "one")
     found = server.do("force", custom(items=[{"key": "b", "value": 2}], tags=["y"], plain=["2"]), "two")
@@ -357,7 +357,7 @@ def test_a_custom_resources_lists_are_merged_by_its_schema() -> None:
     assert found["spec"]["tags"] == ["x"]
 
 
-# Any history ends the same way.
+# Properties that hold after any history of writes.
 
 _LABELS = st.dictionaries(st.sampled_from("xyz"), st.sampled_from("12"), max_size=3)
 _ENV = st.lists(
@@ -392,11 +392,11 @@ def _past(history: list[tuple[str, Object, str]]) -> Server:
 
 @settings(max_examples=50)
 @given(_HISTORY, _configs(), _MANAGERS)
-def test_after_any_history_an_apply_repeated_changes_nothing(
+def test_repeated_apply_after_any_history_changes_nothing(
     history: list[tuple[str, Object, str]], applied: Object, manager: str
 ) -> None:
     server = _past(history)
-    # the real server (1.36.2) too may need a second time: a map that its last member has left is then co-owned
+    # The first apply may still change the object, as in kube-apiserver 1.36.2: it takes co-ownership of an emptied map.
     server.do("force", applied, manager)
     settled = deepcopy(server.do("force", applied, manager))
     assert server.do("apply", applied, manager) == settled
@@ -404,7 +404,7 @@ def test_after_any_history_an_apply_repeated_changes_nothing(
 
 @settings(max_examples=50)
 @given(_HISTORY, _configs())
-def test_an_applied_value_is_the_objects_value_and_its_appliers_own(
+def test_applied_labels_are_set_and_owned_by_their_manager_after_any_history(
     history: list[tuple[str, Object, str]], applied: Object
 ) -> None:
     server = _past(history)
@@ -417,7 +417,7 @@ def test_an_applied_value_is_the_objects_value_and_its_appliers_own(
 
 @settings(max_examples=50)
 @given(_HISTORY)
-def test_an_update_to_the_same_changes_nothing(history: list[tuple[str, Object, str]]) -> None:
+def test_update_without_change_after_any_history_changes_nothing(history: list[tuple[str, Object, str]]) -> None:
     server = _past(history)
     before = deepcopy(server.obj)
     assert before is not None

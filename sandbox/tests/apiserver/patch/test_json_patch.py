@@ -1,3 +1,5 @@
+"""JSON patches (RFC 6902), with the messages of kube-apiserver."""
+
 from typing import Any
 
 import jsonpatch
@@ -25,37 +27,37 @@ def patched(*operations: Object) -> Any:
 
 
 @given(_objects, _objects)
-def test_the_difference_of_two_documents_leads_from_one_to_the_other(one: Object, other: Object) -> None:
+def test_patch_made_of_two_documents_turns_one_into_the_other(one: Object, other: Object) -> None:
     assert json_patch.apply(one, jsonpatch.make_patch(one, other).patch) == other
 
 
 @given(_objects, _objects)
-def test_the_document_itself_is_never_changed(one: Object, other: Object) -> None:
+def test_apply_does_not_change_its_argument(one: Object, other: Object) -> None:
     before = repr(one)
     json_patch.apply(one, jsonpatch.make_patch(one, other).patch)
     assert repr(one) == before
 
 
-def test_keys_may_hold_slashes_and_tildes() -> None:
+def test_escaped_slashes_and_tildes_in_a_path_are_decoded() -> None:
     result = patched({"op": "replace", "path": "/a/b~1c", "value": 3}, {"op": "remove", "path": "/a/d~0e"})
     assert result["a"] == {"b/c": 3}
 
 
-def test_replace_may_name_a_key_that_is_not_there() -> None:
+def test_replace_of_a_missing_key_adds_it() -> None:
     assert patched({"op": "replace", "path": "/a/new", "value": 3})["a"]["new"] == 3
 
 
-def test_a_missing_key_tests_as_null() -> None:
+def test_test_of_a_missing_key_against_null_passes() -> None:
     assert patched({"op": "test", "path": "/a/new", "value": None}) == DOCUMENT
 
 
-def test_indices_count_from_the_end_as_well() -> None:
+def test_index_may_be_negative_or_a_dash() -> None:
     assert patched({"op": "remove", "path": "/list/-1"})["list"] == ["x"]
     assert patched({"op": "add", "path": "/list/-", "value": "z"})["list"] == ["x", "y", "z"]
     assert patched({"op": "add", "path": "/list/1", "value": "z"})["list"] == ["x", "z", "y"]
 
 
-def test_values_move_and_are_copied() -> None:
+def test_move_and_copy_change_the_document() -> None:
     moved = patched({"op": "move", "from": "/list", "path": "/a/list"})
     assert moved == {"a": {"b/c": 1, "d~e": 2, "list": ["x", "y"]}, "null": None}
     copied = patched({"op": "copy", "from": "/list", "path": "/a/list"}, {"op": "remove", "path": "/list/0"})
@@ -100,13 +102,13 @@ def test_values_move_and_are_copied() -> None:
         ),
     ],
 )
-def test_what_does_not_apply_says_why(operation: Object, text: str) -> None:
+def test_operation_that_does_not_apply_is_refused_as_by_kube_apiserver(operation: Object, text: str) -> None:
     with pytest.raises(PatchError) as refused:
         patched(operation)
     assert str(refused.value) == text
 
 
-def test_copies_that_double_come_to_an_end() -> None:
+def test_repeated_copies_are_refused_beyond_the_size_limit() -> None:
     operations = [{"op": "add", "path": "/x", "value": ["y" * 1000]}]
     operations += [{"op": "copy", "from": "/x", "path": "/x/-"}] * 20
     with pytest.raises(PatchError, match="the accumulated size increase of copy is"):

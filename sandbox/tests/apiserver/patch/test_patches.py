@@ -1,4 +1,4 @@
-"""Patches of all content types, in the words of kube-apiserver 1.36."""
+"""Patches of all content types, with the messages of kube-apiserver 1.36."""
 
 import json
 from typing import Any
@@ -50,13 +50,13 @@ def custom(type_: str, patch: Any) -> Object:
         (STRATEGIC, {"kind": "Nonsense", "apiVersion": "v1", "spec": {"replicas": 3}}),
     ],
 )
-def test_a_patch_changes_what_it_names(type_: str, patch: Any) -> None:
+def test_patch_of_each_type_changes_the_named_field_only(type_: str, patch: Any) -> None:
     result, warnings = patched(type_, patch)
     assert (result["spec"]["replicas"], result["kind"], warnings) == (3, "Deployment", [])
     assert result["metadata"]["labels"] == {"x": "y"}
 
 
-def test_lists_are_merged_strategically_and_replaced_else() -> None:
+def test_strategic_patch_merges_a_list_and_merge_patch_replaces_it() -> None:
     patch = {"spec": {"template": {"spec": {"containers": [{"name": "c", "args": ["x"]}]}}}}
     containers = {
         type_: patched(type_, patch)[0]["spec"]["template"]["spec"]["containers"] for type_ in (MERGE, STRATEGIC)
@@ -79,7 +79,7 @@ def test_lists_are_merged_strategically_and_replaced_else() -> None:
         ({}, {"a": {"bb": {"ccc": None}}}, {"a": {"bb": {}}}),
     ],
 )
-def test_merge_patches_are_those_of_the_rfc(target: Object, patch: Object, result: Object) -> None:
+def test_merge_patch_follows_the_examples_of_rfc_7386(target: Object, patch: Object, result: Object) -> None:
     obj = patches.apply(
         MERGE, target, json.dumps(patch).encode(), api_version="e.com/v1", kind="Foo", field_validation="Ignore",
         crd_schema={},
@@ -87,7 +87,7 @@ def test_merge_patches_are_those_of_the_rfc(target: Object, patch: Object, resul
     assert obj == result
 
 
-def test_custom_resources_know_no_strategic_merge() -> None:
+def test_strategic_patch_of_a_custom_resource_is_an_unsupported_media_type() -> None:
     assert custom(MERGE, {"spec": {"b": 1}})["spec"] == {"a": [1, 2], "b": 1}
     with pytest.raises(StatusError) as refused:
         custom(STRATEGIC, {})
@@ -133,20 +133,22 @@ _GENERIC = "the server rejected our request due to an error in our request"
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
-def test_what_is_no_patch_or_does_not_apply_is_refused(type_: str, patch: Any, code: int, message: str) -> None:
+def test_malformed_or_inapplicable_patch_is_refused_as_by_kube_apiserver(
+    type_: str, patch: Any, code: int, message: str
+) -> None:
     with pytest.raises(StatusError) as refused:
         patched(type_, patch)
     assert (refused.value.code, refused.value.message) == (code, message)
 
 
-def test_copies_cannot_grow_without_end() -> None:
+def test_json_patch_with_many_copies_is_refused() -> None:
     double = {"op": "copy", "from": "/metadata", "path": "/metadata/labels/z"}
     with pytest.raises(StatusError) as refused:
         patched(JSON, [double] * 40)
     assert refused.value.code == 422
 
 
-def test_a_result_of_the_wrong_type_is_shown() -> None:
+def test_patch_with_a_value_of_the_wrong_type_is_refused_as_by_kube_apiserver() -> None:
     with pytest.raises(StatusError) as refused:
         patched(STRATEGIC, {"spec": {"replicas": "x"}})
     assert refused.value.code == 422
@@ -161,7 +163,7 @@ def test_a_result_of_the_wrong_type_is_shown() -> None:
     )
 
 
-def test_unknown_fields_are_pruned_warned_of_or_refused() -> None:
+def test_unknown_field_is_pruned_warned_of_or_refused_as_field_validation_says() -> None:
     patch = {"spec": {"foo": 1}}
     for type_ in (MERGE, STRATEGIC):
         assert "foo" not in patched(type_, patch)[0]["spec"]
@@ -173,7 +175,7 @@ def test_unknown_fields_are_pruned_warned_of_or_refused() -> None:
         assert refused.value.message.endswith('strict decoding error: unknown field "spec.foo"')
 
 
-def test_what_a_strict_refusal_shows_lacks_the_directives_followed() -> None:
+def test_strict_refusal_of_a_strategic_patch_shows_the_patch_without_directives() -> None:
     patch = {
         "spec": {
             "foo": 1,
@@ -193,7 +195,7 @@ def test_what_a_strict_refusal_shows_lacks_the_directives_followed() -> None:
     )
 
 
-def test_duplicate_fields_are_told() -> None:
+def test_duplicate_field_in_a_patch_gives_a_warning() -> None:
     patch = b'{"spec":{"replicas":2,"replicas":3}}'
     result, warnings = patched(MERGE, patch, validation="Warn")
     assert (result["spec"]["replicas"], warnings) == (3, ['duplicate field "spec.replicas"'])

@@ -1,4 +1,4 @@
-"""Strategic merge patches, as kubectl makes them."""
+"""Strategic merge patches, in the form that kubectl sends."""
 
 from copy import deepcopy
 from typing import Any
@@ -31,7 +31,7 @@ def pod_merged(current: Object, patch: Object) -> Object:
     return found
 
 
-def test_a_container_is_found_by_its_name_and_keeps_what_the_patch_leaves_out() -> None:
+def test_container_is_merged_by_name_and_keeps_fields_that_the_patch_omits() -> None:
     current = {"containers": [{"name": "a", "image": "i"}, {"name": "b", "image": "i", "args": ["x"]}]}
     patch = {"containers": [{"name": "b", "image": "j"}]}
     assert pod_merged(current, patch)["containers"] == [
@@ -39,24 +39,24 @@ def test_a_container_is_found_by_its_name_and_keeps_what_the_patch_leaves_out() 
     ]  # fmt: skip
 
 
-def test_a_list_without_merge_key_is_replaced() -> None:
+def test_list_without_merge_key_is_replaced() -> None:
     assert pod_merged({"tolerations": [{"key": "a"}]}, {"tolerations": [{"key": "b"}]})["tolerations"] == [{"key": "b"}]
 
 
-def test_null_removes() -> None:
+def test_null_removes_a_field() -> None:
     assert merged(deployment({"replicas": 1, "paused": True}), {"spec": {"paused": None, "minReadySeconds": None}}) == (
         deployment({"replicas": 1})
     )
 
 
-def test_an_item_is_deleted_by_its_key() -> None:
+def test_directive_delete_removes_the_item_with_that_key() -> None:
     current = {"volumes": [{"name": "a", "emptyDir": {}}, {"name": "b", "emptyDir": {}}]}
     assert pod_merged(current, {"volumes": [{"$patch": "delete", "name": "a"}]})["volumes"] == [
         {"name": "b", "emptyDir": {}}
     ]
 
 
-def test_a_list_or_a_map_can_be_replaced_altogether() -> None:
+def test_directive_replace_replaces_a_list_or_a_map() -> None:
     current = {"containers": [{"name": "a", "image": "i"}], "nodeSelector": {"a": "1"}}
     patch = {
         "containers": [{"$patch": "replace"}, {"name": "b", "image": "i"}],
@@ -65,30 +65,30 @@ def test_a_list_or_a_map_can_be_replaced_altogether() -> None:
     assert pod_merged(current, patch) == {"containers": [{"name": "b", "image": "i"}], "nodeSelector": {"b": "1"}}
 
 
-def test_a_map_can_be_emptied() -> None:
+def test_directive_delete_empties_a_map() -> None:
     assert pod_merged({"nodeSelector": {"a": "1"}}, {"nodeSelector": {"$patch": "delete"}}) == {"nodeSelector": {}}
 
 
-def test_another_strategy_takes_the_old_ones_parameters_along() -> None:
-    """`kubectl apply` sends $retainKeys where members exclude each other."""
+def test_retain_keys_removes_the_parameters_of_the_former_strategy() -> None:
+    """`kubectl apply` sends $retainKeys for fields that exclude each other."""
     current = deployment({"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}})
     patch = {"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}}
     assert merged(current, patch)["spec"]["strategy"] == {"type": "Recreate"}
 
 
-def test_a_volumes_source_is_exchanged() -> None:
+def test_retain_keys_replaces_the_source_of_a_volume() -> None:
     current = {"volumes": [{"name": "v", "emptyDir": {}}]}
     patch = {"volumes": [{"name": "v", "$retainKeys": ["configMap", "name"], "configMap": {"name": "c"}}]}
     assert pod_merged(current, patch)["volumes"] == [{"name": "v", "configMap": {"name": "c"}}]
 
 
-def test_the_order_is_set_and_what_it_does_not_name_stays_where_it_was() -> None:
+def test_set_element_order_sorts_named_items_and_keeps_the_place_of_others() -> None:
     current = {"containers": [{"name": name} for name in "abc"]}
     patch = {"$setElementOrder/containers": [{"name": "c"}, {"name": "a"}], "containers": [{"name": "c", "image": "i"}]}
     assert [found["name"] for found in pod_merged(current, patch)["containers"]] == ["b", "c", "a"]
 
 
-def test_finalizers_are_a_set() -> None:
+def test_finalizers_are_added_and_deleted_as_a_set() -> None:
     current = {"metadata": {"finalizers": ["a", "b"]}}
     patch = {
         "metadata": {
@@ -100,14 +100,14 @@ def test_finalizers_are_a_set() -> None:
     assert merged(current, patch) == {"metadata": {"finalizers": ["c", "b"]}}
 
 
-def test_a_rollback_replaces_the_template() -> None:
-    """What `kubectl rollout undo` sends as a merge of its own: the whole template, replaced."""
+def test_directive_replace_replaces_the_pod_template() -> None:
+    """`kubectl rollout undo` sends such a patch."""
     current = deployment({"replicas": 2}, containers=[{"name": "a", "image": "i"}], hostNetwork=True)
     patch = {"spec": {"template": {"$patch": "replace", "spec": {"containers": [{"name": "a", "image": "h"}]}}}}
     assert merged(current, patch) == deployment({"replicas": 2}, containers=[{"name": "a", "image": "h"}])
 
 
-def test_what_is_added_takes_the_place_of_what_was_deleted() -> None:
+def test_added_item_takes_the_place_of_a_deleted_one() -> None:
     current = {"volumes": [{"name": name} for name in "abc"]}
     patch = {
         "$setElementOrder/volumes": [{"name": "d"}, {"name": "c"}],
@@ -149,13 +149,13 @@ def test_what_is_added_takes_the_place_of_what_was_deleted() -> None:
         ),
     ],
 )  # fmt: skip
-def test_a_malformed_patch_is_refused(patch: Object, code: int, message: str) -> None:
+def test_malformed_patch_is_refused_as_by_kube_apiserver(patch: Object, code: int, message: str) -> None:
     with pytest.raises(StatusError) as refused:
         pod_merged({"containers": [{"name": "a"}], "nodeSelector": {}}, patch)
     assert (refused.value.code, refused.value.message) == (code, message)
 
 
-# What kubectl does: a patch that turns one object into the other, list items told apart by their merge key.
+# The patch that kubectl makes from two objects; merge keys identify the items of lists.
 
 _KEYS = {"containers": "name", "env": "name", "ports": "containerPort", "volumeMounts": "mountPath", "volumes": "name"}
 _WORDS = st.sampled_from(["a", "b", "c", "d"])
@@ -201,7 +201,7 @@ _OBJECTS = st.fixed_dictionaries(
 
 
 def _difference(old: Object, new: Object) -> Object:
-    """The patch that apimachinery's CreateTwoWayMergePatch would make."""
+    """The patch that CreateTwoWayMergePatch of apimachinery makes."""
     patch: Object = {name: None for name in old if name not in new}
     for name, value in new.items():
         before = old.get(name)
@@ -230,13 +230,13 @@ def _difference(old: Object, new: Object) -> Object:
 
 
 @given(_OBJECTS, _OBJECTS)
-def test_kubectls_patch_turns_one_object_into_the_other(old: Object, new: Object) -> None:
+def test_two_way_patch_turns_one_object_into_the_other(old: Object, new: Object) -> None:
     assert merged(old, _difference(old, new)) == new
 
 
 @given(_OBJECTS, _OBJECTS, st.dictionaries(_WORDS, _WORDS, max_size=2))
-def test_what_others_added_outlives_an_apply(original: Object, modified: Object, added: Object) -> None:
-    """kubectl's three-way patch knows the live object, but removes only what it had applied itself."""
+def test_three_way_patch_keeps_what_other_clients_added(original: Object, modified: Object, added: Object) -> None:
+    """kubectl compares with the live object, but removes only fields that it applied before."""
     live = deepcopy(original)
     live["metadata"]["annotations"] = added
     live["spec"]["template"]["spec"]["containers"].append({"name": "injected", "image": "i"})
@@ -250,5 +250,5 @@ def test_what_others_added_outlives_an_apply(original: Object, modified: Object,
 
 
 @given(_OBJECTS)
-def test_an_empty_patch_changes_nothing(obj: Object) -> None:
+def test_empty_patch_changes_nothing(obj: Object) -> None:
     assert merged(obj, {}) == obj

@@ -1,3 +1,5 @@
+"""The rewriting of optional fields in CEL expressions."""
+
 import cel
 import pytest
 
@@ -22,10 +24,10 @@ OBJECT = {"metadata": {"labels": {"a/b": "1"}, "name": "x"}, "list": ["one"], "n
         ("'a.?b.orValue(1)' == object.metadata.name ? 1 : 2", 2),
     ],
 )
-def test_optional_fields_have_a_value_or_the_default(expression: str, value: object) -> None:
+def test_optional_field_gives_its_value_or_the_default(expression: str, value: object) -> None:
     assert cel.evaluate(rewritten(expression), {"object": OBJECT}) == value
 
 
 @pytest.mark.parametrize("expression", ["object.a == 1", "a ? b : c", "x.orValue(", "m[?k].orValue(1)", ""])
-def test_everything_else_stays_as_it_is(expression: str) -> None:
+def test_expression_without_supported_optionals_is_not_rewritten(expression: str) -> None:
     assert rewritten(expression) == expression

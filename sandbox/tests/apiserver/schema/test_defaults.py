@@ -1,4 +1,4 @@
-"""Defaults, against recorded answers of a real kube-apiserver."""
+"""Defaults, compared with recorded answers of kube-apiserver."""
 
 from copy import deepcopy
 from typing import Any
@@ -22,20 +22,20 @@ def defaulted(obj: Object) -> Object:
 
 
 @pytest.mark.parametrize("case", _DEFAULTED, ids=lambda case: _OBJECTS[case["object"]]["kind"])
-def test_an_object_gets_what_the_real_server_gives_it(case: Object) -> None:
+def test_object_gets_the_defaults_of_kube_apiserver(case: Object) -> None:
     found = defaulted(_OBJECTS[case["object"]])
-    if found["kind"] == "CustomResourceDefinition":  # which the server installs at once
+    if found["kind"] == "CustomResourceDefinition":  # kube-apiserver sets its status at once
         found.pop("status", None)
     assert {name: value for name, value in found.items() if name != "metadata"} == case["answer"]
 
 
 @pytest.mark.parametrize("obj", _OBJECTS, ids=lambda obj: obj["kind"])
-def test_what_has_its_defaults_stays_as_it_is(obj: Object) -> None:
+def test_defaults_applied_twice_change_nothing(obj: Object) -> None:
     once = defaulted(obj)
     assert defaulted(once) == once
 
 
-def test_a_pod_requests_what_it_is_limited_to() -> None:
+def test_container_requests_default_to_its_limits() -> None:
     container = {
         "name": "a",
         "image": "i",
@@ -46,7 +46,7 @@ def test_a_pod_requests_what_it_is_limited_to() -> None:
     assert found["resources"]["requests"] == {"cpu": "500m", "memory": "2"}
 
 
-def test_ports_of_the_hosts_network_are_the_hosts() -> None:
+def test_host_port_defaults_to_container_port_on_the_host_network() -> None:
     container = {"name": "a", "image": "i", "ports": [{"containerPort": 80}]}
     spec = {"hostNetwork": True, "containers": [container]}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec}
@@ -55,7 +55,7 @@ def test_ports_of_the_hosts_network_are_the_hosts() -> None:
     ]
 
 
-def test_a_secrets_texts_are_encoded() -> None:
+def test_string_data_of_a_secret_is_encoded_into_data() -> None:
     secret = {
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"},
         "data": {"a": "MQ=="}, "stringData": {"b": "2"},
@@ -64,12 +64,12 @@ def test_a_secrets_texts_are_encoded() -> None:
     assert (found["data"], found["type"], "stringData" in found) == ({"a": "MQ==", "b": "Mg=="}, "Opaque", False)
 
 
-def test_a_namespace_is_labelled_with_its_name() -> None:
+def test_namespace_gets_a_label_with_its_name() -> None:
     found = defaulted({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}})
     assert found["metadata"]["labels"] == {"kubernetes.io/metadata.name": "n"}
 
 
-def test_a_service_keeps_its_address() -> None:
+def test_service_gets_the_same_cluster_ip_each_time() -> None:
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}}
     first, second = defaulted(service)["spec"], defaulted(service)["spec"]
     assert first == second
@@ -93,5 +93,5 @@ def test_a_service_keeps_its_address() -> None:
         ("", "IfNotPresent"),
     ],
 )
-def test_an_image_is_pulled_always_when_it_is_the_latest(image: str, policy: str) -> None:
+def test_pull_policy_is_always_for_the_tag_latest_only(image: str, policy: str) -> None:
     assert pull_policy(image) == policy

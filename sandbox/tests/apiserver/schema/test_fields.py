@@ -1,4 +1,4 @@
-"""Decoding of built-in kinds, in the words of kube-apiserver 1.36."""
+"""Decoding of built-in kinds, with the messages of kube-apiserver 1.36."""
 
 import json
 from copy import deepcopy
@@ -64,7 +64,7 @@ def check(obj: Object) -> tuple[Object, list[str]]:
         ),
     ],
 )  # fmt: skip
-def test_wrong_types_are_refused_as_go_does(path: tuple[str | int, ...], value: Any, message: str) -> None:
+def test_value_of_the_wrong_type_is_refused_as_by_go(path: tuple[str | int, ...], value: Any, message: str) -> None:
     with pytest.raises(StatusError) as refused:
         check(changed(path, value))
     assert refused.value.code == 400
@@ -91,7 +91,9 @@ def test_wrong_types_are_refused_as_go_does(path: tuple[str | int, ...], value: 
         ),
     ],
 )  # fmt: skip
-def test_unreadable_values_are_refused_as_go_does(path: tuple[str | int, ...], value: Any, why: str) -> None:
+def test_unreadable_time_quantity_or_kind_is_refused_as_by_go(
+    path: tuple[str | int, ...], value: Any, why: str
+) -> None:
     with pytest.raises(StatusError) as refused:
         check(changed(path, value))
     assert refused.value.code == 400
@@ -107,13 +109,13 @@ def test_unreadable_values_are_refused_as_go_does(path: tuple[str | int, ...], v
         ((*CONTAINER, "foo"), "spec.template.spec.containers[0].foo"),
     ],
 )
-def test_unknown_fields_fall_out_and_are_named(path: tuple[str | int, ...], named: str) -> None:
+def test_unknown_field_is_dropped_and_named(path: tuple[str | int, ...], named: str) -> None:
     decoded, unknown = check(changed(path, {"a": 1}))
     assert unknown == [f'unknown field "{named}"']
     assert decoded == check(DEPLOYMENT)[0]
 
 
-def test_strict_validation_names_every_field() -> None:
+def test_strict_validation_names_every_unknown_or_duplicate_field() -> None:
     error = fields.strict("apps/v1", "Deployment", ['unknown field "a"', 'duplicate field "b"'])
     assert (error.code, error.message) == (
         400,
@@ -122,13 +124,13 @@ def test_strict_validation_names_every_field() -> None:
     )
 
 
-def test_duplicate_members_are_found_wherever_they_are() -> None:
+def test_duplicate_members_are_found_at_every_depth() -> None:
     document, messages = fields.parse(b'{"a": 1, "b": [{"c": 1, "c": 2}], "a": 3, "d": {"e": {"f": 1, "f": 1}}}')
     assert document == {"a": 3, "b": [{"c": 2}], "d": {"e": {"f": 1}}}
     assert sorted(messages) == ['duplicate field "a"', 'duplicate field "b[0].c"', 'duplicate field "d.e.f"']
 
 
-def test_what_go_writes_anyway_is_there_and_what_it_leaves_out_is_not() -> None:
+def test_empty_structs_are_written_and_fields_with_omitempty_are_not() -> None:
     decoded, _ = check(
         changed(
             ("spec", "template", "spec"), {"containers": [{"name": "c", "args": [], "stdin": False}], "volumes": None}
@@ -139,7 +141,7 @@ def test_what_go_writes_anyway_is_there_and_what_it_leaves_out_is_not() -> None:
     assert decoded["spec"]["template"]["spec"] == {"containers": [{"name": "c", "resources": {}}]}
 
 
-def test_a_pointer_keeps_its_zero_and_a_null_counts_as_absent() -> None:
+def test_zero_of_a_pointer_field_is_kept_and_null_is_dropped() -> None:
     decoded, _ = check(changed(("spec", "replicas"), 0))
     assert decoded["spec"]["replicas"] == 0
     decoded, _ = check(changed(("spec", "replicas"), None))
@@ -148,7 +150,7 @@ def test_a_pointer_keeps_its_zero_and_a_null_counts_as_absent() -> None:
     assert decoded["spec"]["template"]["spec"]["nodeSelector"] == {"a": ""}
 
 
-def test_times_and_amounts_come_out_in_canonical_form() -> None:
+def test_times_and_quantities_are_decoded_to_canonical_form() -> None:
     lease = {"metadata": {"name": "l"}, "spec": {"renewTime": "2024-01-01T01:00:00.123456+01:00"}}
     decoded, _ = fields.check(lease, api_version="coordination.k8s.io/v1", kind="Lease")
     assert decoded["spec"]["renewTime"] == "2024-01-01T00:00:00.123456Z"
@@ -158,12 +160,12 @@ def test_times_and_amounts_come_out_in_canonical_form() -> None:
     }
 
 
-def test_bytes_must_be_base64() -> None:
+def test_bytes_that_are_not_base64_are_refused() -> None:
     with pytest.raises(StatusError, match="illegal base64 data at input byte 4"):
         fields.check({"data": {"a": "YWJj*"}}, api_version="v1", kind="Secret")
 
 
-def test_an_empty_list_of_managed_fields_survives_because_it_resets_them() -> None:
+def test_empty_managed_fields_are_kept() -> None:
     decoded, _ = check(changed(("metadata", "managedFields"), []))
     assert decoded["metadata"]["managedFields"] == []
 
@@ -183,7 +185,7 @@ _PATHS = st.sampled_from(
 
 
 @given(_PATHS, _JSON)
-def test_whatever_is_sent_is_decoded_for_good_or_refused(path: tuple[str | int, ...], value: Any) -> None:
+def test_any_json_is_refused_or_decoded_to_a_stable_object(path: tuple[str | int, ...], value: Any) -> None:
     try:
         decoded, _ = check(changed(path, value))
     except StatusError as refused:

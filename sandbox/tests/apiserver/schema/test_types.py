@@ -1,4 +1,4 @@
-"""The tables beside the client's models must speak of models and fields that exist."""
+"""The tables of type information name existing models and fields only."""
 
 from kubernetes_asyncio.client import models
 
@@ -9,7 +9,7 @@ def _all_models() -> list[str]:
     return [name for name in dir(models) if hasattr(getattr(models, name), "openapi_types")]
 
 
-def test_every_fact_is_of_a_field_that_exists() -> None:
+def test_every_table_entry_names_an_existing_field() -> None:
     for line in type_facts.PRESENCE.replace("\n  ", " ").strip().splitlines():
         model, *names = line.split()
         assert {name.lstrip("!?") for name in names} <= set(types.fields(model)), model
@@ -30,13 +30,13 @@ def test_every_fact_is_of_a_field_that_exists() -> None:
         assert name in types.fields(model), path
 
 
-def test_every_model_can_be_read() -> None:
+def test_every_field_of_every_client_model_has_a_go_type() -> None:
     for name in _all_models():
         for field in types.fields(name).values():
             assert field.type.go_name
 
 
-def test_kinds_are_found_by_api_version() -> None:
+def test_model_is_found_by_api_version_and_kind() -> None:
     assert types.model_of("apps/v1", "Deployment") == "V1Deployment"
     assert types.model_of("v1", "Event") == "CoreV1Event"
     assert types.model_of("events.k8s.io/v1", "Event") == "EventsV1Event"

@@ -1,4 +1,4 @@
-"""Custom resources: served at once, judged by their schema, gone with their CRD."""
+"""CustomResourceDefinitions, and requests for custom resources."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ async def _with_widgets(http: Http, **version: Any) -> None:
     assert answer.status == 201, answer.body
 
 
-async def test_a_crd_is_established_and_discovered_at_once() -> None:
+async def test_created_crd_is_established_and_in_discovery_at_once() -> None:
     async with serving() as http:
         await _with_widgets(http)
         conditions = (await http("GET", f"{CRDS}/widgets.example.com")).json["status"]["conditions"]
@@ -26,7 +26,7 @@ async def test_a_crd_is_established_and_discovered_at_once() -> None:
         assert listed[0]["shortNames"] == ["wd"]
 
 
-async def test_names_that_are_taken_are_not_served() -> None:
+async def test_crd_with_a_kind_that_is_taken_is_not_served() -> None:
     async with serving() as http:
         await _with_widgets(http)
         other = crd()
@@ -38,7 +38,7 @@ async def test_names_that_are_taken_are_not_served() -> None:
         assert (await http("GET", "/apis/example.com/v1/gadgets")).status == 404
 
 
-async def test_unknown_fields_fall_out_and_defaults_come_in() -> None:
+async def test_custom_resource_is_pruned_and_defaulted() -> None:
     async with serving() as http:
         await _with_widgets(http)
         answer = await http("POST", WIDGETS, {**widget("w", colour="red", weight=1), "status": {"state": "odd"}})
@@ -65,14 +65,14 @@ async def test_unknown_fields_fall_out_and_defaults_come_in() -> None:
         ),
     ],
 )
-async def test_what_the_schema_forbids_is_named(spec: dict[str, Any], message: str) -> None:
+async def test_value_that_violates_the_schema_is_refused(spec: dict[str, Any], message: str) -> None:
     async with serving() as http:
         await _with_widgets(http)
         answer = await http("POST", WIDGETS, widget("w", **spec))
         assert (answer.status, answer.message) == (422, f'Widget.example.com "w" is invalid: {message}')
 
 
-async def test_rules_are_evaluated_against_the_old_state_too() -> None:
+async def test_validation_rule_may_compare_with_the_old_object() -> None:
     schema = {
         "type": "object",
         "properties": {"colour": {"type": "string"}, "size": {"type": "integer"}},
@@ -92,7 +92,7 @@ async def test_rules_are_evaluated_against_the_old_state_too() -> None:
         assert changed.message.endswith("spec: Invalid value: colour stays")
 
 
-async def test_what_was_wrong_before_may_stay_wrong() -> None:
+async def test_unchanged_invalid_value_does_not_block_an_update() -> None:
     async with serving() as http:
         await _with_widgets(http)
         await http("POST", WIDGETS, widget("w", colour="red", size=9))
@@ -105,7 +105,7 @@ async def test_what_was_wrong_before_may_stay_wrong() -> None:
         assert (await http("PATCH", f"{WIDGETS}/w", {"spec": {"size": 8}}, type_=MERGE)).status == 422
 
 
-async def test_status_is_a_world_of_its_own() -> None:
+async def test_status_endpoint_writes_the_status_only() -> None:
     async with serving() as http:
         await _with_widgets(http)
         await http("POST", WIDGETS, widget("w", colour="red"))
@@ -117,7 +117,7 @@ async def test_status_is_a_world_of_its_own() -> None:
         assert (main["status"], main["metadata"]["generation"]) == ({"state": "fine"}, 1)
 
 
-async def test_scale_follows_the_paths_of_the_crd() -> None:
+async def test_scale_endpoint_uses_the_paths_of_the_crd() -> None:
     async with serving() as http:
         await _with_widgets(http)
         await http("POST", WIDGETS, widget("w", colour="red"))
@@ -126,7 +126,7 @@ async def test_scale_follows_the_paths_of_the_crd() -> None:
         assert (found["spec"]["replicas"], found["metadata"]["generation"]) == (4, 2)
 
 
-async def test_tables_show_the_printer_columns() -> None:
+async def test_table_has_the_additional_printer_columns() -> None:
     async with serving() as http:
         await _with_widgets(http)
         await http("POST", WIDGETS, widget("w", colour="red"))
@@ -135,7 +135,7 @@ async def test_tables_show_the_printer_columns() -> None:
         assert table["rows"][0]["cells"] == ["w", "red", 3]
 
 
-async def test_strategic_patches_are_for_built_in_kinds() -> None:
+async def test_strategic_patch_of_a_custom_resource_is_refused_and_apply_works() -> None:
     async with serving() as http:
         await _with_widgets(http)
         await http("POST", WIDGETS, widget("w", colour="red"))
@@ -149,7 +149,7 @@ async def test_strategic_patches_are_for_built_in_kinds() -> None:
         }
 
 
-async def test_versions_share_their_objects() -> None:
+async def test_object_is_served_in_every_version() -> None:
     two = crd()
     old = two["spec"]["versions"][0]
     two["spec"]["versions"].append({**old, "name": "v2", "storage": False})
@@ -165,7 +165,7 @@ async def test_versions_share_their_objects() -> None:
         assert group["preferredVersion"]["version"] == "v2"
 
 
-async def test_a_crd_takes_its_objects_with_it() -> None:
+async def test_deleted_crd_deletes_its_objects_and_waits_for_finalizers() -> None:
     async with serving() as http:
         await _with_widgets(http)
         await http("POST", WIDGETS, widget("w", colour="red"))

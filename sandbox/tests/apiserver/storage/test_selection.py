@@ -1,4 +1,4 @@
-"""Selectors in queries."""
+"""Label and field selectors of requests."""
 
 import contextlib
 
@@ -15,26 +15,26 @@ _labels = st.dictionaries(_word, _word, max_size=4)
 
 
 @given(_labels)
-def test_a_selector_of_all_labels_selects_the_object(labels: dict[str, str]) -> None:
+def test_selector_made_of_all_labels_matches_the_object(labels: dict[str, str]) -> None:
     text = ",".join(f"{key}={value}" for key, value in labels.items())
     assert all(requirement.matches(labels) for requirement in parse_labels(text))
 
 
 @given(_labels, _word, st.sets(_word, min_size=1, max_size=3))
-def test_in_and_notin_are_opposites(labels: dict[str, str], key: str, values: set[str]) -> None:
+def test_operators_in_and_notin_are_opposites(labels: dict[str, str], key: str, values: set[str]) -> None:
     listed = ",".join(sorted(values))
     (inside,), (outside,) = parse_labels(f"{key} in ({listed})"), parse_labels(f"{key} notin ({listed})")
     assert inside.matches(labels) is not outside.matches(labels)
 
 
 @given(st.text(max_size=40))
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_any_selector_text_is_parsed_or_refused(text: str) -> None:
     for parse in (parse_labels, lambda text: parse_fields(_POD, text)):
         with contextlib.suppress(StatusError):
             parse(text)
 
 
-def test_fields_of_pods_are_selected_as_text() -> None:
+def test_pod_fields_are_compared_as_text() -> None:
     pod = {"metadata": {"name": "p", "namespace": "n"}, "spec": {"nodeName": "a", "hostNetwork": True}}
     for text, selected in (
         ("spec.nodeName=a", True),

@@ -1,4 +1,4 @@
-"""The store against a model: whatever happens, the past can be read and no change is lost."""
+"""The store after any sequence of writes: past states can be read, and no change is lost."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ def _values(collection: Collection, revision: int) -> dict[str, int]:
 
 
 @given(_steps)
-def test_every_past_state_can_be_read_again(steps: list[Step]) -> None:
+def test_every_past_revision_can_be_read(steps: list[Step]) -> None:
     store = Store(window=100)
     collection = store.collection(_PODS)
     history = {store.revision: _values(collection, store.revision)}
@@ -54,7 +54,7 @@ def test_every_past_state_can_be_read_again(steps: list[Step]) -> None:
 
 
 @given(_steps, st.integers(1, 5))
-def test_changes_replayed_give_the_present(steps: list[Step], window: int) -> None:
+def test_replayed_changes_give_the_current_state(steps: list[Step], window: int) -> None:
     store = Store(window=window)
     collection = store.collection(_PODS)
     for step in steps:
@@ -71,7 +71,7 @@ def test_changes_replayed_give_the_present(steps: list[Step], window: int) -> No
 
 
 @given(_steps)
-def test_versions_only_grow(steps: list[Step]) -> None:
+def test_resource_versions_only_grow(steps: list[Step]) -> None:
     store = Store(window=100)
     for step in steps:
         _apply(store, step)
@@ -83,7 +83,7 @@ def test_versions_only_grow(steps: list[Step]) -> None:
     )
 
 
-def test_a_write_over_an_older_state_is_a_conflict() -> None:
+def test_write_of_an_outdated_item_is_a_conflict() -> None:
     store = Store()
     first = store.create(_PODS, _pod("a", 1))
     store.update(_PODS, first, _pod("a", 2))
@@ -93,7 +93,7 @@ def test_a_write_over_an_older_state_is_a_conflict() -> None:
         assert raised.value.code == 409
 
 
-def test_a_copy_may_be_changed() -> None:
+def test_change_of_a_copy_does_not_change_the_stored_object() -> None:
     store = Store()
     item = store.create(_PODS, _pod("a", 1))
     item.copy()["metadata"]["name"] = "changed"

@@ -1,4 +1,4 @@
-"""Validation, against recorded answers of a real kube-apiserver."""
+"""Validation, compared with recorded answers of kube-apiserver."""
 
 from copy import deepcopy
 from typing import Any
@@ -45,7 +45,7 @@ def _title(case: Object) -> str:
 
 
 @pytest.mark.parametrize("case", _ANSWERS["cases"], ids=_title)
-def test_a_wrong_value_is_refused_in_the_real_servers_words(case: Object) -> None:
+def test_invalid_value_is_refused_as_by_kube_apiserver(case: Object) -> None:
     obj = deepcopy(_ANSWERS["objects"][case["object"]])
     place: Any = obj
     for step in case["path"][:-1]:
@@ -60,7 +60,7 @@ def test_a_wrong_value_is_refused_in_the_real_servers_words(case: Object) -> Non
 
 
 @pytest.mark.parametrize("obj", _ANSWERS["objects"], ids=lambda obj: obj["kind"])
-def test_what_the_real_server_takes_is_valid_and_stays_so(obj: Object) -> None:
+def test_object_that_kube_apiserver_accepts_is_valid_and_may_be_updated(obj: Object) -> None:
     found = decoded(obj)
     assert objects.validate(found, None) == []
     again = decoded(found)
@@ -77,13 +77,13 @@ def _updated(kind: str, change: Any) -> str:
     return objects.invalid(group, kind, obj["metadata"]["name"], objects.validate(new, old)).message
 
 
-def test_what_identifies_an_object_cannot_change() -> None:
+def test_uid_cannot_change() -> None:
     assert _updated("ConfigMap", lambda new: new["metadata"].update(uid="e")) == (
         'ConfigMap "x" is invalid: metadata.uid: Invalid value: "e": field is immutable'
     )
 
 
-def test_a_selector_cannot_change() -> None:
+def test_selector_of_a_deployment_cannot_change() -> None:
     def change(new: Object) -> None:
         new["spec"]["selector"] = {"matchLabels": {"app": "b"}}
         new["spec"]["template"]["metadata"]["labels"] = {"app": "b"}
@@ -93,14 +93,14 @@ def test_a_selector_cannot_change() -> None:
     )
 
 
-def test_the_role_of_a_binding_cannot_change() -> None:
+def test_role_ref_of_a_binding_cannot_change() -> None:
     assert _updated("RoleBinding", lambda new: new["roleRef"].update(name="y")) == (
         'RoleBinding.rbac.authorization.k8s.io "x" is invalid: roleRef: Invalid value: '
         '{"APIGroup":"rbac.authorization.k8s.io","Kind":"Role","Name":"y"}: cannot change roleRef'
     )
 
 
-def test_of_a_pod_only_images_tolerations_and_deadlines_may_change() -> None:
+def test_pod_update_may_change_images_tolerations_and_deadline_only() -> None:
     obj = next(found for found in _ANSWERS["objects"] if found["kind"] == "Pod")
     old, new = decoded(obj), decoded(obj)
     new["spec"]["containers"][0]["image"] = "other"
@@ -116,13 +116,13 @@ def test_of_a_pod_only_images_tolerations_and_deadlines_may_change() -> None:
     assert '+ "hostname": "other"' in cause["message"]
 
 
-def test_a_deployments_status_must_add_up() -> None:
+def test_ready_replicas_greater_than_replicas_are_refused() -> None:
     assert _updated("Deployment", lambda new: new["status"].update(replicas=1, readyReplicas=2)) == (
         'Deployment.apps "x" is invalid: status.readyReplicas: Invalid value: 2: cannot be greater than status.replicas'
     )
 
 
-def test_no_finalizer_is_added_to_what_is_being_deleted() -> None:
+def test_finalizer_cannot_be_added_to_an_object_being_deleted() -> None:
     obj = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -136,7 +136,7 @@ def test_no_finalizer_is_added_to_what_is_being_deleted() -> None:
     )
 
 
-def test_the_same_fault_is_told_once_but_listed_as_often_as_found() -> None:
+def test_repeated_cause_is_once_in_the_message_and_each_time_in_the_causes() -> None:
     cause = {"reason": "FieldValueRequired", "message": "Required value", "field": "spec"}
     error = objects.invalid("apps", "Deployment", "d", [cause, cause])
     assert error.message == 'Deployment.apps "d" is invalid: spec: Required value'

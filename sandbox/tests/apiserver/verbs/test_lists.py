@@ -1,4 +1,4 @@
-"""Lists: pages of one snapshot, versions, selectors, tables."""
+"""Lists: pages, versions, selectors, tables."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def _names(listed: Any) -> list[str]:
     return [item["metadata"]["name"] for item in listed["items"]]
 
 
-async def test_pages_show_the_state_of_the_first_one() -> None:
+async def test_later_pages_show_the_state_of_the_first_page() -> None:
     async with serving() as http:
         await _fill(http, 5)
         first = (await http("GET", f"{CONFIG_MAPS}?limit=2")).json
@@ -30,7 +30,7 @@ async def test_pages_show_the_state_of_the_first_one() -> None:
         assert "continue" not in rest["metadata"]
 
 
-async def test_a_page_that_is_too_old_says_so() -> None:
+async def test_continue_token_that_is_too_old_is_expired() -> None:
     async with serving(history=3) as http:
         await _fill(http, 4)
         token = (await http("GET", f"{CONFIG_MAPS}?limit=2")).json["metadata"]["continue"]
@@ -40,7 +40,7 @@ async def test_a_page_that_is_too_old_says_so() -> None:
         assert (answer.status, answer.json["reason"]) == (410, "Expired")
 
 
-async def test_lists_at_an_exact_version_look_back() -> None:
+async def test_list_at_an_exact_version_returns_that_past_state() -> None:
     async with serving() as http:
         await _fill(http, 2)
         version = (await http("GET", CONFIG_MAPS)).json["metadata"]["resourceVersion"]
@@ -50,7 +50,7 @@ async def test_lists_at_an_exact_version_look_back() -> None:
         assert _names((await http("GET", f"{path}NotOlderThan")).json) == ["a1"]
 
 
-async def test_a_version_of_the_future_times_out() -> None:
+async def test_list_at_a_future_version_times_out() -> None:
     async with serving() as http:
         answer = await http("GET", f"{CONFIG_MAPS}?resourceVersion=99999")
         assert (answer.status, answer.json["details"]["causes"][0]["reason"]) == (504, "ResourceVersionTooLarge")
@@ -68,7 +68,7 @@ async def test_a_version_of_the_future_times_out() -> None:
         ("fieldSelector=metadata.name!%3Da3,metadata.namespace%3Ddefault", ["a0", "a1", "a2"]),
     ],
 )
-async def test_selectors_select(query: str, names: list[str]) -> None:
+async def test_list_returns_the_objects_that_the_selectors_match(query: str, names: list[str]) -> None:
     async with serving() as http:
         await _fill(http, 4)
         assert _names((await http("GET", f"{CONFIG_MAPS}?{query}")).json) == names
@@ -86,14 +86,14 @@ async def test_selectors_select(query: str, names: list[str]) -> None:
         ("resourceVersion=x", 'invalid resource version: resourceVersion: Invalid value: "x"'),
     ],
 )
-async def test_queries_that_cannot_be_read_are_refused(query: str, message: str) -> None:
+async def test_invalid_list_query_is_a_bad_request(query: str, message: str) -> None:
     async with serving() as http:
         answer = await http("GET", f"{CONFIG_MAPS}?{query}")
         assert answer.status == 400
         assert answer.message.startswith(message)
 
 
-async def test_tables_have_the_columns_that_kubectl_shows() -> None:
+async def test_table_of_deployments_has_the_columns_of_kubectl() -> None:
     async with serving() as http:
         await http("POST", DEPLOYMENTS, deployment("web", replicas=3))
         table = (await http("GET", DEPLOYMENTS, Accept=TABLE)).json
@@ -112,7 +112,7 @@ async def test_tables_have_the_columns_that_kubectl_shows() -> None:
         assert (cells[:4], cells[5:]) == (["web", "0/3", 0, 0], ["main", "busybox", "app=web"])
 
 
-async def test_metadata_alone_can_be_had() -> None:
+async def test_list_as_partial_object_metadata_omits_the_data() -> None:
     async with serving() as http:
         await _fill(http, 1)
         accept = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
@@ -121,7 +121,7 @@ async def test_metadata_alone_can_be_had() -> None:
         assert "data" not in listed["items"][0]
 
 
-async def test_forms_that_nobody_knows_are_not_acceptable() -> None:
+async def test_unknown_accept_header_is_not_acceptable() -> None:
     async with serving() as http:
         for accept in (
             "text/html",

@@ -1,4 +1,4 @@
-"""Create, read, update, patch, delete: as clients see them. Every text here was compared with kube-apiserver's."""
+"""Requests that create, read, update, patch and delete objects. All messages were compared with kube-apiserver."""
 
 import asyncio
 from pathlib import Path
@@ -12,7 +12,7 @@ from support.manifests import CONFIG_MAPS, DEPLOYMENTS, PODS, config_map, deploy
 from support.requests import APPLY, MERGE, serving
 
 
-async def test_a_created_object_gets_identity_and_generation() -> None:
+async def test_created_object_gets_uid_timestamp_and_generation() -> None:
     async with serving() as http:
         answer = await http("POST", DEPLOYMENTS, deployment("web"))
         metadata = answer.json["metadata"]
@@ -23,7 +23,7 @@ async def test_a_created_object_gets_identity_and_generation() -> None:
         assert (await http("GET", f"{DEPLOYMENTS}/web")).json == answer.json
 
 
-async def test_a_name_is_taken_once() -> None:
+async def test_create_with_a_taken_name_already_exists() -> None:
     async with serving() as http:
         await http("POST", CONFIG_MAPS, config_map("a"))
         again = await http("POST", CONFIG_MAPS, config_map("a"))
@@ -31,7 +31,7 @@ async def test_a_name_is_taken_once() -> None:
         assert again.message == 'configmaps "a" already exists'
 
 
-async def test_generated_names_follow_the_prefix() -> None:
+async def test_generated_name_is_the_prefix_and_five_characters() -> None:
     async with serving() as http:
         body = {"metadata": {"generateName": "job-"}}
         names = {(await http("POST", CONFIG_MAPS, body)).json["metadata"]["name"] for _ in range(5)}
@@ -39,7 +39,7 @@ async def test_generated_names_follow_the_prefix() -> None:
         assert all(name.startswith("job-") and len(name) == 9 for name in names)
 
 
-async def test_the_namespace_must_exist_and_fit() -> None:
+async def test_create_in_a_missing_or_other_namespace_is_refused() -> None:
     async with serving() as http:
         missing = await http("POST", "/api/v1/namespaces/nowhere/configmaps", config_map("a"))
         assert (missing.status, missing.message) == (404, 'namespaces "nowhere" not found')
@@ -48,7 +48,7 @@ async def test_the_namespace_must_exist_and_fit() -> None:
         assert other.message == "the namespace of the provided object does not match the namespace sent on the request"
 
 
-async def test_nothing_is_created_in_a_namespace_that_goes() -> None:
+async def test_create_in_a_terminating_namespace_is_forbidden() -> None:
     async with serving() as http:
         await http("POST", "/api/v1/namespaces", {"metadata": {"name": "old"}})
         gone = await http("DELETE", "/api/v1/namespaces/old")
@@ -64,7 +64,7 @@ async def test_nothing_is_created_in_a_namespace_that_goes() -> None:
         assert (await http("GET", "/api/v1/namespaces/old")).status == 404
 
 
-async def test_default_namespaces_stay() -> None:
+async def test_delete_of_a_default_namespace_is_forbidden() -> None:
     async with serving() as http:
         answer = await http("DELETE", "/api/v1/namespaces/default")
         assert (answer.status, answer.message) == (
@@ -73,7 +73,7 @@ async def test_default_namespaces_stay() -> None:
         )
 
 
-async def test_an_update_of_an_old_version_is_a_conflict() -> None:
+async def test_update_of_an_old_version_is_a_conflict() -> None:
     async with serving() as http:
         first = (await http("POST", CONFIG_MAPS, config_map("a"))).json
         await http("PATCH", f"{CONFIG_MAPS}/a", {"data": {"key": "other"}}, type_=MERGE)
@@ -85,14 +85,14 @@ async def test_an_update_of_an_old_version_is_a_conflict() -> None:
         )
 
 
-async def test_an_update_may_leave_the_version_out() -> None:
+async def test_update_without_a_version_is_accepted() -> None:
     async with serving() as http:
         await http("POST", CONFIG_MAPS, config_map("a"))
         answer = await http("PUT", f"{CONFIG_MAPS}/a", {**config_map("a"), "data": {"key": "new"}})
         assert (answer.status, answer.json["data"]) == (200, {"key": "new"})
 
 
-async def test_leases_are_only_updated_with_a_version() -> None:
+async def test_update_of_a_lease_without_a_version_is_refused() -> None:
     leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
     async with serving() as http:
         await http("PUT", f"{leases}/l", {"metadata": {"name": "l"}, "spec": {"holderIdentity": "a"}})
@@ -101,7 +101,7 @@ async def test_leases_are_only_updated_with_a_version() -> None:
         assert answer.message.endswith("metadata.resourceVersion: Invalid value: 0: must be specified for an update")
 
 
-async def test_what_changes_nothing_is_not_written() -> None:
+async def test_patch_without_effect_keeps_the_version() -> None:
     async with serving() as http:
         version = (await http("POST", CONFIG_MAPS, config_map("a"))).json["metadata"]["resourceVersion"]
         for _ in range(2):
@@ -109,7 +109,7 @@ async def test_what_changes_nothing_is_not_written() -> None:
             assert answer.json["metadata"]["resourceVersion"] == version
 
 
-async def test_generation_counts_what_is_wanted() -> None:
+async def test_generation_grows_with_changes_of_the_spec_only() -> None:
     async with serving() as http:
         await http("POST", DEPLOYMENTS, deployment("web"))
         path = f"{DEPLOYMENTS}/web"
@@ -120,11 +120,13 @@ async def test_generation_counts_what_is_wanted() -> None:
 
         assert await generation({"metadata": {"labels": {"a": "b"}}}) == 1
         assert await generation({"spec": {"replicas": 2}}) == 2
-        assert await generation({"metadata": {"annotations": {"a": "b"}}}) == 3  # a Deployment's own rule
+        assert (
+            await generation({"metadata": {"annotations": {"a": "b"}}}) == 3
+        )  # annotations count for Deployments only
         assert await generation({"status": {"replicas": 1}}, "/status") == 3
 
 
-async def test_status_and_the_rest_are_written_apart() -> None:
+async def test_status_endpoint_writes_the_status_only_and_the_main_one_all_else() -> None:
     async with serving() as http:
         await http("POST", DEPLOYMENTS, deployment("web"))
         both = {"spec": {"replicas": 7}, "status": {"replicas": 5}}
@@ -135,7 +137,7 @@ async def test_status_and_the_rest_are_written_apart() -> None:
         assert (status["spec"]["replicas"], status["status"]["replicas"]) == (7, 5)
 
 
-async def test_scale_is_read_and_set() -> None:
+async def test_scale_endpoint_reads_and_sets_the_replicas() -> None:
     async with serving() as http:
         await http("POST", DEPLOYMENTS, deployment("web"))
         scale = (await http("GET", f"{DEPLOYMENTS}/web/scale")).json
@@ -148,7 +150,7 @@ async def test_scale_is_read_and_set() -> None:
         assert (await http("GET", f"{DEPLOYMENTS}/web")).json["spec"]["replicas"] == 4
 
 
-async def test_patches_of_one_object_at_once_all_arrive() -> None:
+async def test_concurrent_patches_of_one_object_are_all_applied() -> None:
     async with serving() as http:
         await http("POST", CONFIG_MAPS, config_map("a"))
         patches = [http("PATCH", f"{CONFIG_MAPS}/a", {"data": {f"key{n}": "x"}}, type_=MERGE) for n in range(20)]
@@ -156,7 +158,7 @@ async def test_patches_of_one_object_at_once_all_arrive() -> None:
         assert len((await http("GET", f"{CONFIG_MAPS}/a")).json["data"]) == 21
 
 
-async def test_unknown_fields_are_dropped_warned_of_or_refused() -> None:
+async def test_unknown_field_is_dropped_warned_of_or_refused_as_field_validation_says() -> None:
     async with serving() as http:
         odd = {**config_map("a"), "foo": 1}
         assert (await http("POST", f"{CONFIG_MAPS}?dryRun=All", odd)).headers[
@@ -170,7 +172,7 @@ async def test_unknown_fields_are_dropped_warned_of_or_refused() -> None:
         )
 
 
-async def test_a_dry_run_leaves_no_trace() -> None:
+async def test_dry_run_changes_nothing_in_the_store() -> None:
     async with serving() as http:
         assert (await http("POST", f"{CONFIG_MAPS}?dryRun=All", config_map("a"))).status == 201
         assert (await http("GET", f"{CONFIG_MAPS}/a")).status == 404
@@ -183,7 +185,7 @@ async def test_a_dry_run_leaves_no_trace() -> None:
         assert http.api.store.revision == revision
 
 
-async def test_apply_creates_and_tells_conflicts() -> None:
+async def test_apply_creates_an_object_and_reports_conflicts() -> None:
     async with serving() as http:
         path = f"{CONFIG_MAPS}/a?fieldManager="
         assert (await http("PATCH", f"{path}one", config_map("a"), type_=APPLY)).status == 201
@@ -196,7 +198,7 @@ async def test_apply_creates_and_tells_conflicts() -> None:
         assert (await http("PATCH", f"{path}two&force=true", other, type_=APPLY)).json["data"] == {"key": "mine"}
 
 
-async def test_finalizers_hold_an_object() -> None:
+async def test_object_with_finalizers_is_removed_after_the_last_finalizer() -> None:
     async with serving() as http:
         await http("POST", CONFIG_MAPS, config_map("a", finalizers=["example.com/hold"]))
         held = (await http("DELETE", f"{CONFIG_MAPS}/a")).json
@@ -206,7 +208,7 @@ async def test_finalizers_hold_an_object() -> None:
         assert (await http("GET", f"{CONFIG_MAPS}/a")).status == 404
 
 
-async def test_propagation_policies_become_finalizers() -> None:
+async def test_propagation_policy_of_a_delete_becomes_a_finalizer() -> None:
     async with serving() as http:
         for policy, finalizer in (("Foreground", "foregroundDeletion"), ("Orphan", "orphan")):
             await http("POST", DEPLOYMENTS, deployment("web"))
@@ -217,7 +219,7 @@ async def test_propagation_policies_become_finalizers() -> None:
         assert (await http("DELETE", f"{DEPLOYMENTS}/web?propagationPolicy=Background")).json["status"] == "Success"
 
 
-async def test_a_running_pod_gets_time_and_the_kubelet_ends_it() -> None:
+async def test_bound_pod_is_deleted_after_its_grace_period_by_a_second_delete() -> None:
     async with serving() as http:
         await http("POST", PODS, pod("p"))
         binding = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "node-1"}}
@@ -228,14 +230,14 @@ async def test_a_running_pod_gets_time_and_the_kubelet_ends_it() -> None:
         assert (await http("GET", f"{PODS}/p")).status == 404
 
 
-async def test_a_pod_without_a_node_goes_at_once() -> None:
+async def test_pod_without_a_node_is_deleted_at_once() -> None:
     async with serving() as http:
         await http("POST", PODS, pod("p"))
         assert (await http("DELETE", f"{PODS}/p")).json["metadata"]["deletionGracePeriodSeconds"] == 0
         assert (await http("GET", f"{PODS}/p")).status == 404
 
 
-async def test_preconditions_protect_a_namesake() -> None:
+async def test_delete_with_the_uid_of_another_object_is_a_conflict() -> None:
     async with serving() as http:
         await http("POST", CONFIG_MAPS, config_map("a"))
         answer = await http("DELETE", f"{CONFIG_MAPS}/a", {"preconditions": {"uid": "other"}})
@@ -243,8 +245,8 @@ async def test_preconditions_protect_a_namesake() -> None:
         assert "the UID in the precondition (other) does not match the UID in record" in answer.message
 
 
-async def test_a_review_of_a_collection_s_item_has_no_name(tmp_path: Path) -> None:
-    """As the real server: the name in the admission attributes is the request's, and a collection has none."""
+async def test_review_of_an_item_of_a_collection_delete_has_no_name(tmp_path: Path) -> None:
+    """As in kube-apiserver: the name in the review is that of the request, and a collection delete has none."""
     async with serving() as http, serve(tmp_path) as hook:
         webhook = {
             "name": "h.example.com",
@@ -269,7 +271,7 @@ async def test_a_review_of_a_collection_s_item_has_no_name(tmp_path: Path) -> No
     assert seen == [("c", "default", "c"), ("", "default", "a"), ("", "default", "b")]
 
 
-async def test_a_collection_is_deleted_by_selector() -> None:
+async def test_collection_delete_with_a_selector_deletes_the_selected_objects() -> None:
     async with serving() as http:
         for name in ("a", "b", "c"):
             await http("POST", CONFIG_MAPS, config_map(name, labels={"group": "x" if name != "c" else "y"}))
@@ -279,7 +281,7 @@ async def test_a_collection_is_deleted_by_selector() -> None:
         assert [item["metadata"]["name"] for item in left] == ["c"]
 
 
-async def test_pods_get_what_admission_gives_them() -> None:
+async def test_created_pod_gets_service_account_priority_tolerations_and_token_volume() -> None:
     async with serving() as http:
         await http("POST", "/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
         spec = (await http("POST", PODS, pod("p"))).json["spec"]
@@ -295,7 +297,7 @@ async def test_pods_get_what_admission_gives_them() -> None:
         )
 
 
-async def test_both_event_apis_show_the_same_events() -> None:
+async def test_event_is_served_by_core_and_events_api() -> None:
     core = "/api/v1/namespaces/default/events"
     event = {
         "metadata": {"name": "e", "namespace": "default"},
@@ -312,7 +314,7 @@ async def test_both_event_apis_show_the_same_events() -> None:
         assert len(found) == 1
 
 
-async def test_hostile_bodies_are_refused_without_harm() -> None:
+async def test_malformed_deep_or_large_body_is_refused_with_4xx() -> None:
     deep = b'{"a":' * 20_000 + b"1" + b"}" * 20_000
     bodies = [b"", b"{", b"[]", b'"x"', b"null", b"\xff\xfe", deep, b"{" + b'"a":1,' * 1000, b'{"metadata":[]}']
     async with serving() as http:
@@ -325,7 +327,7 @@ async def test_hostile_bodies_are_refused_without_harm() -> None:
         assert (await http("GET", CONFIG_MAPS)).json["items"] == []
 
 
-async def test_faults_can_be_put_in_front() -> None:
+async def test_middleware_may_refuse_requests() -> None:
     @web.middleware
     async def overloaded(request: web.Request, handler: Handler) -> web.StreamResponse:
         return (
@@ -339,7 +341,7 @@ async def test_faults_can_be_put_in_front() -> None:
         assert (await http("GET", CONFIG_MAPS)).status == 200
 
 
-async def test_who_may_not_is_told_so_and_no_more() -> None:
+async def test_request_without_rights_is_forbidden_and_with_a_wrong_token_unauthorized() -> None:
     async with serving() as http:
         token = http.api.add_token("alice")
         answer = await http("GET", CONFIG_MAPS, Authorization=f"Bearer {token}")

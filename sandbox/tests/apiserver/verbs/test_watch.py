@@ -1,4 +1,4 @@
-"""Watches: resume, selectors, bookmarks, and what is too old."""
+"""Watches: start, resume, selectors, bookmarks, expired versions."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ async def _labelled(http: Http, name: str, value: str) -> None:
     await http("PATCH", f"{CONFIG_MAPS}/{name}", {"metadata": {"labels": {"group": value}}}, type_=MERGE)
 
 
-async def test_a_watch_begins_with_what_is_there_and_goes_on() -> None:
+async def test_watch_without_a_version_starts_with_existing_objects() -> None:
     async with serving() as http:
         await http("POST", CONFIG_MAPS, config_map("a"))
         async with http.watch(f"{CONFIG_MAPS}?watch=1") as events:
@@ -20,7 +20,7 @@ async def test_a_watch_begins_with_what_is_there_and_goes_on() -> None:
             assert await events.take(2) == [("ADDED", "b"), ("DELETED", "b")]
 
 
-async def test_a_watch_resumes_after_a_version_without_loss() -> None:
+async def test_watch_from_a_version_sends_every_later_change() -> None:
     async with serving() as http:
         await http("POST", CONFIG_MAPS, config_map("a"))
         version = (await http("GET", CONFIG_MAPS)).json["metadata"]["resourceVersion"]
@@ -30,7 +30,7 @@ async def test_a_watch_resumes_after_a_version_without_loss() -> None:
             assert await events.take(2) == [("ADDED", "b"), ("DELETED", "a")]
 
 
-async def test_the_deleted_object_has_the_version_of_its_deletion() -> None:
+async def test_deleted_event_has_the_version_of_the_deletion() -> None:
     async with serving() as http:
         created = (await http("POST", CONFIG_MAPS, config_map("a"))).json
         async with http.watch(f"{CONFIG_MAPS}?watch=1") as events:
@@ -41,7 +41,7 @@ async def test_the_deleted_object_has_the_version_of_its_deletion() -> None:
         assert deleted["data"] == created["data"]
 
 
-async def test_entering_and_leaving_a_selector_are_added_and_deleted() -> None:
+async def test_object_that_starts_or_stops_to_match_is_added_or_deleted() -> None:
     async with serving() as http:
         await http("POST", CONFIG_MAPS, config_map("a", labels={"group": "y"}))
         async with http.watch(f"{CONFIG_MAPS}?watch=1&labelSelector=group%3Dx") as events:
@@ -51,7 +51,7 @@ async def test_entering_and_leaving_a_selector_are_added_and_deleted() -> None:
             assert await events.take(3) == [("ADDED", "a"), ("DELETED", "a"), ("ADDED", "a")]
 
 
-async def test_one_object_is_watched_by_its_name() -> None:
+async def test_watch_with_a_field_selector_sends_events_of_one_object() -> None:
     async with serving() as http:
         for name in ("a", "b"):
             await http("POST", CONFIG_MAPS, config_map(name))
@@ -61,7 +61,7 @@ async def test_one_object_is_watched_by_its_name() -> None:
             assert await events.take(2) == [("ADDED", "b"), ("DELETED", "b")]
 
 
-async def test_a_watch_list_marks_the_end_of_its_beginning() -> None:
+async def test_watch_list_ends_initial_events_with_an_annotated_bookmark() -> None:
     query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=1"
     async with serving() as http:
         await http("POST", CONFIG_MAPS, config_map("a"))
@@ -75,7 +75,7 @@ async def test_a_watch_list_marks_the_end_of_its_beginning() -> None:
 _WATCH_LIST = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=1"
 
 
-async def test_a_watch_list_goes_on_where_its_beginning_ended() -> None:
+async def test_watch_list_sends_changes_made_during_initial_events_after_the_bookmark() -> None:
     async with serving() as http:
         for index in range(1200):
             await http("POST", CONFIG_MAPS, config_map(f"a{index:04}"))
@@ -96,13 +96,13 @@ async def test_a_watch_list_goes_on_where_its_beginning_ended() -> None:
         assert versions == sorted(set(versions))
 
 
-async def test_a_watch_list_of_nothing_ends_its_beginning_at_once() -> None:
+async def test_watch_list_without_objects_sends_the_bookmark_at_once() -> None:
     async with serving() as http, http.watch(f"{CONFIG_MAPS}?{_WATCH_LIST}&labelSelector=none%3Dno") as events:
         bookmark = await asyncio.wait_for(events.next(), 5)
         assert bookmark["object"]["metadata"]["resourceVersion"] == str(http.api.store.revision)
 
 
-async def test_a_watch_list_without_bookmarks_has_no_mark() -> None:
+async def test_watch_list_without_bookmarks_sends_no_bookmark() -> None:
     async with serving() as http:
         await http("POST", CONFIG_MAPS, config_map("a"))
         query = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=1"
@@ -111,7 +111,7 @@ async def test_a_watch_list_without_bookmarks_has_no_mark() -> None:
             assert await asyncio.wait_for(events.next(), 5) is None
 
 
-async def test_a_watch_list_that_is_to_be_newer_than_the_state_fails_as_an_event() -> None:
+async def test_watch_list_at_a_future_version_sends_an_error_event() -> None:
     async with serving() as http:
         ahead = http.api.store.revision + 1000
         async with http.watch(f"{CONFIG_MAPS}?{_WATCH_LIST}&resourceVersion={ahead}") as events:
@@ -121,7 +121,7 @@ async def test_a_watch_list_that_is_to_be_newer_than_the_state_fails_as_an_event
             assert "Too large resource version" in error["object"]["message"]
 
 
-async def test_a_watch_list_of_metadata_alone_has_its_mark() -> None:
+async def test_watch_list_of_partial_object_metadata_sends_the_bookmark() -> None:
     accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
     async with serving() as http:
         await http("POST", CONFIG_MAPS, config_map("a"))
@@ -132,7 +132,7 @@ async def test_a_watch_list_of_metadata_alone_has_its_mark() -> None:
         assert bookmark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
-async def test_bookmarks_tell_how_far_an_idle_watch_has_come() -> None:
+async def test_idle_watch_sends_bookmarks_with_the_current_version() -> None:
     async with serving(bookmark_interval=0.05) as http:
         version = http.api.store.revision
         await http("POST", "/api/v1/namespaces", {"metadata": {"name": "other"}})
@@ -144,7 +144,7 @@ async def test_bookmarks_tell_how_far_an_idle_watch_has_come() -> None:
         assert int(bookmark["object"]["metadata"]["resourceVersion"]) > version
 
 
-async def test_a_version_that_is_no_longer_known_is_gone() -> None:
+async def test_watch_from_a_forgotten_version_is_expired() -> None:
     async with serving(history=5) as http:
         for index in range(20):
             await http("POST", CONFIG_MAPS, config_map(f"a{index}"))
@@ -153,18 +153,18 @@ async def test_a_version_that_is_no_longer_known_is_gone() -> None:
         assert answer.message.startswith("too old resource version: 2 (")
 
 
-async def test_a_watch_ends_in_time() -> None:
+async def test_watch_ends_after_its_timeout() -> None:
     async with serving() as http, http.watch(f"{CONFIG_MAPS}?watch=1&timeoutSeconds=1") as events:
         assert await asyncio.wait_for(events.next(), 5) is None
 
 
-async def test_watches_end_with_the_server() -> None:
+async def test_stopped_server_ends_its_watches() -> None:
     async with serving() as http, http.watch(f"{CONFIG_MAPS}?watch=1") as events:
         await http.api.stop()
         assert await asyncio.wait_for(events.next(), 5) is None
 
 
-async def test_a_watch_of_tables_defines_its_columns_once() -> None:
+async def test_watch_of_tables_sends_column_definitions_once() -> None:
     async with serving() as http:
         for name in ("a", "b"):
             await http("POST", CONFIG_MAPS, config_map(name))
@@ -175,7 +175,7 @@ async def test_a_watch_of_tables_defines_its_columns_once() -> None:
         assert second["object"]["rows"][0]["cells"][:2] == ["b", 1]
 
 
-async def test_watchers_of_one_type_all_see_every_change_in_order() -> None:
+async def test_all_watchers_get_every_change_in_the_same_order() -> None:
     async with (
         serving() as http,
         http.watch(f"{CONFIG_MAPS}?watch=1") as one,

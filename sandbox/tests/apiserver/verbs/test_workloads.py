@@ -1,4 +1,4 @@
-"""StatefulSets, DaemonSets, ControllerRevisions and quotas, as clients see them."""
+"""Requests for StatefulSets, DaemonSets, ControllerRevisions and quotas."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def workload(name: str, image: str = "busybox", **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": {"selector": {"matchLabels": labels}, "template": template, **spec}}
 
 
-async def test_a_stateful_set_gets_its_defaults() -> None:
+async def test_created_stateful_set_gets_its_defaults() -> None:
     async with serving() as http:
         spec = (await http("POST", STATEFUL_SETS, workload("web"))).json["spec"]
         assert (spec["replicas"], spec["podManagementPolicy"], spec["revisionHistoryLimit"]) == (1, "OrderedReady", 10)
@@ -28,7 +28,7 @@ async def test_a_stateful_set_gets_its_defaults() -> None:
         assert spec["persistentVolumeClaimRetentionPolicy"] == {"whenDeleted": "Retain", "whenScaled": "Retain"}
 
 
-async def test_most_of_a_stateful_set_stays_as_it_is() -> None:
+async def test_stateful_set_update_may_change_the_listed_fields_only() -> None:
     async with serving() as http:
         await http("POST", STATEFUL_SETS, workload("web"))
         refused = await http("PATCH", f"{STATEFUL_SETS}/web", {"spec": {"serviceName": "other"}}, type_=MERGE)
@@ -42,7 +42,7 @@ async def test_most_of_a_stateful_set_stays_as_it_is() -> None:
         assert (allowed.status, allowed.json["metadata"]["generation"]) == (200, 2)
 
 
-async def test_max_unavailable_of_a_stateful_set_is_behind_a_feature_gate() -> None:
+async def test_max_unavailable_of_a_stateful_set_is_dropped() -> None:
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1, "maxUnavailable": 2}}
     async with serving() as http:
         made = (await http("POST", STATEFUL_SETS, workload("web", updateStrategy=strategy))).json
@@ -52,7 +52,7 @@ async def test_max_unavailable_of_a_stateful_set_is_behind_a_feature_gate() -> N
         assert (changed["spec"], changed["metadata"]["generation"]) == (made["spec"], 1)
 
 
-async def test_a_stateful_set_can_be_scaled() -> None:
+async def test_scale_endpoint_of_a_stateful_set_sets_its_replicas() -> None:
     async with serving() as http:
         await http("POST", STATEFUL_SETS, workload("web"))
         await http("PATCH", f"{STATEFUL_SETS}/web/scale", {"spec": {"replicas": 3}}, type_=MERGE)
@@ -60,7 +60,7 @@ async def test_a_stateful_set_can_be_scaled() -> None:
         assert (scale["spec"], scale["status"]) == ({"replicas": 3}, {"replicas": 0, "selector": "app=web"})
 
 
-async def test_a_status_counts_no_more_than_there_is() -> None:
+async def test_status_with_more_ready_than_all_replicas_is_refused() -> None:
     async with serving() as http:
         await http("POST", STATEFUL_SETS, workload("web"))
         status = {"status": {"replicas": 1, "readyReplicas": 1, "availableReplicas": 2}}
@@ -69,7 +69,7 @@ async def test_a_status_counts_no_more_than_there_is() -> None:
         assert "status.availableReplicas: Invalid value: 2: cannot be greater than status.replicas" in refused.message
 
 
-async def test_a_daemon_set_counts_its_templates() -> None:
+async def test_change_of_a_daemon_set_template_raises_its_template_generation() -> None:
     async with serving() as http:
         made = (await http("POST", DAEMON_SETS, workload("agent"))).json
         assert made["metadata"]["annotations"] == {GENERATION: "1"}
@@ -83,7 +83,7 @@ async def test_a_daemon_set_counts_its_templates() -> None:
             assert (metadata["annotations"][GENERATION], metadata["generation"]) == expected
 
 
-async def test_the_selector_of_a_daemon_set_stays() -> None:
+async def test_selector_of_a_daemon_set_cannot_change() -> None:
     async with serving() as http:
         await http("POST", DAEMON_SETS, workload("agent"))
         patch = {"spec": {"selector": {"matchLabels": {"x": "y"}}}}
@@ -93,7 +93,7 @@ async def test_the_selector_of_a_daemon_set_stays() -> None:
         assert "field is immutable" in refused.message
 
 
-async def test_the_data_of_a_revision_stays_its_number_may_change() -> None:
+async def test_controller_revision_may_change_its_number_but_not_its_data() -> None:
     revision = {"metadata": {"name": "web-1"}, "data": {"spec": {"a": 1}}, "revision": 1}
     async with serving() as http:
         made = await http("POST", REVISIONS, revision)
@@ -109,8 +109,8 @@ async def test_the_data_of_a_revision_stays_its_number_may_change() -> None:
         assert table["rows"][0]["cells"][:3] == ["web-1", "<none>", 2]
 
 
-async def test_replica_sets_are_not_selected_by_their_size() -> None:
-    """The documentation says they are; the server (https://github.com/kubernetes/kubernetes/issues/135136) does not."""
+async def test_replica_sets_have_no_field_selector_for_replicas() -> None:
+    """Unlike its documentation, kube-apiserver has none: https://github.com/kubernetes/kubernetes/issues/135136"""
     async with serving() as http:
         refused = await http("GET", f"{REPLICA_SETS}?fieldSelector=status.replicas%3D0")
         assert refused.status == 400
@@ -125,7 +125,7 @@ async def test_replica_sets_are_not_selected_by_their_size() -> None:
         ({"pods": "2", "requests.cpu": "1"}, ""),
     ],
 )
-async def test_a_quota_limits_the_number_of_pods(hard: dict[str, str], refusal: str) -> None:
+async def test_quota_limits_the_number_of_pods(hard: dict[str, str], refusal: str) -> None:
     async with serving() as http:
         await http("POST", QUOTAS, {"metadata": {"name": "few"}, "spec": {"hard": hard}})
         assert (await http("POST", PODS, pod("one"))).status == 201

@@ -1,3 +1,5 @@
+"""Calls of webhooks: reviews, answers, patches, errors and metrics."""
+
 import asyncio
 import base64
 import datetime
@@ -74,7 +76,9 @@ async def refused(webhooks: Webhooks, attributes: Attributes, *, mutating: bool 
     return caught.value
 
 
-async def test_a_webhook_is_told_everything_about_the_request(stored: Stored, webhooks: Webhooks, hook: Hook) -> None:
+async def test_review_of_an_update_carries_user_objects_options_and_dry_run(
+    stored: Stored, webhooks: Webhooks, hook: Hook
+) -> None:
     configure(stored, "Validating", {"clientConfig": hook.client_config})
     options = {"kind": "UpdateOptions", "apiVersion": "meta.k8s.io/v1", "fieldManager": "kubectl"}
     old, new = deployment(a="old"), deployment(a="new")
@@ -110,7 +114,9 @@ async def test_a_webhook_is_told_everything_about_the_request(stored: Stored, we
     assert sent.headers["Content-Type"] == "application/json"
 
 
-async def test_what_is_not_there_is_null_or_left_out(stored: Stored, webhooks: Webhooks, hook: Hook) -> None:
+async def test_review_without_old_object_or_subresource_has_null_or_no_field(
+    stored: Stored, webhooks: Webhooks, hook: Hook
+) -> None:
     configure(stored, "Validating", {"clientConfig": hook.client_config})
     generated = create(name="")
     await webhooks.validate(generated)
@@ -122,7 +128,9 @@ async def test_what_is_not_there_is_null_or_left_out(stored: Stored, webhooks: W
     assert deleted["subResource"] == deleted["requestSubResource"] == "scale"
 
 
-async def test_a_denial_says_who_denied_and_why(stored: Stored, webhooks: Webhooks, hook: Hook) -> None:
+async def test_denial_message_names_the_webhook_and_carries_its_status_and_warnings(
+    stored: Stored, webhooks: Webhooks, hook: Hook
+) -> None:
     configure(stored, "Validating", {"clientConfig": hook.client_config, "name": "vdeployment.kb.io"})
     status = {"code": 403, "message": "deployment sleep is suspended", "reason": "deployment sleep is suspended"}
     hook.respond = answering(allowed=False, status=status, warnings=["why", "how"])
@@ -151,7 +159,7 @@ async def test_a_denial_says_who_denied_and_why(stored: Stored, webhooks: Webhoo
     ],
 )
 @pytest.mark.parametrize("mutating", [True, False])
-async def test_denials_get_at_least_400(
+async def test_denial_with_a_code_below_400_becomes_400(
     stored: Stored, webhooks: Webhooks, hook: Hook, status: Object | None, code: int, message: str, mutating: bool
 ) -> None:
     configure(stored, "Mutating" if mutating else "Validating", {"clientConfig": hook.client_config})
@@ -160,7 +168,9 @@ async def test_denials_get_at_least_400(
     assert (error.code, error.message) == (code, message)
 
 
-async def test_a_denial_counts_whatever_the_failure_policy(stored: Stored, webhooks: Webhooks, hook: Hook) -> None:
+async def test_denial_refuses_the_request_with_failure_policy_ignore(
+    stored: Stored, webhooks: Webhooks, hook: Hook
+) -> None:
     configure(stored, "Validating", {"clientConfig": hook.client_config, "failurePolicy": "Ignore"})
     hook.respond = answering(allowed=False)
     assert (await refused(webhooks, create())).code == 400
@@ -213,7 +223,7 @@ BAD_ANSWERS = [
 
 
 @pytest.mark.parametrize(("respond", "reason"), BAD_ANSWERS)
-async def test_no_usable_answer_fails_the_request(
+async def test_unusable_answer_with_failure_policy_fail_refuses_the_request(
     stored: Stored, webhooks: Webhooks, hook: Hook, respond: hooks.Respond, reason: str
 ) -> None:
     configure(stored, "Validating", {"clientConfig": hook.client_config})
@@ -226,7 +236,7 @@ async def test_no_usable_answer_fails_the_request(
 
 
 @pytest.mark.parametrize(("respond", "_reason"), BAD_ANSWERS[:3])
-async def test_no_usable_answer_is_passed_over_where_the_policy_says_so(
+async def test_unusable_answer_with_failure_policy_ignore_admits_the_request(
     stored: Stored, webhooks: Webhooks, hook: Hook, respond: hooks.Respond, _reason: str
 ) -> None:
     configure(stored, "Mutating", {"clientConfig": hook.client_config, "failurePolicy": "Ignore"})
@@ -239,7 +249,7 @@ async def test_no_usable_answer_is_passed_over_where_the_policy_says_so(
     )
 
 
-async def test_the_uid_must_come_back(stored: Stored, webhooks: Webhooks, hook: Hook) -> None:
+async def test_answer_with_another_uid_is_refused(stored: Stored, webhooks: Webhooks, hook: Hook) -> None:
     configure(stored, "Validating", {"clientConfig": hook.client_config})
     hook.respond = answering(uid="other")
     error = await refused(webhooks, create())
@@ -247,7 +257,7 @@ async def test_the_uid_must_come_back(stored: Stored, webhooks: Webhooks, hook: 
     assert error.message.endswith(f'received invalid webhook response: expected response.uid="{sent}", got "other"')
 
 
-async def test_time_out_names_the_call(stored: Stored, webhooks: Webhooks, hook: Hook) -> None:
+async def test_timeout_message_names_the_url_of_the_webhook(stored: Stored, webhooks: Webhooks, hook: Hook) -> None:
     configure(stored, "Validating", {"clientConfig": hook.client_config, "timeoutSeconds": 1})
 
     let_go = asyncio.Event()
@@ -265,7 +275,7 @@ async def test_time_out_names_the_call(stored: Stored, webhooks: Webhooks, hook:
     )
 
 
-async def test_nobody_listens(stored: Stored, webhooks: Webhooks, hook: Hook) -> None:
+async def test_refused_connection_reads_as_in_go(stored: Stored, webhooks: Webhooks, hook: Hook) -> None:
     config = {"url": "https://127.0.0.1:1/x", "caBundle": hook.bundle}
     configure(stored, "Validating", {"clientConfig": config})
     error = await refused(webhooks, create())
@@ -274,7 +284,7 @@ async def test_nobody_listens(stored: Stored, webhooks: Webhooks, hook: Hook) ->
     )
 
 
-async def test_a_connection_that_breaks_is_the_end_of_file(stored: Stored, webhooks: Webhooks, hook: Hook) -> None:
+async def test_broken_connection_reads_as_eof(stored: Stored, webhooks: Webhooks, hook: Hook) -> None:
     configure(stored, "Validating", {"clientConfig": hook.client_config})
 
     async def vanish(request: web.Request, review: Object) -> web.StreamResponse:
@@ -286,7 +296,7 @@ async def test_a_connection_that_breaks_is_the_end_of_file(stored: Stored, webho
     assert (await refused(webhooks, create())).message.endswith('/path?timeout=2s": EOF')
 
 
-async def test_redirects_are_followed_as_go_does(stored: Stored, webhooks: Webhooks, hook: Hook) -> None:
+async def test_redirect_is_followed(stored: Stored, webhooks: Webhooks, hook: Hook) -> None:
     configure(stored, "Validating", {"clientConfig": hook.client_config})
 
     async def redirect(request: web.Request, review: Object) -> web.StreamResponse:
@@ -299,7 +309,7 @@ async def test_redirects_are_followed_as_go_does(stored: Stored, webhooks: Webho
     assert [request.path for request in hook.requests] == ["/path", "/other"]
 
 
-async def test_a_webhook_may_ask_to_come_back_later(stored: Stored, webhooks: Webhooks, hook: Hook) -> None:
+async def test_answer_429_with_retry_after_is_called_again(stored: Stored, webhooks: Webhooks, hook: Hook) -> None:
     configure(stored, "Validating", {"clientConfig": hook.client_config})
 
     async def busy(request: web.Request, review: Object) -> web.StreamResponse:
@@ -312,14 +322,16 @@ async def test_a_webhook_may_ask_to_come_back_later(stored: Stored, webhooks: We
     assert len(hook.requests) == 2
 
 
-async def test_connections_are_used_again(stored: Stored, webhooks: Webhooks, hook: Hook) -> None:
+async def test_calls_of_one_webhook_share_a_connection(stored: Stored, webhooks: Webhooks, hook: Hook) -> None:
     configure(stored, "Validating", {"clientConfig": hook.client_config})
     for _ in range(5):
         await webhooks.validate(create())
     assert len(hook.connections) == 1
 
 
-async def test_patches_are_applied_one_after_the_other(stored: Stored, webhooks: Webhooks, hook: Hook) -> None:
+async def test_second_webhook_gets_the_object_that_the_first_patched(
+    stored: Stored, webhooks: Webhooks, hook: Hook
+) -> None:
     configure(stored, "Mutating", *({"clientConfig": hook.client_config},) * 2)
 
     async def respond(request: web.Request, review: Object) -> web.StreamResponse:
@@ -333,7 +345,7 @@ async def test_patches_are_applied_one_after_the_other(stored: Stored, webhooks:
     assert attributes.obj == deployment(l0="x", l1="x")
 
 
-async def test_what_a_patch_leaves_is_normalised_before_the_next_sees_it(stored: Stored, hook: Hook) -> None:
+async def test_patched_object_is_pruned_before_the_next_webhook_gets_it(stored: Stored, hook: Hook) -> None:
     configure(stored, "Mutating", *({"clientConfig": hook.client_config},) * 2)
     hook.respond = patching({"op": "add", "path": "/unknown", "value": 1})
 
@@ -349,7 +361,7 @@ async def test_what_a_patch_leaves_is_normalised_before_the_next_sees_it(stored:
 
 
 @pytest.mark.parametrize(("policy", "calls"), [("IfNeeded", ["/a", "/b", "/a"]), ("Never", ["/a", "/b"])])
-async def test_a_later_change_calls_earlier_webhooks_once_more_if_they_want(
+async def test_patch_by_a_later_webhook_reinvokes_earlier_ones_with_policy_if_needed(
     stored: Stored, webhooks: Webhooks, hook: Hook, policy: str, calls: list[str]
 ) -> None:
     def at(path: str) -> Object:
@@ -366,7 +378,7 @@ async def test_a_later_change_calls_earlier_webhooks_once_more_if_they_want(
     assert [request.path for request in hook.requests] == calls
 
 
-async def test_nobody_is_called_again_when_nothing_changed(stored: Stored, webhooks: Webhooks, hook: Hook) -> None:
+async def test_patch_without_effect_reinvokes_no_webhook(stored: Stored, webhooks: Webhooks, hook: Hook) -> None:
     spec = {"clientConfig": hook.client_config, "reinvocationPolicy": "IfNeeded"}
     configure(stored, "Mutating", spec, spec)
     hook.respond = patching({"op": "add", "path": "/metadata/labels", "value": {}})
@@ -403,7 +415,7 @@ async def test_nobody_is_called_again_when_nothing_changed(stored: Stored, webho
         ),
     ],
 )
-async def test_bad_patches_fail_the_request(
+async def test_unusable_patch_refuses_the_request(
     stored: Stored, webhooks: Webhooks, hook: Hook, response: Object, message: str
 ) -> None:
     configure(stored, "Mutating", {"clientConfig": hook.client_config})
@@ -412,7 +424,7 @@ async def test_bad_patches_fail_the_request(
     assert (error.code, error.message) == (500, message)
 
 
-async def test_a_deletion_cannot_be_patched(stored: Stored, webhooks: Webhooks, hook: Hook) -> None:
+async def test_patch_of_a_delete_request_is_refused(stored: Stored, webhooks: Webhooks, hook: Hook) -> None:
     configure(stored, "Mutating", {"clientConfig": hook.client_config})
     hook.respond = patching({"op": "add", "path": "/x", "value": 1})
     attributes = create(operation="DELETE", old=deployment())
@@ -423,13 +435,13 @@ async def test_a_deletion_cannot_be_patched(stored: Stored, webhooks: Webhooks, 
     )
 
 
-async def test_validating_webhooks_may_not_patch(stored: Stored, webhooks: Webhooks, hook: Hook) -> None:
+async def test_patch_by_a_validating_webhook_is_refused(stored: Stored, webhooks: Webhooks, hook: Hook) -> None:
     configure(stored, "Validating", {"clientConfig": hook.client_config})
     hook.respond = patching({"op": "add", "path": "/x", "value": 1})
     assert (await refused(webhooks, create())).message.endswith("validating webhook may not return response.patch")
 
 
-async def test_validating_webhooks_are_asked_at_once_and_the_first_to_object_wins(
+async def test_validating_webhooks_are_called_concurrently_and_one_denial_is_returned(
     stored: Stored, webhooks: Webhooks, hook: Hook
 ) -> None:
     configure(stored, "Validating", *({"clientConfig": hook.client_config},) * 3)
@@ -449,7 +461,7 @@ async def test_validating_webhooks_are_asked_at_once_and_the_first_to_object_win
 
 
 @pytest.mark.parametrize(("side_effects", "called"), [("None", True), ("NoneOnDryRun", True), ("Some", False)])
-async def test_a_dry_run_is_for_webhooks_without_side_effects(
+async def test_dry_run_with_a_webhook_that_has_side_effects_is_refused(
     stored: Stored, webhooks: Webhooks, hook: Hook, side_effects: str, called: bool
 ) -> None:
     spec = {"clientConfig": hook.client_config, "sideEffects": side_effects, "failurePolicy": "Ignore"}
@@ -462,7 +474,7 @@ async def test_a_dry_run_is_for_webhooks_without_side_effects(
     assert bool(hook.requests) is called
 
 
-async def test_an_older_review_version_is_spoken_where_it_is_asked_for(
+async def test_review_has_the_first_supported_version_that_the_webhook_lists(
     stored: Stored, webhooks: Webhooks, hook: Hook
 ) -> None:
     spec = {"clientConfig": hook.client_config, "admissionReviewVersions": ["v9", "v1beta1", "v1"]}
@@ -471,7 +483,7 @@ async def test_an_older_review_version_is_spoken_where_it_is_asked_for(
     assert hook.reviews[0]["apiVersion"] == "admission.k8s.io/v1beta1"
 
 
-async def test_services_are_reached_under_their_own_name(stored: Stored, tmp_path: Path) -> None:
+async def test_service_is_called_with_its_dns_name_as_host(stored: Stored, tmp_path: Path) -> None:
     async with hooks.serve(tmp_path, hosts=["gate.system.svc"]) as hook:
         service = {"namespace": "system", "name": "gate", "port": 8443, "path": "/gate"}
         configure(stored, "Validating", {"clientConfig": {"service": service, "caBundle": hook.bundle}})
@@ -489,7 +501,7 @@ async def test_services_are_reached_under_their_own_name(stored: Stored, tmp_pat
         assert hook.requests[0].path == "/gate"
 
 
-async def test_a_service_that_is_not_there_is_named(stored: Stored) -> None:
+async def test_missing_service_is_named_in_the_error(stored: Stored) -> None:
     service = {"namespace": "system", "name": "gate"}
     configure(stored, "Validating", {"clientConfig": {"service": service}})
     webhooks = Webhooks(stored, lambda attributes, obj: obj)
@@ -498,7 +510,7 @@ async def test_a_service_that_is_not_there_is_named(stored: Stored) -> None:
     assert error.message.endswith('Post "https://gate.system.svc:443/?timeout=2s": service "gate" not found')
 
 
-async def test_a_service_is_found_by_its_endpoints(stored: Stored, hook: Hook) -> None:
+async def test_service_is_called_at_the_address_of_its_endpoints(stored: Stored, hook: Hook) -> None:
     port = {"name": "https", "port": 443}
     stored.add(
         an_object("Service", "gate", "system", spec={"ports": [port]}),
@@ -514,14 +526,16 @@ async def test_a_service_is_found_by_its_endpoints(stored: Stored, hook: Hook) -
     webhooks = Webhooks(stored, lambda attributes, obj: obj)
     error = await refused(webhooks, create())
     await webhooks.close()
-    # it was reached: its certificate is for another name
+    # The TLS error shows that the webhook was reached: its certificate is for another name.
     assert error.message.endswith(
         "tls: failed to verify certificate: x509: certificate is not valid for any names, "
         "but wanted to match gate.system.svc"
     )
 
 
-async def test_another_authority_of_the_same_name_is_hinted_at(stored: Stored, webhooks: Webhooks, hook: Hook) -> None:
+async def test_certificate_of_another_ca_with_the_same_name_reads_as_in_go(
+    stored: Stored, webhooks: Webhooks, hook: Hook
+) -> None:
     other = hooks.Authority.create("hooks", lifetime=hooks.LIFETIME)
     bundle = base64.b64encode(other.pair.certificate).decode()
     configure(stored, "Validating", {"clientConfig": {**hook.client_config, "caBundle": bundle}})
@@ -532,7 +546,7 @@ async def test_another_authority_of_the_same_name_is_hinted_at(stored: Stored, w
     )
 
 
-async def test_a_certificate_for_another_host_or_out_of_date_is_refused(stored: Stored, tmp_path: Path) -> None:
+async def test_expired_certificate_or_certificate_for_another_host_is_refused(stored: Stored, tmp_path: Path) -> None:
     authority = hooks.Authority.create("hooks", lifetime=hooks.LIFETIME)
     expired = authority.issue("hook", hosts=["127.0.0.1"], lifetime=-datetime.timedelta(minutes=1))
     other = authority.issue("hook", hosts=["10.0.0.1"], lifetime=hooks.LIFETIME)
@@ -550,7 +564,7 @@ async def test_a_certificate_for_another_host_or_out_of_date_is_refused(stored: 
             assert f"tls: failed to verify certificate: {text}" in error.message
 
 
-async def test_rejections_and_calls_are_counted(stored: Stored, webhooks: Webhooks, hook: Hook) -> None:
+async def test_metrics_count_calls_and_rejections(stored: Stored, webhooks: Webhooks, hook: Hook) -> None:
     configure(stored, "Validating", {"clientConfig": hook.client_config})
     await webhooks.validate(create())
     hook.respond = answering(allowed=False, status={"code": 403})

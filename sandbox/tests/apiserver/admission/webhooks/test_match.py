@@ -1,3 +1,5 @@
+"""Which webhooks match a request: rules, selectors and match conditions."""
+
 import pytest
 
 from kube_sandbox.apiserver.admission.webhooks import match as webhook_match
@@ -53,7 +55,7 @@ def match(attributes: Attributes, *rules: Object, stored: Stored | None = None, 
         (rule(scope="Cluster"), False),
     ],
 )
-def test_rules_say_what_a_webhook_is_about(rule_: Object, matches: bool) -> None:
+def test_rule_matches_operation_group_version_resource_and_scope(rule_: Object, matches: bool) -> None:
     assert (match(update(), rule_) is not None) is matches
 
 
@@ -61,7 +63,7 @@ def test_rules_say_what_a_webhook_is_about(rule_: Object, matches: bool) -> None
     ("resources", "matches"),
     [("deployments", False), ("*", False), ("*/*", True), ("deployments/*", True), ("*/scale", True)],
 )
-def test_subresources_are_named_for_themselves(resources: str, matches: bool) -> None:
+def test_rule_matches_a_subresource_only_if_it_names_it(resources: str, matches: bool) -> None:
     scale = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "sleep"}}
     found = match(update(scale, scale, subresource="scale"), rule(resources))
     assert (found is not None) is matches
@@ -69,7 +71,7 @@ def test_subresources_are_named_for_themselves(resources: str, matches: bool) ->
         assert found.kind == Kind("autoscaling", "v1", "Scale")
 
 
-def test_what_lies_in_no_namespace_is_cluster_scoped_and_so_is_a_namespace() -> None:
+def test_cluster_scoped_objects_and_namespaces_match_scope_cluster() -> None:
     node = update(group="", plural="nodes", kind="Node", namespace="", name="n1")
     namespace = update(
         GOVERNED, GOVERNED, group="", plural="namespaces", kind="Namespace", namespace="apps", name="apps"
@@ -79,7 +81,7 @@ def test_what_lies_in_no_namespace_is_cluster_scoped_and_so_is_a_namespace() -> 
         assert not match(attributes, rule("*", scope="Namespaced"))
 
 
-def test_the_namespaces_labels_are_selected() -> None:
+def test_namespace_selector_reads_the_labels_of_the_namespace() -> None:
     assert match(update(), namespaceSelector=SELECTOR)
     assert not match(update(), namespaceSelector={"matchLabels": {"governed": "no"}})
     assert not match(
@@ -88,19 +90,19 @@ def test_the_namespaces_labels_are_selected() -> None:
     assert match(update(), namespaceSelector={"matchExpressions": [{"key": "x", "operator": "NotIn", "values": ["y"]}]})
 
 
-def test_a_namespace_that_is_missing_refuses_only_who_would_be_called() -> None:
+def test_missing_namespace_refuses_the_request_only_if_the_rules_match() -> None:
     with pytest.raises(StatusError, match='namespaces "apps" not found'):
         match(update(), stored=Stored(), namespaceSelector=SELECTOR)
     assert match(update(), stored=Stored(), namespaceSelector={})
     assert not match(update(), rule("pods"), stored=Stored(), namespaceSelector=SELECTOR)
 
 
-def test_cluster_scoped_objects_match_every_namespace_selector() -> None:
+def test_cluster_scoped_object_matches_every_namespace_selector() -> None:
     node = update(group="", plural="nodes", kind="Node", namespace="", name="n1")
     assert match(node, rule("nodes"), namespaceSelector=SELECTOR)
 
 
-def test_a_namespace_is_judged_by_the_labels_it_will_have() -> None:
+def test_namespace_selector_reads_the_new_labels_of_a_namespace_request() -> None:
     bare = an_object("Namespace", "apps")
     about = {"group": "", "plural": "namespaces", "kind": "Namespace", "namespace": "", "name": "apps"}
     assert match(update(GOVERNED, bare, **about), rule("namespaces"), stored=Stored(bare), namespaceSelector=SELECTOR)
@@ -109,7 +111,7 @@ def test_a_namespace_is_judged_by_the_labels_it_will_have() -> None:
     assert match(deleted, rule("namespaces"), namespaceSelector=SELECTOR)
 
 
-def test_the_object_selector_takes_the_new_or_the_old_object() -> None:
+def test_object_selector_matches_the_new_or_the_old_object() -> None:
     selector = {"matchLabels": {"a": "b"}}
     assert match(update(deployment(a="b"), deployment()), objectSelector=selector)
     assert match(update(deployment(), deployment(a="b")), objectSelector=selector)
@@ -117,7 +119,7 @@ def test_the_object_selector_takes_the_new_or_the_old_object() -> None:
     assert match(update(), objectSelector={})
 
 
-def test_another_served_version_of_a_custom_resource_is_equivalent() -> None:
+def test_match_policy_equivalent_converts_to_another_served_version() -> None:
     versions = [{"name": "v1", "served": True}, {"name": "v2", "served": True}, {"name": "v3", "served": False}]
     crd = an_object(
         "CustomResourceDefinition",
@@ -135,14 +137,14 @@ def test_another_served_version_of_a_custom_resource_is_equivalent() -> None:
 
 
 @pytest.mark.parametrize("kind", ["MutatingWebhookConfiguration", "ValidatingAdmissionPolicyBinding"])
-def test_admissions_own_configuration_is_exempt(kind: str) -> None:
+def test_webhook_and_policy_configurations_are_exempt(kind: str) -> None:
     configuration = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "x"}}
     group = "admissionregistration.k8s.io"
     assert webhook_match.is_exempt(update(configuration, group=group, kind=kind, plural="x", namespace=""))
     assert not webhook_match.is_exempt(update())
 
 
-def test_webhooks_are_called_in_the_order_of_their_configurations_names() -> None:
+def test_webhooks_are_sorted_by_the_name_of_their_configuration() -> None:
     stored = Stored(
         *(
             an_object(
@@ -174,11 +176,11 @@ def conditions(*expressions: str) -> list[Object]:
         ("request.dryRun", False),
     ],
 )
-def test_conditions_decide_on_the_request(expression: str, matches: bool) -> None:
+def test_match_condition_reads_request_object_and_old_object(expression: str, matches: bool) -> None:
     assert (match(update(), matchConditions=conditions(expression)) is not None) is matches
 
 
-def test_all_conditions_have_to_hold() -> None:
+def test_webhook_matches_only_if_all_match_conditions_are_true() -> None:
     assert match(update(), matchConditions=conditions("true", "object.kind == 'Deployment'"))
     assert not match(update(), matchConditions=conditions("true", "false"))
 
@@ -192,7 +194,7 @@ def test_all_conditions_have_to_hold() -> None:
         ("[1, 2][5] == 1", "index out of bounds: 5"),
     ],
 )
-def test_a_condition_that_cannot_be_evaluated_refuses(expression: str, why: str) -> None:
+def test_condition_error_with_failure_policy_fail_refuses_the_request(expression: str, why: str) -> None:
     with pytest.raises(StatusError) as refused:
         match(update(), failurePolicy="Fail", matchConditions=conditions(expression))
     assert refused.value.code == 403
@@ -201,14 +203,14 @@ def test_a_condition_that_cannot_be_evaluated_refuses(expression: str, why: str)
     )
 
 
-def test_a_field_of_no_object_is_a_missing_key() -> None:
+def test_field_of_a_null_object_is_a_missing_key() -> None:
     created = update(operation="CREATE")
     created.old = None
     with pytest.raises(StatusError, match=r"no such key: metadata$"):
         match(created, matchConditions=conditions("oldObject.metadata.name == 'x'"))
 
 
-def test_several_conditions_that_fail_are_told_together() -> None:
+def test_errors_of_several_conditions_are_listed_in_one_message() -> None:
     with pytest.raises(StatusError) as refused:
         match(update(), matchConditions=conditions("object.a == 1", "object.b == 1"))
     assert refused.value.message.endswith(
@@ -217,6 +219,6 @@ def test_several_conditions_that_fail_are_told_together() -> None:
     )
 
 
-def test_a_false_condition_wins_over_one_that_cannot_be_evaluated() -> None:
+def test_false_condition_takes_precedence_over_a_condition_error() -> None:
     assert not match(update(), matchConditions=conditions("object.a == 1", "false"))
     assert not match(update(), failurePolicy="Ignore", matchConditions=conditions("object.a == 1"))

@@ -1,4 +1,4 @@
-"""A cluster that is all simulated, as an administrator sees it."""
+"""A simulated cluster, and a client with the rights of an administrator."""
 
 import asyncio
 import contextlib
@@ -18,8 +18,8 @@ SPACE = "demo"
 SETTINGS = SimulationSettings(crash_back_off=0.05, pull_back_off=0.05, eviction=0.2)
 
 
-class World:
-    """An administrator's view of a cluster whose nodes can be switched on and off."""
+class Cluster:
+    """An API server. `simulation` adds nodes and controllers to it."""
 
     def __init__(self, kubeconfig: str, client: Client) -> None:
         self._kubeconfig = kubeconfig
@@ -31,7 +31,7 @@ class World:
     async def until(
         self, resource: Resource, met: Callable[[list[Object]], object], namespace: str = SPACE
     ) -> list[Object]:
-        """The objects of a kind, once they are as wanted."""
+        """Watch the objects of a resource until `met` is true for all of them; returns them."""
         async with asyncio.timeout(60):
             while True:
                 found = await self.client.list(resource, namespace)
@@ -45,7 +45,7 @@ class World:
                     await anext(events)
 
     async def until_served(self, resource: Resource) -> None:
-        """A definition is served a moment after it is made."""
+        """Wait until the API server serves a new custom resource."""
         async with asyncio.timeout(60):
             while True:
                 with contextlib.suppress(NotFoundError):
@@ -57,7 +57,7 @@ class World:
         await self.until(resource, lambda items: not items, namespace)
 
     async def release(self, replicas: int = 3, image: str = "busybox", **spec: Any) -> Object:
-        """Create `sleep`, or change its image."""
+        """Create the Deployment `sleep`, or change its image."""
         body = {
             "metadata": {"name": "sleep"},
             "spec": {
@@ -88,7 +88,7 @@ class World:
 
 
 def waiting(reason: str) -> Callable[[list[Object]], bool]:
-    """Some pod waits for this reason."""
+    """Whether a container waits for this reason."""
 
     def met(pods: list[Object]) -> bool:
         return any(
