@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint check mutants bench crds reference dashboards clean
+.PHONY: demo test lint check mutants bench crds reference dashboards pictures clean
 
 $(BIN)/.ready: pyproject.toml sandbox/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -44,6 +44,9 @@ reference: $(BIN)/.ready  ## write the reference pages anew, after a change of w
 
 dashboards: $(BIN)/.ready  ## write the dashboards' JSON anew, after a change of their code
 	$(BIN)/python -m dashboards
+
+pictures: $(BIN)/.ready  ## make the pictures of the terminal (docs/pictures) anew, from what the commands print; needs kubectl
+	$(BIN)/python -m docs.pictures
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info sandbox/build sandbox/*.egg-info

@@ -21,7 +21,7 @@ AlterShieldError                    (altershield.errors)
 ├── CertificateError                (certgen.errors) a certificate, a key or its Secret cannot be used
 ├── GateStoppedError                (altershield.commands.gate) the gate did not come up, or a process of it ended
 ├── StatusError                     (altershield.commands.status.snapshot) the releases asked for cannot be shown
-├── StepFailedError                 (altershield.commands.story) the release story did not come true
+├── StepFailedError                 (altershield.commands.demo.story) a step of the demo failed
 ├── CheckFailedError                (altershield.commands.check) a cluster's gate does not do what it should
 ├── LeftOverError                   (altershield.commands.uninstall) something of AlterShield may still be in a cluster
 └── BackendError                    (altershield.commands.backend) the Kubernetes that a command started failed

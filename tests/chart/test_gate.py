@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from altershield.api.names import SYSTEM_NAMESPACE, change_pod_number
-from altershield.commands.story import STEPS, Story
+from altershield.commands.demo.steps import STEPS
+from altershield.commands.demo.story import Story
 from altershield.kube.client import Client
 from altershield.workloads import ADAPTERS
 from reconciler.releases.verification import KEPT_BATCHES

@@ -21,8 +21,10 @@ from altershield.api.kinds import Verdict, WorkloadState
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.api.resources import CHANGE_PODS, DEPLOYMENTS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from altershield.commands.account import Account
+from altershield.commands.demo.sample import MISSING_IMAGE, NAMESPACE, manifest
+from altershield.commands.demo.steps import STEPS
+from altershield.commands.demo.story import Story
 from altershield.commands.gate import install
-from altershield.commands.story import NAMESPACE, STEPS, Story, manifest
 from altershield.install import webhooks
 from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import ApiError
@@ -198,9 +200,9 @@ async def _story(gate: Watched) -> None:
         async with story.watching():
             for step in STEPS[:-1]:  # what is left is not cleaned up
                 await step.run(story)
-            broken = {**manifest(labels_={}, template_labels={}, image="busybo"), "metadata": {"name": "broken"}}
+            broken = {**manifest(image=MISSING_IMAGE), "metadata": {"name": "broken"}}
             await client.create(DEPLOYMENTS, broken, NAMESPACE)
-            stalled = {**manifest(labels_={}, template_labels={}), "metadata": {"name": "stalled"}}
+            stalled = {**manifest(), "metadata": {"name": "stalled"}}
             stalled["spec"]["paused"] = True
             await client.create(DEPLOYMENTS, stalled, NAMESPACE)
             await _suspend(story)
@@ -225,7 +227,7 @@ async def _suspend(story: Story) -> None:
 async def _outage(gate: Watched, seen: Prometheus) -> None:
     """No gatekeeper is up: changes are refused, and with another failurePolicy one slips past."""
     async with await Client.connect(str(gate.kubeconfig)) as client:
-        release = {**manifest(labels_={}, template_labels={}), "metadata": {"name": "slipped"}}
+        release = {**manifest(), "metadata": {"name": "slipped"}}
         # ours: the reconciler's changes are refused, too
         ours = "error_type='calling_webhook_error', operation='CREATE'"
         count = f"sum(apiserver_admission_webhook_rejection_count{{{ours}}}) or vector(0)"

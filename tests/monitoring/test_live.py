@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from altershield.api.names import SYSTEM_NAMESPACE
-from altershield.commands.story import NAMESPACE
+from altershield.commands.demo.sample import NAMESPACE
 from tests.e2e.conftest import eventually
 from tests.monitoring.conftest import Promtool, program
 from tests.monitoring.live import CONFIGURATION, Watched, rename, watched

@@ -8,14 +8,13 @@ from altershield.workloads import ADAPTERS
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("altershield", "certgen", "gatekeeper", "reconciler")
-FREE = ("altershield/workloads/", "altershield/commands/sandbox.py")
-"""The adapters; and what simulates a cluster, which has these kinds."""
+FREE = ("altershield/workloads/", "altershield/commands/sandbox.py", "altershield/commands/demo/")
+"""The adapters; the simulation of a cluster, which has these kinds; the demo, which releases one Deployment."""
 
 ALLOWED = {
     "altershield/api/labels.py": 2,  # keys that users know: `app.kubernetes.io/deployment-name`, and Kubernetes' own
     "altershield/api/resources.py": 6,  # constants, for the adapters and the sandbox
     "altershield/commands/check.py": 1,  # tries the gate on one workload of its own
-    "altershield/commands/story.py": 1,  # tells the walkthrough's story, of one workload
     "altershield/install/inventory.py": 3,  # takes away the objects of AlterShield itself, which runs as one
 }
 """How often a file may say it."""

@@ -10,7 +10,7 @@ import typer
 import reconciler.__main__
 from altershield.admission.webhooks import WEBHOOKS, Webhook
 from altershield.api.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
-from altershield.commands import demo
+from altershield.commands.demo import command as demo
 from altershield.commands.gate import (
     CONFIGURATION,
     GateStoppedError,

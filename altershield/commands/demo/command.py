@@ -1,4 +1,4 @@
-"""`altershield demo`: the release story, played on a Kubernetes of its own or on a cluster."""
+"""The command line and the output of `altershield demo`."""
 
 import asyncio
 import signal
@@ -10,18 +10,22 @@ from typing import Annotated
 import typer
 import uvloop
 from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
 
 from altershield import options
 from altershield.commands.backend import open_backend
 from altershield.commands.confirm import confirm
+from altershield.commands.demo.steps import STEPS, Step
+from altershield.commands.demo.story import StepFailedError, Story
 from altershield.commands.gate import LOOPBACK, Thresholds, running_gate
-from altershield.commands.story import STEPS, Step, StepFailedError, Story
 from altershield.errors import AlterShieldError
 from altershield.kube.client import Client
 
 _FAST_START_TIMEOUT = 8.0
 _FAST_OBSERVE_SECONDS = 1.0
 _LOG_LINES = 30
+_INDENT = 6  # columns: the text below the number of a step
 
 
 def demo(
@@ -30,8 +34,8 @@ def demo(
         typer.Option(
             "--fast",
             envvar="ALTERSHIELD_FAST",
-            help=f"Observe pods for {_FAST_OBSERVE_SECONDS:.0f} s and self-heal after {_FAST_START_TIMEOUT:.0f} s, "
-            "whatever --observe-seconds and --start-timeout say: under a minute.",
+            help=f"Observe pods for {_FAST_OBSERVE_SECONDS:.0f} s and roll back after {_FAST_START_TIMEOUT:.0f} s, "
+            "instead of --observe-seconds and --start-timeout. The demo then takes less than a minute.",
         ),
     ] = False,
     kubeconfig: options.Kubeconfig = None,
@@ -43,12 +47,12 @@ def demo(
     lease_duration: options.LeaseDuration = options.LEASE_DURATION,
     yes: options.Yes = False,
 ) -> None:
-    """Play a whole release story and check that every step comes true.
+    """Play a release story in ten steps and check the outcome of each.
 
-    Without --kubeconfig it brings its own Kubernetes API on loopback (the real one where KUBEBUILDER_ASSETS names a
-    folder with etcd and kube-apiserver). Ends 0 only if every step came true. With --kubeconfig it asks first if the
-    API server is not on loopback, because it installs webhooks with failurePolicy Fail; without a terminal it takes
-    --yes.
+    Without --kubeconfig, the demo starts its own Kubernetes API on loopback (the real one if KUBEBUILDER_ASSETS names
+    a folder with etcd and kube-apiserver). The exit code is 0 only if every step had the expected outcome. With
+    --kubeconfig, the demo installs webhooks with failurePolicy Fail in that cluster; if the API server is not on
+    loopback, it asks first. Without a terminal, it needs --yes.
     """
     if kubeconfig is not None:
         confirm(kubeconfig, None, LOOPBACK, yes=yes)
@@ -59,7 +63,7 @@ def demo(
 
 
 async def _demo(kubeconfig: str | None, thresholds: Thresholds) -> None:
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False)
     began = time.monotonic()
     if (this := asyncio.current_task()) is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, this.cancel)
@@ -68,7 +72,7 @@ async def _demo(kubeconfig: str | None, thresholds: Thresholds) -> None:
         log = directory / "gate.log"
         try:
             async with open_backend(kubeconfig, directory) as backend:
-                console.print(f"On {backend.description}")
+                console.print(f"A release story on {backend.description}", soft_wrap=True)
                 async with running_gate(str(backend.kubeconfig), directory, thresholds, log=log) as gate:
                     failed = asyncio.create_task(gate.failed())
                     played = asyncio.create_task(_play(console, str(backend.kubeconfig), thresholds.start_timeout))
@@ -81,7 +85,8 @@ async def _demo(kubeconfig: str | None, thresholds: Thresholds) -> None:
         except AlterShieldError:
             _show_log(console, log)
             raise
-    console.print(f"[bold green]Every step came true[/] in {time.monotonic() - began:.0f} s.")
+    seconds = time.monotonic() - began
+    console.print(f"\n[bold green]All {len(STEPS)} steps had the expected outcome[/] ({seconds:.0f} s).")
 
 
 async def _play(console: Console, kubeconfig: str, start_timeout: float) -> None:
@@ -93,21 +98,33 @@ async def _play(console: Console, kubeconfig: str, start_timeout: float) -> None
 
 
 async def _step(console: Console, position: str, step: Step, story: Story) -> None:
+    """Print what happens and the commands, make the change, and print the outcome."""
     began = time.monotonic()
-    with console.status(f"{position} {step.title}: {step.command}"):
+    console.print(f"\n{position} [bold]{step.title}[/]: {step.explanation}", soft_wrap=True)
+    for command in step.commands(story):
+        first, *rest = command.splitlines()
+        for line in (f"$ {first}", *rest):  # never wrapped by us, so that it can be copied
+            console.print(f"{' ' * _INDENT}{line}", style="cyan", markup=False, soft_wrap=True)
+    with console.status("Waiting for the outcome"):
         try:
-            seen = await step.run(story)
+            outcome = await step.run(story)
         except AlterShieldError as error:
-            console.print(f"[bold red]✗[/] {position} [bold]{step.title}[/] [dim]{step.command}[/]")
-            console.print(f"      expected: {step.expected}\n      seen:     {error}", markup=False)
-            raise StepFailedError(f"step {position.strip()} ({step.title}) did not come true: {error}") from error
-    seconds = time.monotonic() - began
-    console.print(f"[bold green]✓[/] {position} [bold]{step.title}[/] [dim]{step.command}  {seconds:.1f} s[/]")
-    console.print(f"      expected: {step.expected}\n      seen:     {seen}", markup=False)
+            _print_outcome(console, "[bold red]✗[/]", str(error))
+            raise StepFailedError(f"step {position.strip()} ({step.title}) failed: {error}") from error
+    _print_outcome(console, "[bold green]✓[/]", outcome, f" [dim]({time.monotonic() - began:.1f} s)[/]")
+
+
+def _print_outcome(console: Console, sign: str, outcome: str, took: str = "") -> None:
+    """On a terminal, lines are wrapped and indented. Elsewhere the outcome is one line."""
+    text = Text.assemble(Text.from_markup(sign), " ", outcome, Text.from_markup(took))
+    if console.is_terminal:
+        console.print(Padding(text, (0, 0, 0, _INDENT)))
+    else:
+        console.print(Text.assemble(" " * _INDENT, text), soft_wrap=True)
 
 
 def _show_log(console: Console, log: Path) -> None:
     lines = log.read_text(errors="replace").splitlines()[-_LOG_LINES:] if log.exists() else []
     if lines:
-        console.print("[dim]The gate's last log lines:[/]")
-        console.print("\n".join(lines), markup=False, style="dim")
+        console.print("[dim]The last log lines of the gatekeeper and the reconciler:[/]")
+        console.print("\n".join(lines), markup=False, style="dim", soft_wrap=True)

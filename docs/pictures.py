@@ -1,0 +1,123 @@
+"""`python -m docs.pictures`: make the pictures of the terminal anew, from what the commands print.
+
+It needs kubectl and the sandbox. The versions, names of pods and times differ in each run.
+"""
+
+import asyncio
+import io
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from rich.console import Console
+from rich.terminal_theme import MONOKAI
+from rich.text import Text
+
+from altershield.commands.backend import open_backend
+from altershield.commands.gate import Thresholds, running_gate
+
+DIRECTORY = Path(__file__).parent / "pictures"
+_COMMAND = Path(sys.executable).with_name("altershield")
+_THRESHOLDS = Thresholds(
+    start_timeout=8, observe_seconds=1, batch_wait=60, pre_timeout=120, post_timeout=120, lease_duration=15
+)
+_DEMO_COLUMNS, _STATUS_COLUMNS = 120, 132
+_LONGEST = 60.0  # seconds until a workload has the state that the picture shows
+_FONT_FACES = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
+
+_SLOW = """
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  replicas: 3
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec: {containers: [{name: db, image: slow-postgres}]}
+"""
+"""The sandbox takes two seconds to start each of its pods."""
+
+_VERDICT = '{"status":{"podResults":[{"pod":"%s","verdict":"unpass","message":"error rate 12 %%"}]}}'
+
+
+def svg(name: str, title: str, output: str, columns: int) -> str:
+    """The picture of a terminal that shows `output` (with ANSI colours), wrapped at `columns`."""
+    console = Console(record=True, file=io.StringIO(), width=columns, force_terminal=True, highlight=False)
+    console.print(Text.from_ansi(output.rstrip()))
+    picture = console.export_svg(title=title, theme=MONOKAI, unique_id=name)
+    # no fonts from other servers: pages that show pictures do not load them
+    return _FONT_FACES.sub("", picture).replace("Fira Code,", "'DejaVu Sans Mono',") + "\n"
+
+
+def demo() -> str:
+    return _run(str(_COMMAND), "demo", "--fast", columns=_DEMO_COLUMNS)
+
+
+async def status() -> str:
+    """Releases of four workloads, each in another state."""
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        async with open_backend(None, directory) as backend:
+            kubeconfig = str(backend.kubeconfig)
+            async with running_gate(kubeconfig, directory, _THRESHOLDS, log=directory / "gate.log"):
+                return await asyncio.to_thread(_status, kubeconfig)
+
+
+def _status(kubeconfig: str) -> str:
+    def kubectl(*arguments: str, stdin: str = "") -> str:
+        return _run("kubectl", "--kubeconfig", kubeconfig, "-n", "shop", *arguments, stdin=stdin)
+
+    def shown_once(*states: str) -> str:
+        """The table, once it has a match for each of `states`."""
+        deadline = time.monotonic() + _LONGEST
+        while time.monotonic() < deadline:
+            arguments = ("status", "--kubeconfig", kubeconfig, "-n", "shop")
+            table = _run(str(_COMMAND), *arguments, columns=_STATUS_COLUMNS, code=None)
+            if all(re.search(state, table) for state in states):
+                return table
+        raise TimeoutError(f"no {states} within {_LONGEST} s:\n{table}")
+
+    kubectl("create", "namespace", "shop")
+    kubectl("label", "namespace", "shop", "admission-webhook-altershield=enabled")
+    attempt = ("create", "deployment", "attempt", "--image=nginx", "--dry-run=server", "-o", "yaml")
+    while "altershield" not in kubectl(*attempt):  # the API server takes a moment to read the label
+        time.sleep(0.1)
+    for workload in ("web", "api", "worker"):
+        kubectl("create", "deployment", workload, "--image=nginx:1.27", "--replicas=3")
+    shown_once("/api .* Success", "/web .* Success", "/worker .* Success")
+    kubectl("set", "image", "deployment", "worker", "nginx=nginx:1.28-unready")
+    columns = "custom-columns=:metadata.name,:spec.podInfos[0].pod"
+    name, pod = kubectl("get", "changepods", "--no-headers", "-o", columns).splitlines()[0].split()
+    kubectl("patch", "changepod", name, "--subresource=status", "--type=merge", "-p", _VERDICT % pod)
+    shown_once("/api .* Suspend", "/worker .* Failed")
+    kubectl("apply", "-f", "-", stdin=_SLOW)
+    return "$ altershield status -n shop\n" + shown_once("/db .* Running")
+
+
+def _run(*command: str, stdin: str = "", columns: int = 0, code: int | None = 0) -> str:
+    """What the command prints, as on a terminal of so many columns. `code`: the exit code, None for any."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("ALTERSHIELD_")}
+    if columns:  # colours, but no spinner
+        environment |= {"FORCE_COLOR": "1", "TTY_INTERACTIVE": "0", "COLUMNS": str(columns), "TERM": "xterm-256color"}
+    done = subprocess.run(  # noqa: S603  (our own commands)
+        command, input=stdin, capture_output=True, text=True, env=environment, check=False
+    )
+    if code is not None and done.returncode != code:
+        raise RuntimeError(f"{command} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def main() -> None:
+    DIRECTORY.mkdir(exist_ok=True)
+    (DIRECTORY / "demo.svg").write_text(svg("demo", "make demo", demo(), _DEMO_COLUMNS))
+    (DIRECTORY / "status.svg").write_text(svg("status", "altershield status", asyncio.run(status()), _STATUS_COLUMNS))
+
+
+if __name__ == "__main__":
+    main()

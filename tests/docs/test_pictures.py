@@ -1,0 +1,60 @@
+"""The pictures show what the code prints: their text is compared where it is the same in each run."""
+
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+import yaml
+
+from altershield.commands.demo.sample import REPLICAS, manifest
+from altershield.commands.demo.steps import STEPS
+from altershield.commands.status.table import Layout
+from docs.pictures import DIRECTORY
+from tests.docs.pages import PAGES, ROOT
+
+PICTURES = sorted(ROOT.glob("docs/**/*.svg"))
+_SVG = "{http://www.w3.org/2000/svg}"
+
+
+def text_of(picture: Path) -> str:
+    """The text of a picture without white space, since lines are wrapped in it."""
+    root = ET.parse(picture).getroot()  # noqa: S314  (ours)
+    return squeezed("".join("".join(text.itertext()) for text in root.iter(f"{_SVG}text")))
+
+
+def squeezed(text: str) -> str:
+    return re.sub(r"\s", "", text)
+
+
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda path: path.name)
+def test_a_picture_is_an_svg_that_loads_nothing_and_is_shown_on_a_page(picture: Path) -> None:
+    content = picture.read_text()
+    assert ET.fromstring(content).tag == f"{_SVG}svg"  # noqa: S314  (ours)
+    assert not re.search(r"(?:url\(|href=)[\"']?https?:", content), "it loads something from another server"
+    shown = {
+        (page.parent / name).resolve() for page in PAGES for name in re.findall(r"\]\(([^)]+\.svg)", page.read_text())
+    }
+    assert picture in shown
+
+
+def test_the_picture_of_the_demo_shows_each_step_and_its_commands() -> None:
+    shown = text_of(DIRECTORY / "demo.svg")
+    for number, step in enumerate(STEPS, 1):
+        assert squeezed(f"{number}/{len(STEPS)} {step.title}: {step.explanation} $ kubectl") in shown
+    assert squeezed(f"✓ All {len(STEPS)} steps had the expected outcome")[1:] in shown
+
+
+def test_the_picture_of_status_shows_its_columns_and_states() -> None:
+    shown = text_of(DIRECTORY / "status.svg")
+    assert squeezed(f"$ altershield status -n shop {''.join(Layout().header)}") in shown
+    for state in ("Suspend", "Running", "Success", "Failed"):
+        assert state in shown
+
+
+@pytest.mark.parametrize(("sample", "labels"), [("sleep", {}), ("sleep-repaired", {"test": "1234"})])
+def test_the_demo_applies_the_samples_that_it_names(sample: str, labels: dict[str, str]) -> None:
+    applied = manifest(template_labels=labels)
+    del applied["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
+    assert applied == yaml.safe_load((ROOT / "docs" / "samples" / f"{sample}.yaml").read_text())
+    assert applied["spec"]["replicas"] == REPLICAS
