@@ -46,7 +46,7 @@ async def open_backend(
     The cluster's files are written to `directory`, which other users must not be able to read. `port` is the port of
     the sandbox's API server; 0 chooses a free one. `simulate` adds nodes to the cluster of `kubeconfig`, and
     controllers if that cluster has none. An error of the simulation is raised at the end of the block. Raises
-    SettingError for an unusable kubeconfig or KUBEBUILDER_ASSETS, and ControlPlaneError.
+    SettingError for a kubeconfig or a KUBEBUILDER_ASSETS that cannot be used, and ControlPlaneError.
     """
     settings = settings or SimulationSettings()
     assets = os.environ.get(ASSETS)

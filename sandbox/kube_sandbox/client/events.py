@@ -50,7 +50,7 @@ class ObjectRef(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel")
         return cls(resource.api_version, resource.kind, metadata.name, metadata.namespace, metadata.uid)
 
 
-class _Happening(NamedTuple):
+class _Content(NamedTuple):
     """The values of an Event. Events with equal values are repetitions of one Event."""
 
     regarding: ObjectRef
@@ -72,18 +72,18 @@ class EventRecorder:
     def __init__(self, client: Client, component: str) -> None:
         self._client = client
         self._component = component
-        self._waiting: OrderedDict[_Happening, _Times] = OrderedDict()
-        self._written: OrderedDict[_Happening, _Times] = OrderedDict()
+        self._waiting: OrderedDict[_Content, _Times] = OrderedDict()
+        self._written: OrderedDict[_Content, _Times] = OrderedDict()
         self._wake = asyncio.Event()
 
     def event(self, regarding: ObjectRef, type_: str, reason: str, message: str) -> None:
         """Queue an Event. `type_` is Normal or Warning; `reason` is one word in camel case."""
-        happening, now = _Happening(regarding, type_, reason, message[:_MAX_MESSAGE]), time.time()
-        if waiting := self._waiting.get(happening):
+        content, now = _Content(regarding, type_, reason, message[:_MAX_MESSAGE]), time.time()
+        if waiting := self._waiting.get(content):
             waiting.count += 1
             waiting.last = now
         elif len(self._waiting) < _MAX_WAITING:
-            self._waiting[happening] = _Times(_event_name(regarding.name), 1, now, now)
+            self._waiting[content] = _Times(_event_name(regarding.name), 1, now, now)
             self._wake.set()
 
     async def run(self) -> None:
@@ -93,35 +93,35 @@ class EventRecorder:
             if not self._waiting:
                 self._wake.clear()
                 continue
-            happening, times = self._waiting.popitem(last=False)
+            content, times = self._waiting.popitem(last=False)
             for _ in range(_TRIES):
                 try:
-                    await self._write(happening, times)
+                    await self._write(content, times)
                 except (ServerError, UnreachableError):
                     await asyncio.sleep(_RETRY)
                     continue
                 except KubernetesError as error:  # for example, its namespace was deleted
-                    logger.debug("cannot write an Event about %s: %s", happening.regarding.name, error)
+                    logger.debug("cannot write an Event about %s: %s", content.regarding.name, error)
                 break
 
-    async def _write(self, happening: _Happening, times: _Times) -> None:
-        namespace = happening.regarding.namespace or "default"
-        known = self._written.get(happening)
+    async def _write(self, content: _Content, times: _Times) -> None:
+        namespace = content.regarding.namespace or "default"
+        known = self._written.get(content)
         if known is not None and times.first - known.last < _SAME_EVENT:
             count = known.count + times.count
             patch = {"count": count, "lastTimestamp": rfc3339(times.last)}
             with contextlib.suppress(NotFoundError):  # the Event was deleted: write a new one
                 await self._client.patch(EVENTS, patch, known.name, namespace)
-                self._remember(happening, _Times(known.name, count, known.first, times.last))
+                self._remember(content, _Times(known.name, count, known.first, times.last))
                 return
         body = {
             "apiVersion": EVENTS.api_version,
             "kind": EVENTS.kind,
             "metadata": {"name": times.name, "namespace": namespace},
-            "involvedObject": happening.regarding,
-            "type": happening.type,
-            "reason": happening.reason,
-            "message": happening.message,
+            "involvedObject": content.regarding,
+            "type": content.type,
+            "reason": content.reason,
+            "message": content.message,
             "firstTimestamp": rfc3339(times.first),
             "lastTimestamp": rfc3339(times.last),
             "count": times.count,
@@ -130,11 +130,11 @@ class EventRecorder:
         }
         with contextlib.suppress(AlreadyExistsError):  # an earlier attempt succeeded, but its response was lost
             await self._client.create(EVENTS, body, namespace)
-        self._remember(happening, times)
+        self._remember(content, times)
 
-    def _remember(self, happening: _Happening, times: _Times) -> None:
-        self._written[happening] = times
-        self._written.move_to_end(happening)
+    def _remember(self, content: _Content, times: _Times) -> None:
+        self._written[content] = times
+        self._written.move_to_end(content)
         if len(self._written) > _MAX_WRITTEN:
             self._written.popitem(last=False)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from kube_sandbox.cluster.views import Pod
+from kube_sandbox.cluster.kinds import Pod
 from kube_sandbox.times import unix
 
 

@@ -11,9 +11,9 @@ from kube_sandbox.client import resources
 from kube_sandbox.client.client import Client
 from kube_sandbox.client.informer import Informer
 from kube_sandbox.client.resources import CONTROLLER_REVISIONS, DAEMON_SETS, STATEFUL_SETS
+from kube_sandbox.cluster.kinds import Bare, Deployment, Node, Object, Pod, ReplicaSet
 from kube_sandbox.cluster.ownership import OWNER, index_key
-from kube_sandbox.cluster.views import Bare, Deployment, Node, Object, Pod, ReplicaSet
-from kube_sandbox.cluster.workload_views import ControllerRevision, DaemonSet, StatefulSet
+from kube_sandbox.cluster.workload_kinds import ControllerRevision, DaemonSet, StatefulSet
 
 NAMESPACE = "namespace"
 NODE = "node"

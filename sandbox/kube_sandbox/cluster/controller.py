@@ -9,8 +9,8 @@ from kube_sandbox.client.queue import WorkQueue
 from kube_sandbox.client.resources import Resource
 from kube_sandbox.cluster import availability, selectors
 from kube_sandbox.cluster.caches import Caches
+from kube_sandbox.cluster.kinds import LabelSelector, Meta, Object, Pod
 from kube_sandbox.cluster.ownership import HasMeta
-from kube_sandbox.cluster.views import LabelSelector, Meta, Object, Pod
 from kube_sandbox.cluster.work import Key, work
 
 

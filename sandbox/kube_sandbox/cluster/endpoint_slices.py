@@ -9,8 +9,8 @@ from kube_sandbox.client.queue import WorkQueue
 from kube_sandbox.client.resources import ENDPOINT_SLICES, SERVICES
 from kube_sandbox.cluster import ownership, selectors
 from kube_sandbox.cluster.caches import NAMESPACE, Caches
+from kube_sandbox.cluster.kinds import LabelSelector, Meta, Object, Pod
 from kube_sandbox.cluster.ownership import OWNER
-from kube_sandbox.cluster.views import LabelSelector, Meta, Object, Pod
 from kube_sandbox.cluster.work import Key, work
 
 _SERVICE_NAME = "kubernetes.io/service-name"

@@ -14,8 +14,8 @@ from kube_sandbox.client.errors import AlreadyExistsError, NotFoundError
 from kube_sandbox.client.resources import CONTROLLER_REVISIONS, Resource
 from kube_sandbox.cluster import ownership, templates
 from kube_sandbox.cluster.caches import Caches
-from kube_sandbox.cluster.views import LabelSelector, Meta, Object
-from kube_sandbox.cluster.workload_views import ControllerRevision
+from kube_sandbox.cluster.kinds import LabelSelector, Meta, Object
+from kube_sandbox.cluster.workload_kinds import ControllerRevision
 
 HASH_LABEL = "controller.kubernetes.io/hash"
 REVISION_LABEL = "controller-revision-hash"

@@ -5,7 +5,7 @@ from kube_sandbox.client.queue import WorkQueue
 from kube_sandbox.client.resources import NAMESPACES, Resource
 from kube_sandbox.cluster.caches import Caches
 from kube_sandbox.cluster.garbage.discovery import discover
-from kube_sandbox.cluster.views import Bare, Object
+from kube_sandbox.cluster.kinds import Bare, Object
 from kube_sandbox.cluster.work import NotYet, work
 
 _FINALIZER = "kubernetes"

@@ -12,7 +12,7 @@ from kube_sandbox.client.errors import NotFoundError
 from kube_sandbox.client.informer import Informer
 from kube_sandbox.client.resources import Resource
 from kube_sandbox.cluster import selectors
-from kube_sandbox.cluster.views import Bare, LabelSelector, Meta, Object
+from kube_sandbox.cluster.kinds import Bare, LabelSelector, Meta, Object
 
 
 class HasMeta(Protocol):

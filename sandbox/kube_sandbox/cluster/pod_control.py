@@ -14,12 +14,12 @@ from kube_sandbox.client.events import EventRecorder, ObjectRef
 from kube_sandbox.client.resources import PODS, Resource
 from kube_sandbox.cluster import ownership
 from kube_sandbox.cluster.caches import Caches
+from kube_sandbox.cluster.kinds import LabelSelector, Meta, Object, Pod
 from kube_sandbox.cluster.ownership import OWNER
-from kube_sandbox.cluster.views import LabelSelector, Meta, Object, Pod
 from kube_sandbox.times import rfc3339
 
 
-class Words(NamedTuple):
+class Messages(NamedTuple):
     """The messages of Events. `{pod}`, `{owner}` and `{error}` are filled in."""
 
     created: str = "Created pod: {pod}"
@@ -31,13 +31,15 @@ class Words(NamedTuple):
 class PodControl:
     """The pods of all owners of one kind."""
 
-    def __init__(self, caches: Caches, recorder: EventRecorder, owners: Resource, words: Words | None = None) -> None:
+    def __init__(
+        self, caches: Caches, recorder: EventRecorder, owners: Resource, messages: Messages | None = None
+    ) -> None:
         self._client = caches.client
         self._clock = caches.clock
         self._pods = caches.pods
         self._recorder = recorder
         self._owners = owners
-        self._words = words or Words()
+        self._messages = messages or Messages()
         self._deleted: set[str] = set()
         """Uids of deleted pods that the cache still shows as active; they are not deleted twice."""
         caches.pods.add_handler(self._changed)
@@ -71,11 +73,11 @@ class PodControl:
         except NamespaceTerminatingError:
             return None
         except KubernetesError as error:
-            text = self._words.create_failed.format(pod=name, owner=owner.name, error=error)
-            self.tell(owner, "Warning", "FailedCreate", text)
+            text = self._messages.create_failed.format(pod=name, owner=owner.name, error=error)
+            self.event(owner, "Warning", "FailedCreate", text)
             raise
-        text = self._words.created.format(pod=pod.metadata.name, owner=owner.name)
-        self.tell(owner, "Normal", "SuccessfulCreate", text)
+        text = self._messages.created.format(pod=pod.metadata.name, owner=owner.name)
+        self.event(owner, "Normal", "SuccessfulCreate", text)
         return pod
 
     async def delete(self, owner: Meta, pod: Pod) -> None:
@@ -90,11 +92,11 @@ class PodControl:
                 await self._client.delete(PODS, metadata.name, metadata.namespace, uid=metadata.uid)
         except KubernetesError as error:
             self._deleted.discard(metadata.uid)
-            text = self._words.delete_failed.format(pod=metadata.name, owner=owner.name, error=error)
-            self.tell(owner, "Warning", "FailedDelete", text)
+            text = self._messages.delete_failed.format(pod=metadata.name, owner=owner.name, error=error)
+            self.event(owner, "Warning", "FailedDelete", text)
             raise
-        text = self._words.deleted.format(pod=metadata.name, owner=owner.name)
-        self.tell(owner, "Normal", "SuccessfulDelete", text)
+        text = self._messages.deleted.format(pod=metadata.name, owner=owner.name)
+        self.event(owner, "Normal", "SuccessfulDelete", text)
 
     async def delete_all(self, owner: Meta, pods: Sequence[Pod]) -> None:
         """Delete the pods concurrently. After all attempts, raises the first error."""
@@ -104,7 +106,7 @@ class PodControl:
         metadata = pod.metadata
         return await self._pods.patch(patch, metadata.name, metadata.namespace, type_=type_, subresource=subresource)
 
-    def tell(self, owner: Meta, type_: str, reason: str, message: str) -> None:
+    def event(self, owner: Meta, type_: str, reason: str, message: str) -> None:
         self._recorder.event(ObjectRef.of(self._owners, owner), type_, reason, message)
 
     def _seen(self, pods: Sequence[Pod]) -> list[Pod]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from kube_sandbox import label_selectors
-from kube_sandbox.cluster.views import LabelSelector, Object, Requirement
+from kube_sandbox.cluster.kinds import LabelSelector, Object, Requirement
 
 
 def matches(selector: LabelSelector, labels: Mapping[str, str]) -> bool:

@@ -8,7 +8,7 @@ from kube_sandbox.client import resources
 from kube_sandbox.client.errors import AlreadyExistsError
 from kube_sandbox.client.queue import WorkQueue
 from kube_sandbox.cluster.caches import Caches
-from kube_sandbox.cluster.views import Bare
+from kube_sandbox.cluster.kinds import Bare
 from kube_sandbox.cluster.work import work
 
 _ACCOUNT = "default"

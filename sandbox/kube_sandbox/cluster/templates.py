@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 
-from kube_sandbox.cluster.views import Object
+from kube_sandbox.cluster.kinds import Object
 
 HASH_LABEL = "pod-template-hash"
 

@@ -15,7 +15,7 @@ from kube_sandbox.client.errors import AlreadyExistsError, ConflictError, NotFou
 from kube_sandbox.client.events import EventRecorder, ObjectRef
 from kube_sandbox.client.informer import Informer
 from kube_sandbox.client.resources import CONFIG_MAPS, EVENTS
-from kube_sandbox.cluster.views import Bare
+from kube_sandbox.cluster.kinds import Bare
 from kube_sandbox.errors import SettingError
 
 SPACE = "default"

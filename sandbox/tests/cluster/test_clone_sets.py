@@ -9,8 +9,8 @@ from kube_sandbox.cluster.clone_sets import pods as clone_pods
 from kube_sandbox.cluster.clone_sets import progress, rollout
 from kube_sandbox.cluster.clone_sets.rollout import Plan
 from kube_sandbox.cluster.history import Revisions
-from kube_sandbox.cluster.views import Pod
-from kube_sandbox.cluster.workload_views import CloneSet
+from kube_sandbox.cluster.kinds import Pod
+from kube_sandbox.cluster.workload_kinds import CloneSet
 from support.objects import T0, pod, template
 from support.workloads import clone_set, replica
 

@@ -4,8 +4,8 @@ import pytest
 
 from kube_sandbox.cluster.daemon_sets import pods as daemon_pods
 from kube_sandbox.cluster.daemon_sets import rollout
-from kube_sandbox.cluster.views import Node, Pod
-from kube_sandbox.cluster.workload_views import DaemonSet
+from kube_sandbox.cluster.kinds import Node, Pod
+from kube_sandbox.cluster.workload_kinds import DaemonSet
 from support.objects import T0, node, template
 from support.workloads import daemon_set, nodes, replica
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kube_sandbox.cluster.kinds import Object, Pod
 from kube_sandbox.cluster.kubelet import containers, images, lifecycle
 from kube_sandbox.cluster.kubelet.pod_states import Node
 from kube_sandbox.cluster.settings import SimulationSettings
-from kube_sandbox.cluster.views import Object, Pod
 from support.objects import T0, pod
 
 SETTINGS = SimulationSettings(image_pull=0.2, container_start=0.2, crash_back_off=10, pull_back_off=10)
@@ -271,7 +271,7 @@ def test_container_with_a_corrected_image_starts_at_once() -> None:
     ],
 )
 def test_image_name_gives_the_behaviour_of_its_containers(reference: str, known: images.Image) -> None:
-    assert images.known(reference) == known
+    assert images.behaviour(reference) == known
 
 
 @pytest.mark.parametrize(

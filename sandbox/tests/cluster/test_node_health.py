@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from kube_sandbox.cluster.kinds import Node, Taint
 from kube_sandbox.cluster.nodes import health
-from kube_sandbox.cluster.views import Node, Taint
 from support.objects import CREATED, T0, pod
 
 UNREACHABLE = Taint("node.kubernetes.io/unreachable", "NoExecute", "", CREATED)

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from kube_sandbox.cluster import selectors
+from kube_sandbox.cluster.kinds import LabelSelector
 from kube_sandbox.cluster.scheduler import placement
-from kube_sandbox.cluster.views import LabelSelector
 from support.objects import node, pod
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kube_sandbox.cluster.deployments import progress
-from kube_sandbox.cluster.views import Condition, DeploymentStatus, find
+from kube_sandbox.cluster.kinds import Condition, DeploymentStatus, find
 from support.objects import T0, deployment, replica_set
 
 

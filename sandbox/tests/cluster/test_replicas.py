@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from kube_sandbox.cluster.kinds import Pod
 from kube_sandbox.cluster.replica_sets import replicas
-from kube_sandbox.cluster.views import Pod
 from support.objects import T0, pod, replica_set
 
 YOUNG = {"metadata": {"creationTimestamp": "2025-12-31T23:59:59Z"}}

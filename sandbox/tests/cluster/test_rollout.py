@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from kube_sandbox.cluster.deployments import rollout
 from kube_sandbox.cluster.deployments.rollout import Bounds, Scale
-from kube_sandbox.cluster.views import Deployment, ReplicaSet
+from kube_sandbox.cluster.kinds import Deployment, ReplicaSet
 from support.objects import deployment, replica_set
 
 

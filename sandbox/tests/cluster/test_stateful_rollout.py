@@ -3,10 +3,10 @@
 import pytest
 
 from kube_sandbox.cluster.history import Revisions
+from kube_sandbox.cluster.kinds import Pod
 from kube_sandbox.cluster.stateful_sets import pods as stateful_pods
 from kube_sandbox.cluster.stateful_sets import rollout
-from kube_sandbox.cluster.views import Pod
-from kube_sandbox.cluster.workload_views import StatefulSet
+from kube_sandbox.cluster.workload_kinds import StatefulSet
 from support.objects import T0, template
 from support.workloads import member, stateful_set
 

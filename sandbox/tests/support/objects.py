@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from kube_sandbox.cluster.deployments import rollout
-from kube_sandbox.cluster.views import Deployment, Node, Pod, ReplicaSet
+from kube_sandbox.cluster.kinds import Deployment, Node, Pod, ReplicaSet
 
 CREATED = "2026-01-01T00:00:00Z"
 T0 = 1767225600.0  # CREATED in Unix seconds

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 
 from kube_sandbox.cluster.history import REVISION_LABEL
-from kube_sandbox.cluster.views import Node, Pod
-from kube_sandbox.cluster.workload_views import CloneSet, DaemonSet, StatefulSet
+from kube_sandbox.cluster.kinds import Node, Pod
+from kube_sandbox.cluster.workload_kinds import CloneSet, DaemonSet, StatefulSet
 from support.objects import CREATED, node, pod, template
 
 Object = dict[str, Any]

@@ -20,12 +20,12 @@ from kube_sandbox.cluster.clone_sets import progress, rollout
 from kube_sandbox.cluster.clone_sets.rollout import Plan
 from kube_sandbox.cluster.controller import WorkloadController, failure_of
 from kube_sandbox.cluster.history import History, Revisions
-from kube_sandbox.cluster.pod_control import PodControl, Words, in_batches
-from kube_sandbox.cluster.views import Condition, Meta, Pod, find
+from kube_sandbox.cluster.kinds import Condition, Meta, Pod, find
+from kube_sandbox.cluster.pod_control import Messages, PodControl, in_batches
 from kube_sandbox.cluster.work import Key
-from kube_sandbox.cluster.workload_views import CloneSet, ControllerRevision
+from kube_sandbox.cluster.workload_kinds import CloneSet, ControllerRevision
 
-_WORDS = Words(
+_MESSAGES = Messages(
     created="succeed to create pod {pod}",
     create_failed="failed to create pod: {error}, pod: {pod}",
     deleted="succeed to delete pod {pod}",
@@ -53,7 +53,7 @@ class CloneSets(WorkloadController[CloneSet]):
         super().__init__(caches, CLONE_SETS, caches.pods, workers=4)
         self._crd = Informer(caches.client, CRDS, _Crd, field_selector=f"metadata.name={clone_set_crd.NAME}")
         self._crd_changed = asyncio.Event()
-        self._control = PodControl(caches, recorder, CLONE_SETS, _WORDS)
+        self._control = PodControl(caches, recorder, CLONE_SETS, _MESSAGES)
         self._history = History(caches, CLONE_SETS)
         self._crd.add_handler(lambda old, new: self._crd_changed.set())
 
@@ -131,7 +131,7 @@ class CloneSets(WorkloadController[CloneSet]):
 
         if plan.limited is not None:
             text = f"scaleUp is limited because of scaleStrategy.maxUnavailable, limit: {plan.limited}"
-            self._control.tell(clone_set.metadata, "Warning", "ScaleUpLimited", text)
+            self._control.event(clone_set.metadata, "Warning", "ScaleUpLimited", text)
         made = [current] * plan.create_current + [update] * plan.create_update
         await in_batches([lambda revision=revision: create(revision) for revision in made])  # type: ignore[misc]
         await self._control.delete_all(clone_set.metadata, plan.delete)
@@ -152,7 +152,7 @@ class CloneSets(WorkloadController[CloneSet]):
                 patch = clone_pods.renewal_patch(pod, change, name, self._clock())
                 await self._control.patch(pod, patch, PatchType.STRATEGIC)
                 text = f"successfully update pod {pod.metadata.name} in-place(revision {name})"
-                self._control.tell(clone_set.metadata, "Normal", "SuccessfulUpdatePodInPlace", text)
+                self._control.event(clone_set.metadata, "Normal", "SuccessfulUpdatePodInPlace", text)
                 return
             if kind == "InPlaceOnly":
                 raise _CannotRenewError(
@@ -161,7 +161,7 @@ class CloneSets(WorkloadController[CloneSet]):
         label = {clone_pods.SPECIFIED_DELETE: "true"}
         await self._control.patch(pod, {"metadata": {"uid": pod.metadata.uid, "labels": label}})
         text = f"successfully patch pod {pod.metadata.name} specified-delete for update(revision {name})"
-        self._control.tell(clone_set.metadata, "Normal", "SuccessfulUpdatePodReCreate", text)
+        self._control.event(clone_set.metadata, "Normal", "SuccessfulUpdatePodReCreate", text)
 
     async def _write_status(
         self, key: Key, revisions: Revisions, collisions: int, plan: Plan, failure: KubernetesError | None

@@ -7,7 +7,7 @@ from typing import Any
 from kube_sandbox.client.client import Client
 from kube_sandbox.client.errors import AlreadyExistsError, NotFoundError
 from kube_sandbox.client.resources import CLONE_SETS, CRDS
-from kube_sandbox.cluster.views import Object
+from kube_sandbox.cluster.kinds import Object
 
 NAME = f"{CLONE_SETS.plural}.{CLONE_SETS.group}"
 

@@ -9,11 +9,11 @@ from typing import NamedTuple
 from kube_sandbox.client.resources import CLONE_SETS
 from kube_sandbox.cluster import availability
 from kube_sandbox.cluster.history import REVISION_LABEL
+from kube_sandbox.cluster.kinds import Object, Pod, find
 from kube_sandbox.cluster.kubelet import images
 from kube_sandbox.cluster.pod_control import pod_body
 from kube_sandbox.cluster.templates import HASH_LABEL
-from kube_sandbox.cluster.views import Object, Pod, find
-from kube_sandbox.cluster.workload_views import CloneSet
+from kube_sandbox.cluster.workload_kinds import CloneSet
 from kube_sandbox.times import rfc3339
 
 INSTANCE_LABEL = "apps.kruise.io/cloneset-instance-id"

@@ -6,8 +6,8 @@ Reasons and messages are those of OpenKruise (pkg/controller/cloneset/cloneset_s
 from msgspec.structs import replace
 
 from kube_sandbox.cluster.deployments.progress import PROGRESSING, with_condition
-from kube_sandbox.cluster.views import Condition, find, without
-from kube_sandbox.cluster.workload_views import CloneSet, CloneSetStatus
+from kube_sandbox.cluster.kinds import Condition, find, without
+from kube_sandbox.cluster.workload_kinds import CloneSet, CloneSetStatus
 from kube_sandbox.times import unix
 
 AVAILABLE = "CloneSetAvailable"
@@ -19,11 +19,11 @@ UPDATED = "CloneSetUpdated"
 _NO_LIMIT = 2**31 - 1
 
 
-def judged(clone_set: CloneSet, status: CloneSetStatus, now: float) -> CloneSetStatus:
+def with_progressing(clone_set: CloneSet, status: CloneSetStatus, now: float) -> CloneSetStatus:
     """`status` with the condition Progressing; without it if there is no deadline."""
     if clone_set.spec.progress_deadline_seconds in (None, _NO_LIMIT):
         return replace(status, conditions=without(status.conditions, PROGRESSING))
-    return with_condition(status, _verdict(clone_set, status, now), now)
+    return with_condition(status, _progressing(clone_set, status, now), now)
 
 
 def next_check(clone_set: CloneSet, status: CloneSetStatus, now: float) -> float | None:
@@ -36,7 +36,7 @@ def next_check(clone_set: CloneSet, status: CloneSetStatus, now: float) -> float
     )  # one more second, because times in objects are whole seconds
 
 
-def _verdict(clone_set: CloneSet, status: CloneSetStatus, now: float) -> Condition:
+def _progressing(clone_set: CloneSet, status: CloneSetStatus, now: float) -> Condition:
     desired = clone_set.spec.replicas
     counts = (status.replicas, status.updated_replicas, status.updated_available_replicas)
     if status.current_revision == status.update_revision and counts == (desired, desired, desired):

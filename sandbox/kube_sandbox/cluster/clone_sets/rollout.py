@@ -12,10 +12,10 @@ from kube_sandbox.cluster.clone_sets import pods as clone_pods
 from kube_sandbox.cluster.clone_sets import progress as clone_progress
 from kube_sandbox.cluster.deployments import progress
 from kube_sandbox.cluster.history import Revisions
+from kube_sandbox.cluster.kinds import Condition, Pod
 from kube_sandbox.cluster.replica_sets import replicas
 from kube_sandbox.cluster.shares import share
-from kube_sandbox.cluster.views import Condition, Pod
-from kube_sandbox.cluster.workload_views import CloneSet, CloneSetStatus
+from kube_sandbox.cluster.workload_kinds import CloneSet, CloneSetStatus
 
 FAILED_SCALE, FAILED_UPDATE = "FailedScale", "FailedUpdate"
 _NO_LIMIT = 2**31 - 1
@@ -96,7 +96,7 @@ def status(
     )
     if failure is not None:
         counted = progress.with_condition(counted, failure, now)
-    return clone_progress.judged(clone_set, counted, now)
+    return clone_progress.with_progressing(clone_set, counted, now)
 
 
 def leftover_names(clone_set: CloneSet, pods: Sequence[Pod]) -> list[str] | None:

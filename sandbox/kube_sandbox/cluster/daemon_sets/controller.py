@@ -8,10 +8,10 @@ from kube_sandbox.cluster.daemon_sets import pods as daemon_pods
 from kube_sandbox.cluster.daemon_sets import rollout
 from kube_sandbox.cluster.daemon_sets.rollout import Plan
 from kube_sandbox.cluster.history import REVISION_LABEL, History
+from kube_sandbox.cluster.kinds import Node, Pod
 from kube_sandbox.cluster.pod_control import PodControl, in_batches
-from kube_sandbox.cluster.views import Node, Pod
 from kube_sandbox.cluster.work import Key, NotYet
-from kube_sandbox.cluster.workload_views import ControllerRevision, DaemonSet
+from kube_sandbox.cluster.workload_kinds import ControllerRevision, DaemonSet
 
 
 class DaemonSets(WorkloadController[DaemonSet]):
@@ -61,7 +61,7 @@ class DaemonSets(WorkloadController[DaemonSet]):
             end = "delete it" if how == "succeeded" else "kill it"
             name = f"{pod.metadata.namespace}/{pod.metadata.name}"
             text = f"Found {how} daemon pod {name} on node {pod.spec.node_name}, will try to {end}"
-            self._control.tell(ds.metadata, "Normal" if how == "succeeded" else "Warning", reason, text)
+            self._control.event(ds.metadata, "Normal" if how == "succeeded" else "Warning", reason, text)
         try:
             await in_batches([lambda node=node: create(node) for node in plan.create])  # type: ignore[misc]
         finally:

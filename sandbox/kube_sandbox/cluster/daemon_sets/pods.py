@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from kube_sandbox.client.resources import DAEMON_SETS
 from kube_sandbox.cluster.history import REVISION_LABEL
+from kube_sandbox.cluster.kinds import Node, Object, Pod, PodSpec, Toleration
 from kube_sandbox.cluster.pod_control import pod_body
 from kube_sandbox.cluster.scheduler import placement
-from kube_sandbox.cluster.views import Node, Object, Pod, PodSpec, Toleration
-from kube_sandbox.cluster.workload_views import DaemonSet
+from kube_sandbox.cluster.workload_kinds import DaemonSet
 
 GENERATION = "deprecated.daemonset.template.generation"
 """Annotation of a DaemonSet: the number of its template."""

@@ -11,9 +11,9 @@ from kube_sandbox.cluster import availability
 from kube_sandbox.cluster.daemon_sets import pods as daemon_pods
 from kube_sandbox.cluster.daemon_sets.pods import Eligibility
 from kube_sandbox.cluster.history import REVISION_LABEL
+from kube_sandbox.cluster.kinds import Node, Pod
 from kube_sandbox.cluster.shares import share
-from kube_sandbox.cluster.views import Node, Pod
-from kube_sandbox.cluster.workload_views import DaemonSet, DaemonSetStatus
+from kube_sandbox.cluster.workload_kinds import DaemonSet, DaemonSetStatus
 
 Placed = Mapping[str, Sequence[Pod]]
 """The pods by node, as `pods.by_node` returns them."""
@@ -152,7 +152,7 @@ def _surging(
     """The step of an update with maxSurge: create new pods, and delete an old pod when its new pod is available."""
     plan = Plan([], [])
     candidates: list[str] = []
-    sunset: list[Pod] = []
+    ineligible: list[Pod] = []
     surging = available = 0
     for name, (new, old, orderly) in pairs.items():
         if not orderly:
@@ -174,10 +174,10 @@ def _surging(
             else:
                 plan.delete.append(old)
         elif not runs:
-            sunset.append(old)
+            ineligible.append(old)
         elif surging < most:
             candidates.append(name)
-    plan.delete.extend(sunset[: max(0, available - desired)])
+    plan.delete.extend(ineligible[: max(0, available - desired)])
     plan.create.extend(candidates[: max(0, most - surging)])
     return plan
 

@@ -19,8 +19,8 @@ from kube_sandbox.cluster.controller import WorkloadController
 from kube_sandbox.cluster.deployments import progress, revisions, rollout
 from kube_sandbox.cluster.deployments.progress import NEW_RS_CREATED, NEW_RS_FOUND, PROGRESSING, RS_CREATE_ERROR
 from kube_sandbox.cluster.deployments.revisions import REVISION
+from kube_sandbox.cluster.kinds import Deployment, DeploymentStatus, Object, Pod, ReplicaSet, find
 from kube_sandbox.cluster.ownership import OWNER
-from kube_sandbox.cluster.views import Deployment, DeploymentStatus, Object, Pod, ReplicaSet, find
 from kube_sandbox.cluster.work import Key
 
 
@@ -73,22 +73,22 @@ class Deployments(WorkloadController[Deployment]):
         family, status = await self._sync_revision(deployment, family, status)
 
         if leaving:
-            judge = progress.counted
+            compute_status = progress.counted
         elif deployment.spec.paused or rollout.is_scaling(deployment, family.all):
-            judge = progress.counted
+            compute_status = progress.counted
             family = await self._scale(deployment, family, rollout.scaled(deployment, *family))
             if deployment.spec.paused:
                 await self._clean_up(deployment, family)
         else:
-            judge = progress.progressed
+            compute_status = progress.progressed
             family, status = await self._roll(deployment, family, status)
             if progress.is_complete(deployment, deployment.status):
                 await self._clean_up(deployment, family)
 
         now = self._clock()
-        status = judge(deployment, status.conditions, family.new, family.old, now)
+        status = compute_status(deployment, status.conditions, family.new, family.old, now)
         await self._write_status(deployment, status, family.new)
-        if judge is progress.progressed and (wait := progress.next_check(deployment, status, now)) is not None:
+        if compute_status is progress.progressed and (wait := progress.next_check(deployment, status, now)) is not None:
             self._queue.add_after(key, wait)
 
     async def _claim(self, deployment: Deployment) -> list[ReplicaSet]:
@@ -173,12 +173,12 @@ class Deployments(WorkloadController[Deployment]):
             raise
         except ApiError as error:
             message = f'Failed to create new replica set "{name}": {error}'
-            self._tell(deployment, "Warning", RS_CREATE_ERROR, message)
+            self._event(deployment, "Warning", RS_CREATE_ERROR, message)
             failed = progress.with_progress(deployment, status, "False", RS_CREATE_ERROR, message, self._clock())
             await self._write_status(deployment, failed, None)
             raise
         if size > 0:
-            self._tell(deployment, "Normal", "ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {size}")
+            self._event(deployment, "Normal", "ScalingReplicaSet", f"Scaled up replica set {name} from 0 to {size}")
         message = f'Created new replica set "{name}"'
         return rs, progress.with_progress(deployment, status, "True", NEW_RS_CREATED, message, self._clock())
 
@@ -208,7 +208,7 @@ class Deployments(WorkloadController[Deployment]):
             if before != replicas:
                 direction = "up" if before < replicas else "down"
                 text = f"Scaled {direction} replica set {rs.metadata.name} from {before} to {replicas}"
-                self._tell(deployment, "Normal", "ScalingReplicaSet", text)
+                self._event(deployment, "Normal", "ScalingReplicaSet", text)
         return family
 
     async def _clean_up(self, deployment: Deployment, family: _Family) -> None:
@@ -228,5 +228,5 @@ class Deployments(WorkloadController[Deployment]):
         else:
             await self._patch_status(deployment, changed)
 
-    def _tell(self, deployment: Deployment, type_: str, reason: str, message: str) -> None:
+    def _event(self, deployment: Deployment, type_: str, reason: str, message: str) -> None:
         self._recorder.event(ObjectRef.of(DEPLOYMENTS, deployment.metadata), type_, reason, message)

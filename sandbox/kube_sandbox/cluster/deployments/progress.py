@@ -10,7 +10,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from kube_sandbox.cluster.deployments import rollout
-from kube_sandbox.cluster.views import (
+from kube_sandbox.cluster.kinds import (
     Condition,
     Deployment,
     DeploymentStatus,
@@ -18,7 +18,7 @@ from kube_sandbox.cluster.views import (
     find,
     without,
 )
-from kube_sandbox.cluster.workload_views import CloneSetStatus
+from kube_sandbox.cluster.workload_kinds import CloneSetStatus
 from kube_sandbox.times import rfc3339, unix
 
 AVAILABLE = "Available"
@@ -112,12 +112,12 @@ def counted(
         conditions=conditions,
     )
     if available >= deployment.spec.replicas - rollout.bounds(deployment).unavailable:
-        verdict = Condition(AVAILABLE, "True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
+        availability = Condition(AVAILABLE, "True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
     else:
-        verdict = Condition(
+        availability = Condition(
             AVAILABLE, "False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability."
         )
-    return with_condition(status, verdict, now)
+    return with_condition(status, availability, now)
 
 
 def progressed(

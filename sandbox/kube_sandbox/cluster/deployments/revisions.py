@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from kube_sandbox.cluster import templates
 from kube_sandbox.cluster.deployments import rollout
-from kube_sandbox.cluster.views import Deployment, ReplicaSet
+from kube_sandbox.cluster.kinds import Deployment, ReplicaSet
 
 REVISION = "deployment.kubernetes.io/revision"
 REVISION_HISTORY = "deployment.kubernetes.io/revision-history"

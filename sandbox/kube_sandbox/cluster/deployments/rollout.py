@@ -7,8 +7,8 @@ sync.go). One call is one step; the change of a ReplicaSet triggers the next one
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from kube_sandbox.cluster.kinds import Deployment, ReplicaSet
 from kube_sandbox.cluster.shares import share
-from kube_sandbox.cluster.views import Deployment, ReplicaSet
 
 DESIRED_REPLICAS = "deployment.kubernetes.io/desired-replicas"
 MAX_REPLICAS = "deployment.kubernetes.io/max-replicas"

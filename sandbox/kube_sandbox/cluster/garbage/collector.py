@@ -15,9 +15,9 @@ from kube_sandbox.client.queue import WorkQueue
 from kube_sandbox.client.resources import CRDS, Resource
 from kube_sandbox.cluster.caches import Caches
 from kube_sandbox.cluster.garbage.discovery import discover
-from kube_sandbox.cluster.garbage.graph import FOREGROUND, ORPHAN, Fate, Graph, Item
+from kube_sandbox.cluster.garbage.graph import FOREGROUND, ORPHAN, Graph, Item, OwnerState
+from kube_sandbox.cluster.kinds import Bare, Meta, Object, OwnerReference
 from kube_sandbox.cluster.ownership import HasMeta
-from kube_sandbox.cluster.views import Bare, Meta, Object, OwnerReference
 from kube_sandbox.cluster.work import NotYet, work
 
 logger = logging.getLogger(__name__)
@@ -132,18 +132,17 @@ class GarbageCollector:
             await self._collect_by_owners(item)
 
     async def _collect_by_owners(self, item: Item) -> None:
-        """Delete an object if all its owners are gone or wait for it. If some remain, remove the references to
-        others."""
+        """Delete an object if each owner is absent or waits for it. If owners remain, remove the other references."""
         owners = item.metadata.owner_references
-        fates = [(owner, await self._fate(item, owner)) for owner in owners]
-        solid = [owner for owner, fate in fates if fate is Fate.SOLID]
-        if solid:
-            if len(solid) < len(owners):
-                await self._patch(item, {"ownerReferences": solid})
+        states = [(owner, await self._owner_state(item, owner)) for owner in owners]
+        present = [owner for owner, owner_state in states if owner_state is OwnerState.PRESENT]
+        if present:
+            if len(present) < len(owners):
+                await self._patch(item, {"ownerReferences": present})
             return
         dependents = list(self._graph.dependents(item.metadata.uid))
         propagation = item.propagation
-        if dependents and any(fate is Fate.LEAVING for _, fate in fates):
+        if dependents and any(owner_state is OwnerState.WAITING for _, owner_state in states):
             propagation = "Foreground"
             if any(dependent.awaits_dependents for dependent in dependents):
                 # A cycle of owners: each would wait for the next one.
@@ -160,25 +159,25 @@ class GarbageCollector:
         with contextlib.suppress(NotFoundError):
             await self._client.request("DELETE", path, body=options)
 
-    async def _fate(self, item: Item, owner: OwnerReference) -> Fate:
-        fate = self._graph.fate(item, owner)
-        if fate is not None:
-            return fate
+    async def _owner_state(self, item: Item, owner: OwnerReference) -> OwnerState:
+        owner_state = self._graph.owner_state(item, owner)
+        if owner_state is not None:
+            return owner_state
         if owner.uid in self._gone:
-            return Fate.GONE
+            return OwnerState.ABSENT
         resource = self._kinds.get((owner.api_version.rpartition("/")[0], owner.kind))
         if resource is None:
             raise NotYet(f"the API does not serve {owner.api_version} {owner.kind}, which owns {item.metadata.name}")
         if resource.namespaced and not item.resource.namespaced:
-            return Fate.SOLID  # such a reference is invalid, and its owner cannot be looked up
+            return OwnerState.PRESENT  # such a reference is invalid, and its owner cannot be looked up
         try:
             found = await self._client.get(resource, owner.name, item.metadata.namespace, as_=Bare)
         except NotFoundError:
             found = None
         if found is None or found.metadata.uid != owner.uid:
             self._remember_gone(owner.uid)
-            return Fate.GONE
-        return Fate.LEAVING if Item(resource, found.metadata).awaits_dependents else Fate.SOLID
+            return OwnerState.ABSENT
+        return OwnerState.WAITING if Item(resource, found.metadata).awaits_dependents else OwnerState.PRESENT
 
     async def _orphan(self, item: Item) -> None:
         uid = item.metadata.uid

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kube_sandbox.client.resources import Resource
-from kube_sandbox.cluster.views import Meta, OwnerReference
+from kube_sandbox.cluster.kinds import Meta, OwnerReference
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
@@ -41,14 +41,14 @@ class Item(NamedTuple):
         return "Foreground" if FOREGROUND in self.metadata.finalizers else "Background"
 
 
-class Fate(enum.Enum):
+class OwnerState(enum.Enum):
     """The state of an owner with regard to one of its dependents."""
 
-    SOLID = enum.auto()
+    PRESENT = enum.auto()
     """The owner exists and is not waiting for the dependent."""
-    LEAVING = enum.auto()
+    WAITING = enum.auto()
     """The owner is deleted in the foreground, after this dependent."""
-    GONE = enum.auto()
+    ABSENT = enum.auto()
 
 
 class Graph:
@@ -94,14 +94,14 @@ class Graph:
             if any(owner.uid == uid and owner.block_owner_deletion for owner in item.metadata.owner_references)
         ]
 
-    def fate(self, item: Item, owner: OwnerReference) -> Fate | None:
+    def owner_state(self, item: Item, owner: OwnerReference) -> OwnerState | None:
         """The state of `owner` with regard to `item`; None if the graph does not have the owner."""
         found = self._items.get(owner.uid)
         if found is None:
             return None
         namespace = found.metadata.namespace
         if (found.metadata.name, found.resource.kind) != (owner.name, owner.kind):
-            return Fate.GONE
+            return OwnerState.ABSENT
         if found.resource.namespaced and namespace != item.metadata.namespace:
-            return Fate.GONE  # a namespaced owner must be in the namespace of the dependent
-        return Fate.LEAVING if found.awaits_dependents else Fate.SOLID
+            return OwnerState.ABSENT  # a namespaced owner must be in the namespace of the dependent
+        return OwnerState.WAITING if found.awaits_dependents else OwnerState.PRESENT

@@ -11,11 +11,11 @@ are those of the kubelet (pkg/kubelet: images, kuberuntime).
 
 from typing import NamedTuple
 
+from kube_sandbox.cluster.kinds import Container, Object, Pod
 from kube_sandbox.cluster.kubelet import images, pod_states
 from kube_sandbox.cluster.kubelet.images import End, Image
 from kube_sandbox.cluster.kubelet.pod_states import Node
 from kube_sandbox.cluster.settings import SimulationSettings
-from kube_sandbox.cluster.views import Container, Object, Pod
 from kube_sandbox.times import rfc3339, unix
 
 _IMAGE_SIZE = 2224229  # of every image
@@ -53,7 +53,7 @@ class Life(NamedTuple):
 
     @property
     def image(self) -> Image:
-        return images.known(self.container.image)
+        return images.behaviour(self.container.image)
 
     @property
     def restarts(self) -> int:

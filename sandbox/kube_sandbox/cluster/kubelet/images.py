@@ -47,7 +47,7 @@ class Image(NamedTuple):
     is_configured: bool = True
 
 
-def known(reference: str) -> Image:
+def behaviour(reference: str) -> Image:
     name = reference.partition("@")[0].rpartition("/")[2].lower()
     plain, ends, unready_after, flaps = _TIMED.sub("", name), None, None, None
     for what, number, unit, period, period_unit in _TIMED.findall(name):

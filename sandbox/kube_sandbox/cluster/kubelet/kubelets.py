@@ -12,11 +12,11 @@ from kube_sandbox.client.events import EventRecorder, ObjectRef
 from kube_sandbox.client.queue import WorkQueue
 from kube_sandbox.client.resources import PODS
 from kube_sandbox.cluster.caches import NODE, Caches
+from kube_sandbox.cluster.kinds import Node, Pod
 from kube_sandbox.cluster.kubelet import images, lifecycle, pod_states
 from kube_sandbox.cluster.nodes import health
 from kube_sandbox.cluster.nodes import registration as nodes
 from kube_sandbox.cluster.settings import SimulationSettings
-from kube_sandbox.cluster.views import Node, Pod
 from kube_sandbox.cluster.work import Key, work
 
 _FIRST_POD_IP = ipaddress.IPv4Address("10.244.0.1")

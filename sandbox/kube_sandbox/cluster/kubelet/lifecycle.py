@@ -10,11 +10,11 @@ costs one write, other pods two (accepted, running). Init containers succeed in 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from kube_sandbox.cluster.kinds import Container, Object, Pod
 from kube_sandbox.cluster.kubelet import containers, images, pod_states
 from kube_sandbox.cluster.kubelet.containers import Life, Occurrence
 from kube_sandbox.cluster.kubelet.pod_states import Node
 from kube_sandbox.cluster.settings import SimulationSettings
-from kube_sandbox.cluster.views import Container, Object, Pod
 
 _BRIEF = 0.1  # seconds; shorter states are not written
 
@@ -122,7 +122,7 @@ def _failing_init(pod: Pod) -> int | None:
     """The index of the first init container that cannot succeed, or None."""
     restarts = {str(status["name"]): status.get("restartCount", 0) for status in pod.status.init_container_statuses}
     for index, container in enumerate(pod.spec.init_containers):
-        image = images.known(container.image)
+        image = images.behaviour(container.image)
         ends_badly = image.end is not None and image.end.exit_code != 0
         recovered = image.end is not None and image.end.once and restarts.get(container.name, 0) > 0
         if not image.exists or not image.is_configured or image.crashes or (ends_badly and not recovered):
@@ -131,7 +131,7 @@ def _failing_init(pod: Pod) -> int | None:
 
 
 def _volume_trouble(pod: Pod) -> Occurrence | None:
-    known = [images.known(container.image) for container in (*pod.spec.init_containers, *pod.spec.containers)]
+    known = [images.behaviour(container.image) for container in (*pod.spec.init_containers, *pod.spec.containers)]
     own = [volume["name"] for volume in pod.spec.volumes if not str(volume["name"]).startswith("kube-api-access-")]
     volume = own[0] if own else "data"
     if not all(image.attaches for image in known):

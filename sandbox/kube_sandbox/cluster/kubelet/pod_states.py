@@ -7,8 +7,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from kube_sandbox.cluster.kinds import Condition, Container, Object, Pod, find
 from kube_sandbox.cluster.kubelet import images
-from kube_sandbox.cluster.views import Condition, Container, Object, Pod, find
 from kube_sandbox.times import rfc3339
 
 

@@ -6,8 +6,8 @@ The rules are those of pkg/controller/nodelifecycle and pkg/controller/taintevic
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from kube_sandbox.cluster.kinds import Node, Object, Pod, Taint, find
 from kube_sandbox.cluster.scheduler import placement
-from kube_sandbox.cluster.views import Node, Object, Pod, Taint, find
 from kube_sandbox.times import rfc3339, unix
 
 KUBELET = "sandbox.altershield.io/kubelet"

@@ -12,9 +12,9 @@ from kube_sandbox.client.events import EventRecorder, ObjectRef
 from kube_sandbox.client.queue import WorkQueue
 from kube_sandbox.client.resources import NODES, PODS
 from kube_sandbox.cluster.caches import NODE, Caches
+from kube_sandbox.cluster.kinds import Node, Object, Pod
 from kube_sandbox.cluster.nodes import health
 from kube_sandbox.cluster.settings import SimulationSettings
-from kube_sandbox.cluster.views import Node, Object, Pod
 from kube_sandbox.cluster.work import work
 from kube_sandbox.times import rfc3339
 

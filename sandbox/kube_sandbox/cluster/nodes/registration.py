@@ -7,9 +7,9 @@ from kube_sandbox.client.client import PatchType
 from kube_sandbox.client.errors import AlreadyExistsError, NotFoundError
 from kube_sandbox.client.queue import WorkQueue
 from kube_sandbox.cluster.caches import Caches
+from kube_sandbox.cluster.kinds import Node, Object
 from kube_sandbox.cluster.nodes import health
 from kube_sandbox.cluster.settings import SimulationSettings
-from kube_sandbox.cluster.views import Node, Object
 from kube_sandbox.cluster.work import work
 from kube_sandbox.times import rfc3339
 

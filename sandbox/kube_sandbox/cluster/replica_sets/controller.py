@@ -8,10 +8,10 @@ from kube_sandbox.client.events import EventRecorder
 from kube_sandbox.client.resources import REPLICA_SETS
 from kube_sandbox.cluster.caches import Caches, status_patch
 from kube_sandbox.cluster.controller import WorkloadController, failure_of
+from kube_sandbox.cluster.kinds import Pod, ReplicaSet
 from kube_sandbox.cluster.ownership import OWNER
 from kube_sandbox.cluster.pod_control import PodControl, in_batches, pod_body
 from kube_sandbox.cluster.replica_sets import replicas
-from kube_sandbox.cluster.views import Pod, ReplicaSet
 from kube_sandbox.cluster.work import Key
 
 _BURST = 500  # pods created or deleted in one reconciliation
@@ -53,8 +53,8 @@ class ReplicaSets(WorkloadController[ReplicaSet]):
         await in_batches([create] * count)
 
     async def _delete(self, rs: ReplicaSet, active: Sequence[Pod], count: int) -> None:
-        doomed = replicas.to_delete(active, self._related(rs), count, self._clock())
-        await self._control.delete_all(rs.metadata, doomed)
+        chosen = replicas.to_delete(active, self._related(rs), count, self._clock())
+        await self._control.delete_all(rs.metadata, chosen)
 
     def _related(self, rs: ReplicaSet) -> Iterable[Pod]:
         """The pods of all ReplicaSets with the same controller."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from kube_sandbox.cluster import availability, selectors
 from kube_sandbox.cluster.deployments.progress import REPLICA_FAILURE
-from kube_sandbox.cluster.views import (
+from kube_sandbox.cluster.kinds import (
     Condition,
     LabelSelector,
     Pod,

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from kube_sandbox import quantities
 from kube_sandbox.cluster import selectors
-from kube_sandbox.cluster.views import (
+from kube_sandbox.cluster.kinds import (
     Node,
     NodeSelectorTerm,
     Pod,

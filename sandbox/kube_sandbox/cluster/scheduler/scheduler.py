@@ -8,10 +8,10 @@ from kube_sandbox.client.events import EventRecorder, ObjectRef
 from kube_sandbox.client.queue import WorkQueue
 from kube_sandbox.client.resources import NODES, PODS
 from kube_sandbox.cluster.caches import Caches
+from kube_sandbox.cluster.kinds import Node, Object, Pod, find
 from kube_sandbox.cluster.scheduler import placement
 from kube_sandbox.cluster.scheduler.placement import Load
 from kube_sandbox.cluster.settings import SimulationSettings
-from kube_sandbox.cluster.views import Node, Object, Pod, find
 from kube_sandbox.cluster.work import Key, work
 from kube_sandbox.times import rfc3339
 

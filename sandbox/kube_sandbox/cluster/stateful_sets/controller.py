@@ -9,15 +9,15 @@ from kube_sandbox.cluster import history
 from kube_sandbox.cluster.caches import Caches, status_patch
 from kube_sandbox.cluster.controller import WorkloadController, failure_of
 from kube_sandbox.cluster.history import History, Revisions
-from kube_sandbox.cluster.pod_control import PodControl, Words, in_batches
+from kube_sandbox.cluster.kinds import Pod
+from kube_sandbox.cluster.pod_control import Messages, PodControl, in_batches
 from kube_sandbox.cluster.stateful_sets import pods as stateful_pods
 from kube_sandbox.cluster.stateful_sets import rollout
 from kube_sandbox.cluster.stateful_sets.rollout import Plan
-from kube_sandbox.cluster.views import Pod
 from kube_sandbox.cluster.work import Key
-from kube_sandbox.cluster.workload_views import ControllerRevision, StatefulSet
+from kube_sandbox.cluster.workload_kinds import ControllerRevision, StatefulSet
 
-_WORDS = Words(
+_MESSAGES = Messages(
     created="create Pod {pod} in StatefulSet {owner} successful",
     create_failed="create Pod {pod} in StatefulSet {owner} failed error: {error}",
     deleted="delete Pod {pod} in StatefulSet {owner} successful",
@@ -28,7 +28,7 @@ _WORDS = Words(
 class StatefulSets(WorkloadController[StatefulSet]):
     def __init__(self, caches: Caches, recorder: EventRecorder) -> None:
         super().__init__(caches, STATEFUL_SETS, caches.pods, workers=8)
-        self._control = PodControl(caches, recorder, STATEFUL_SETS, _WORDS)
+        self._control = PodControl(caches, recorder, STATEFUL_SETS, _MESSAGES)
         self._history = History(caches, STATEFUL_SETS)
         self.follow(caches.stateful_sets)
 
@@ -81,7 +81,7 @@ class StatefulSets(WorkloadController[StatefulSet]):
                     f"create Claim {claim['metadata']['name']} Pod {set_.metadata.name}-{number} in "
                     f"StatefulSet {set_.metadata.name} success"
                 )
-                self._control.tell(set_.metadata, "Normal", "SuccessfulCreate", text)
+                self._control.event(set_.metadata, "Normal", "SuccessfulCreate", text)
 
     async def _write_status(self, key: Key, revisions: Revisions, collisions: int) -> None:
         """Compute the status from the current caches."""

@@ -7,9 +7,9 @@ import re
 
 from kube_sandbox.client.resources import STATEFUL_SETS
 from kube_sandbox.cluster.history import REVISION_LABEL
+from kube_sandbox.cluster.kinds import Object, Pod
 from kube_sandbox.cluster.pod_control import pod_body
-from kube_sandbox.cluster.views import Object, Pod
-from kube_sandbox.cluster.workload_views import StatefulSet
+from kube_sandbox.cluster.workload_kinds import StatefulSet
 
 POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
 INDEX_LABEL = "apps.kubernetes.io/pod-index"

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from kube_sandbox.cluster import availability
 from kube_sandbox.cluster.history import Revisions
+from kube_sandbox.cluster.kinds import Pod
 from kube_sandbox.cluster.shares import share
 from kube_sandbox.cluster.stateful_sets import pods as stateful_pods
-from kube_sandbox.cluster.views import Pod
-from kube_sandbox.cluster.workload_views import StatefulSet, StatefulSetStatus
+from kube_sandbox.cluster.workload_kinds import StatefulSet, StatefulSetStatus
 
 
 class Plan(NamedTuple):

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from kube_sandbox.cluster.views import Condition, LabelSelector, Meta, Object
+from kube_sandbox.cluster.kinds import Condition, LabelSelector, Meta, Object
 
 
 class ControllerRevision(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -121,7 +121,7 @@ class CloneSetSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="came
 
 
 class CloneSetStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """All counts are written, zeros too, as OpenKruise does: its fields have no `omitempty`."""
+    """All counts are written, zeros too: for a custom resource, the API server has no type that leaves zeros out."""
 
     observed_generation: int = 0
     replicas: int = 0
