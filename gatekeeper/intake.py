@@ -1,14 +1,15 @@
 """The bodies of reviews: bounds on their size, their time and the bytes of all of them together.
 
-Nearly all reviews are small (`SMALL`): they are read and decided at once, and bounded by the number of connections.
-Larger ones share a budget of bytes, and are decided one at a time, the smallest first, with pauses in which small
-reviews are answered. So whoever sends large reviews delays other large reviews only.
+Nearly all reviews are small: at most `SMALL` bytes with few values. They are read and decided at once, and bounded by
+the number of connections. Larger ones share a budget of bytes. A few are read at a time, and one is decided at a time,
+the smallest first. After each decision the event loop runs some times before the next one, so that small reviews that
+have come meanwhile are answered first. So callers who send large reviews delay other large reviews only.
 """
 
 import asyncio
+import contextlib
 import heapq
 import itertools
-import time
 
 from aiohttp import hdrs, web
 
@@ -18,17 +19,17 @@ from gatekeeper.structure import is_dense, problem
 
 MAX_BODY = 8 * 1024 * 1024
 """Bytes of a review: it carries the object twice, and etcd takes 1.5 MiB of one."""
-SMALL = 32 * 1024
-"""Bytes of a review that is read and decided at once, unless its JSON is dense."""
+SMALL = 64 * 1024
+"""Bytes of a review that is read and decided at once, unless it has many values."""
 BUDGET = 64 * 1024 * 1024
 """Bytes of all larger reviews together."""
 
 _TINY = 8 * 1024  # bytes of a review that is decided at once whatever is in it: 0.6 ms at most
 _MEASURED = 256 * 1024  # larger reviews are measured before they are decoded
 _BODY_SECONDS = 5.0  # for a body to arrive; API servers wait for an answer for two or three seconds
-_READERS = 4  # large bodies that are read at the same time; the others wait in the buffers of their connections
-_REST_SECONDS = 1.0  # for the rest of a large body, once it is read
-_PAUSES = 2.0  # the pause after a turn, in lengths of the turn
+_READERS = 4  # large bodies that are read at the same time; the connections of the others are paused
+_PART_SECONDS = 0.05  # for the next part of a large body, while others wait to be read
+_PAUSE = 5  # times that the event loop runs between two turns; a small review on an open connection needs three
 _TURN_SECONDS = 2.0  # for the turn of a large review
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _AGAIN = "the gatekeeper is busy with large reviews; send the request again"
@@ -55,7 +56,7 @@ class Intake:
         """Bytes of large bodies in memory."""
         self._bodies: set[Body] = set()
         self._turns = _Turns()
-        self._readers = asyncio.Semaphore(_READERS)
+        self._readers = _Places(_READERS)
 
     async def take(self, request: web.BaseRequest) -> Body:
         """The body of a request, to be decided at once and then released. ReviewError where it is too large, too slow,
@@ -76,7 +77,7 @@ class Intake:
         try:
             async with asyncio.timeout(_BODY_SECONDS) as body.deadline:
                 body.data = await self._read(request, body)
-                if _is_dense(body.data) or body.size:
+                if body.size or _is_dense(body.data):
                     body.deadline.reschedule(None)
                     await self._turn(request, body)
         except TimeoutError:
@@ -124,13 +125,21 @@ class Intake:
                 chunks.append(await content.readany())
                 size += len(chunks[-1])
                 self._grow(body, size)
-            if not content.at_eof():
-                async with self._readers, asyncio.timeout(_REST_SECONDS):
-                    while not content.at_eof():
+            stalls = 0
+            while not content.at_eof():
+                # the smallest first; those that did not send when it was their time come last
+                await self._readers.take(stalls, request.content_length or MAX_BODY)
+                try:
+                    async with asyncio.timeout(_PART_SECONDS):
                         chunks.append(await content.readany())
-                        size += len(chunks[-1])
-                        self._grow(body, size)
-                        await asyncio.sleep(0)  # other connections first
+                except TimeoutError:
+                    stalls += 1
+                    continue
+                finally:
+                    self._readers.give()
+                size += len(chunks[-1])
+                self._grow(body, size)
+                await asyncio.sleep(0)  # other connections first
         except (web.RequestPayloadError, ValueError) as error:
             raise ReviewError(f"the body is broken: {error}") from error
         return b"".join(chunks)
@@ -160,50 +169,69 @@ class Intake:
             body.size = 0
 
 
+_Entry = tuple[tuple[int, ...], int, asyncio.Future[None]]
+"""The key, a number that orders equal keys, and the place to come."""
+
+
+class _Places:
+    """Places for a number of tasks. Of the tasks that wait for one, the one with the lowest key is next."""
+
+    def __init__(self, count: int) -> None:
+        self._free = count
+        self._numbers = itertools.count()
+        self._waiting: list[_Entry] = []
+
+    async def take(self, *key: int) -> None:
+        """Wait for a place. `give` has to be called afterwards."""
+        if self._free:
+            self._free -= 1
+            return
+        entry = (key, next(self._numbers), asyncio.get_running_loop().create_future())
+        heapq.heappush(self._waiting, entry)
+        try:
+            await entry[2]
+        except BaseException:
+            if entry[2].cancelled():
+                self._forget(entry)
+            else:
+                self.give()  # the place came in the same moment
+            raise
+
+    def give(self) -> None:
+        """Leave a place to the next task."""
+        while self._waiting:
+            *_, place = heapq.heappop(self._waiting)
+            if not place.done():
+                place.set_result(None)
+                return
+        self._free += 1
+
+    def _forget(self, entry: _Entry) -> None:
+        with contextlib.suppress(ValueError):  # `give` has found it already
+            self._waiting.remove(entry)
+            heapq.heapify(self._waiting)
+
+
 class _Turns:
-    """One large review is decided at a time, the smallest first. After each there is a pause."""
+    """One large review is decided at a time, the smallest first. Between two of them the event loop runs `_PAUSE`
+    times. A pause in seconds would hold up large reviews while nobody sends small ones."""
 
     def __init__(self) -> None:
-        self._taken = False
-        self._began = 0.0
-        self._numbers = itertools.count()
-        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._places = _Places(1)
 
     async def wait(self, size: int) -> None:
         """Wait for a turn; then `done` has to be called. ReviewError where it does not come in time."""
-        if self._taken:
-            turn = asyncio.get_running_loop().create_future()
-            heapq.heappush(self._waiting, (size, next(self._numbers), turn))
-            try:
-                async with asyncio.timeout(_TURN_SECONDS):
-                    await turn
-            except BaseException as error:
-                if turn.done() and not turn.cancelled():
-                    self._next()  # it came in the same moment
-                else:
-                    turn.cancel()
-                if isinstance(error, TimeoutError):
-                    raise ReviewError(_AGAIN, 503) from None
-                raise
-        self._taken = True
-        self._began = time.perf_counter()
+        try:
+            async with asyncio.timeout(_TURN_SECONDS):
+                await self._places.take(size)
+        except TimeoutError:
+            raise ReviewError(_AGAIN, 503) from None
 
-    def done(self) -> None:
-        while self._waiting and self._waiting[0][2].done():  # it waits no more
-            heapq.heappop(self._waiting)
-        if self._waiting:
-            pause = _PAUSES * (time.perf_counter() - self._began)
-            asyncio.get_running_loop().call_later(pause, self._next)
+    def done(self, pause: int = _PAUSE) -> None:
+        if pause:
+            asyncio.get_running_loop().call_soon(self.done, pause - 1)
         else:
-            self._taken = False
-
-    def _next(self) -> None:
-        while self._waiting:
-            _, _, turn = heapq.heappop(self._waiting)
-            if not turn.done():
-                turn.set_result(None)
-                return
-        self._taken = False
+            self._places.give()
 
 
 def _is_dense(data: bytes) -> bool:
@@ -217,6 +245,8 @@ def _check(request: web.BaseRequest, data: bytes) -> None:
     """Refuse what must not be decoded; ConnectionResetError where nobody waits for an answer any more."""
     if request.transport is None:
         raise ConnectionResetError("the caller is gone")
+    if len(data) > SMALL:
+        _is_dense(data)
     found = problem(data) if len(data) > _MEASURED else ""
     if found:
         raise ReviewError(f"the review {found}; {_SHRINK}", 413)

@@ -17,9 +17,15 @@ _BACKLOG = 1024
 _HANDSHAKE_SECONDS = 5.0
 _FIRST_REQUEST_SECONDS = 10.0
 _SWEEP_SECONDS = 1.0
+_RETRY_SECONDS = 0.05
 _KEEP_ALIVE = 120.0  # seconds; longer than the 90 s of Go's client, so that the client closes first
 _FINISH_SECONDS = 10.0  # for the last answers to be written
-_LINGER_SECONDS = 2.0  # for the rest of a body that was refused, so that the answer is read
+_LINGER_SECONDS = 2.0  # for the rest of a body that was refused
+_LINGERING = 2  # of these that are read at the same time
+_ACCEPTS = 32  # new connections in one run of the event loop; the others wait in the kernel
+_RECEIVE_BUFFER = 128 * 1024  # bytes that the kernel keeps of one connection, and that one read can return
+_READ_BUFFER = 64 * 1024  # bytes of a body; a connection is paused while it has twice as many that nobody has read
+_CLOSE_SECONDS = 5.0  # for the caller to confirm the end of a TLS connection
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -48,7 +54,8 @@ class _Server(web.Server):
             request_factory=self._request,
             access_log=None,
             keepalive_timeout=_KEEP_ALIVE,
-            lingering_time=_LINGER_SECONDS,
+            lingering_time=0,  # the listener reads the rest of a refused body
+            read_bufsize=_READ_BUFFER,
             auto_decompress=False,
         )
         self._listener = listener
@@ -81,7 +88,8 @@ class Listener:
         self._limit = connections
         self._server: _Server | None = None
         self._sockets: list[socket.socket] = []
-        self._tasks: list[asyncio.Task[None]] = []
+        self._sweeper: asyncio.Task[None] | None = None
+        self._lingering = asyncio.Semaphore(_LINGERING)
         self._opening: set[asyncio.Task[None]] = set()
         self._new: OrderedDict[Any, _Connection] = OrderedDict()  # without a request yet, by protocol or task
         self._used: OrderedDict[Any, _Connection] = OrderedDict()  # by protocol; the last one had the last request
@@ -98,22 +106,23 @@ class Listener:
 
     async def start(self) -> None:
         """Listen. OSError where the address cannot be had."""
-        self._server = _Server(self, self._handler)
+        self._server = _Server(self, self._answer)
         self._sockets = await _bound(self._host, self._port)
         self._port = self.port
         loop = asyncio.get_running_loop()
-        self._tasks = [loop.create_task(self._accept(each)) for each in self._sockets]
-        self._tasks.append(loop.create_task(self._sweep()))
+        for each in self._sockets:
+            loop.add_reader(each, self._accept, each)
+        self._sweeper = loop.create_task(self._sweep())
 
     async def refuse_connections(self) -> None:
         """Take no new connections; those that are open are served on."""
-        tasks, self._tasks = self._tasks, []
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
         sockets, self._sockets = self._sockets, []
         for each in sockets:
+            asyncio.get_running_loop().remove_reader(each)
             each.close()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            await asyncio.gather(self._sweeper, return_exceptions=True)
 
     async def stop(self) -> None:
         """Close what is open. Requests whose bodies have arrived are answered first."""
@@ -136,19 +145,45 @@ class Listener:
         self._new.pop(protocol, None)
         self._used.pop(protocol, None)
 
-    async def _accept(self, listening: socket.socket) -> None:
+    def _accept(self, listening: socket.socket) -> None:
+        """Take the connections that wait. One for each run of the event loop would be too few: while attackers make a
+        run long, the connections of API servers would wait in the kernel until these give up."""
         loop = asyncio.get_running_loop()
-        while True:
+        for _ in range(_ACCEPTS):
             try:
-                connected, _ = await loop.sock_accept(listening)
+                connected, _ = listening.accept()
+            except BlockingIOError:
+                return
             except OSError:  # too many open files, or the caller is gone
-                await asyncio.sleep(0.05)
-                continue
+                loop.remove_reader(listening)
+                loop.call_later(_RETRY_SECONDS, self._accept_again, listening)
+                return
+            connected.setblocking(False)
             self._make_room()
             task = loop.create_task(self._open(connected))
             self._opening.add(task)
             self._new[task] = _Connection(task, loop.time())
             task.add_done_callback(self._opening.discard)
+
+    def _accept_again(self, listening: socket.socket) -> None:
+        if listening in self._sockets:
+            asyncio.get_running_loop().add_reader(listening, self._accept, listening)
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer a request. Where the body was refused before its end, send the answer, and read the rest for a while:
+        a connection that is closed with unread bytes is reset, and the caller may lose the answer."""
+        answer = await self._handler(request)
+        if request.content.is_eof():
+            return answer
+        answer.force_close()
+        with contextlib.suppress(Exception):  # the caller is gone, or the body is broken
+            await answer.prepare(request)
+            await answer.write_eof()
+            async with asyncio.timeout(_LINGER_SECONDS), self._lingering:
+                while not request.content.at_eof():
+                    await request.content.readany()
+                    await asyncio.sleep(0)  # other connections first
+        return answer
 
     def _make_room(self) -> None:
         """Close the connection that has waited longest. New connections do not take more than half of the places from
@@ -163,7 +198,13 @@ class Listener:
         server, task, loop = self._server, asyncio.current_task(), asyncio.get_running_loop()
         assert server is not None  # noqa: S101  (it is set before the first connection is accepted)
         options: dict[str, Any] = (
-            {"ssl": self._context, "ssl_handshake_timeout": _HANDSHAKE_SECONDS} if self._context else {}
+            {
+                "ssl": self._context,
+                "ssl_handshake_timeout": _HANDSHAKE_SECONDS,
+                "ssl_shutdown_timeout": _CLOSE_SECONDS,
+            }
+            if self._context
+            else {}
         )
         protocol = server()
         try:
@@ -208,5 +249,6 @@ async def _bound(host: str, port: int) -> list[socket.socket]:
 
 def _listening(family: int, address: Any, *, dualstack: bool = False) -> socket.socket:
     made = socket.create_server(address, family=family, backlog=_BACKLOG, dualstack_ipv6=dualstack)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
     made.setblocking(False)
     return made

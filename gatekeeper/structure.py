@@ -12,7 +12,8 @@ MAX_VALUES = 200_000
 MAX_DEPTH = 128
 """Of a review that is measured. Smaller ones are bounded by the JSON decoders."""
 
-_DENSE = 1_500  # takes about 0.3 ms; a Kubernetes object has about 20 in each KiB
+_FEW_VALUES = 4_000  # take about 0.5 ms; a Kubernetes object has about 50 in each KiB
+_MANY_OPENED = 1_500  # lists and objects
 _BYTES_EACH = 8  # of a list or object, on average, at least; the shortest entry of `managedFields` has 9
 _PASSES = 12  # a workload is about that deep
 _STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # one level down, one level up (-1)
@@ -22,12 +23,13 @@ _NO_MARKS = bytes(sorted(set(range(256)) - set(_MARKS)))
 
 
 def is_dense(data: bytes) -> bool:
-    """Whether a small text has many more lists and objects than a Kubernetes object of its size. ValueError where it
-    has so many that it cannot be one: this costs microseconds to find, and milliseconds to decode."""
+    """Whether a small text has many values: several times as many as a Kubernetes object of its size. ValueError where
+    it has so many lists and objects that it cannot be a Kubernetes object: this costs microseconds to find, and
+    milliseconds to decode."""
     opened = len(data) - len(data.translate(None, b"[{"))
-    if opened > _DENSE and opened * _BYTES_EACH > len(data):
+    if opened > _MANY_OPENED and opened * _BYTES_EACH > len(data):
         raise ValueError("has more lists and objects than a Kubernetes object of its size")
-    return opened > _DENSE
+    return opened + data.count(b",") > _FEW_VALUES
 
 
 def problem(data: bytes) -> str:

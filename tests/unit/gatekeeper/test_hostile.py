@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -177,3 +178,57 @@ async def test_many_refusals_are_counted_and_some_are_logged(served: Served, cap
     assert b'altershield_admission_errors_total{code="400",webhook="mdeployment.kb.io"} 30.0' in (
         served.metrics.exposition()
     )
+
+
+async def test_a_place_goes_to_the_lowest_key_and_cancelled_tasks_leave_no_entry() -> None:
+    places = intake._Places(1)
+    order: list[int] = []
+
+    async def one(key: int) -> None:
+        await places.take(key)
+        order.append(key)
+
+    await places.take(0)
+    tasks = [asyncio.create_task(one(key)) for key in (5, 3, 4, 2)]
+    await asyncio.sleep(0)
+    tasks[1].cancel()
+    await asyncio.sleep(0)
+    assert len(places._waiting) == 3
+    places.give()  # the task with key 2 has the place, but is cancelled before it runs: the next one has it
+    tasks[3].cancel()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert order == [4]
+    places.give()
+    await asyncio.sleep(0)
+    assert order == [4, 5]
+    assert places._waiting == []
+
+
+async def test_all_waiting_connections_are_accepted_in_one_run_of_the_event_loop() -> None:
+    async def handle(request: Any) -> Any:
+        return aiohttp.web.Response(text="ok")
+
+    served = Listener(handle, "127.0.0.1", 0)
+    await served.start()
+    connections = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(20)]
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert served.open == 20
+    for each in connections:
+        each.close()
+    await served.stop()
+
+
+async def test_many_stalled_large_bodies_do_not_hold_up_another_large_body(served: Served) -> None:
+    stalled = []
+    for _ in range(40):
+        _, writer = await raw(served)
+        writer.write(head(f"Content-Length: {intake.SMALL + 10}") + b" " * (intake.SMALL + 5))
+        stalled.append(writer)
+    await asyncio.sleep(0.1)
+    data = encode(review(deployment("x" * 1_000_000)))
+    async with asyncio.timeout(3), session() as client:
+        assert (await post(client, served.url(MUTATING_PATH), data))[0] == 200
+    for writer in stalled:
+        writer.transport.abort()
