@@ -1,15 +1,22 @@
-"""What hostile callers do to legitimate reviews, and to the gatekeeper's memory.
+"""Latencies of legitimate reviews, and the gatekeeper's memory, while hostile callers send requests.
 
     python -m bench.hostile
 
-A gatekeeper serves on one core. 40 attackers in another process, without credentials, do one thing each phase, again
-as soon as it ends. Meanwhile reviews of 4 KB are sent at fixed times on kept connections, as API servers do; latencies
-count from these times, and a review fails that has no answer of 200 within the chart's timeout.
+The gatekeeper runs on one core. 40 attackers without credentials run in another process on the other core. In each
+phase they do one thing, again as soon as it ends. Meanwhile the bench sends reviews of 4 KB at fixed times on kept
+connections, as API servers do. Latencies count from these times. A review fails if it has no answer of 200 within the
+chart's timeout.
+
+The bench runs on the attackers' core. Other work on the machine delays all of them, so the table has each p99 twice:
+as measured, and without the time for which the gatekeeper, or the bench itself, was ready to run but had no core
+(`/proc/PID/schedstat`; the longer of the two). The column `core` is the share that the gatekeeper used of the time for
+which it had a core or needed none: near 100 %, the attackers keep it busy.
 """
 
 import asyncio
 import contextlib
 import datetime
+import functools
 import json
 import os
 import ssl
@@ -30,7 +37,7 @@ from rich.table import Table
 from altershield.admission.webhooks import webhook_path
 from altershield.api.resources import DEPLOYMENTS
 from altershield.pki import Authority
-from bench.processes import Server, answering, cpu, free_ports, kubernetes
+from bench.processes import Server, answering, cpu, free_ports, kubernetes, waited_for_a_core
 from bench.reviews import write_reviews
 
 RESULTS = Path(__file__).parent / "results" / "hostile.json"
@@ -42,17 +49,25 @@ _RATE = 50  # legitimate reviews a second
 _TIMEOUT = 2.0  # seconds; the chart's for the mutating webhook
 _SERVER_CORE, _CLIENT_CORE = 0, 1
 _MIB = 2**20
+_PART = 256 * 1024  # bytes that an attacker writes at a time
+_REPORT_SECONDS = 0.1
 
 app = typer.Typer(add_completion=False)
 
 
 def head(length: int, *more: str) -> bytes:
-    lines = [f"POST {_PATH} HTTP/1.1", "Host: gate", "Content-Type: application/json", f"Content-Length: {length}"]
+    lines = [
+        f"POST {_PATH} HTTP/1.1",
+        "Host: gatekeeper",
+        "Content-Type: application/json",
+        f"Content-Length: {length}",
+    ]
     return "\r\n".join([*lines, *more, "", ""]).encode()
 
 
 _DEEP = b"[" * 200 + b"]" * 200
-_DENSE = b'{"a":[1,2,3],"b":4}'  # hardly less than what no Kubernetes object has
+_DENSE = b'{"a":[1,2,3],"b":4}'  # almost as many lists and objects as are refused
+_SMALL = b'{"a":[1,2,3],"b":"' + b"x" * 84 + b'"}'  # 64 KiB of it have almost as many values as a small review may have
 
 
 def nested(size: int, value: bytes = _DEEP) -> bytes:
@@ -67,13 +82,37 @@ def nested(size: int, value: bytes = _DEEP) -> bytes:
     return start + b",".join([value] * count) + end
 
 
+@dataclass
+class Sent:
+    """How much the attackers have done: connections opened, requests sent to their end, bytes of both."""
+
+    connections: int = 0
+    requests: int = 0
+    bytes: int = 0
+
+
 Attack = Callable[[int], Awaitable[None]]
+_sent = Sent()
+
+
+@functools.cache
+def _context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
 
 
 async def connected(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    return await asyncio.open_connection("127.0.0.1", port, ssl=context)
+    opened = await asyncio.open_connection("127.0.0.1", port, ssl=_context())
+    _sent.connections += 1
+    return opened
+
+
+async def send(writer: asyncio.StreamWriter, data: bytes) -> None:
+    for start in range(0, len(data), _PART):
+        writer.write(data[start : start + _PART])
+        await writer.drain()
+        _sent.bytes += len(data[start : start + _PART])
 
 
 def sending(body: bytes) -> Attack:
@@ -83,8 +122,8 @@ def sending(body: bytes) -> Attack:
         reader, writer = await connected(port)
         with contextlib.closing(writer):
             while True:
-                writer.write(head(len(body)) + body)
-                await writer.drain()
+                await send(writer, head(len(body)) + body)
+                _sent.requests += 1
                 length = 0
                 while line := (await reader.readline()).strip():
                     if line.lower().startswith(b"content-length:"):
@@ -106,36 +145,49 @@ async def unfinished(port: int) -> None:
 async def _unfinished(port: int) -> None:
     reader, writer = await connected(port)
     with contextlib.closing(writer):
-        writer.write(head(8 * _MIB) + b" " * (8 * _MIB - 1))
-        await writer.drain()
+        await send(writer, head(8 * _MIB) + b" " * (8 * _MIB - 1))
         await reader.readline()
 
 
 async def idle(port: int) -> None:
     """25 connections without a handshake: 1,000 of all attackers."""
-    writers = [(await asyncio.open_connection("127.0.0.1", port)) for _ in range(25)]
+    writers = []
     try:
+        for _ in range(25):
+            writers.append(await asyncio.open_connection("127.0.0.1", port))
+            _sent.connections += 1
         await writers[-1][0].read(1)
     finally:
         for _, writer in writers:
             writer.close()
 
 
+async def handshake(port: int) -> None:
+    """A connection that is closed after the handshake."""
+    _, writer = await connected(port)
+    writer.close()
+
+
 def attacks() -> dict[str, Attack]:
+    with tempfile.TemporaryDirectory() as name:
+        (large, *_) = (file.read_bytes() for file in write_reviews(Path(name), "3MB", 3_000_000))
     return {
         "8 MiB, wide and 200 deep": sending(nested(8 * _MIB - 1024)),
         "256 KiB, wide and 200 deep": sending(nested(255 * 1024)),
         "32 KiB, wide and 200 deep": sending(nested(31 * 1024)),
+        "64 KiB, 4,000 values": sending(nested(64 * 1024 - 64, _SMALL)),
+        "3 MB, valid": sending(large),
         "8 MiB, dense": sending(nested(8 * _MIB - 1024, _DENSE)),
         "256 KiB, dense": sending(nested(255 * 1024, _DENSE)),
         "120 unfinished bodies of 8 MiB": unfinished,
         "1,000 idle connections": idle,
+        "TLS handshakes": handshake,
     }
 
 
 @app.command()
 def attack(name: str, port: int) -> None:
-    """Be the attackers, until killed. `everything`: eight of each kind."""
+    """Run the attackers until they are killed. They report on the standard output. `everything`: all kinds at once."""
     kinds = attacks()
     chosen = list(kinds.values()) if name == "everything" else [kinds[name]]
 
@@ -145,27 +197,73 @@ def attack(name: str, port: int) -> None:
                 await act(port)
             await asyncio.sleep(0.001)
 
-    async def run() -> None:
-        await asyncio.gather(*(again(chosen[number % len(chosen)]) for number in range(ATTACKERS)))
+    async def report() -> None:
+        while True:
+            print(json.dumps(asdict(_sent)), flush=True)
+            await asyncio.sleep(_REPORT_SECONDS)
 
-    print("attacking", flush=True)
+    async def run() -> None:
+        await asyncio.gather(report(), *(again(chosen[number % len(chosen)]) for number in range(ATTACKERS)))
+
     uvloop.run(run())
+
+
+class Attackers:
+    """A process of attackers."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.sent = Sent()
+        self._process = process
+        self._started = asyncio.Event()
+        self._reading = asyncio.create_task(self._read())
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def running(cls, attack_: str, port: int) -> AsyncIterator["Attackers"]:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "bench.hostile", "attack", attack_, str(port)), stdout=asyncio.subprocess.PIPE
+        )
+        attackers = cls(process)
+        try:
+            await attackers._started.wait()
+            yield attackers
+        finally:
+            process.kill()
+            await process.wait()
+            await attackers._reading
+
+    async def _read(self) -> None:
+        assert self._process.stdout is not None  # noqa: S101  (it is a pipe)
+        async for line in self._process.stdout:
+            with contextlib.suppress(ValueError):  # the process was killed while it wrote
+                self.sent = Sent(**json.loads(line))
+            self._started.set()
 
 
 @dataclass
 class Phase:
-    """What legitimate callers and the process saw while it was attacked."""
+    """The figures of legitimate reviews and of the process while it was attacked."""
 
     attack: str
+    connections: int
+    """That the attackers opened, each second."""
+    requests: int
+    """That the attackers sent to their end, each second."""
+    sent: int
+    """MiB that the attackers sent, each second."""
     reviews: int
     failed: int
     p50: float
     p99: float
     worst: float
+    p99_without_waiting: float
+    """Without the time for which the gatekeeper or the bench waited for a core."""
     memory: int
     """MiB, the most in the phase."""
     core: float
-    """The share of its core that the gatekeeper used. Low beside long latencies, others used the core."""
+    """The share that the gatekeeper used of the time for which it had a core or needed none."""
+    waiting: float
+    """The share of the time for which the gatekeeper waited for its core, because of other processes."""
 
 
 @app.command()
@@ -175,15 +273,23 @@ def main(
     output: Annotated[Path, typer.Option(help="Where the figures go as JSON.")] = RESULTS,
 ) -> None:
     """Attack a gatekeeper in each way, and in all ways at once. Exit code 1 where a bound does not hold."""
+    load = os.getloadavg()[0]
+    os.sched_setaffinity(0, {_CLIENT_CORE})
     phases, after = uvloop.run(_run(seconds, only or []))
-    table = Table("40 attackers send", "reviews", "failed", "p50 ms", "p99 ms", "worst ms", "MiB", "core")
+    columns = (
+        *("connections/s", "requests/s", "MiB/s", "reviews", "failed", "p50 ms", "p99 ms", "worst ms"),
+        *("p99 without waiting", "MiB", "core", "waiting"),
+    )
+    table = Table("40 attackers send", *columns)
     for each in phases:
-        times = (f"{value:,.0f}" for value in (each.p50, each.p99, each.worst))
-        table.add_row(each.attack, str(each.reviews), str(each.failed), *times, str(each.memory), f"{each.core:.0%}")
-    Console().print(table)
-    print(f"memory 5 s after the last attack: {after} MiB")
+        counts = map(str, (each.connections, each.requests, each.sent, each.reviews, each.failed))
+        times = (f"{value:,.0f}" for value in (each.p50, each.p99, each.worst, each.p99_without_waiting))
+        table.add_row(each.attack, *counts, *times, str(each.memory), f"{each.core:.0%}", f"{each.waiting:.0%}")
+    Console(width=160).print(table)
+    print(f"memory 5 s after the last attack: {after} MiB; the machine's load before the bench: {load:.1f}")
     output.parent.mkdir(exist_ok=True)
-    taken = {"taken": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"), "cpu": cpu()}
+    now = datetime.datetime.now(datetime.UTC)
+    taken = {"taken": now.strftime("%Y-%m-%d"), "cpu": cpu(), "load": round(load, 1)}
     output.write_text(
         json.dumps({**taken, "phases": [asdict(each) for each in phases], "after": after}, indent=2) + "\n"
     )
@@ -200,27 +306,20 @@ async def _run(seconds: float, only: list[str]) -> tuple[list[Phase], int]:
             for attack_ in (*attacks(), "everything"):
                 if only and not any(text in attack_ for text in only):
                     continue
-                command = (sys.executable, "-m", "bench.hostile", "attack", attack_, str(server.port))
-                process = await asyncio.create_subprocess_exec(
-                    *command,
-                    stdout=asyncio.subprocess.PIPE,
-                    preexec_fn=lambda: os.sched_setaffinity(0, {_CLIENT_CORE}),
-                )
-                try:
-                    assert process.stdout is not None  # noqa: S101  (it is a pipe)
-                    await process.stdout.readline()
+                async with Attackers.running(attack_, server.port) as attackers:
                     await asyncio.sleep(2)
-                    phases.append(await _phase(server, attack_, bodies, seconds))
-                finally:
-                    process.kill()
-                    await process.wait()
+                    phases.append(await _phase(server, attack_, bodies, seconds, attackers))
                 await asyncio.sleep(1)
             await asyncio.sleep(5)
             return phases, server.resident
 
 
-async def _phase(server: Server, attack_: str, bodies: list[bytes], seconds: float) -> Phase:
+async def _phase(
+    server: Server, attack_: str, bodies: list[bytes], seconds: float, attackers: Attackers | None = None
+) -> Phase:
     latencies: list[float] = []
+    without_waiting: list[float] = []
+    own = Path("/proc/self/schedstat")
     memory = failed = 0
     async with (
         aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(_TIMEOUT)) as client,
@@ -229,6 +328,7 @@ async def _phase(server: Server, attack_: str, bodies: list[bytes], seconds: flo
 
         async def one(number: int, due: float) -> None:
             nonlocal failed
+            waited = server.waited, waited_for_a_core(own)
             try:
                 async with client.post(
                     f"https://127.0.0.1:{server.port}{_PATH}",
@@ -240,19 +340,43 @@ async def _phase(server: Server, attack_: str, bodies: list[bytes], seconds: flo
                     failed += answer.status != 200
             except (aiohttp.ClientError, TimeoutError):
                 failed += 1
-            latencies.append((time.perf_counter() - due) * 1000)
+            latency = time.perf_counter() - due
+            waiting = max(server.waited - waited[0], waited_for_a_core(own) - waited[1])
+            latencies.append(latency * 1000)
+            without_waiting.append(max(0.0, latency - waiting) * 1000)
 
-        began, used = time.perf_counter(), server.cpu
+        before = attackers.sent if attackers else Sent()
+        began, used, waited = time.perf_counter(), server.cpu, server.waited
         for number in range(int(seconds * _RATE)):
             due = began + number / _RATE
             await asyncio.sleep(max(0.0, due - time.perf_counter()))
             group.create_task(one(number, due))
             memory = max(memory, server.resident)
-        core = (server.cpu - used) / (time.perf_counter() - began)
+        took = time.perf_counter() - began
+        waiting = server.waited - waited
+        core = (server.cpu - used) / (took - waiting)
+        after = attackers.sent if attackers else Sent()
     latencies.sort()
-    at = [latencies[int(len(latencies) * share)] for share in (0.5, 0.99)]
-    p50, p99, worst = (round(each, 1) for each in (*at, latencies[-1]))
-    return Phase(attack_, len(latencies), failed, p50, p99, worst, memory, round(core, 2))
+    without_waiting.sort()
+    p50, p99 = (round(latencies[int(len(latencies) * share)], 1) for share in (0.5, 0.99))
+    connections = round((after.connections - before.connections) / took)
+    requests = round((after.requests - before.requests) / took)
+    sent = round((after.bytes - before.bytes) / took / _MIB)
+    return Phase(
+        attack=attack_,
+        connections=connections,
+        requests=requests,
+        sent=sent,
+        reviews=len(latencies),
+        failed=failed,
+        p50=p50,
+        p99=p99,
+        worst=round(latencies[-1], 1),
+        p99_without_waiting=round(without_waiting[int(len(latencies) * 0.99)], 1),
+        memory=memory,
+        core=round(core, 2),
+        waiting=round(waiting / took, 2),
+    )
 
 
 @contextlib.asynccontextmanager

@@ -30,10 +30,19 @@ class Server:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     @property
+    def waited(self) -> float:
+        """Seconds so far for which its main thread was ready to run but had no core."""
+        return waited_for_a_core(Path(f"/proc/{self.process.pid}/schedstat"))
+
+    @property
     def resident(self) -> int:
         """MiB of memory."""
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") // 2**20
+
+
+def waited_for_a_core(schedstat: Path) -> float:
+    return int(schedstat.read_text().split()[1]) / 1e9
 
 
 async def answering(server: Server, log: Path) -> None:
