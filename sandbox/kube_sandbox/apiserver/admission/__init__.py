@@ -1,1 +1,1 @@
-"""Admission: built-in plugins and webhooks."""
+"""Admission: built-in plugins and admission webhooks."""

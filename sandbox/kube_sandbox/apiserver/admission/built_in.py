@@ -1,6 +1,7 @@
-"""The admission plugins that every cluster has and users notice. They change `attributes.obj` or refuse.
+"""The default admission plugins: NamespaceLifecycle, ServiceAccount, Priority and DefaultTolerationSeconds.
 
-Rules from `k8s.io/kubernetes`, `plugin/pkg/admission`, and `k8s.io/apiserver`, `pkg/admission/plugin/namespace`.
+They change `attributes.obj` or raise StatusError. The rules are those of `k8s.io/kubernetes`, `plugin/pkg/admission`,
+and `k8s.io/apiserver`, `pkg/admission/plugin/namespace`.
 """
 
 import secrets
@@ -16,16 +17,16 @@ _NO_EXECUTE_SECONDS = 300
 _TOKEN_SECONDS = 3607
 _TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105  (a path)
 _NAME_CHARACTERS = "bcdfghjklmnpqrstvwxz2456789"
-"""What generated names are made of: no vowels, so no words."""
+"""The characters of generated names. There are no vowels, so that the names do not form words."""
 
 
 def suffix(length: int = 5) -> str:
-    """The random end of a generated name."""
+    """A random suffix for a generated name."""
     return "".join(secrets.choice(_NAME_CHARACTERS) for _ in range(length))
 
 
 def admit(attributes: Attributes, reader: Reader) -> None:
-    """Run the plugins, before any webhook."""
+    """Run the plugins. They run before the webhooks."""
     _namespace_lifecycle(attributes, reader)
     if attributes.operation == "CREATE" and not attributes.subresource and attributes.obj is not None:
         match attributes.group, attributes.plural:
@@ -36,7 +37,7 @@ def admit(attributes: Attributes, reader: Reader) -> None:
 
 
 def forbidden(attributes: Attributes, why: str) -> StatusError:
-    """403 as an admission plugin words it."""
+    """403 with the text of an admission plugin."""
     metadata = (attributes.obj or {}).get("metadata") or {}
     name = attributes.name or metadata.get("name") or metadata.get("generateName") or "Unknown"
     storage = (attributes.group, attributes.plural)
@@ -46,7 +47,8 @@ def forbidden(attributes: Attributes, why: str) -> StatusError:
 
 
 def _namespace_lifecycle(attributes: Attributes, reader: Reader) -> None:
-    """Nothing is created in a namespace that is missing or being deleted."""
+    """Reject writes in a namespace that does not exist, creates in one that is being deleted, and the deletion of the
+    namespaces that every cluster needs."""
     if (attributes.group, attributes.plural) == ("", "namespaces"):
         if attributes.operation == "DELETE" and attributes.name in IMMORTAL_NAMESPACES:
             raise forbidden(attributes, "this namespace may not be deleted")
@@ -80,8 +82,8 @@ def _namespace_lifecycle(attributes: Attributes, reader: Reader) -> None:
 
 
 def _service_account(attributes: Attributes, pod: Object, reader: Reader) -> None:
-    """A pod runs as a service account, whose token is mounted. The account `default` may be missing still:
-    a controller makes it."""
+    """Set the ServiceAccount of a pod and mount its token. The ServiceAccount `default` may not exist yet, because a
+    controller creates it; then the pod gets no token."""
     if "kubernetes.io/config.mirror" in (pod["metadata"].get("annotations") or {}):
         return
     spec: dict[str, Any] = pod["spec"]
@@ -125,7 +127,7 @@ def _mount_token(spec: dict[str, Any]) -> None:
 
 
 def _priority(attributes: Attributes, pod: Object, reader: Reader) -> None:
-    """The priority that the pod's class stands for."""
+    """Set the priority and the preemption policy of a pod from its PriorityClass."""
     spec = pod["spec"]
     value, policy = 0, "PreemptLowerPriority"
     built_in = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
@@ -147,7 +149,7 @@ def _priority(attributes: Attributes, pod: Object, reader: Reader) -> None:
 
 
 def _tolerations(pod: Object) -> None:
-    """Pods stay for five minutes on a node that is lost."""
+    """Add tolerations, so that a pod stays for five minutes on a node that is not ready or unreachable."""
     tolerations = list(pod["spec"].get("tolerations") or ())
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
         if any(t.get("key", key) == key and t.get("effect") in (None, "", "NoExecute") for t in tolerations):

@@ -1,7 +1,7 @@
-"""ResourceQuotas, as far as they count pods: `pods` and `count/pods`.
+"""ResourceQuotas for the number of pods: `pods` and `count/pods`.
 
-The real server trusts the usage that a controller writes; here the pods are counted. Quotas with scopes, and all else
-that quotas can limit, are not looked at. The texts are those of `plugin/pkg/admission/resourcequota`.
+The real server uses the usage in the quota's status, which a controller writes; this one counts the pods. Quotas with
+scopes and all other limits are ignored. The texts are those of `plugin/pkg/admission/resourcequota`.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _ENDED = ("Succeeded", "Failed")
 
 
 def check(attributes: Attributes, reader: Reader) -> None:
-    """403 for a new pod that exceeds a quota of its namespace. The last admission plugin."""
+    """Raise StatusError 403 for a new pod that exceeds a quota of its namespace. This plugin runs last."""
     if (attributes.group, attributes.plural, attributes.subresource) != ("", "pods", ""):
         return
     for quota in reader.list("", "resourcequotas", attributes.namespace):
@@ -26,10 +26,10 @@ def check(attributes: Attributes, reader: Reader) -> None:
             raise forbidden(attributes, why)
 
 
-def _excess(quota: Object, there: Sequence[Object]) -> str:
+def _excess(quota: Object, pods: Sequence[Object]) -> str:
     hard = {name: value for name, value in (quota["spec"].get("hard") or {}).items() if name in (_PODS, _ALL_PODS)}
-    running = [pod for pod in there if (pod.get("status") or {}).get("phase") not in _ENDED]
-    used = {_PODS: len(running), _ALL_PODS: len(there)}
+    running = [pod for pod in pods if (pod.get("status") or {}).get("phase") not in _ENDED]
+    used = {_PODS: len(running), _ALL_PODS: len(pods)}
     exceeded = sorted(name for name, value in hard.items() if used[name] + 1 > quantities.parse(str(value)))
     if not exceeded:
         return ""

@@ -1,7 +1,7 @@
-"""The questions about users and their rights: `authentication.k8s.io` and `authorization.k8s.io`.
+"""Reviews about users and their permissions: `authentication.k8s.io` and `authorization.k8s.io`.
 
-They are created, never stored. Validation and texts follow kube-apiserver's `pkg/registry/{authentication,
-authorization}` and `pkg/apis/authorization/validation`.
+Clients create reviews; the server does not store them. Validation and texts follow kube-apiserver's
+`pkg/registry/{authentication,authorization}` and `pkg/apis/authorization/validation`.
 """
 
 import json
@@ -18,14 +18,14 @@ _SUBJECT = ("SubjectAccessReview", "LocalSubjectAccessReview")
 
 
 class AccessReviews:
-    """Answers reviews; `review` has passed the checks of its schema."""
+    """Answers reviews. Their types are checked before."""
 
     def __init__(self, authenticator: Authenticator, authorizer: Authorizer) -> None:
         self._authenticator = authenticator
         self._authorizer = authorizer
 
     def create(self, review: Object, user: User, namespace: str = "") -> Object:
-        """The review with its status; raises StatusError for one that asks nothing sensible."""
+        """The review with its status. Raises StatusError 400 or 422 for an invalid review."""
         kind = review["kind"]
         if kind == "SelfSubjectReview":
             return self._self_subject(review, user)
@@ -100,7 +100,7 @@ class AccessReviews:
 
 
 def user_info(user: User) -> Object:
-    """A user as reviews and AdmissionReviews show one."""
+    """A user as a `UserInfo` object, for reviews and AdmissionReviews."""
     info: Object = {"username": user.name} if user.name else {}
     if user.uid:
         info["uid"] = user.uid
@@ -141,8 +141,8 @@ def _validate(review: Object, spec: Object, namespace: str) -> None:
         causes.append(("spec.user", "", "at least one of user or group must be specified"))
     metadata = dict(review.get("metadata") or {})
     local = review["kind"] == "LocalSubjectAccessReview"
-    meant = {key for key, value in metadata.items() if value} - {"managedFields"} - ({"namespace"} if local else set())
-    if meant:
+    ignored = {"managedFields", "namespace"} if local else {"managedFields"}
+    if any(value for key, value in metadata.items() if key not in ignored):
         causes.append(("metadata", metadata, "must be empty except for namespace" if local else "must be empty"))
     if local and resource is not None and resource.get("namespace", "") != namespace:
         why = "must match metadata.namespace"

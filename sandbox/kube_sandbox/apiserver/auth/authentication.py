@@ -1,4 +1,4 @@
-"""Who asks: bearer tokens, client certificates, else nobody (`system:anonymous`)."""
+"""Authentication with client certificates and bearer tokens. Without credentials the user is `system:anonymous`."""
 
 import functools
 from collections.abc import Mapping
@@ -21,19 +21,20 @@ def administrator(name: str = "kubernetes-admin") -> User:
 
 
 class Authenticator:
-    """Tells the user of a request.
+    """Determines the user of a request.
 
-    `tokens` maps static bearer tokens to users, whose groups are taken as they are; `service_accounts` checks the
-    rest."""
+    `tokens` maps static bearer tokens to users and does not change their groups. `service_accounts` checks all other
+    tokens.
+    """
 
     def __init__(self, tokens: Mapping[str, User], service_accounts: ServiceAccountTokens) -> None:
         self._tokens = tokens
         self._service_accounts = service_accounts
 
     def authenticate(self, header: str | None, client_certificate: bytes | None = None) -> User:
-        """The user of an Authorization header and of a client certificate (DER, already verified by TLS).
+        """The user of a client certificate (DER, already verified by TLS) or of an Authorization header.
 
-        Raises StatusError 401 for credentials that are given but not valid."""
+        Raises StatusError 401 for invalid credentials."""
         if client_certificate is not None and (user := certificate_user(client_certificate)):
             return user
         scheme, _, token = (header or "").strip().partition(" ")
@@ -49,7 +50,8 @@ class Authenticator:
         return found[0]
 
     def review(self, token: str, audiences: tuple[str, ...]) -> tuple[User, list[str]] | None:
-        """The user of a bearer token, and for which of the audiences; None if it is nobody's. Raises TokenError."""
+        """The user of a bearer token and the audiences for which it is valid, or None for an unknown token. Raises
+        TokenError for a ServiceAccount token that is not valid."""
         user = self._tokens.get(token)
         if user is not None:
             return user, [audience for audience in audiences if audience in AUDIENCES]
@@ -58,7 +60,8 @@ class Authenticator:
 
 @functools.lru_cache(maxsize=256)
 def certificate_user(certificate: bytes) -> User | None:
-    """Common name and organisations of a client certificate; None without a common name."""
+    """The user of a client certificate: the common name, with the organizations as groups. None without a common
+    name."""
     subject = x509.load_der_x509_certificate(certificate)
     names = subject.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     if not names:

@@ -1,4 +1,4 @@
-"""RBAC: may this user do that? Over the Roles and bindings that are stored.
+"""RBAC: decides with the stored roles and bindings whether a user may make a request.
 
 Rules, order and texts follow kube-apiserver's `plugin/pkg/auth/authorizer/rbac` and `pkg/registry/rbac/validation`.
 """
@@ -27,13 +27,13 @@ class Decision:
 
 
 class Authorizer:
-    """Decides with RBAC; members of `system:masters` may do everything."""
+    """Authorizes requests with RBAC. Members of `system:masters` may make any request."""
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
 
     def authorize(self, attributes: Attributes) -> str | None:
-        """None if the request is allowed, else why RBAC cannot tell more (often nothing: an empty string)."""
+        """None if the request is allowed, else the errors of RBAC as text, which is usually empty."""
         decision = self.decide(attributes)
         return None if decision.allowed else decision.reason
 
@@ -49,12 +49,12 @@ class Authorizer:
         return Decision(False, f"RBAC: {aggregated(problems)}" if problems else "")
 
     def rules_for(self, user: User, namespace: str) -> tuple[list[Rule], list[str]]:
-        """Every rule that holds for a user in a namespace, and what could not be resolved."""
+        """The rules for a user in a namespace, and the error texts for roles that do not exist."""
         granted = list(self._granted(user, namespace))
         return [rule for _, rule in granted if rule is not None], [why for why, rule in granted if rule is None]
 
     def role_rules(self, reference: Object, namespace: str) -> list[Rule] | None:
-        """The rules of the role that a `roleRef` names; None if there is no such role."""
+        """The rules of the role in a `roleRef`; None if the role does not exist."""
         if reference["kind"] == "Role":
             role = self._reader.get(GROUP, "roles", reference["name"], namespace)
         else:
@@ -62,13 +62,13 @@ class Authorizer:
         return None if role is None else role.get("rules") or []
 
     def _granted(self, user: User, namespace: str) -> Iterator[tuple[str, Rule | None]]:
-        """Where a rule comes from, and the rule; a text that says what is missing, and None."""
+        """The rules for a user, each with a text about its source. For a missing role: an error text and None."""
         scopes: list[tuple[str, str, str]] = [("ClusterRoleBinding", "clusterrolebindings", "")]
         if namespace:
             scopes.append(("RoleBinding", "rolebindings", namespace))
         for kind, plural, scope in scopes:
             for binding in self._reader.list(GROUP, plural, scope):
-                subject = next((s for s in binding.get("subjects") or () if _is(user, s, scope)), None)
+                subject = next((s for s in binding.get("subjects") or () if _is_user(user, s, scope)), None)
                 if subject is None:
                     continue
                 reference = binding["roleRef"]
@@ -81,7 +81,7 @@ class Authorizer:
 
 
 def forbidden(attributes: Attributes, reason: str) -> errors.StatusError:
-    """The 403 that a request without permission gets."""
+    """403 for a request without permission."""
     user = quoted(attributes.user.name)
     if attributes.path:
         what = f"User {user} cannot {attributes.verb} path {quoted(attributes.path)}"
@@ -98,19 +98,20 @@ def forbidden(attributes: Attributes, reason: str) -> errors.StatusError:
 
 
 def allows(rule: Rule, attributes: Attributes) -> bool:
-    """Whether one PolicyRule covers a request."""
-    if not _has(rule.get("verbs"), attributes.verb):
+    """Whether a PolicyRule allows a request."""
+    if not includes(rule.get("verbs"), attributes.verb):
         return False
     if attributes.path:
-        return any(_matches_url(pattern, attributes.path) for pattern in rule.get("nonResourceURLs") or ())
+        return any(matches_url(pattern, attributes.path) for pattern in rule.get("nonResourceURLs") or ())
     return (
-        _has(rule.get("apiGroups"), attributes.group)
+        includes(rule.get("apiGroups"), attributes.group)
         and _matches_resource(rule.get("resources") or (), attributes.plural, attributes.subresource)
         and (not rule.get("resourceNames") or attributes.name in rule["resourceNames"])
     )
 
 
-def _has(values: Iterable[str] | None, wanted: str) -> bool:
+def includes(values: Iterable[str] | None, wanted: str) -> bool:
+    """Whether a list in a rule contains a value or `*`."""
     return any(value in ("*", wanted) for value in values or ())
 
 
@@ -119,14 +120,13 @@ def _matches_resource(patterns: Sequence[str], plural: str, subresource: str) ->
     return not wanted.isdisjoint(patterns)
 
 
-def _matches_url(pattern: str, path: str) -> bool:
-    if pattern in ("*", path):
-        return True
-    return pattern.endswith("*") and path.startswith(pattern.rstrip("*"))
+def matches_url(pattern: str, path: str) -> bool:
+    """Whether a non-resource URL of a rule matches a path. A `*` at the end matches any suffix."""
+    return pattern in ("*", path) or (pattern.endswith("*") and path.startswith(pattern.rstrip("*")))
 
 
-def _is(user: User, subject: Object, namespace: str) -> bool:
-    """Whether a binding's subject is this user; a ServiceAccount's namespace defaults to the binding's."""
+def _is_user(user: User, subject: Object, namespace: str) -> bool:
+    """Whether the subject of a binding is this user. The default namespace of a ServiceAccount is the binding's."""
     kind, name = subject["kind"], subject["name"]
     if kind == "User":
         return bool(user.name == name)
@@ -137,7 +137,7 @@ def _is(user: User, subject: Object, namespace: str) -> bool:
 
 
 def _source(kind: str, binding: Object, subject: Object) -> str:
-    """Who granted a rule, in the words of a SubjectAccessReview's reason."""
+    """The source of a rule as text, as in the reason of a SubjectAccessReview."""
     metadata, reference = binding["metadata"], binding["roleRef"]
     scope = metadata.get("namespace", "")
     name = f"{metadata['name']}/{scope}" if scope else metadata["name"]

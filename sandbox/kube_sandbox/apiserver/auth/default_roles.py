@@ -1,7 +1,8 @@
-"""The ClusterRoles and bindings that every cluster starts with, as data.
+"""The ClusterRoles and ClusterRoleBindings of a new cluster.
 
-The ones that users meet, from kube-apiserver's `plugin/pkg/auth/authorizer/rbac/bootstrappolicy`; not those of
-controllers, which here act as administrators. The rules of admin, edit and view follow from their aggregation.
+They are the roles for users in kube-apiserver's `plugin/pkg/auth/authorizer/rbac/bootstrappolicy`. The roles of
+controllers are omitted, because the simulated controllers act as administrators. The rules of admin, edit and view
+result from role aggregation.
 """
 
 from kube_sandbox.apiserver.attributes import Object
@@ -13,7 +14,7 @@ _ALL = "create delete deletecollection get list patch update watch"
 _HEALTH = "/healthz /livez /readyz /version /version/"
 
 _Text = tuple[str, str, str]
-"""A rule as words: verbs, API groups (`core` is the empty one), resources; or verbs, "", URLs."""
+"""A rule as three lists of words: verbs, API groups (`core` for the empty group), resources; or verbs, "", URLs."""
 
 _ROLES: dict[str, list[_Text]] = {
     "cluster-admin": [("*", "*", "*"), ("*", "", "*")],

@@ -1,6 +1,7 @@
-"""Nobody grants more than they hold: the check on writes of roles and bindings.
+"""The check of writes of roles and bindings: users may grant only the permissions that they hold.
 
-Follows kube-apiserver's `pkg/registry/rbac/*/policybased` and `component-helpers/auth/rbac/validation`.
+The rules are those of kube-apiserver's `pkg/registry/rbac/*/policybased` and
+`component-helpers/auth/rbac/validation`.
 """
 
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from dataclasses import replace
 
 from kube_sandbox.apiserver.attributes import Attributes, Object
 from kube_sandbox.apiserver.auth.authentication import MASTERS
-from kube_sandbox.apiserver.auth.authorization import GROUP, Authorizer, Rule
+from kube_sandbox.apiserver.auth.authorization import GROUP, Authorizer, Rule, matches_url
 from kube_sandbox.apiserver.errors import StatusError, forbidden
 from kube_sandbox.apiserver.gotext import quoted, quoted_list
 
@@ -16,14 +17,14 @@ _EVERYTHING: list[Rule] = [
     {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
     {"verbs": ["*"], "nonResourceURLs": ["*"]},
 ]
-_COLLECTED = ("ownerReferences", "finalizers", "managedFields")
+_COLLECTION_FIELDS = ("ownerReferences", "finalizers", "managedFields")
 
 
 def check(attributes: Attributes, authorizer: Authorizer) -> None:
-    """Check a create or update of a Role, ClusterRole, RoleBinding or ClusterRoleBinding, any other request passes.
+    """Check a create or update of a Role, ClusterRole, RoleBinding or ClusterRoleBinding. Other requests pass.
 
-    Raises StatusError 403 when the user would grant what they do not hold, 404 when the role of a binding is
-    missing."""
+    Raises StatusError 403 when the user would grant permissions that the user does not hold, and 404 when the role of a
+    binding does not exist."""
     obj = attributes.obj
     if attributes.group != GROUP or obj is None or MASTERS in attributes.user.groups:
         return
@@ -38,10 +39,10 @@ def check(attributes: Attributes, authorizer: Authorizer) -> None:
 def _check_role(attributes: Attributes, role: Object, authorizer: Authorizer) -> None:
     if authorizer.authorize(replace(attributes, verb="escalate", subresource="")) is None:
         return
-    _confirm(attributes, role.get("rules") or [], authorizer)
+    _check_held(attributes, role.get("rules") or [], authorizer)
     if any(_aggregates(version) for version in (role, attributes.old) if version):
         try:
-            _confirm(attributes, _EVERYTHING, authorizer)
+            _check_held(attributes, _EVERYTHING, authorizer)
         except StatusError as error:
             why = "must have cluster-admin privileges to use the aggregationRule"
             raise forbidden(GROUP, attributes.plural, attributes.name, why) from error
@@ -57,30 +58,30 @@ def _check_binding(attributes: Attributes, binding: Object, authorizer: Authoriz
         return
     rules = authorizer.role_rules(reference, attributes.namespace)
     if rules is None:
-        # the real server says so too: the name is the role's, the resource the binding's
+        # This text of the real server combines the resource of the binding with the name of the role.
         message = f"{attributes.plural}.{GROUP} {quoted(reference['name'])} not found"
         details = {"name": reference["name"], "group": GROUP, "kind": attributes.plural}
         raise StatusError(404, message, details=details)
-    _confirm(attributes, rules, authorizer)
+    _check_held(attributes, rules, authorizer)
 
 
-def _confirm(attributes: Attributes, rules: list[Rule], authorizer: Authorizer) -> None:
+def _check_held(attributes: Attributes, rules: list[Rule], authorizer: Authorizer) -> None:
     held, problems = authorizer.rules_for(attributes.user, attributes.namespace)
-    missing = [atom for rule in rules for atom in _atoms(rule) if not any(_covers(own, atom) for own in held)]
+    missing = [atom for rule in rules for atom in _split(rule) if not any(_covers(own, atom) for own in held)]
     if not missing:
         return
     user = attributes.user
     why = (
         f"user {quoted(user.name)} (groups={quoted_list(user.groups)}) is attempting to grant RBAC permissions "
-        "not currently held:\n" + "\n".join(sorted({_text(rule) for rule in _compact(missing)}))
+        "not currently held:\n" + "\n".join(sorted({_rule_text(rule) for rule in _merged(missing)}))
     )
     if problems:
         why += f"; resolution errors: [{' '.join(problems)}]"
     raise forbidden(GROUP, attributes.plural, attributes.name, why)
 
 
-def _atoms(rule: Rule) -> Iterator[Rule]:
-    """A rule as the rules it stands for: one verb on one resource (and name), or on one URL."""
+def _split(rule: Rule) -> Iterator[Rule]:
+    """Split a rule into rules with one verb and one resource (and one name, if any), or one verb and one URL."""
     for group in rule.get("apiGroups") or ():
         for resource in rule.get("resources") or ():
             for verb in rule.get("verbs") or ():
@@ -95,7 +96,7 @@ def _covers(own: Rule, atom: Rule) -> bool:
     if not {"*", atom["verbs"][0]} & set(own["verbs"]):
         return False
     if urls := atom.get("nonResourceURLs"):
-        return any(_covers_url(pattern, urls[0]) for pattern in own.get("nonResourceURLs") or ())
+        return any(matches_url(pattern, urls[0]) for pattern in own.get("nonResourceURLs") or ())
     resource, names = atom["resources"][0], own.get("resourceNames")
     resources = {"*", resource} | ({f"*/{resource.split('/', 1)[1]}"} if "/" in resource else set())
     return (
@@ -105,12 +106,8 @@ def _covers(own: Rule, atom: Rule) -> bool:
     )
 
 
-def _covers_url(pattern: str, url: str) -> bool:
-    return pattern in ("*", url) or (pattern.endswith("*") and url.startswith(pattern.rstrip("*")))
-
-
-def _compact(rules: list[Rule]) -> list[Rule]:
-    """Rules of the same resource as one with all their verbs."""
+def _merged(rules: list[Rule]) -> list[Rule]:
+    """Merge the rules for the same resource into one rule with all their verbs."""
     merged: dict[tuple[str, str, str], Rule] = {}
     others = []
     for rule in rules:
@@ -123,7 +120,7 @@ def _compact(rules: list[Rule]) -> list[Rule]:
     return [*others, *merged.values()]
 
 
-def _text(rule: Rule) -> str:
+def _rule_text(rule: Rule) -> str:
     parts = [
         f"{title}:{quoted_list(rule[key])}"
         for key, title in (
@@ -143,10 +140,11 @@ def _aggregates(role: Object) -> bool:
 
 
 def _only_collection_changed(new: Object, old: Object) -> bool:
-    """Whether only what the garbage collector needs was written; that takes no permission beyond the write."""
+    """Whether an update changes only fields that the garbage collector writes. Such an update needs no permission other
+    than the write itself."""
 
-    def rest(obj: Object) -> Object:
-        metadata = {key: value for key, value in obj["metadata"].items() if key not in _COLLECTED}
+    def without_collection_fields(obj: Object) -> Object:
+        metadata = {key: value for key, value in obj["metadata"].items() if key not in _COLLECTION_FIELDS}
         return {**obj, "metadata": metadata}
 
-    return rest(new) == rest(old)
+    return without_collection_fields(new) == without_collection_fields(old)

@@ -1,7 +1,8 @@
-"""`kubectl --as`: acting as somebody else.
+"""Impersonation (`kubectl --as`): a user makes a request as another user.
 
-Follows kube-apiserver's `pkg/endpoints/filters/impersonation`, whose constrained modes (KEP-5284) are on in 1.36: who
-may not impersonate a user for everything (`impersonate`) may be allowed to for some verbs.
+The rules are those of kube-apiserver's `pkg/endpoints/filters/impersonation`. Its constrained modes (KEP-5284) are
+enabled in 1.36: a user without the permission to impersonate another user in all requests (`impersonate`) may have it
+for some verbs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,25 +29,25 @@ class _Wanted:
     extra: dict[str, list[str]] = field(default_factory=dict)
 
     @property
-    def only_named(self) -> bool:
+    def has_only_name(self) -> bool:
         return not (self.uid or self.groups or self.extra)
 
 
 def impersonate(headers: Sequence[tuple[str, str]], attributes: Attributes, authorizer: Authorizer) -> User:
-    """The user to act as: `attributes.user`, unless the request's headers ask for somebody else.
+    """The effective user of a request: `attributes.user`, or the user in its impersonation headers.
 
-    Raises StatusError 400 for headers without a user name, 403 if the user may not."""
+    Raises StatusError 400 for headers without a user name, and 403 when the user may not impersonate the other user."""
     wanted = _wanted(headers)
     if not wanted.name:
-        if wanted.only_named:
+        if wanted.has_only_name:
             return attributes.user
-        raise StatusError(400, f"requested {_printed(wanted)} without impersonating a user name")
+        raise StatusError(400, f"requested {_go_value(wanted)} without impersonating a user name")
     refusal: StatusError | None = None
     for mode in (_mode(wanted), ""):
         if mode is None:
             continue
         try:
-            return _checked(mode, wanted, attributes, authorizer)
+            return _impersonated(mode, wanted, attributes, authorizer)
         except StatusError as error:
             refusal = refusal or error
     raise refusal or StatusError(500, "all impersonation modes failed")
@@ -68,22 +69,24 @@ def _wanted(headers: Sequence[tuple[str, str]]) -> _Wanted:
 
 
 def _mode(wanted: _Wanted) -> str | None:
-    """The constrained mode that a user falls under; service accounts and nodes have theirs by name alone."""
+    """The constrained mode for a user. ServiceAccounts and nodes have one only when the headers contain no more than
+    the name."""
     if _service_account(wanted.name):
-        return "serviceaccount" if wanted.only_named else None
+        return "serviceaccount" if wanted.has_only_name else None
     if wanted.name.startswith("system:node:"):
-        return "arbitrary-node" if wanted.only_named else None
+        return "arbitrary-node" if wanted.has_only_name else None
     return "user-info"
 
 
-def _checked(mode: str, wanted: _Wanted, attributes: Attributes, authorizer: Authorizer) -> User:
-    """The wanted user, if the requestor may act as them: in a constrained mode, or (no mode) at will."""
+def _impersonated(mode: str, wanted: _Wanted, attributes: Attributes, authorizer: Authorizer) -> User:
+    """The impersonated user, after the checks of a constrained mode, or those of full impersonation for an empty mode.
+    Raises StatusError 403."""
     verb = f"impersonate:{mode}" if mode else "impersonate"
     if mode:
         _require(authorizer, replace(attributes, verb=f"impersonate-on:{mode}:{attributes.verb}"))
 
     def require(plural: str, name: str, *, group: str = _GROUP, namespace: str = "", subresource: str = "") -> None:
-        asked = Attributes(
+        requested = Attributes(
             attributes.user,
             verb,
             group=group,
@@ -94,8 +97,8 @@ def _checked(mode: str, wanted: _Wanted, attributes: Attributes, authorizer: Aut
         )
         if mode and plural == "groups" and name in ("", MASTERS):
             who = "the system:masters group" if name else "the empty string group"
-            raise forbidden(asked, f"impersonating {who} is not allowed")
-        _require(authorizer, asked)
+            raise forbidden(requested, f"impersonating {who} is not allowed")
+        _require(authorizer, requested)
 
     groups = list(wanted.groups)
     named = _GROUP if mode else ""
@@ -134,8 +137,8 @@ def _service_account(name: str) -> tuple[str, str] | None:
     return (parts[2], parts[3]) if is_account else None
 
 
-def _printed(wanted: _Wanted) -> str:
-    """As Go's `%#v` prints a user."""
+def _go_value(wanted: _Wanted) -> str:
+    """A user as Go's `%#v` prints it."""
 
     def strings(values: Sequence[str]) -> str:
         return "[]string{" + ", ".join(quoted(value) for value in values) + "}"

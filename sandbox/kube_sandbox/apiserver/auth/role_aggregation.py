@@ -1,6 +1,7 @@
-"""ClusterRoles whose rules are those of the ClusterRoles that they select (`aggregationRule`).
+"""Role aggregation: a ClusterRole with an `aggregationRule` has the rules of the ClusterRoles that it selects.
 
-What kube-controller-manager's clusterrole-aggregation controller does; a change here shows at once.
+In a real cluster, the clusterrole-aggregation controller of kube-controller-manager does this. Here the rules change
+in the same call as the selected ClusterRoles.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,7 @@ _CLUSTER_ROLES = (GROUP, "clusterroles")
 
 
 class RoleAggregation:
-    """Keeps the rules of aggregating roles in a store up to date."""
+    """Updates the rules of aggregated roles in a store when a ClusterRole changes."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -28,22 +29,24 @@ class RoleAggregation:
         name, rules = stale
         item = self._store.item(_CLUSTER_ROLES, "", name)
         if item is not None:
-            # comes back here: roles may gather from roles that gather
+            # The update calls this method again, which updates the next role: roles may aggregate aggregated roles.
             self._store.update(_CLUSTER_ROLES, item, {**item.copy(), "rules": rules})
 
 
 def out_of_date(roles: Sequence[Object]) -> Iterator[tuple[str, list[Rule]]]:
-    """Names of aggregating roles whose rules are not what they gather, and what they do: the rules of the selected
-    roles in the order of their names, each once."""
+    """The aggregated roles whose rules are not up to date: their names and their new rules.
+
+    The new rules are those of the selected roles in the order of their names, without repetitions.
+    """
     by_name = sorted(roles, key=lambda role: str(role["metadata"]["name"]))
     for role in by_name:
-        chosen = (role.get("aggregationRule") or {}).get("clusterRoleSelectors") or ()
-        if not chosen or role["metadata"].get("deletionTimestamp"):
+        role_selectors = (role.get("aggregationRule") or {}).get("clusterRoleSelectors") or ()
+        if not role_selectors or role["metadata"].get("deletionTimestamp"):
             continue
-        gathered: list[Rule] = []
+        aggregated: list[Rule] = []
         for other in by_name:
             labels = other["metadata"].get("labels") or {}
-            if other is not role and any(selectors.matches(selector, labels) for selector in chosen):
-                gathered += [rule for rule in other.get("rules") or () if rule not in gathered]
-        if gathered != (role.get("rules") or []):
-            yield role["metadata"]["name"], gathered
+            if other is not role and any(selectors.matches(selector, labels) for selector in role_selectors):
+                aggregated += [rule for rule in other.get("rules") or () if rule not in aggregated]
+        if aggregated != (role.get("rules") or []):
+            yield role["metadata"]["name"], aggregated

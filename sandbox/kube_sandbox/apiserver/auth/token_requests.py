@@ -1,6 +1,6 @@
-"""`POST serviceaccounts/{name}/token`: a token for a ServiceAccount, as `kubectl create token` asks for it.
+"""`POST serviceaccounts/{name}/token`: issues a token for a ServiceAccount, for example for `kubectl create token`.
 
-Order of checks and texts follow kube-apiserver's `pkg/registry/core/serviceaccount/storage/token.go`.
+The order of the checks and the texts follow kube-apiserver's `pkg/registry/core/serviceaccount/storage/token.go`.
 """
 
 import time
@@ -17,7 +17,7 @@ _MAX_SECONDS = 1 << 32
 
 
 def create(tokens: ServiceAccountTokens, reader: Reader, namespace: str, name: str, request: Object) -> Object:
-    """The answer to a TokenRequest (an object with `spec`); raises StatusError."""
+    """The response to a TokenRequest (an object with `spec`). Raises StatusError 400, 404, 409 or 422."""
     metadata = request.get("metadata") or {}
     spec = {"audiences": [], "expirationSeconds": _DEFAULT_SECONDS, "boundObjectRef": None} | {
         key: value for key, value in (request.get("spec") or {}).items() if value is not None
@@ -55,7 +55,8 @@ def create(tokens: ServiceAccountTokens, reader: Reader, namespace: str, name: s
 
 
 def _bound(reader: Reader, reference: Object, account: str, namespace: str) -> dict[str, Object]:
-    """The object that a token is to live and die with; for a pod its node as well."""
+    """The object that a token is bound to, by its kind in lower case; for a pod also its node. The token becomes
+    invalid when the object is deleted."""
     api_version, kind = str(reference.get("apiVersion", "")), str(reference.get("kind", ""))
     name = str(reference.get("name", ""))
     if "/" in api_version or kind not in ("Pod", "Node", "Secret"):

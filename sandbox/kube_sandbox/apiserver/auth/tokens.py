@@ -1,4 +1,4 @@
-"""ServiceAccount tokens: JWTs that this server signs, and checks when they come back.
+"""ServiceAccount tokens: JWTs that this server signs and verifies.
 
 Claims, checks and texts are those of kube-apiserver's bound tokens (`pkg/serviceaccount/claims.go` and `jwt.go`).
 """
@@ -21,9 +21,9 @@ from kube_sandbox.apiserver.gotext import quoted_list
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 AUDIENCES = (ISSUER,)
-"""Audiences of tokens for this server itself."""
+"""The audiences of this API server."""
 
-_LEEWAY = 60  # seconds by which clocks may differ
+_LEEWAY = 60  # permitted clock difference in seconds
 _MAX_TOKEN = 64 * 1024
 _SEGMENT = re.compile(r"[A-Za-z0-9_-]*")
 _EXTRA = "authentication.kubernetes.io/"
@@ -31,7 +31,7 @@ _BOUND = {"pod": "pods", "secret": "secrets", "node": "nodes"}
 
 
 class TokenError(Exception):
-    """A token of this server's that is not (or no longer) valid; the message is the real server's."""
+    """This server signed the token, but it is not valid (any more). The message is that of the real server."""
 
 
 def service_account_groups(namespace: str) -> tuple[str, ...]:
@@ -39,7 +39,7 @@ def service_account_groups(namespace: str) -> tuple[str, ...]:
 
 
 class ServiceAccountTokens:
-    """Issues and verifies ServiceAccount tokens with one RSA key, which is made at start and never leaves memory."""
+    """Issues and verifies ServiceAccount tokens with one RSA key, which exists only in memory."""
 
     def __init__(
         self,
@@ -64,8 +64,8 @@ class ServiceAccountTokens:
         seconds: int,
         bound: dict[str, Object] | None = None,
     ) -> str:
-        """A token for a stored ServiceAccount; `bound` holds the object it lives and dies with, under `pod` (with
-        its `node`), `node` or `secret`."""
+        """A token for a stored ServiceAccount. `bound` contains the object that the token is bound to, with the key
+        `pod` (together with its `node`), `node` or `secret`."""
         metadata, now = service_account["metadata"], int(self._clock())
         namespace, name = metadata["namespace"], metadata["name"]
         claims = {
@@ -88,9 +88,10 @@ class ServiceAccountTokens:
         return f"{signed}.{_encode(signature)}"
 
     def verify(self, token: str, audiences: Sequence[str] = AUDIENCES) -> tuple[User, list[str]] | None:
-        """The user of a token and those of the audiences that it is for; None if it is not one of this server's.
+        """The user of a token, and the requested audiences for which it is valid. None if this server did not sign it.
 
-        Raises TokenError when it is, but expired, for somebody else, or its ServiceAccount is gone."""
+        Raises TokenError when the token has expired, when it is for other audiences, or when its ServiceAccount or the
+        object that it is bound to no longer exists."""
         claims = self._claims(token)
         if claims is None:
             return None
@@ -108,7 +109,7 @@ class ServiceAccountTokens:
         private = claims["kubernetes.io"]
         self._check_service_account(private)
         for kind, plural in _BOUND.items():
-            # a pod's token names its node too, but lives as long as the pod
+            # The token of a pod also contains the node, but it remains valid when only the node is deleted.
             if kind in private and not (kind == "node" and "pod" in private):
                 self._check_bound(private, kind, plural)
         return _user(claims), common

@@ -29,7 +29,7 @@ def decode(resource: ResourceType, body: bytes, content_type: str, validation: s
     sent = obj
     obj, unknown = normalized(resource, sent)
     problems = [*duplicates, *unknown]
-    report(resource, problems if resource.custom else fields.in_order(sent, problems), validation, warnings)
+    report(resource, problems if resource.custom else fields.sort_by_position(sent, problems), validation, warnings)
     return obj
 
 

@@ -1,1 +1,1 @@
-"""Tables as `kubectl get` shows them."""
+"""The tables that `kubectl get` shows."""

@@ -1,4 +1,4 @@
-"""The columns that `kubectl get` shows for built-in kinds, and how their cells are filled.
+"""The columns that `kubectl get` shows for built-in kinds, and the functions that compute their cells.
 
 Names, order, priorities and texts are those of kube-apiserver's `pkg/printers/internalversion`.
 """
@@ -13,10 +13,10 @@ from kube_sandbox.apiserver.storage.registry import ResourceType
 from kube_sandbox.times import unix
 
 Cells = Callable[[Object], list[Any]]
-"""The cells after the name."""
+"""Returns the cells of an object after the name."""
 
 Column = tuple[str, str, int]
-"""Name, type and priority; those of priority 1 show with `-o wide` only."""
+"""Name, type and priority. kubectl shows columns with priority 1 only with `-o wide`."""
 
 
 def columns_of(resource: ResourceType) -> list[Column]:
@@ -40,7 +40,7 @@ def _name(obj: Object) -> str:
 
 
 def _columns(text: str) -> list[Column]:
-    """`Name, Desired:integer, +Node`: a plus marks what shows with `-o wide` only."""
+    """Parse columns such as `Name, Desired:integer, +Node`. A plus marks columns that only `-o wide` shows."""
     columns = []
     for part in text.split(","):
         name, _, type_ = part.strip().partition(":")
@@ -61,7 +61,7 @@ def _age(obj: Object) -> str:
 
 
 def _containers(template: Object) -> list[str]:
-    """Names and images of a pod template's containers."""
+    """The cells with the names and the images of the containers in a pod template."""
     containers = _spec(template).get("containers") or []
     return [",".join(c.get("name", "") for c in containers), ",".join(c.get("image", "") for c in containers)]
 
@@ -87,8 +87,8 @@ def selector_text(selector: Object | None, empty: str = "<none>") -> str:
     return ",".join(text for _, text in sorted(terms)) or empty
 
 
-def _some(texts: Iterable[str], most: int, separator: str = ",") -> str:
-    """The first few, and how many more there are."""
+def _first(texts: Iterable[str], most: int, separator: str = ",") -> str:
+    """The first `most` texts, and the number of the others."""
     listed = list(texts)
     shown = separator.join(listed[:most])
     return f"{shown} + {len(listed) - most} more..." if len(listed) > most else shown
@@ -285,7 +285,7 @@ def _ingress(obj: Object) -> list[Any]:
     hosts = [rule["host"] for rule in spec.get("rules") or () if rule.get("host")]
     return [
         spec.get("ingressClassName") or "<none>",
-        _some(hosts, 3) or "*",
+        _first(hosts, 3) or "*",
         ",".join(_addresses(obj)),
         "80, 443" if spec.get("tls") else "80",
         _age(obj),
@@ -298,13 +298,13 @@ def _endpoints(obj: Object) -> list[Any]:
         ips = [address["ip"] for address in subset.get("addresses") or ()]
         ports = [port["port"] for port in subset.get("ports") or ()]
         listed += [f"{ip}:{port}" for port in ports for ip in ips] if ports else ips
-    return [_some(listed, 3) or "<none>", _age(obj)]
+    return [_first(listed, 3) or "<none>", _age(obj)]
 
 
 def _endpoint_slice(obj: Object) -> list[Any]:
     ports = [str(port.get("port") or port.get("name") or "*") for port in obj.get("ports") or ()]
     addresses = [address for endpoint in obj.get("endpoints") or () for address in endpoint.get("addresses") or ()]
-    return [obj.get("addressType", ""), _some(ports, 3) or "<unset>", _some(addresses, 3) or "<unset>", _age(obj)]
+    return [obj.get("addressType", ""), _first(ports, 3) or "<unset>", _first(addresses, 3) or "<unset>", _age(obj)]
 
 
 def _binding(obj: Object) -> list[Any]:
@@ -329,7 +329,7 @@ def _autoscaler(obj: Object) -> list[Any]:
     spec, status = _spec(obj), _status(obj)
     target = spec.get("scaleTargetRef") or {}
     minimum = spec.get("minReplicas")
-    metrics = _some([_metric(metric) for metric in spec.get("metrics") or ()], 2, ", ") or "<none>"
+    metrics = _first([_metric(metric) for metric in spec.get("metrics") or ()], 2, ", ") or "<none>"
     return [
         f"{target.get('kind')}/{target.get('name')}",
         metrics,

@@ -1,27 +1,27 @@
-"""Times for people: `5m10s`, `3d4h` (apimachinery's `HumanDuration`)."""
+"""Durations in short form: `5m10s`, `3d4h` (apimachinery's `HumanDuration`)."""
 
 import calendar
 import time
 from typing import Any
 
-_DAY = 24
-_YEAR = 365
+_DAY = 24  # hours
+_YEAR = 365  # days
 
 
 def age(text: Any) -> str:
-    """How long ago a time as Kubernetes writes it was; `<unknown>` for none."""
+    """The time since a Kubernetes timestamp; `<unknown>` without a timestamp."""
     if not isinstance(text, str) or not text:
         return "<unknown>"
     return since(calendar.timegm(time.strptime(text[:19], "%Y-%m-%dT%H:%M:%S")))
 
 
 def since(moment: float) -> str:
-    """How long ago a Unix time was."""
+    """The time since a Unix time."""
     return duration(time.time() - moment)
 
 
 def duration(seconds: float) -> str:
-    """A span of time with two or three significant figures."""
+    """A duration with two or three significant digits."""
     whole = int(seconds)
     if whole < -1:
         return "<invalid>"

@@ -1,4 +1,4 @@
-"""A pod's row in a table: what `kubectl get pods` sums up as READY, STATUS and RESTARTS."""
+"""The table row of a pod, with the READY, STATUS and RESTARTS columns of `kubectl get pods`."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _FAILED = [{"type": "Completed", "status": "True", "reason": "Failed", "message"
 
 
 def cells(pod: Object) -> list[Any]:
-    """Name, Ready, Status, Restarts, Age, IP, Node, Nominated Node, Readiness Gates."""
+    """The cells Name, Ready, Status, Restarts, Age, IP, Node, Nominated Node and Readiness Gates."""
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     ready, total, reason, restarts = _summary(pod, spec, status)
     metadata = pod["metadata"]
@@ -31,7 +31,7 @@ def cells(pod: Object) -> list[Any]:
 
 
 def conditions(pod: Object) -> list[Object]:
-    """Marks the rows of pods that have ended."""
+    """The row conditions of a pod. Only completed pods have one."""
     return {"Succeeded": _SUCCEEDED, "Failed": _FAILED}.get((pod.get("status") or {}).get("phase", ""), [])
 
 
@@ -73,7 +73,7 @@ def _is_true(status: Object, type_: str) -> bool:
 
 
 def _init_reason(initial: list[Object], sidecars: set[str], total: int) -> str:
-    """Why initialization is not over; empty when it is."""
+    """The status of a pod whose init containers have not finished; empty when they have."""
     for index, container in enumerate(initial):
         state = _state(container)
         ended, waits = state.get("terminated"), state.get("waiting") or {}
@@ -82,21 +82,22 @@ def _init_reason(initial: list[Object], sidecars: set[str], total: int) -> str:
         if container["name"] in sidecars and container.get("started"):
             continue
         if ended is not None:
-            return f"Init:{_ending(ended)}"
+            return f"Init:{_termination_reason(ended)}"
         if waits.get("reason") and waits["reason"] != "PodInitializing":
             return f"Init:{waits['reason']}"
         return f"Init:{index}/{total}"
     return ""
 
 
-def _ending(ended: Object) -> str:
+def _termination_reason(ended: Object) -> str:
     if ended.get("reason"):
         return str(ended["reason"])
     return f"Signal:{ended['signal']}" if ended.get("signal") else f"ExitCode:{ended.get('exitCode', 0)}"
 
 
 def _reason(reason: str, containers: list[Object], status: Object) -> str:
-    """The status of the first container that has something to say, unless others run on."""
+    """The status of a pod: the reason of the first waiting or terminated container. It is not `Completed` while other
+    containers run or when one failed."""
     running, failed = False, ""
     for container in reversed(containers):
         state = _state(container)
@@ -104,7 +105,7 @@ def _reason(reason: str, containers: list[Object], status: Object) -> str:
         if waits.get("reason"):
             reason = waits["reason"]
         elif ended is not None:
-            reason = _ending(ended)
+            reason = _termination_reason(ended)
             if ended.get("exitCode", 0) != 0:
                 failed = reason
         elif container.get("ready") and "running" in state:

@@ -1,4 +1,4 @@
-"""Objects as tables, as `kubectl get` asks for them: columns of built-in kinds, and those that CRDs define."""
+"""Encodes objects as tables for `kubectl get`, with the columns of built-in kinds or of CRDs."""
 
 import calendar
 import re
@@ -36,8 +36,9 @@ def table(
     *,
     columns: bool = True,
 ) -> bytes:
-    """A Table of the objects. `includeObject` of the query says what of each object comes with its row; `columns`
-    whether the column definitions do."""
+    """A Table of the objects, as JSON. `includeObject` in the query selects the object in each row: its metadata, the
+    whole object, or none. `columns` includes the column definitions. Raises StatusError 400 for another
+    `includeObject`."""
     include = query.get("includeObject", "Metadata") or "Metadata"
     if include not in ("None", "Metadata", "Object"):
         raise StatusError(
@@ -57,7 +58,7 @@ def table(
 
 
 def scale_table(scale: Object, version: str) -> bytes:
-    """A Scale as a Table of one row."""
+    """A Scale as a Table with one row."""
     metadata = scale["metadata"]
     columns = (("Name", "string"), ("Desired", "integer"), ("Available", "integer"), ("Age", "string"))
     cells = [
@@ -81,7 +82,7 @@ def scale_table(scale: Object, version: str) -> bytes:
 
 
 def definitions(resource: ResourceType) -> list[Object]:
-    """The columns of a type."""
+    """The column definitions of a type."""
     if resource.custom is None:
         return [
             {
@@ -127,7 +128,7 @@ def _row(resource: ResourceType, item: Item, include: str, version: str) -> Obje
 
 
 def custom_cells(custom: CustomType, obj: Object) -> list[Any]:
-    """The cells of a custom resource: its name, and what the columns' paths find."""
+    """The cells of a custom resource: its name, and the values at the paths of the columns."""
     cells: list[Any] = [obj["metadata"].get("name", "")]
     for column in custom.columns:
         found = find(obj, column["jsonPath"])
@@ -136,7 +137,7 @@ def custom_cells(custom: CustomType, obj: Object) -> list[Any]:
 
 
 def _cell(value: Any, type_: str) -> Any:
-    """A value as a column of a type shows it; None where it does not fit."""
+    """The cell for a value in a column of a type; None for a value of another type."""
     match type_:
         case "integer":
             return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
@@ -159,7 +160,7 @@ def _cell(value: Any, type_: str) -> Any:
 
 
 def find(obj: Any, path: str) -> list[Any]:
-    """What a JSONPath of a printer column finds: names, indices, `[*]` and simple filters."""
+    """The values at the JSONPath of a printer column. Supported are names, indices, `[*]` and simple filters."""
     values = [obj]
     text = path.strip().removeprefix("{").removesuffix("}").removeprefix("$")
     position = 0
@@ -183,13 +184,13 @@ def _step(value: Any, step: re.Match[str]) -> list[Any]:
         inside = isinstance(value, list) and -len(value) <= position < len(value)
         return [value[position]] if inside else []
     if condition is not None:
-        return [item for item in value if _holds(item, condition)] if isinstance(value, list) else []
+        return [item for item in value if _matches_filter(item, condition)] if isinstance(value, list) else []
     if deep:
         return []
     return list(value) if isinstance(value, list) else list(value.values()) if isinstance(value, dict) else []
 
 
-def _holds(item: Any, condition: str) -> bool:
+def _matches_filter(item: Any, condition: str) -> bool:
     found = _FILTER.fullmatch(condition.strip())
     if found is None:
         return False

@@ -1,1 +1,1 @@
-"""Types, fields, defaults and schemas of objects."""
+"""The types, fields, defaults and schemas of objects."""

@@ -1,7 +1,8 @@
-"""CEL's optional fields (`object.?metadata.?labels.orValue({})`), which our CEL does not parse, as what it does.
+"""Rewrites optional fields in CEL expressions (`object.?metadata.?labels.orValue({})`) for the CEL library.
 
-A chain of fields with `.?name` or `[?'key']` in it, ended by `.orValue(...)` or `.hasValue()`, is rewritten with `has`
-and `in`. Other uses of optional values stay as they are, and fail to compile.
+The library does not parse optional fields. This module rewrites a chain of fields that contains `.?name` or `[?'key']`
+and ends with `.orValue(...)` or `.hasValue()`: it uses `has` and `in` instead. Other uses of optional values do not
+change, and therefore fail to compile.
 """
 
 import re
@@ -11,10 +12,10 @@ _WHOLE = re.compile(rf"(?<![\w.])([A-Za-z_]\w*)((?:{_STEP})+)\.(orValue|hasValue
 
 
 def rewritten(expression: str) -> str:
-    """The expression without optional fields, as far as they are of the usual form."""
+    """The expression with its optional fields rewritten."""
     position = 0
     while found := _WHOLE.search(expression, position):
-        end = _closing(expression, found.end())
+        end = _closing_parenthesis(expression, found.end())
         if "?" not in found[2] or end < 0:
             position = found.end(2)
             continue
@@ -27,7 +28,7 @@ def rewritten(expression: str) -> str:
 
 
 def _guarded(root: str, steps: list[str]) -> tuple[str, str]:
-    """What has to hold for a chain to have a value, and the chain without its question marks."""
+    """The condition for a chain to have a value, and the chain without its question marks."""
     guards: list[str] = []
     path = root
     for step in steps:
@@ -42,8 +43,8 @@ def _guarded(root: str, steps: list[str]) -> tuple[str, str]:
     return " && ".join(guards), path
 
 
-def _closing(expression: str, start: int) -> int:
-    """Where the parenthesis closes that was opened before `start`; -1 if it does not."""
+def _closing_parenthesis(expression: str, start: int) -> int:
+    """The index of the parenthesis that closes the one before `start`; -1 if there is none."""
     depth, quote = 1, ""
     for index in range(start, len(expression)):
         character = expression[index]

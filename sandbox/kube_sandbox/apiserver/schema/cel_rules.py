@@ -1,21 +1,17 @@
-"""x-kubernetes-validations: CEL rules of custom resources' schemas."""
+"""x-kubernetes-validations: the CEL rules in the schemas of custom resources."""
 
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
 import cel
-import orjson
 from cel import stdlib
 
 from kube_sandbox.apiserver.attributes import Object
+from kube_sandbox.apiserver.schema import values
 
 _RULES = "x-kubernetes-validations"
-_REASONS = {
-    "FieldValueForbidden": "FieldValueForbidden",
-    "FieldValueRequired": "FieldValueRequired",
-    "FieldValueDuplicate": "FieldValueDuplicate",
-}
+_REASONS = ("FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate")
 _UNCHECKED = (
     "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing"
     " errors to complete validation"
@@ -28,7 +24,8 @@ def _program(rule: str) -> cel.Program:
 
 
 def check(obj: Object, old: Object | None, schema: Object, *, blocked: bool) -> list[dict[str, str]]:
-    """The rules that an object breaks; where its structure is wrong already, only the note that they wait."""
+    """One cause per rule that the object violates. With `blocked`, the other validation has failed: then the rules are
+    not evaluated, and one cause says so."""
     if not has_rules(schema):
         return []
     return [unchecked()] if blocked else list(_check(obj, old, schema, ""))
@@ -47,7 +44,7 @@ def has_rules(schema: Object) -> bool:
 
 def _check(value: Any, old: Any, schema: Object, path: str) -> Iterator[dict[str, str]]:
     for rule in schema.get(_RULES) or ():
-        if (found := _broken(rule, value, old, schema, path)) is not None:
+        if (found := _violation(rule, value, old, schema, path)) is not None:
             yield found
     if isinstance(value, dict):
         properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
@@ -58,34 +55,24 @@ def _check(value: Any, old: Any, schema: Object, path: str) -> Iterator[dict[str
                 yield from _check(item, before, below, f"{path}.{key}" if path else key)
     elif isinstance(value, list) and isinstance(schema.get("items"), dict):
         for index, item in enumerate(value):
-            before = _counterpart(item, old, schema)
-            yield from _check(item, before, schema["items"], f"{path}[{index}]")
+            before = values.old_item(item, old, schema)
+            old_item = None if before is values.ABSENT else before
+            yield from _check(item, old_item, schema["items"], f"{path}[{index}]")
 
 
-def _counterpart(item: Any, old: Any, schema: Object) -> Any:
-    """The same item of a list's old state; only maps have items with an identity."""
-    keys = schema.get("x-kubernetes-list-map-keys") or ()
-    if not keys or not isinstance(old, list) or not isinstance(item, dict):
-        return None
-    return next(
-        (other for other in old if isinstance(other, dict) and all(other.get(key) == item.get(key) for key in keys)),
-        None,
-    )
-
-
-def _broken(rule: Object, value: Any, old: Any, schema: Object, path: str) -> dict[str, str] | None:
+def _violation(rule: Object, value: Any, old: Any, schema: Object, path: str) -> dict[str, str] | None:
     expression = str(rule["rule"])
     context: dict[str, Any] = {"self": value}
     if "oldSelf" in expression:
         if old is None and not rule.get("optionalOldSelf"):
-            return None  # a transition rule: nothing to compare with
+            return None  # the rule is a transition rule and there is no old value
         context["oldSelf"] = old
     elif old is not None and value == old:
-        return None  # broken before already: an update need not mend it
+        return None  # an update that does not change the value need not correct it
     try:
         fine = _program(expression).execute(_context(context)) is True
         message = ""
-    except Exception as error:  # whatever the expression does to the library is a broken rule
+    except Exception as error:  # any exception of the CEL library means that the rule cannot be evaluated
         fine, message = False, f"rule evaluation error: {error}"
     if fine:
         return None
@@ -98,7 +85,7 @@ def _message(rule: Object, context: dict[str, Any]) -> str:
     if expression := rule.get("messageExpression"):
         try:
             text = _program(str(expression)).execute(_context(context))
-        except Exception:  # then the plain message counts, as in the real server
+        except Exception:  # the real server also uses `message` when messageExpression fails
             text = None
         if isinstance(text, str) and text.strip() and "\n" not in text:
             return text.strip()
@@ -106,18 +93,13 @@ def _message(rule: Object, context: dict[str, Any]) -> str:
 
 
 def _cause(rule: Object, field: str, value: Any, schema: Object, message: str) -> dict[str, str]:
-    reason = _REASONS.get(str(rule.get("reason", "")), "FieldValueInvalid")
+    reason = rule["reason"] if rule.get("reason") in _REASONS else "FieldValueInvalid"
     prefix = {"FieldValueForbidden": "Forbidden: ", "FieldValueRequired": "Required value: "}.get(reason)
     if reason == "FieldValueDuplicate":
-        prefix = f"Duplicate value: {_shown(value)}"
-        return {"reason": reason, "message": prefix, "field": field}
+        return {"reason": reason, "message": f"Duplicate value: {values.shown(value)}", "field": field}
     if prefix is None:
-        prefix = "Invalid value: " if isinstance(value, (dict, list)) else f"Invalid value: {_shown(value)}: "
+        prefix = "Invalid value: " if isinstance(value, (dict, list)) else f"Invalid value: {values.shown(value)}: "
     return {"reason": reason, "message": f"{prefix}{message}", "field": field}
-
-
-def _shown(value: Any) -> str:
-    return "null" if value is None else orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def _context(variables: dict[str, Any]) -> cel.Context:

@@ -1,7 +1,7 @@
-"""Structural schemas of custom resources: unknown fields fall out, defaults come in, the rest must be valid.
+"""Pruning, defaulting and validation of custom resources with their structural schemas.
 
 Texts and rules are those of `k8s.io/apiextensions-apiserver` (`pkg/apiserver/schema`, `pkg/apiserver/validation`) and
-of the OpenAPI validator it uses (`k8s.io/kube-openapi`, `pkg/validation`).
+of the OpenAPI validator that it uses (`k8s.io/kube-openapi`, `pkg/validation`).
 """
 
 import copy
@@ -10,7 +10,7 @@ from typing import Any
 
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.schema import cel_rules
-from kube_sandbox.apiserver.schema.values import ABSENT, TOP, Cause, cause, check, invalid, json_type, shown
+from kube_sandbox.apiserver.schema.values import ABSENT, OBJECT_FIELDS, Cause, cause, check, invalid, json_type, shown
 from kube_sandbox.apiserver.storage.registry import CustomType
 
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
@@ -18,7 +18,7 @@ _EMBEDDED = "x-kubernetes-embedded-resource"
 
 
 def prune(obj: Object, custom: CustomType) -> list[str]:
-    """Drop what the schema does not name, in place; a message per dropped field."""
+    """Remove the fields that the schema does not specify, in place. Returns a message per removed field."""
     unknown: list[str] = []
     if not custom.preserve_unknown:
         _prune(obj, custom.schema, "", unknown, top=True)
@@ -31,8 +31,8 @@ def _prune(value: Any, schema: Object, path: str, unknown: list[str], *, top: bo
         top = top or bool(schema.get(_EMBEDDED))
         for key in list(value):
             below = f"{path}.{key}" if path else key
-            if top and key in TOP:
-                continue  # whatever the schema says of metadata
+            if top and key in OBJECT_FIELDS:
+                continue  # every object has these fields, also when the schema does not specify them
             if key in properties:
                 _prune(value[key], properties[key], below, unknown)
             elif isinstance(additional, dict):
@@ -46,7 +46,7 @@ def _prune(value: Any, schema: Object, path: str, unknown: list[str], *, top: bo
 
 
 def apply_defaults(value: Any, schema: Object) -> None:
-    """Set the defaults of what is missing, in place. A null where none may be counts as missing."""
+    """Set the defaults of missing fields, in place. A null in a field that is not nullable counts as missing."""
     if isinstance(value, dict):
         properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
         below = {key: properties.get(key) or additional for key in (*properties, *value)}
@@ -67,8 +67,10 @@ def apply_defaults(value: Any, schema: Object) -> None:
 def validate(
     obj: Object, old: Object | None, custom: CustomType, subresource: str, earlier: list[Cause]
 ) -> list[Cause]:
-    """What is wrong with a custom resource, beside what is known `earlier`. A write of status is judged by its status
-    alone; a part of an update that stays as it was is not judged again."""
+    """The causes that make a custom resource invalid, in addition to those in `earlier`.
+
+    A write of status is validated by its status only. Parts that an update does not change are not validated again.
+    """
     schema = custom.schema
     if subresource == "status":
         status = (schema.get("properties") or {}).get("status", {})
@@ -78,7 +80,7 @@ def validate(
         ]
         value: Object = {"status": obj.get("status")}
     else:
-        value = {key: part for key, part in obj.items() if key not in TOP}
+        value = {key: part for key, part in obj.items() if key not in OBJECT_FIELDS}
         causes = list(check(value, schema, "", ABSENT if old is None else old, top=True))
     causes += list(_list_types(value, schema, ""))
     if custom.scale and subresource != "status":
@@ -89,7 +91,7 @@ def validate(
 _BLOCKING = frozenset(
     ["FieldValueNotSupported", "FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"]
 )
-"""Faults after which rules are not evaluated."""
+"""Reasons of causes after which the CEL rules are not evaluated."""
 
 
 def _blocks(causes: list[Cause]) -> bool:
@@ -97,7 +99,7 @@ def _blocks(causes: list[Cause]) -> bool:
 
 
 def _list_types(value: Any, schema: Object, path: str) -> Iterator[Cause]:
-    """Lists that are sets or maps hold each item or key once."""
+    """Duplicate items of lists with the type set, and duplicate keys of lists with the type map."""
     if isinstance(value, dict):
         properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
         for key, item in value.items():
@@ -105,13 +107,13 @@ def _list_types(value: Any, schema: Object, path: str) -> Iterator[Cause]:
             if below:
                 yield from _list_types(item, below, f"{path}.{key}" if path else key)
     elif isinstance(value, list):
-        yield from _repeated(value, schema, path)
+        yield from _duplicates(value, schema, path)
         if isinstance(schema.get("items"), dict):
             for index, item in enumerate(value):
                 yield from _list_types(item, schema["items"], f"{path}[{index}]")
 
 
-def _repeated(value: list[Any], schema: Object, path: str) -> Iterator[Cause]:
+def _duplicates(value: list[Any], schema: Object, path: str) -> Iterator[Cause]:
     identity = _identity(schema)
     if identity is None:
         return
@@ -126,7 +128,7 @@ def _repeated(value: list[Any], schema: Object, path: str) -> Iterator[Cause]:
 
 
 def _identity(schema: Object) -> Callable[[Any], Any] | None:
-    """What tells items of a set or map apart."""
+    """A function that returns the identity of an item in a set or map list; None for other lists."""
     match schema.get("x-kubernetes-list-type"):
         case "set":
             return lambda item: item
@@ -136,7 +138,7 @@ def _identity(schema: Object) -> Callable[[Any], Any] | None:
             def of_keys(item: Any) -> Any:
                 if not isinstance(item, dict):
                     return None
-                # without any of its keys an item is reported as incomplete, not as a duplicate
+                # An item without any key is reported as incomplete, not as a duplicate.
                 return {key: item[key] for key in keys if key in item} or None
 
             return of_keys

@@ -1,7 +1,7 @@
 """Defaults of the built-in kinds, as kube-apiserver 1.36 sets them when it decodes an object.
 
-From k8s.io/kubernetes, pkg/apis/*/v1/defaults.go and conversion.go. Objects come from `fields.check`: members of the
-right types, structs by value in place.
+The rules are those of k8s.io/kubernetes, pkg/apis/*/v1/defaults.go and conversion.go. The objects come from
+`fields.check`: their members have the right types, and required structs exist.
 """
 
 import base64
@@ -20,7 +20,7 @@ _AFFINITY_SECONDS = 10800
 
 
 def apply(obj: Object) -> None:
-    """Fill in the defaults, in place. An object that has them all stays as it is."""
+    """Set the defaults, in place. An object that has all of them does not change."""
     group = obj["apiVersion"].rpartition("/")[0]
     if default := _DEFAULTS.get((group, obj["kind"])):
         default(obj)
@@ -132,7 +132,7 @@ def _service(obj: Object) -> None:
         port["targetPort"] = port["targetPort"] or port["port"]
         if outside:
             port.setdefault(
-                "nodePort", _NODE_PORTS[_number(f"{seed}:{port['port']}/{port['protocol']}", len(_NODE_PORTS))]
+                "nodePort", _NODE_PORTS[_hash(f"{seed}:{port['port']}/{port['protocol']}", len(_NODE_PORTS))]
             )
     if outside or (kind == "ClusterIP" and spec.get("externalIPs")):
         spec.setdefault("externalTrafficPolicy", "Cluster")
@@ -140,22 +140,22 @@ def _service(obj: Object) -> None:
         spec.setdefault("allocateLoadBalancerNodePorts", True)
     if kind != "ExternalName":
         spec.setdefault("internalTrafficPolicy", "Cluster")
-        _address(spec, seed)
+        _set_addresses(spec, seed)
 
 
-def _address(spec: Object, seed: str) -> None:
-    """An address of the cluster's network. It follows from the name, so that it needs no memory; the network is large
-    enough for a sandbox."""
+def _set_addresses(spec: Object, seed: str) -> None:
+    """Set the addresses of a Service. A missing address is computed from the hash of the name, so that no allocator is
+    needed. Two Services may get the same address, which is unlikely in a sandbox."""
     address = spec.get("clusterIP") or (spec.get("clusterIPs") or [""])[0]
     if not address:
-        address = str(_SERVICE_NETWORK[1 + _number(seed, _SERVICE_NETWORK.num_addresses - 2)])
+        address = str(_SERVICE_NETWORK[1 + _hash(seed, _SERVICE_NETWORK.num_addresses - 2)])
     spec["clusterIP"] = address
     spec.setdefault("clusterIPs", [address])
     spec.setdefault("ipFamilies", ["IPv6" if ":" in address else "IPv4"])
     spec.setdefault("ipFamilyPolicy", "SingleStack")
 
 
-def _number(seed: str, below: int) -> int:
+def _hash(seed: str, below: int) -> int:
     return zlib.crc32(seed.encode()) % below
 
 

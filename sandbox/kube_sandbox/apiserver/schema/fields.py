@@ -1,7 +1,8 @@
-"""Decoding of built-in kinds as Go does it: unknown fields fall out and are reported, wrong types are errors, and what
-comes out is what Go would write (empty members left out, quantities and times in canonical form).
+"""Decodes objects of built-in kinds like Go.
 
-The real server decodes into the Go types of k8s.io/api with sigs.k8s.io/json; the texts are those of that decoder.
+Unknown fields are removed and reported, and wrong types are errors. The result is the object that Go would encode:
+empty members are omitted, and quantities and times are in canonical form. The real server decodes into the Go types of
+k8s.io/api with sigs.k8s.io/json; the texts are those of that decoder.
 """
 
 import base64
@@ -28,10 +29,10 @@ _ZERO = {
 
 
 def check(obj: Object, *, api_version: str, kind: str) -> tuple[Object, list[str]]:
-    """The object as the server would store it, and a message per unknown field (`unknown field "spec.foo"`).
+    """The decoded object, and a message per unknown field (`unknown field "spec.foo"`).
 
-    The object may name no kind; then it is of this one. Raises StatusError 400 when it is of another kind, or when a
-    member has a wrong type.
+    An object without apiVersion and kind counts as one of this kind. Raises StatusError 400 when it has another kind,
+    or when a member has a wrong type.
     """
     try:
         return decode(obj, api_version=api_version, kind=kind)
@@ -41,8 +42,8 @@ def check(obj: Object, *, api_version: str, kind: str) -> tuple[Object, list[str
 
 
 def decode(obj: Object, *, api_version: str, kind: str, unstructured: bool = False) -> tuple[Object, list[str]]:
-    """As `check`, but raises ValueError with Go's words. `unstructured`: the words of the converter that takes the
-    result of a strategic merge patch, rather than of the JSON decoder."""
+    """Like `check`, but raises ValueError with Go's text. With `unstructured`, the texts are those of the converter
+    that the server uses for the result of a strategic merge patch, instead of those of the JSON decoder."""
     named_version, named_kind = obj.get("apiVersion") or api_version, obj.get("kind") or kind
     if (named_version, named_kind) != (api_version, kind):
         raise ValueError(
@@ -51,7 +52,7 @@ def decode(obj: Object, *, api_version: str, kind: str, unstructured: bool = Fal
         )
     model = types.model_of(api_version, kind)
     if model is None:
-        raise LookupError(f"{kind} of {api_version} is no built-in kind")
+        raise LookupError(f"{kind} of {api_version} is not a built-in kind")
     decoder = _Decoder(unstructured=unstructured)
     decoded = decoder.struct(model, {**obj, "apiVersion": api_version, "kind": kind}, "", "")
     return decoded, decoder.unknown
@@ -69,10 +70,8 @@ def strict(api_version: str, kind: str, messages: Sequence[str]) -> StatusError:
 
 
 def parse(body: bytes) -> tuple[Any, list[str]]:
-    """JSON with a message per member that is there twice (`duplicate field "spec.replicas"`; the last one wins).
-
-    Raises ValueError when it is no JSON.
-    """
+    """The JSON value, and a message per duplicate member (`duplicate field "spec.replicas"`). The value of the last
+    duplicate is used. Raises ValueError for malformed JSON."""
     found: list[tuple[str, Any]] = []
 
     def pairs(members: list[tuple[str, Any]]) -> Object:
@@ -92,8 +91,8 @@ def parse(body: bytes) -> tuple[Any, list[str]]:
     return document, [f'duplicate field "{_join(paths.get(id(owner), ""), name)}"' for name, owner in found]
 
 
-def in_order(document: Object, messages: Sequence[str]) -> list[str]:
-    """Messages about fields, each naming one in quotes, in the order of the document."""
+def sort_by_position(document: Object, messages: Sequence[str]) -> list[str]:
+    """Messages that each contain a field in quotes, sorted by the position of the field in the document."""
     if len(messages) < 2:
         return list(messages)
     places = {path: place for place, path in enumerate(_paths(document, ""))}
@@ -111,7 +110,7 @@ def _paths(value: Any, path: str) -> Iterator[str]:
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not valid JSON")
 
 
 def _join(path: str, name: str) -> str:
@@ -129,8 +128,8 @@ def _walk(value: Any, path: str) -> list[tuple[str, Any]]:
 
 
 class _Decoder:
-    """One decoding. `path` names a place as unknown fields do (`spec.containers[0].x`), `go_path` as Go's type
-    errors do (`Container.spec.containers.x`: the struct, then the names without indices)."""
+    """Decodes one object. `path` is the path of a field as in messages about unknown fields (`spec.containers[0].x`),
+    `go_path` as in Go's type errors (`Container.spec.containers.x`: the struct, then the names without indices)."""
 
     def __init__(self, *, unstructured: bool) -> None:
         self.unknown: list[str] = []
@@ -148,21 +147,24 @@ class _Decoder:
         absent = {name: field for name, field in known.items() if field.always and name not in value}
         for name, field in {**present, **absent}.items():
             where = f"{types.go_name(model)}{go_path}.{name}"
-            given = value.get(name) is not None
-            if not given and field.pointer and field.always:
+            present_value = value.get(name) is not None
+            if not present_value and field.pointer and field.always:
                 result[name] = None
             else:
                 decoded = self.value(field.type, value.get(name), _join(path, name), where)
-                # An empty list of managedFields asks for their reset; no other empty list says anything.
-                if self._written(field, decoded, given=given) or (name == "managedFields" and given):
+                # An empty managedFields resets the field ownership. All other empty lists have no meaning.
+                if self._is_encoded(field, decoded, present=present_value) or (
+                    name == "managedFields" and present_value
+                ):
                     result[name] = decoded
         return result
 
     @staticmethod
-    def _written(field: types.Field, decoded: Any, *, given: bool) -> bool:
+    def _is_encoded(field: types.Field, decoded: Any, *, present: bool) -> bool:
+        """Whether Go encodes a field, or omits it because of `omitempty`."""
         if field.always:
             return True
-        if not given:
+        if not present:
             return False
         if field.pointer or field.type.kind in ("struct", "int-or-string", "any", "time", "micro-time"):
             return True
@@ -200,21 +202,21 @@ class _Decoder:
 
 
 def _unconvertible(value: Any, type_: types.Type) -> str:
-    given = _REFLECT_KINDS[type(value)]
+    kind = _REFLECT_KINDS[type(value)]
     match type_.kind:
         case "struct":
-            return f"cannot restore struct from: {given}"
+            return f"cannot restore struct from: {kind}"
         case "list" | "map":
-            return f"cannot restore {'slice' if type_.kind == 'list' else 'map'} from {given}"
+            return f"cannot restore {'slice' if type_.kind == 'list' else 'map'} from {kind}"
         case "int-or-string":
             return f"json: cannot unmarshal {JSON_NAMES[type(value)]} into Go value of type int32"
-        case "string" | "bool" if given in ("int64", "float64", "bool"):
-            return f"cannot convert {given} to {type_.kind}"
+        case "string" | "bool" if kind in ("int64", "float64", "bool"):
+            return f"cannot convert {kind} to {type_.kind}"
     return f"unrecognized type: {type_.go_name}"
 
 
 def _scalar(type_: types.Type, value: Any) -> Any:
-    """The value as Go writes it. Raises TypeError for another type, ValueError for text that cannot be read."""
+    """The value as Go encodes it. Raises TypeError for a wrong type and ValueError for malformed text."""
     match type_.kind:
         case "quantity":
             return _quantity(value)
@@ -244,7 +246,7 @@ def _quantity(value: Any) -> str:
 def _time(value: str, *, micro: bool) -> str | None:
     layout = "2006-01-02T15:04:05.000000Z07:00" if micro else "2006-01-02T15:04:05Z07:00"
     try:
-        # fromisoformat alone would take more than RFC 3339.
+        # fromisoformat accepts more formats than RFC 3339.
         moment = datetime.fromisoformat(value if _TIME.fullmatch(value) else "").astimezone(UTC)
     except (ValueError, OverflowError):
         raise ValueError(f'parsing time "{value}" as "{layout}": cannot parse "{value}" as "2006"') from None

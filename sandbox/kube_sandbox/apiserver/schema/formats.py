@@ -1,4 +1,4 @@
-"""String formats that schemas may ask for; others are not checked, as in the real server."""
+"""The string formats in schemas. Unknown formats are not checked, like in the real server."""
 
 import base64
 import binascii
@@ -15,7 +15,7 @@ _DURATION = re.compile(r"-?(\d+(\.\d*)?(ns|us|µs|ms|s|m|h|d|w) ?)+|0")
 
 
 def fits(format_: str, value: str) -> bool:
-    """Whether a text is of a format; unknown formats take anything."""
+    """Whether a text matches a format. Every text matches an unknown format."""
     check = _CHECKS.get(format_)
     if check is None:
         return True

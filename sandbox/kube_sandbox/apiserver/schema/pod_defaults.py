@@ -14,7 +14,8 @@ _TOKEN_SECONDS = 3600
 
 
 def default_pod(pod: Object) -> None:
-    """What a pod has beyond a template: requests from limits, links to services, ports of the host's network."""
+    """Set the defaults of a pod, in place. In addition to those of a template, these are requests equal to limits,
+    service links, host ports for the host network, and the two fields for the pod's IP addresses."""
     spec = pod["spec"]
     for container in _containers(spec):
         resources = container.setdefault("resources", {})
@@ -75,7 +76,7 @@ def _default_container(container: Object) -> None:
 
 
 def pull_policy(image: str) -> str:
-    """Always for the tag `latest`, also when it is only meant."""
+    """The default imagePullPolicy: Always for the tag `latest`, which is also the default tag, else IfNotPresent."""
     match = _IMAGE.fullmatch(image)
     if match is None:
         return "IfNotPresent"

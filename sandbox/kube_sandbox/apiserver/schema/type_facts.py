@@ -1,7 +1,7 @@
-"""What the OpenAPI models do not tell of the built-in Go types: tables for `types`.
+"""Tables for `types`: properties of the built-in Go types that the OpenAPI models do not contain.
 
-Facts of the published API types of Kubernetes 1.36 (the `json:`, `patchStrategy:` and `+listType` tags in k8s.io/api),
-for the kinds that a sandbox meets.
+They come from the published API types of Kubernetes 1.36 (the `json:`, `patchStrategy:` and `+listType` tags in
+k8s.io/api), for the kinds that this server supports.
 """
 
 PRESENCE = """
@@ -253,12 +253,15 @@ V2PodsMetricStatus !metric !current
 V2ResourceMetricSource !name !target
 V2ResourceMetricStatus !name !current
 """
-"""Per model: `!field` is written even when empty (no omitempty, or a struct by value), `?field` too, but as null; a
-bare field is a pointer to a scalar, whose zero value differs from its absence. All other scalars, lists and maps are
-left out when empty, structs when null. `metadata`, and `spec` and `status` beside it, are always structs by value."""
+"""The encoding of fields per model.
+
+`!field` is encoded even when it is empty (no omitempty, or a struct by value). `?field` is encoded as null when it is
+empty. A field without a mark is a pointer to a scalar: its zero value is encoded, its absence is not. All other
+scalars, lists and maps are omitted when they are empty, and structs when they are null. `metadata` is always a struct
+by value, as are `spec` and `status` next to it."""
 
 TIMES_BY_VALUE = frozenset({"lastTransitionTime", "lastProbeTime", "lastUpdateTime", "lastHeartbeatTime"})
-"""Times that are written as null when unset, wherever they are."""
+"""Times that are encoded as null when they are not set, in all models."""
 
 INT64 = frozenset({
     "activeDeadlineSeconds", "deletionGracePeriodSeconds", "expirationSeconds", "fsGroup", "generation", "gid",
@@ -266,23 +269,23 @@ INT64 = frozenset({
     "observedGeneration", "revision", "runAsGroup", "runAsUser", "seconds", "sizeBytes", "startingDeadlineSeconds",
     "supplementalGroups", "terminationGracePeriodSeconds", "tolerationSeconds", "uid",
 })  # fmt: skip
-"""Integers of 64 bits; all others have 32."""
+"""Integers with 64 bits. All other integers have 32 bits."""
 
 INT_OR_STRING = frozenset({"port", "targetPort", "maxSurge", "maxUnavailable", "minAvailable"})
-"""Fields that the models call `object` and that are an integer or a string."""
+"""Fields that are an integer or a string. Their type in the models is `object`."""
 
 QUANTITIES = frozenset({
     "limits", "requests", "capacity", "allocatable", "hard", "used", "overhead", "allocatedResources", "max", "min",
     "default", "defaultRequest", "maxLimitRequestRatio", "sizeLimit", "divisor", "averageValue",
     "V2MetricTarget.value", "V2MetricValueStatus.value",
 })  # fmt: skip
-"""Quantities, or maps of quantities, which the models call strings."""
+"""Quantities and maps of quantities. Their type in the models is string."""
 
 BYTES = frozenset({
     "V1Secret.data", "V1ConfigMap.binaryData", "AdmissionregistrationV1WebhookClientConfig.caBundle",
     "ApiextensionsV1WebhookClientConfig.caBundle",
 })  # fmt: skip
-"""Bytes in base64, or maps of them, which the models call strings."""
+"""Bytes in base64 and maps of them. Their type in the models is string."""
 
 MICRO_TIMES = frozenset({"acquireTime", "renewTime", "eventTime", "lastObservedTime"})
 
@@ -320,17 +323,17 @@ MERGED_LISTS = {
     "V1ValidatingWebhookConfiguration": {"webhooks": "name"},
     "V2HorizontalPodAutoscalerStatus": {"conditions": "type"},
 }  # fmt: skip
-"""Lists whose items have an identity: the key fields. A strategic merge patch knows the first one only."""
+"""Lists that are merged by key, with the key fields. A strategic merge patch uses only the first key field."""
 
 APPLIED_LISTS = {
     "V1CustomResourceDefinitionStatus": {"conditions": "type"},
     "V1ResourceRequirements": {"claims": "name"},
     "V1ResourceStatus": {"resources": "resourceID"},
 }
-"""Merged by server-side apply only."""
+"""Lists that only server-side apply merges by key."""
 
 PATCHED_LISTS = {"V1JobStatus": {"conditions": "type"}, "V1PodStatus": {"hostIPs": "ip"}}
-"""Merged by strategic merge patches only."""
+"""Lists that only strategic merge patches merge by key."""
 
 SETS = frozenset({
     "V1ObjectMeta.finalizers", "V1NodeSpec.podCIDRs", "V1ContainerRestartRuleOnExitCodes.values",
@@ -352,7 +355,10 @@ ATOMIC_MODELS = frozenset({
     "ResourceFieldSelector", "RoleRef", "ScopeSelector", "SecretKeySelector", "SecretReference", "ServiceBackendPort",
     "Subject", "TypedLocalObjectReference", "Variable",
 })  # fmt: skip
-"""Structs that server-side apply takes as one value, by their Go name."""
+"""Structs that server-side apply replaces as a whole, by their Go name."""
 
 ATOMIC_MAPS = frozenset({"V1PodSpec.nodeSelector", "V1ServiceSpec.selector", "V1ReplicationControllerSpec.selector"})
+"""Maps that server-side apply replaces as a whole."""
+
 GRANULAR_STRUCTS = frozenset({"V1PersistentVolumeSpec.claimRef"})
+"""Fields with an atomic model that server-side apply merges nevertheless."""

@@ -1,7 +1,7 @@
-"""The structure of the built-in kinds: fields, their types, and how patches and applies merge them.
+"""The structure of the built-in kinds: fields, their types, and the merge rules of patches and server-side apply.
 
-Names and nesting come from the models of the Kubernetes client (which are generated from the server's OpenAPI); what
-these do not tell (omitempty, merge keys, quantities) stands in `type_facts`.
+Names and nesting come from the models of the Kubernetes client, which are generated from the server's OpenAPI. Other
+properties (omitempty, merge keys, quantities) are in `type_facts`.
 """
 
 import re
@@ -30,8 +30,11 @@ _SPECIAL_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """`kind` is string, bool, int32, int64, float, quantity, int-or-string, time, micro-time, bytes, any (free JSON),
-    struct, list or map; a struct has the name of its model, a list and a map the type of their items."""
+    """The type of a value.
+
+    `kind` is string, bool, int32, int64, float, quantity, int-or-string, time, micro-time, bytes, any (free JSON),
+    struct, list or map. `model` is the name of a struct's model; `items` is the type of the items of a list or map.
+    """
 
     kind: str
     model: str = ""
@@ -39,7 +42,7 @@ class Type:
 
     @property
     def go_name(self) -> str:
-        """As Go prints the type in a decoding error."""
+        """The name of the type in Go's decoding errors."""
         if self.kind == "struct":
             return f"{_version(self.model)}.{go_name(self.model)}"
         if self.items is not None:
@@ -51,11 +54,14 @@ class Type:
 class Field:
     """A field of a struct.
 
-    `always`: written even when empty; `pointer`: a zero value differs from absence (which, if `always`, is written as
-    null). For server-side apply: `keys` of
-    a list of items with an identity, `is_set` a list of distinct scalars, `atomic` a map or struct that is one value;
-    every other list is atomic. For strategic merge patches: `merge_key`, `merges` (a list that is added to),
-    `replaces` (a struct that is not merged).
+    `always`: the field is encoded even when it is empty. `pointer`: a zero value differs from absence; with `always`,
+    absence is encoded as null.
+
+    For server-side apply, `keys` are the key fields of a list that is merged by key, `is_set` marks a list of distinct
+    scalars, and `atomic` marks a map or struct that is replaced as a whole. Every other list is atomic.
+
+    For strategic merge patches, `merges` marks a list that is merged, by `merge_key` if it has one, and `replaces`
+    marks a struct that is replaced as a whole.
     """
 
     type: Type
@@ -79,7 +85,7 @@ def _version(model: str) -> str:
 
 
 def model_of(api_version: str, kind: str) -> str | None:
-    """The model of a built-in kind, or None: the kind is not built in."""
+    """The name of the model of a built-in kind; None for other kinds."""
     if "." in api_version.partition("/")[0] and not api_version.partition("/")[0].endswith(".k8s.io"):
         return None
     version = api_version.rpartition("/")[2]
@@ -90,7 +96,7 @@ def model_of(api_version: str, kind: str) -> str | None:
 
 @cache
 def _presence() -> Mapping[str, Mapping[str, str]]:
-    """The marks of `type_facts.PRESENCE` per model and field; `*` for a bare one."""
+    """The marks in `type_facts.PRESENCE` per model and field: `!`, `?`, or `*` for a field without a mark."""
     table: dict[str, dict[str, str]] = {}
     for line in type_facts.PRESENCE.replace("\n  ", " ").strip().splitlines():
         model, *fields = line.split()
@@ -123,7 +129,7 @@ def _type(model: str, name: str, text: str) -> Type:
 
 @cache
 def fields(model: str) -> Mapping[str, Field]:
-    """The fields of a struct by their JSON names."""
+    """The fields of a model by their JSON names."""
     python = getattr(models, model)
     types = {python.attribute_map[name]: text for name, text in python.openapi_types.items()}
     return {name: _field(model, name, text, is_object="metadata" in types) for name, text in types.items()}

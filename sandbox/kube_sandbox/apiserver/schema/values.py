@@ -1,4 +1,4 @@
-"""Values against their schema: type, bounds, enum, pattern, format, and the parts below.
+"""Validates values with a schema: type, bounds, enum, pattern, format and nested values.
 
 Texts and rules are those of the OpenAPI validator that kube-apiserver uses (`k8s.io/kube-openapi`, `pkg/validation`).
 """
@@ -17,10 +17,10 @@ Cause = dict[str, str]
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 
 ABSENT = object()
-"""No old value to compare with."""
+"""Stands for a missing old value."""
 
-TOP = ("apiVersion", "kind", "metadata")
-"""Members of every object, which no schema need name."""
+OBJECT_FIELDS = ("apiVersion", "kind", "metadata")
+"""Fields of every object. Schemas need not specify them."""
 
 
 def cause(reason: str, field: str, message: str) -> Cause:
@@ -32,7 +32,7 @@ def invalid(field: str, value: Any, why: str) -> Cause:
 
 
 def shown(value: Any) -> str:
-    """A value as field errors print it."""
+    """The text of a value in field errors."""
     if value is None:
         return "null"
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
@@ -49,7 +49,7 @@ _JSON_TYPES: list[tuple[type, str]] = [
 
 
 def json_type(value: Any) -> str:
-    """The name of a value's type in JSON; a whole float is an integer."""
+    """The JSON type of a value. A float without a fraction is an integer."""
     if value is None:
         return "null"
     if isinstance(value, float) and value.is_integer():
@@ -58,7 +58,8 @@ def json_type(value: Any) -> str:
 
 
 def check(value: Any, schema: Object, path: str, old: Any = ABSENT, *, top: bool = False) -> Iterator[Cause]:
-    """Type, bounds, enum and the parts of one value, unless it is what it was."""
+    """The causes that make a value invalid. A value that is the same as the old one is not checked. `top` marks a whole
+    object, which need not contain the fields in OBJECT_FIELDS."""
     if old is not ABSENT and same(value, old):
         return
     type_, found = schema.get("type", ""), json_type(value)
@@ -125,11 +126,11 @@ def _search(pattern: str, value: str) -> bool:
     try:
         return re.search(_python_pattern(pattern), value) is not None
     except re.error:
-        return True  # a pattern that only Go knows: the real server would judge, this one cannot
+        return True  # Python does not support the pattern; only Go does
 
 
 def _python_pattern(pattern: str) -> str:
-    r"""A Go pattern for Python: `$` and `\z` only match the very end there."""
+    r"""A Go pattern in Python's syntax. In Go, `$` and `\z` match only at the end of the text."""
     return re.sub(r"(?<!\\)\$(?=$|\)|\|)", r"\\Z", pattern).replace(r"\z", r"\Z")
 
 
@@ -156,7 +157,7 @@ def _check_array(value: list[Any], schema: Object, path: str, old: Any) -> Itera
     items = schema.get("items")
     if isinstance(items, dict):
         for index, item in enumerate(value):
-            yield from check(item, items, f"{path}[{index}]", counterpart(item, old, schema))
+            yield from check(item, items, f"{path}[{index}]", old_item(item, old, schema))
     most, least = schema.get("maxItems"), schema.get("minItems")
     if most is not None and len(value) > most:
         yield cause("FieldValueTooMany", path, f"Too many: {len(value)}: must have at most {most} items")
@@ -173,7 +174,7 @@ def _check_object(value: Object, schema: Object, path: str, old: Any, *, top: bo
     if least is not None and len(value) < least:
         yield invalid(path, len(value), f"{path} in body should have at least {least} properties")
     for key in schema.get("required") or ():
-        if key not in value and not (top and key in TOP):
+        if key not in value and not (top and key in OBJECT_FIELDS):
             yield cause("FieldValueRequired", f"{path}.{key}" if path else key, "Required value")
     properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
     for key, item in value.items():
@@ -186,12 +187,12 @@ def _check_object(value: Object, schema: Object, path: str, old: Any, *, top: bo
 
 
 def same(value: Any, old: Any) -> bool:
-    """Whether two values are the same JSON (1 is not true)."""
+    """Whether two values are the same JSON value (1 is not true)."""
     return bool(value == old) and shown(value) == shown(old)
 
 
-def counterpart(item: Any, old: Any, schema: Object) -> Any:
-    """The same item of a list's old state: only items of maps have an identity."""
+def old_item(item: Any, old: Any, schema: Object) -> Any:
+    """The item with the same keys in the old list, or ABSENT. Only items of lists with the type map have keys."""
     keys = schema.get("x-kubernetes-list-map-keys") or ()
     if not keys or not isinstance(old, list) or not isinstance(item, dict):
         return ABSENT
@@ -200,7 +201,7 @@ def counterpart(item: Any, old: Any, schema: Object) -> Any:
 
 
 def _check_combinations(value: Any, schema: Object, path: str) -> Iterator[Cause]:
-    """allOf, anyOf, oneOf and not: they only judge, they add nothing to the structure."""
+    """Check allOf, anyOf, oneOf and not. They restrict values; they do not define fields."""
 
     def fits(part: Object) -> bool:
         return next(check(value, part, path), None) is None
@@ -213,7 +214,7 @@ def _check_combinations(value: Any, schema: Object, path: str) -> Iterator[Cause
             path or "<nil>",
             f'Invalid value: "": "{path}" must validate at least one schema (anyOf)',
         )
-        yield from _best(value, parts, path)
+        yield from _fewest_causes(value, parts, path)
     if parts := schema.get("oneOf"):
         count = sum(map(fits, parts))
         if count != 1:
@@ -224,13 +225,13 @@ def _check_combinations(value: Any, schema: Object, path: str) -> Iterator[Cause
                 f'Invalid value: "": "{path}" must validate one and only one schema (oneOf). {found}',
             )
             if count == 0:
-                yield from _best(value, parts, path)
+                yield from _fewest_causes(value, parts, path)
     if (part := schema.get("not")) and fits(part):
         yield cause(
             "FieldValueInvalid", path or "<nil>", f'Invalid value: "": "{path}" must not validate the schema (not)'
         )
 
 
-def _best(value: Any, parts: list[Object], path: str) -> list[Cause]:
-    """The faults of the alternative that comes nearest."""
+def _fewest_causes(value: Any, parts: list[Object], path: str) -> list[Cause]:
+    """The causes of the alternative with the fewest causes."""
     return min((list(check(value, part, path)) for part in parts), key=len)

@@ -1,1 +1,1 @@
-"""Validation of built-in kinds, one module per API group or part."""
+"""Validation of built-in kinds, with one module per API group or part of an object."""

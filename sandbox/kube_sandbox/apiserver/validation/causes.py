@@ -1,6 +1,6 @@
-"""What is wrong with a field, as the API server words it (apimachinery, pkg/util/validation/field).
+"""Field errors with the texts of the API server (apimachinery, pkg/util/validation/field).
 
-A cause is an entry of `Status.details.causes`: reason, message, field.
+A cause is an entry in `Status.details.causes`: reason, message, field.
 """
 
 import json
@@ -21,7 +21,7 @@ def _cause(reason: str, path: str, kind: str, value: Any = ..., detail: str = ""
 
 
 def shown(value: Any) -> str:
-    """A value as Go prints it in these messages: text quoted, numbers bare, all else as JSON."""
+    """The text of a value in these messages: JSON, with the escapes of Go."""
     if isinstance(value, str):
         return gotext.quoted(value)
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
@@ -62,7 +62,7 @@ def too_many(path: str, count: int, limit: int) -> Cause:
 
 
 def invalid_each(path: str, value: Any, details: Iterable[str]) -> Causes:
-    """A cause per thing that is wrong with one value."""
+    """One cause per error text about the same value."""
     for detail in details:
         yield invalid(path, value, detail)
 

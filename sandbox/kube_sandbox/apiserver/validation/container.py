@@ -9,7 +9,7 @@ from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.validation import causes, texts
 from kube_sandbox.apiserver.validation.causes import Causes
 from kube_sandbox.apiserver.validation.env import variable, variable_sources
-from kube_sandbox.apiserver.validation.probe import supervision
+from kube_sandbox.apiserver.validation.probe import hooks_and_probes
 
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
@@ -23,7 +23,8 @@ MODE = "must be a number between 0 and 0777 (octal), both inclusive"
 
 
 def containers(found: Sequence[Object], volumes: Collection[str], grace: int | None, path: str) -> Causes:
-    """The containers of a pod; `volumes` are the names of its (valid) volumes, `grace` its seconds to terminate."""
+    """Validate the containers of a pod. `volumes` are the names of its valid volumes, and `grace` is its
+    terminationGracePeriodSeconds."""
     if not found:
         yield causes.required(path)
         return
@@ -34,7 +35,7 @@ def containers(found: Sequence[Object], volumes: Collection[str], grace: int | N
         if container["name"] in names:
             yield causes.duplicate(f"{where}.name", container["name"])
         names.add(container["name"])
-        yield from supervision(container, grace, where)
+        yield from hooks_and_probes(container, grace, where)
         if (policy := container.get("restartPolicy")) not in (None, *_RESTARTS):
             yield causes.unsupported(f"{where}.restartPolicy", policy, _RESTARTS)
     yield from _host_ports(found, path)
@@ -54,7 +55,7 @@ def init_containers(
         if (policy := container.get("restartPolicy")) not in (None, *_RESTARTS):
             yield causes.unsupported(f"{where}.restartPolicy", policy, _RESTARTS)
         if policy == "Always":
-            yield from supervision(container, grace, where)
+            yield from hooks_and_probes(container, grace, where)
         else:
             for field in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
                 if field in container:
@@ -139,11 +140,11 @@ def _mounts(container: Object, volumes: Collection[str], path: str) -> Causes:
                 if field == "subPathExpr" and mount.get("subPath"):
                     why = "subPathExpr and subPath are mutually exclusive"
                     yield causes.invalid(f"{where}.subPathExpr", below, why)
-                yield from descending(below, f"{path}.volumeMounts.{field}")
+                yield from relative_path(below, f"{path}.volumeMounts.{field}")
 
 
-def descending(target: str, path: str) -> Causes:
-    """A path that leads nowhere but down."""
+def relative_path(target: str, path: str) -> Causes:
+    """Validate that a path is relative and does not contain `..`."""
     if posixpath.isabs(target):
         yield causes.invalid(path, target, "must be a relative path")
     if ".." in target.split("/"):
@@ -197,14 +198,14 @@ def security(context: Object, path: str) -> Causes:
     if context.get("allowPrivilegeEscalation") is False:
         if context.get("privileged"):
             why = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
-            yield causes.invalid(path, _internal(context), why)
+            yield causes.invalid(path, _internal_context(context), why)
         if "CAP_SYS_ADMIN" in ((context.get("capabilities") or {}).get("add") or ()):
             why = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"
-            yield causes.invalid(path, _internal(context), why)
+            yield causes.invalid(path, _internal_context(context), why)
 
 
-def _internal(context: Object) -> dict[str, Any]:
-    """A security context as the server's internal type prints it: all members, capitalised."""
+def _internal_context(context: Object) -> dict[str, Any]:
+    """A security context as the server prints its internal type: with all members, in Go's spelling."""
     fields = (
         "capabilities", "privileged", "seLinuxOptions", "windowsOptions", "runAsUser", "runAsGroup", "runAsNonRoot",
         "readOnlyRootFilesystem", "allowPrivilegeEscalation", "procMount", "seccompProfile", "appArmorProfile",

@@ -11,7 +11,7 @@ from kube_sandbox.apiserver.validation.pod import ip_address
 from kube_sandbox.apiserver.validation.probe import port
 
 _MAX_DATA = 1024 * 1024
-_FROZEN = "field is immutable when `immutable` is set"
+_IMMUTABLE = "field is immutable when `immutable` is set"
 _SERVICE_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _FAMILY_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
@@ -27,7 +27,7 @@ _ACCOUNT_NAME = "kubernetes.io/service-account.name"
 
 
 def config_map(obj: Object, old: Object | None) -> Causes:
-    yield from _frozen(obj, old, ("data", "binaryData"))
+    yield from _immutable_data(obj, old, ("data", "binaryData"))
     data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
     for key in sorted(data):
         yield from causes.invalid_each(f"data[{key}]", key, texts.config_key(key))
@@ -42,7 +42,7 @@ def config_map(obj: Object, old: Object | None) -> Causes:
 def secret(obj: Object, old: Object | None) -> Causes:
     if old is not None:
         yield from causes.immutable("type", obj["type"], old["type"])
-    yield from _frozen(obj, old, ("data",))
+    yield from _immutable_data(obj, old, ("data",))
     data = obj.get("data") or {}
     for key in sorted(data):
         yield from causes.invalid_each(f"data[{key}]", key, texts.config_key(key))
@@ -63,14 +63,14 @@ def _decoded_size(data: Mapping[str, str]) -> int:
     return sum(len(base64.b64decode(value)) for value in data.values())
 
 
-def _frozen(obj: Object, old: Object | None, fields: Sequence[str]) -> Causes:
+def _immutable_data(obj: Object, old: Object | None, fields: Sequence[str]) -> Causes:
     if old is None or not old.get("immutable"):
         return
     if not obj.get("immutable"):
-        yield causes.forbidden("immutable", _FROZEN)
+        yield causes.forbidden("immutable", _IMMUTABLE)
     for field in fields:
         if obj.get(field) != old.get(field):
-            yield causes.forbidden(field, _FROZEN)
+            yield causes.forbidden(field, _IMMUTABLE)
 
 
 def namespace(obj: Object, old: Object | None) -> Causes:
@@ -111,7 +111,7 @@ def service(obj: Object, old: Object | None) -> Causes:
         yield from ip_address(address, f"spec.externalIPs[{index}]")
     if kind not in _SERVICE_TYPES:
         yield causes.unsupported("spec.type", kind, _SERVICE_TYPES)
-    yield from _collisions(ports, kind)
+    yield from _port_conflicts(ports, kind)
     for field in ("externalTrafficPolicy", "internalTrafficPolicy"):
         if (policy := spec.get(field, "Cluster")) not in _TRAFFIC:
             yield causes.unsupported(f"spec.{field}", policy, _TRAFFIC)
@@ -121,7 +121,7 @@ def service(obj: Object, old: Object | None) -> Causes:
 
 
 def _address_changes(spec: Object, old: Object) -> Causes:
-    """An address that was given stays."""
+    """Validate that an update does not change the assigned address."""
     if "ExternalName" in (spec["type"], old["type"]) or not old.get("clusterIP"):
         return
     if spec.get("clusterIP") != old["clusterIP"]:
@@ -170,7 +170,7 @@ def _service_port(found: Object, names: set[str], path: str, *, named: bool) -> 
         yield from label_key(protocol, f"{path}.appProtocol")
 
 
-def _collisions(ports: Sequence[Object], kind: str) -> Causes:
+def _port_conflicts(ports: Sequence[Object], kind: str) -> Causes:
     for index, found in enumerate(ports):
         if kind == "ClusterIP" and found.get("nodePort"):
             why = "may not be used when `type` is 'ClusterIP'"
@@ -201,7 +201,8 @@ def lease(obj: Object, _: Object | None) -> Causes:
 
 
 def event(obj: Object, _: Object | None) -> Causes:
-    """An Event of the core group, whose fields those of events.k8s.io are kept in."""
+    """Validate an Event. Events of events.k8s.io are validated in the form of the core group, in which they are
+    stored."""
     about, here = obj["involvedObject"].get("namespace", ""), obj["metadata"].get("namespace", "")
     mismatch = causes.invalid("involvedObject.namespace", about, "does not match event.namespace")
     if obj["eventTime"] is None:

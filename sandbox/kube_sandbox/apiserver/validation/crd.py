@@ -1,7 +1,7 @@
 """Validation of CustomResourceDefinitions (apiextensions-apiserver, pkg/apis/apiextensions/validation).
 
-The server looks at its internal type, where what all versions share stands once: its messages speak of
-`spec.validation`, `spec.subresources` and `spec.additionalPrinterColumns` then, rather than of a version.
+The server validates its internal type, in which the parts that all versions share exist once. Its messages about these
+parts contain `spec.validation`, `spec.subresources` and `spec.additionalPrinterColumns` instead of a version.
 """
 
 import re
@@ -21,7 +21,7 @@ _APPROVED = "api-approved.kubernetes.io"
 
 
 def name_rule(spec: Object) -> Any:
-    """A CRD's name follows from what it defines."""
+    """The rule for the name of a CRD: it is `<plural>.<group>`."""
     wanted = f"{spec['names']['plural']}.{spec['group']}"
 
     def rule(name: str) -> list[str]:
@@ -84,10 +84,10 @@ def _versions(spec: Object) -> Causes:
                 yield from _part(field, version, f"{path}.{field}")
     names = [version["name"] for version in versions]
     if len(set(names)) != len(names):
-        yield causes.invalid("spec.versions", _internal(versions), "must contain unique version names")
+        yield causes.invalid("spec.versions", _internal_versions(versions), "must contain unique version names")
     if sum(1 for version in versions if version.get("storage")) != 1:
         why = "must have exactly one version marked as storage version"
-        yield causes.invalid("spec.versions", _internal(spec["versions"]), why)
+        yield causes.invalid("spec.versions", _internal_versions(spec["versions"]), why)
     if versions and versions[0]["name"] and (wrong := texts.label_1035(versions[0]["name"])):
         yield causes.invalid("spec.version", versions[0]["name"], ",".join(wrong))
     for field in ("plural", "singular", "kind", "listKind"):
@@ -108,7 +108,7 @@ def _shared(versions: Sequence[Object], field: str) -> bool:
 
 
 def _part(field: str, version: Object, path: str) -> Causes:
-    """One of the parts of a version that may be shared by all."""
+    """Validate one of the parts of a version that all versions may share."""
     match field:
         case "schema":
             if (found := (version.get("schema") or {}).get("openAPIV3Schema")) is not None:
@@ -242,8 +242,8 @@ def _stored_versions(stored: Sequence[str] | None, versions: Sequence[Object]) -
             yield causes.invalid(f"{path}[{index}]", name, why)
 
 
-def _internal(versions: Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]] | None:
-    """Versions as the server's internal type prints them, without the parts that they share."""
+def _internal_versions(versions: Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]] | None:
+    """Versions as the server prints its internal type, without the parts that they share."""
     if versions is None:
         return None
     return [

@@ -61,7 +61,7 @@ def variable_sources(sources: Sequence[Object], path: str) -> Causes:
 
 
 def field_selector(selector: Object, allowed: Sequence[str], path: str) -> Causes:
-    """A field of the pod for its containers."""
+    """Validate a fieldRef: a reference to a field of the pod."""
     if not selector.get("apiVersion"):
         yield causes.required(f"{path}.apiVersion")
         return
@@ -87,7 +87,7 @@ def field_selector(selector: Object, allowed: Sequence[str], path: str) -> Cause
 
 
 def resource_selector(selector: Object, path: str, *, in_volume: bool) -> Causes:
-    """An amount of a container's resources for the pod's containers."""
+    """Validate a resourceFieldRef: a reference to a limit or request of a container."""
     resource = selector["resource"]
     known = [f"{kind}.{name}" for kind in ("limits", "requests") for name in _RESOURCES]
     if in_volume and not selector.get("containerName"):

@@ -1,6 +1,6 @@
-"""Validation of what all objects have: names, labels, annotations, owners, finalizers, and label selectors.
+"""Validation of metadata (names, labels, annotations, owners, finalizers, managed fields) and of label selectors.
 
-Rules from apimachinery, pkg/api/validation and pkg/apis/meta/v1/validation.
+The rules are those of apimachinery, pkg/api/validation and pkg/apis/meta/v1/validation.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ NameRule = Callable[[str], list[str]]
 
 
 def new_metadata(metadata: Object, *, namespaced: bool, name_rule: NameRule, path: str = "metadata") -> Causes:
-    """Metadata of an object that is created."""
+    """Validate the metadata of a new object."""
     if prefix := metadata.get("generateName"):
         yield from causes.invalid_each(f"{path}.generateName", prefix, name_rule(texts.name_prefix(prefix)))
     if name := metadata.get("name"):
@@ -39,7 +39,7 @@ def new_metadata(metadata: Object, *, namespaced: bool, name_rule: NameRule, pat
 
 
 def changed_metadata(metadata: Object, old: Object, path: str = "metadata") -> Causes:
-    """Metadata of an object that is updated."""
+    """Validate the metadata of an updated object."""
     if old.get("deletionTimestamp"):
         added = sorted(set(metadata.get("finalizers") or ()) - set(old.get("finalizers") or ()))
         if added:
@@ -107,7 +107,8 @@ def _finalizers(finalizers: Sequence[str], path: str) -> Causes:
 
 
 def standard_finalizers(finalizers: Sequence[str], path: str = "metadata.finalizers") -> Causes:
-    """What most built-in kinds ask of finalizers beyond their form (pkg/apis/core/validation)."""
+    """Validate that finalizers are standard or qualified names, as most built-in kinds require
+    (pkg/apis/core/validation)."""
     for index, name in enumerate(finalizers):
         if "/" not in name and name not in ("kubernetes", "orphan", "foregroundDeletion"):
             why = "name is neither a standard finalizer name nor is it fully qualified"
@@ -128,7 +129,7 @@ def _managed_fields(entries: Sequence[Object], path: str) -> Causes:
 
 
 def label_selector(selector: Object | None, path: str) -> Causes:
-    """A `LabelSelector`; none at all is fine."""
+    """Validate a LabelSelector. A missing one is valid."""
     if selector is None:
         return
     yield from labels(selector.get("matchLabels"), f"{path}.matchLabels")

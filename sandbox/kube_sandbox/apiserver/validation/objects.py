@@ -1,7 +1,7 @@
-"""Validation of the built-in kinds: what is wrong with an object that is created or updated, field by field.
+"""Validation of created and updated objects of built-in kinds.
 
-Objects are decoded and defaulted (`fields`, `defaults`). Rules and texts are kube-apiserver 1.36's, from
-k8s.io/kubernetes, pkg/apis/*/validation and pkg/registry.
+The objects are decoded and defaulted (`fields`, `defaults`). Rules and texts are those of kube-apiserver 1.36
+(k8s.io/kubernetes, pkg/apis/*/validation and pkg/registry).
 """
 
 from collections.abc import Callable, Sequence
@@ -39,7 +39,8 @@ _CLUSTER_SCOPED = frozenset({
 })  # fmt: skip
 _PATH_SEGMENT_NAMES = frozenset({"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"})
 _CHECKED_BY_REGISTRY = frozenset({"Event", "PodDisruptionBudget", "HorizontalPodAutoscaler"})
-"""Kinds whose own validation leaves names alone, so that the registry's looser rule counts, after all else is right."""
+"""Kinds whose validation does not check names. The registry checks them, with a less strict rule, after the validation
+has succeeded."""
 _FREE_FINALIZERS = frozenset({
     "CustomResourceDefinition", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
 })  # fmt: skip
@@ -75,13 +76,14 @@ _RULES: dict[str, Rule] = {
 
 
 def validate(obj: Object, old: Object | None) -> list[Cause]:
-    """What is wrong with a built-in object, in the server's order; `old` is the object that it replaces, if any."""
+    """The causes that make a built-in object invalid, in the order of the real server. `old` is the object that it
+    replaces, None for a create."""
     kind = obj["kind"]
     rule = _RULES.get(kind, _no_rule)
     specific = list(rule(obj, old))
     metadata = list(_metadata(obj, old))
     if old is not None:
-        # The registry checks metadata before the type does so again.
+        # In the real server, first the registry and then the validation of the type check metadata.
         return [*metadata, *metadata, *specific]
     if kind in _CHECKED_BY_REGISTRY:
         return specific or metadata
@@ -89,7 +91,7 @@ def validate(obj: Object, old: Object | None) -> list[Cause]:
 
 
 def validate_metadata(obj: Object, old: Object | None) -> list[Cause]:
-    """What is wrong with the metadata of a custom resource."""
+    """The causes that make the metadata of a custom resource invalid."""
     metadata = obj["metadata"]
     if old is not None:
         return list(changed_metadata(metadata, old["metadata"])) * 2
@@ -97,7 +99,7 @@ def validate_metadata(obj: Object, old: Object | None) -> list[Cause]:
 
 
 def invalid(group: str, kind: str, name: str, causes: Sequence[Cause]) -> StatusError:
-    """422 for an object."""
+    """422 for an invalid object."""
     qualified = f"{kind}.{group}" if group else kind
     message = gotext.aggregated(f"{cause['field']}: {cause['message']}" for cause in causes)
     details = {key: value for key, value in (("name", name), ("group", group), ("kind", kind)) if value}

@@ -25,7 +25,7 @@ _CHANGEABLE = (
 
 
 def template(found: Object, path: str) -> Causes:
-    """A pod template."""
+    """Validate a pod template."""
     metadata = found["metadata"]
     yield from labels(metadata.get("labels"), f"{path}.labels")
     yield from annotations(metadata.get("annotations"), f"{path}.annotations")
@@ -35,7 +35,7 @@ def template(found: Object, path: str) -> Causes:
 
 
 def pod(obj: Object, old: Object | None) -> Causes:
-    """A pod beyond its metadata."""
+    """Validate a pod, except its metadata."""
     spec = obj["spec"]
     yield from pod_spec(spec, "spec")
     for field in ("containers", "initContainers"):
@@ -220,7 +220,8 @@ def _toleration(toleration: Object, path: str) -> Causes:
 
 
 def _changes(spec: Object, old: Object) -> Causes:
-    """What may change of a pod: images, tolerations that are added, the deadline, gates that open."""
+    """Validate the update of a pod. It may change images, shorten the deadline, add tolerations and remove scheduling
+    gates."""
     for field in ("containers", "initContainers"):
         if len(spec.get(field) or ()) != len(old.get(field) or ()):
             yield causes.forbidden(f"spec.{field}", "pod updates may not add or remove containers")
@@ -255,7 +256,7 @@ def _without_seconds(toleration: Object) -> Object:
 
 
 def _with_allowed_changes(old: Object, spec: Object) -> Object:
-    """The old spec with what may change taken from the new one."""
+    """The old spec with the permitted changes of the new one."""
     result = deepcopy(old)
     for field in ("containers", "initContainers"):
         for container, new in zip(result.get(field) or (), spec.get(field) or (), strict=True):

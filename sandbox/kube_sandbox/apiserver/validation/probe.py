@@ -7,8 +7,8 @@ from kube_sandbox.apiserver.validation.causes import Causes
 _HANDLERS = ("exec", "httpGet", "tcpSocket", "grpc", "sleep")
 
 
-def supervision(container: Object, grace: int | None, path: str) -> Causes:
-    """The hooks and probes of a container."""
+def hooks_and_probes(container: Object, grace: int | None, path: str) -> Causes:
+    """Validate the lifecycle hooks and probes of a container."""
     for hook in ("postStart", "preStop"):
         if (handler := (container.get("lifecycle") or {}).get(hook)) is not None:
             yield from _handler(handler, grace, f"{path}.lifecycle.{hook}")
@@ -64,6 +64,6 @@ def _handler(handler: Object, grace: int | None, path: str) -> Causes:
 
 
 def port(value: int | str, path: str) -> Causes:
-    """A port's number or name."""
+    """Validate the number or name of a port."""
     wrong = texts.port_name(value) if isinstance(value, str) else texts.port_number(value)
     yield from causes.invalid_each(path, value, wrong)

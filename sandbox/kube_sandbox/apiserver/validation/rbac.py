@@ -10,7 +10,7 @@ _SUBJECTS = ("ServiceAccount", "User", "Group")
 
 
 def role(obj: Object, _: Object | None) -> Causes:
-    """A Role or a ClusterRole."""
+    """Validate a Role or a ClusterRole."""
     for index, rule in enumerate(obj["rules"] or ()):
         yield from _rule(rule, f"rules[{index}]", namespaced=obj["kind"] == "Role")
     if (aggregation := obj.get("aggregationRule")) is not None:
@@ -43,7 +43,7 @@ def _rule(rule: Object, path: str, *, namespaced: bool) -> Causes:
 
 
 def role_binding(obj: Object, old: Object | None) -> Causes:
-    """A RoleBinding or a ClusterRoleBinding."""
+    """Validate a RoleBinding or a ClusterRoleBinding."""
     namespaced, reference = obj["kind"] == "RoleBinding", obj["roleRef"]
     if reference["apiGroup"] != _GROUP:
         yield causes.unsupported("roleRef.apiGroup", reference["apiGroup"], (_GROUP,))

@@ -1,4 +1,7 @@
-"""Whether a CRD's schema is structural (apiextensions-apiserver, pkg/apiserver/schema and apis/.../validation)."""
+"""Validation of the schemas in CRDs, which must be structural.
+
+The rules are those of apiextensions-apiserver, pkg/apiserver/schema and pkg/apis/apiextensions/validation.
+"""
 
 import re
 from typing import Any
@@ -12,10 +15,7 @@ _PRESERVE, _INT_OR_STRING = "x-kubernetes-preserve-unknown-fields", "x-kubernete
 _EMBEDDED = "x-kubernetes-embedded-resource"
 _LIST_TYPE, _LIST_KEYS, _MAP_TYPE = "x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type"
 _COMBINATIONS = ("allOf", "anyOf", "oneOf")
-_AT_ROOT = {
-    "type", "description", "properties", "required", "title", "additionalProperties", "example", "externalDocs",
-    "x-kubernetes-preserve-unknown-fields", "x-kubernetes-validations", "format", "$schema", "nullable",
-}  # fmt: skip
+
 _EMPTY_IN_COMBINATION = {
     "type": "empty", "additionalProperties": "undefined", "default": "undefined", "title": "empty",
     "description": "empty", "nullable": "false", _PRESERVE: "false", _EMBEDDED: "false", _INT_OR_STRING: "false",
@@ -32,7 +32,7 @@ _UNSUPPORTED = ("id", "additionalItems", "patternProperties", "definitions", "de
 
 
 def structural(schema: Object, path: str, *, has_status: bool) -> Causes:
-    """What is wrong with a version's schema."""
+    """Validate the schema of a version."""
     if has_status and schema.get("type") not in ("object", None):
         why = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
         yield causes.invalid(f"{path}.type", schema["type"], why)
@@ -83,7 +83,7 @@ def _type(schema: Object, kind: str, place: str, path: str) -> Causes:
 
 
 def _metadata(schema: Object, properties: Object, place: str, path: str) -> Causes:
-    """What every object has anyway may be named, not redefined."""
+    """Validate that a schema does not redefine apiVersion, kind and metadata."""
     if place == "root" or schema.get(_EMBEDDED):
         for name in ("kind", "apiVersion"):
             if name in properties and properties[name].get("type") != "string":
@@ -106,7 +106,7 @@ def _metadata(schema: Object, properties: Object, place: str, path: str) -> Caus
 
 
 def _values(schema: Object, path: str) -> Causes:
-    """The parts that only restrict values: they define nothing themselves."""
+    """Validate the parts of a schema that restrict values and must not define fields."""
     if pattern := schema.get("pattern"):
         try:
             re.compile(pattern)
@@ -141,7 +141,7 @@ def _restriction(part: Object, defined: Object, path: str, defined_at: str) -> C
 
 
 def _keywords(schema: Object, path: str) -> Causes:
-    """Words that Kubernetes does not know or restricts, at this place and below."""
+    """Validate keywords that Kubernetes does not support or restricts, in this schema and the nested ones."""
     kind = schema.get("type") or ""
     if kind and kind not in _TYPES:
         yield causes.unsupported(f"{path}.type", kind, _TYPES)
@@ -171,7 +171,7 @@ def _keywords(schema: Object, path: str) -> Causes:
 
 
 def _lists(schema: Object, kind: str, path: str) -> Causes:
-    """How lists and maps are merged."""
+    """Validate the extensions that define the merging of lists and maps."""
     if schema.get(_PRESERVE) is False:
         yield causes.invalid(f"{path}.{_PRESERVE}", False, "must be true or undefined")
     for extension, wanted, known in (

@@ -1,6 +1,6 @@
-"""What names, labels and the like must look like: each function tells what is wrong with a text, in Kubernetes' words.
+"""The formats of names, labels and other texts. Each function returns the error texts of Kubernetes for a text.
 
-Rules from apimachinery, pkg/util/validation.
+The rules are those of apimachinery, pkg/util/validation.
 """
 
 import re
@@ -25,7 +25,7 @@ def _matching(pattern: str, text: str, rule: str, *examples: str) -> list[str]:
     return [f"{rule} ({hint}regex used for validation is '{pattern}')"]
 
 
-def _no_longer(text: str, limit: int, unit: str = "characters") -> list[str]:
+def _max_length(text: str, limit: int, unit: str = "characters") -> list[str]:
     return [] if len(text.encode()) <= limit else [f"must be no more than {limit} {unit}"]
 
 
@@ -35,8 +35,8 @@ def label_1123(text: str) -> list[str]:
         "with an alphanumeric character"
     )
     if re.fullmatch(_SUBDOMAIN, text) and "." in text:
-        return [*_no_longer(text, 63), "must not contain dots"]
-    return [*_no_longer(text, 63), *_matching(_LABEL, text, rule, "my-name", "123-abc")]
+        return [*_max_length(text, 63), "must not contain dots"]
+    return [*_max_length(text, 63), *_matching(_LABEL, text, rule, "my-name", "123-abc")]
 
 
 def subdomain(text: str, unit: str = "characters") -> list[str]:
@@ -44,7 +44,7 @@ def subdomain(text: str, unit: str = "characters") -> list[str]:
         "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start "
         "and end with an alphanumeric character"
     )
-    return [*_no_longer(text, 253, unit), *_matching(_SUBDOMAIN, text, rule, "example.com")]
+    return [*_max_length(text, 253, unit), *_matching(_SUBDOMAIN, text, rule, "example.com")]
 
 
 def label_1035(text: str) -> list[str]:
@@ -52,7 +52,7 @@ def label_1035(text: str) -> list[str]:
         "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
         "character, and end with an alphanumeric character"
     )
-    return [*_no_longer(text, 63), *_matching(_LABEL_1035, text, rule, "my-name", "abc-123")]
+    return [*_max_length(text, 63), *_matching(_LABEL_1035, text, rule, "my-name", "abc-123")]
 
 
 def path_segment(text: str) -> list[str]:
@@ -62,7 +62,7 @@ def path_segment(text: str) -> list[str]:
 
 
 def qualified_name(text: str) -> list[str]:
-    """`name` or `domain/name`, as label keys are."""
+    """Validate `name` or `domain/name`, the format of label keys."""
     examples = ("MyName", "my.name", "123-abc")
     match text.split("/"):
         case [name]:
@@ -74,19 +74,19 @@ def qualified_name(text: str) -> list[str]:
             return [f"{rule} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
     if not name:
         wrong.append("name part must be non-empty")
-    wrong += [f"name part {why}" for why in _no_longer(name, 63, "bytes")]
+    wrong += [f"name part {why}" for why in _max_length(name, 63, "bytes")]
     return [*wrong, *_matching(_QUALIFIED, name, f"name part {_PARTS}", *examples)]
 
 
 def label_value(text: str) -> list[str]:
     rule = f"a valid label must be an empty string or {_PARTS.removeprefix('must ')}"
-    return [*_no_longer(text, 63, "bytes"), *_matching(f"({_QUALIFIED})?", text, rule, "MyValue", "my_value", "12345")]
+    return [*_max_length(text, 63, "bytes"), *_matching(f"({_QUALIFIED})?", text, rule, "MyValue", "my_value", "12345")]
 
 
 def config_key(text: str) -> list[str]:
     rule = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
     wrong = [
-        *_no_longer(text, 253),
+        *_max_length(text, 253),
         *_matching(_CONFIG_KEY, text, rule, "key.name", "KEY_NAME", "key-name"),
     ]
     if text in (".", ".."):
@@ -117,7 +117,7 @@ def port_number(number: int) -> list[str]:
 
 
 def port_name(text: str) -> list[str]:
-    wrong = _no_longer(text, 15)
+    wrong = _max_length(text, 15)
     if not re.fullmatch("[-a-z0-9]+", text):
         wrong.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
     if not re.search("[a-z]", text):
@@ -130,5 +130,5 @@ def port_name(text: str) -> list[str]:
 
 
 def name_prefix(text: str) -> str:
-    """A name to which something is appended: what matters is the name that this could give."""
+    """A valid example of a name with this prefix. A prefix may end with a hyphen, a name may not."""
     return f"{text[:-2]}a" if len(text) > 1 and text.endswith("-") else text

@@ -6,7 +6,7 @@ from kube_sandbox import quantities
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.validation import causes, texts
 from kube_sandbox.apiserver.validation.causes import Cause, Causes
-from kube_sandbox.apiserver.validation.container import MODE, descending
+from kube_sandbox.apiserver.validation.container import MODE, relative_path
 from kube_sandbox.apiserver.validation.env import field_selector, resource_selector
 
 _FIELDS = ("metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid")
@@ -25,7 +25,7 @@ _MIN_TOKEN_SECONDS = 600
 
 
 def valid_volumes(volumes: Sequence[Object], path: str) -> tuple[set[str], list[Cause]]:
-    """The names that containers may mount, and what is wrong with the other volumes."""
+    """The names of the valid volumes, which containers may mount, and the causes that make the others invalid."""
     names: set[str] = set()
     wrong: list[Cause] = []
     for index, volume in enumerate(volumes):
@@ -105,12 +105,12 @@ def _source(kind: str, source: Object, path: str) -> Causes:
 
 
 def claim(obj: Object, _: Object | None) -> Causes:
-    """A PersistentVolumeClaim."""
+    """Validate a PersistentVolumeClaim."""
     yield from claim_spec(obj["spec"], "spec")
 
 
 def claim_spec(spec: Object, path: str) -> Causes:
-    """What a PersistentVolumeClaim asks for."""
+    """Validate the spec of a PersistentVolumeClaim."""
     modes = spec.get("accessModes") or ()
     if not modes:
         yield causes.required(f"{path}.accessModes", "at least 1 access mode is required")
@@ -147,7 +147,7 @@ def _files(source: Object, path: str) -> Causes:
 
 
 def _local_path(target: str, path: str) -> Causes:
-    yield from descending(target, path)
+    yield from relative_path(target, path)
     if target.startswith("..") and not target.startswith("../"):
         yield causes.invalid(path, target, "must not start with '..'")
 

@@ -81,7 +81,7 @@ def _expression(expression: str, path: str) -> Causes:
     try:
         cel.compile(cel_optionals.rewritten(expression))
     except ValueError as error:
-        # The parser is cel-go's in another language; only its margin differs.
+        # The library's parser prints the same text as cel-go, except for the indentation.
         why = str(error).partition("': ")[2].replace("\n|", "\n |")
         yield causes.invalid(path, expression, f"compilation failed: {why}")
 
@@ -154,7 +154,7 @@ def _review_versions(versions: list[str], path: str) -> Causes:
 
 
 def client_config(config: Object, path: str) -> Causes:
-    """Where a webhook is called: at a URL or at a Service."""
+    """Validate a clientConfig: a URL or a Service."""
     url, service = config.get("url"), config.get("service")
     if (url is None) == (service is None):
         yield causes.required(path, "exactly one of url or service is required")
@@ -185,7 +185,7 @@ def _url(url: str, path: str) -> Causes:
 
 
 def _service(service: Object, path: str) -> Causes:
-    # The server takes the namespace for the name and the other way round.
+    # The real server exchanges the name and the namespace in these messages.
     for field, value in (("name", service["namespace"]), ("namespace", service["name"])):
         if not value:
             yield causes.required(f"{path}.{field}")

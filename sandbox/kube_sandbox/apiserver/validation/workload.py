@@ -1,4 +1,4 @@
-"""Validation of the workloads that keep pods running (k8s.io/kubernetes, pkg/apis/*/validation)."""
+"""Validation of workloads that run their pods permanently (k8s.io/kubernetes, pkg/apis/*/validation)."""
 
 from collections.abc import Collection
 
@@ -39,7 +39,7 @@ def replica_set(obj: Object, old: Object | None) -> Causes:
     spec = obj["spec"]
     yield from causes.non_negative("spec.replicas", spec["replicas"])
     yield from causes.non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
-    # The server says "deployment" here, too.
+    # The text of the real server contains "deployment" here, too.
     yield from _selector_and_template(spec, "deployment")
     if old is not None:
         yield from causes.immutable("spec.selector", spec["selector"], old["spec"]["selector"])
@@ -63,7 +63,7 @@ def daemon_set(obj: Object, old: Object | None) -> Causes:
     if strategy["type"] == "RollingUpdate":
         yield from _daemon_set_rolling(strategy["rollingUpdate"], "spec.updateStrategy.rollingUpdate")
     elif strategy["type"] != "OnDelete":
-        yield causes.unsupported("spec.updateStrategy", _printed(strategy), ("RollingUpdate", "OnDelete"))
+        yield causes.unsupported("spec.updateStrategy", _internal_strategy(strategy), ("RollingUpdate", "OnDelete"))
     yield from causes.non_negative("spec.revisionHistoryLimit", spec.get("revisionHistoryLimit"))
 
 
@@ -75,11 +75,11 @@ def stateful_set(obj: Object, old: Object | None) -> Causes:
     strategy = spec["updateStrategy"]
     if strategy["type"] not in ("RollingUpdate", "OnDelete"):
         why = "must be 'RollingUpdate' or 'OnDelete'"
-        yield causes.invalid("spec.updateStrategy", _printed(strategy), why)
+        yield causes.invalid("spec.updateStrategy", _internal_strategy(strategy), why)
     elif rolling := strategy.get("rollingUpdate"):
         if strategy["type"] == "OnDelete":
             why = "only allowed for updateStrategy 'RollingUpdate'"
-            shown = _printed(strategy)["RollingUpdate"]
+            shown = _internal_strategy(strategy)["RollingUpdate"]
             yield causes.invalid("spec.updateStrategy.rollingUpdate", shown, why)
         yield from causes.non_negative("spec.updateStrategy.rollingUpdate.partition", rolling.get("partition"))
     for field, policy in spec["persistentVolumeClaimRetentionPolicy"].items():
@@ -108,7 +108,7 @@ def stateful_set(obj: Object, old: Object | None) -> Causes:
     yield from template(_with_claims(spec), "spec.template")
     yield from labels(spec["template"]["metadata"].get("labels"), "spec.template.labels")
     yield from _always_restarts(spec["template"], "StatefulSet")
-    if old is not None and _fixed(spec, _STATEFUL_SET_CHANGEABLE) != _fixed(old["spec"], _STATEFUL_SET_CHANGEABLE):
+    if old is not None and _without(spec, _STATEFUL_SET_CHANGEABLE) != _without(old["spec"], _STATEFUL_SET_CHANGEABLE):
         why = f"updates to statefulset spec for fields other than {_STATEFUL_SET_CHANGES} are forbidden"
         yield causes.forbidden("spec", why)
     if old is not None:
@@ -161,7 +161,7 @@ def _selector_and_template(spec: Object, owner: str) -> Causes:
 
 
 def _selects(selector: Object | None, found: Object) -> bool:
-    """Whether a workload's selector selects its own pods; without any selector none are."""
+    """Whether the selector of a workload selects its own pods. A missing selector selects no pods."""
     if selector is None:
         return False
     return selectors.matches(selector, found["metadata"].get("labels") or {})
@@ -189,7 +189,7 @@ def _deployment_strategy(strategy: Object, path: str) -> Causes:
             yield causes.forbidden(f"{path}.rollingUpdate", why)
         return
     if strategy["type"] != "RollingUpdate":
-        yield causes.unsupported(path, _printed(strategy), ("Recreate", "RollingUpdate"))
+        yield causes.unsupported(path, _internal_strategy(strategy), ("Recreate", "RollingUpdate"))
         return
     unavailable, surge = rolling["maxUnavailable"], rolling["maxSurge"]  # type: ignore[index]  # defaulted
     path = f"{path}.rollingUpdate"
@@ -244,8 +244,8 @@ def _status(status: Object, counted: Collection[str], ready: str = "readyReplica
         yield causes.invalid("status.availableReplicas", status["availableReplicas"], why)
 
 
-def _printed(strategy: Object) -> Object:
-    """A strategy as the server's internal type prints it: all members, capitalised."""
+def _internal_strategy(strategy: Object) -> Object:
+    """A strategy as the server prints its internal type: with all members, in Go's spelling."""
     rolling = strategy.get("rollingUpdate")
     fields = ("partition", "maxUnavailable") if "partition" in (rolling or ()) else ("maxUnavailable", "maxSurge")
     members = None if rolling is None else {name[0].upper() + name[1:]: rolling.get(name) for name in fields}
@@ -253,7 +253,7 @@ def _printed(strategy: Object) -> Object:
 
 
 def _with_claims(spec: Object) -> Object:
-    """The template with a volume per claim template, as its pods will have."""
+    """The pod template with one volume per claim template, like the pods that the controller creates."""
     claims = [claim["metadata"].get("name", "") for claim in spec.get("volumeClaimTemplates") or ()]
     if not claims:
         found: Object = spec["template"]
@@ -264,5 +264,5 @@ def _with_claims(spec: Object) -> Object:
     return {**spec["template"], "spec": {**pod, "volumes": volumes}}
 
 
-def _fixed(spec: Object, changeable: Collection[str]) -> Object:
+def _without(spec: Object, changeable: Collection[str]) -> Object:
     return {field: value for field, value in spec.items() if field not in changeable}

@@ -1,1 +1,1 @@
-"""Admission webhooks: which are called, how, and what their answers mean."""
+"""Admission webhooks: matching, calls, and the evaluation of responses."""

@@ -1,6 +1,6 @@
-"""Calling webhooks over HTTPS: one connection pool per CA bundle, and Go's words for what can go wrong.
+"""Calls webhooks over HTTPS, with one connection pool per CA bundle and address, and with the error texts of Go.
 
-Follows kube-apiserver's `pkg/util/webhook/client.go` and client-go's `rest/request.go`.
+The rules are those of kube-apiserver's `pkg/util/webhook/client.go` and client-go's `rest/request.go`.
 """
 
 import asyncio
@@ -19,19 +19,20 @@ import aiohttp
 import orjson
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from kube_sandbox.apiserver.admission.webhooks.certificates import why_refused
+from kube_sandbox.apiserver.admission.webhooks.certificates import reason_invalid
 from kube_sandbox.apiserver.admission.webhooks.review import CallError
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.gotext import quoted
 
 Services = Callable[[str, str, int], tuple[str, int]]
-"""Where a Service's port (namespace, name, port) is reached: a host and port. Raises LookupError saying why not."""
+"""Returns the host and port at which to reach the port of a Service (namespace, name, port). Raises LookupError with
+the error text when there is none."""
 
 _DEFAULT_TIMEOUT = 10
-_MAX_ANSWER = 64 << 20  # the real server has no limit; this is to keep a runaway webhook from taking all memory
-_MAX_SESSIONS = 200  # certificate rotation leaves old bundles behind
-_MAX_ERROR_TEXT = 2048  # of an answer's body that is quoted
-_MAX_ATTEMPTS = 10  # for answers that ask to come back with Retry-After
+_MAX_RESPONSE = 64 << 20  # bytes; the real server has no limit, this one protects the memory of the test process
+_MAX_SESSIONS = 200  # each rotated CA bundle leaves a session that is no longer used
+_MAX_ERROR_TEXT = 2048  # bytes of a response body that an error text quotes
+_MAX_ATTEMPTS = 10  # for responses with Retry-After
 _HEADERS = {
     "Content-Type": "application/json",
     "Accept": "application/json, */*",
@@ -52,14 +53,15 @@ _STATUS_TEXTS = {
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """`url` as messages show it; `connect` where its host is really reached, None to look it up."""
+    """The address of a webhook: the URL, which messages show, and the host and port to connect to. With `connect` None,
+    the host of the URL is resolved by DNS."""
 
     url: str
     connect: tuple[str, int] | None
 
 
 class WebhookClient:
-    """Posts reviews to webhooks. Close it."""
+    """Posts reviews to webhooks. The owner must call `close`."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -71,7 +73,7 @@ class WebhookClient:
         self._sessions.clear()
 
     async def post(self, spec: Object, review: bytes) -> bytes:
-        """The body of a webhook's good answer. Raises CallError with the real server's reason."""
+        """The body of a successful response. Raises CallError with the text of the real server."""
         seconds = spec.get("timeoutSeconds") or _DEFAULT_TIMEOUT
         bundle = spec["clientConfig"].get("caBundle") or ""
         target = self._target(spec["clientConfig"], seconds)
@@ -83,7 +85,7 @@ class WebhookClient:
             raise CallError(_failed_post(target.url, "context deadline exceeded")) from error
         except aiohttp.ClientConnectorCertificateError as error:
             connect = target.connect or (error.host, error.port or 443)
-            why = await why_refused(error.host, connect, _pem(bundle), str(error.certificate_error))
+            why = await reason_invalid(error.host, connect, _pem(bundle), str(error.certificate_error))
             raise CallError(_failed_post(target.url, f"tls: failed to verify certificate: x509: {why}")) from error
         except (aiohttp.ClientError, OSError) as error:
             raise CallError(_failed_post(target.url, _network_text(error, target))) from error
@@ -108,7 +110,7 @@ class WebhookClient:
             connector = aiohttp.TCPConnector(
                 ssl=_tls(_pem(bundle)),
                 limit=0,
-                resolver=_Fixed(connect) if connect else aiohttp.ThreadedResolver(),
+                resolver=_FixedResolver(connect) if connect else aiohttp.ThreadedResolver(),
                 use_dns_cache=False,
             )
             session = aiohttp.ClientSession(
@@ -121,8 +123,8 @@ class WebhookClient:
         return session
 
 
-class _Fixed(AbstractResolver):
-    """Resolves every name to one endpoint, so that TLS still sees the Service's name."""
+class _FixedResolver(AbstractResolver):
+    """Resolves every name to one address. TLS still verifies the name of the Service."""
 
     def __init__(self, connect: tuple[str, int]) -> None:
         self._connect = connect
@@ -158,8 +160,8 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
         async for part in response.content.iter_any():
             parts.append(part)
             size += len(part)
-            if size > _MAX_ANSWER:
-                raise CallError(f"failed to call webhook: the answer is larger than {_MAX_ANSWER >> 20} MiB")
+            if size > _MAX_RESPONSE:
+                raise CallError(f"failed to call webhook: the response is larger than {_MAX_RESPONSE >> 20} MiB")
     except aiohttp.ClientError as error:
         what = "unexpected error when reading response body. Please retry. Original error: unexpected EOF"
         raise CallError(f"failed to call webhook: {what}") from error
@@ -167,23 +169,23 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
 
 
 def _checked(response: aiohttp.ClientResponse, body: bytes) -> bytes:
-    """The body of a 2xx answer; raises CallError for any other."""
+    """The body of a response with status 200 to 206. Raises CallError for any other response."""
     content_type = response.headers.get("Content-Type", "") or "application/json"
     if 200 <= response.status <= 206:
         if not body:
             what = f"0-length response with status code: {response.status} and content type: {content_type}"
             raise CallError(f"failed to call webhook: {what}")
         return body
-    told = _status_message(body)
-    if told is None:
+    message = _status_message(body)
+    if message is None:
         is_text = content_type.startswith("text/") or "Content-Type" not in response.headers
         text = body[:_MAX_ERROR_TEXT].decode(errors="replace").strip() if is_text else "unknown"
-        told = _status_text(response.status, text)
-    raise CallError(f"failed to call webhook: {told}", response.status)
+        message = _status_text(response.status, text)
+    raise CallError(f"failed to call webhook: {message}", response.status)
 
 
 def _status_message(body: bytes) -> str | None:
-    """The message of a failure Status, which says more than the code."""
+    """The message in a Status with `status: Failure`, which is more precise than the code; None for another body."""
     with contextlib.suppress(orjson.JSONDecodeError):
         status: Any = orjson.loads(body)
         if isinstance(status, dict) and (status.get("kind") or "Status") == "Status":
@@ -204,7 +206,7 @@ def _status_text(code: int, body: str) -> str:
 
 
 def _network_text(error: Exception, target: _Target) -> str:
-    """A failed connection, as Go's net and net/http packages say it."""
+    """The error text of Go's net and net/http packages for a failed connection."""
     parts = urlsplit(target.url)
     host, port = target.connect or (parts.hostname or "", parts.port or 443)
     if isinstance(error, aiohttp.ClientConnectorDNSError):
@@ -241,7 +243,8 @@ def _pem(bundle: str) -> str:
 
 
 def _tls(pem: str) -> ssl.SSLContext:
-    """Trusts the bundle alone, any certificate in it, as Go's verifier does; without one, the system's roots."""
+    """A TLS context that trusts every certificate in the bundle and no other, like Go. Without a bundle it trusts the
+    system's roots. Raises CallError for a malformed bundle."""
     try:
         context = ssl.create_default_context(cadata=pem or None)
     except (ssl.SSLError, ValueError) as error:

@@ -1,7 +1,7 @@
-"""Why a webhook's certificate was refused, in the words of Go's crypto/x509.
+"""The reason why a webhook's certificate is not valid, with the text of Go's crypto/x509.
 
-OpenSSL names the first thing it stumbles over, and in other words; so the certificate is fetched once more, and judged
-in Go's order: dates, names, authority.
+The texts and the order of the checks of OpenSSL differ from Go's. Therefore this module fetches the certificate again
+and checks it in Go's order: dates, names, CA.
 """
 
 import asyncio
@@ -18,14 +18,14 @@ from cryptography.x509.oid import NameOID
 _FETCH_SECONDS = 2
 
 
-async def why_refused(host: str, connect: tuple[str, int], bundle: str, fallback: str) -> str:
-    """The text for a host whose certificate was refused; `connect` is where it is reached, `fallback` the text if the
-    certificate cannot be seen any more."""
+async def reason_invalid(host: str, connect: tuple[str, int], bundle: str, fallback: str) -> str:
+    """The reason why the certificate of a host is not valid. `connect` is the address of the host. `fallback` is the
+    result when the certificate cannot be fetched."""
     certificate = await _fetch(*connect, server_name=host)
-    return fallback if certificate is None else verdict(certificate, host, bundle)
+    return fallback if certificate is None else reason(certificate, host, bundle)
 
 
-def verdict(certificate: x509.Certificate, host: str, bundle: str) -> str:
+def reason(certificate: x509.Certificate, host: str, bundle: str) -> str:
     return _dates(certificate) or _names(certificate, host) or _authority(certificate, bundle)
 
 
@@ -71,7 +71,8 @@ def _domain(certificate: x509.Certificate, domains: list[str], host: str) -> str
 
 
 def _authority(certificate: x509.Certificate, bundle: str) -> str:
-    """Unknown; with a hint if the bundle holds an authority of that very name, but another key."""
+    """The text for an unknown CA. It contains a hint when the bundle contains a CA with the same name and another
+    key."""
     text = "certificate signed by unknown authority"
     for candidate in x509.load_pem_x509_certificates(bundle.encode()) if bundle else []:
         if candidate.subject != certificate.issuer:
@@ -93,7 +94,7 @@ def _authority(certificate: x509.Certificate, bundle: str) -> str:
 
 
 async def _fetch(host: str, port: int, *, server_name: str) -> x509.Certificate | None:
-    """The certificate that a server shows, unverified: it is looked at, nothing is sent."""
+    """The certificate of a server, or None. The connection is not verified, because no data is sent."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

@@ -1,8 +1,8 @@
-"""`matchConditions`: CEL over the request, as a webhook's configuration holds them.
+"""`matchConditions` of webhook configurations: CEL expressions about the request.
 
-Variables are those of kube-apiserver: object, oldObject, request, authorizer, namespaceObject (always null here, as
-there). Texts of the usual runtime errors are cel-go's. Not known to this CEL: Kubernetes' own functions other than the
-authorizer's, and optional values but for `cel_optionals`.
+The variables are those of kube-apiserver: object, oldObject, request, authorizer and namespaceObject (always null, also
+in kube-apiserver). The texts of common runtime errors are cel-go's. Not supported are the CEL functions of Kubernetes
+except those of the authorizer, and optional values except those that `cel_optionals` rewrites.
 """
 
 import functools
@@ -25,7 +25,7 @@ _Value = dict[str, Any]
 
 @dataclass(slots=True)
 class Outcome:
-    """`false`: a condition was false. `errors`: texts of those that could not be evaluated."""
+    """The result of the conditions: whether one was false, and the error texts of those that failed."""
 
     false: bool = False
     errors: list[str] = field(default_factory=list)
@@ -34,7 +34,8 @@ class Outcome:
 def evaluate(
     conditions: Sequence[Object], attributes: Attributes, invocation: Invocation, authorizer: Authorizer | None
 ) -> Outcome:
-    """Evaluate conditions until one is false; `attributes` holds the objects as the webhook would get them."""
+    """Evaluate the conditions until one is false. `attributes` contains the objects in the version that the webhook
+    receives."""
     context = cel.Context()
     add_stdlib_to_context(context)
     variables = {
@@ -78,32 +79,35 @@ def _text(error: Exception, expression: str, variables: _Value) -> str:
     if found := re.match(r"Function '(\w+)' error: string parse error", str(error)):
         return f"type conversion error from 'string' to '{found[1]}'"
     for name, value in variables.items():
-        # a field of null is a missing key to cel-go
+        # cel-go reports a field of null as a missing key.
         if value is None and (found := re.search(rf"\b{name}\.(\w+)", expression)):
             return f"no such key: {found[1]}"
     return "no such overload" if isinstance(error, TypeError) else str(error)
 
 
 def _add_authorizer(context: cel.Context, authorizer: Authorizer, attributes: Attributes) -> None:
-    """`authorizer.group('apps').resource('deployments').namespace('x').check('get').allowed()` and its like: each
-    step is a function that takes what was said so far and says more."""
+    """Add the functions for expressions such as
+    `authorizer.group('apps').resource('deployments').namespace('x').check('get').allowed()`.
 
-    def check(said: _Value, verb: str) -> _Value:
-        asked = Attributes(
-            user=_user(said, attributes.user),
+    Each step is a function. It takes the map of the previous steps and returns it with one more value.
+    """
+
+    def check(steps: _Value, verb: str) -> _Value:
+        requested = Attributes(
+            user=_user(steps, attributes.user),
             verb=verb,
-            group=said.get("group", ""),
-            plural=said.get("resource", ""),
-            subresource=said.get("subresource", ""),
-            namespace=said.get("namespace", ""),
-            name=said.get("name", ""),
-            path=said.get("path", ""),
+            group=steps.get("group", ""),
+            plural=steps.get("resource", ""),
+            subresource=steps.get("subresource", ""),
+            namespace=steps.get("namespace", ""),
+            name=steps.get("name", ""),
+            path=steps.get("path", ""),
         )
-        decision = authorizer.decide(asked)
+        decision = authorizer.decide(requested)
         return {"allowed": decision.allowed, "reason": decision.reason}
 
-    def saying(key: str) -> Callable[[_Value, str], _Value]:
-        return lambda said, value: {**said, key: value}
+    def setter(key: str) -> Callable[[_Value, str], _Value]:
+        return lambda steps, value: {**steps, key: value}
 
     resource = {
         "group": attributes.group,
@@ -114,8 +118,8 @@ def _add_authorizer(context: cel.Context, authorizer: Authorizer, attributes: At
     }
     context.add_variable("authorizer", {"requestResource": resource})
     for key in ("path", "group", "resource", "subresource", "namespace", "name"):
-        context.add_function(key, saying(key))
-    context.add_function("serviceAccount", lambda said, ns, name: {**said, "account": [ns, name]})
+        context.add_function(key, setter(key))
+    context.add_function("serviceAccount", lambda steps, ns, name: {**steps, "account": [ns, name]})
     context.add_function("check", check)
     context.add_function("allowed", lambda decision: decision["allowed"])
     context.add_function("reason", lambda decision: decision["reason"])
@@ -123,9 +127,9 @@ def _add_authorizer(context: cel.Context, authorizer: Authorizer, attributes: At
     context.add_function("error", lambda decision: "")
 
 
-def _user(said: _Value, user: User) -> User:
-    if "account" not in said:
+def _user(steps: _Value, user: User) -> User:
+    if "account" not in steps:
         return user
-    namespace, name = said["account"]
+    namespace, name = steps["account"]
     groups = (*service_account_groups(namespace), "system:authenticated")
     return User(f"system:serviceaccount:{namespace}:{name}", groups)

@@ -1,6 +1,6 @@
-"""Admission webhooks: mutating ones one after the other, then validating ones at once.
+"""Calls admission webhooks: mutating webhooks one after another, validating webhooks in parallel.
 
-Follows kube-apiserver's `pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`.
+The rules are those of kube-apiserver's `pkg/admission/plugin/webhook/{mutating,validating}/dispatcher.go`.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from kube_sandbox.apiserver.admission.webhooks import match, review
 from kube_sandbox.apiserver.admission.webhooks.call import Services, WebhookClient
 from kube_sandbox.apiserver.admission.webhooks.match import Hook
 from kube_sandbox.apiserver.admission.webhooks.metrics import AdmissionMetrics
-from kube_sandbox.apiserver.admission.webhooks.review import Answer, CallError, Invocation, versioned
+from kube_sandbox.apiserver.admission.webhooks.review import CallError, Invocation, Response, versioned
 from kube_sandbox.apiserver.admission.webhooks.services import from_endpoints
 from kube_sandbox.apiserver.attributes import Attributes, Object, Reader
 from kube_sandbox.apiserver.auth.authorization import Authorizer
@@ -26,12 +26,11 @@ from kube_sandbox.apiserver.patch import json_patch
 logger = logging.getLogger(__name__)
 
 Normalize = Callable[[Attributes, Object], Object]
-"""What a decoder does to an object that a patch may have changed: unknown fields dropped, defaults set. Raises
-StatusError if it cannot be decoded."""
+"""Decodes a patched object: removes unknown fields and sets defaults. Raises StatusError when it cannot decode it."""
 
 
 class Webhooks:
-    """Calls the webhooks that the stored configurations name. Close it."""
+    """Calls the webhooks in the stored configurations. The owner must call `close`."""
 
     def __init__(
         self,
@@ -51,10 +50,10 @@ class Webhooks:
         await self._client.close()
 
     async def mutate(self, attributes: Attributes) -> None:
-        """Let the mutating webhooks change `attributes.obj`; warnings go to `attributes.warnings`.
+        """Call the mutating webhooks, which may change `attributes.obj` and add to `attributes.warnings`.
 
-        A webhook with reinvocationPolicy IfNeeded is called once more if a later one changed the object. Raises
-        StatusError when one denies, fails, or answers nonsense."""
+        A webhook with reinvocationPolicy IfNeeded is called a second time if a later webhook changed the object. Raises
+        StatusError when a webhook denies the request, fails, or returns an invalid response."""
         if match.is_exempt(attributes):
             return
         hooks = match.hooks(self._reader, "mutatingwebhookconfigurations")
@@ -74,7 +73,8 @@ class Webhooks:
                     seen.add(hook.uid)
 
     async def validate(self, attributes: Attributes) -> None:
-        """Ask all validating webhooks at once; the first to object has its error raised (StatusError)."""
+        """Call all validating webhooks in parallel. Raises the StatusError of the first one that denies the request or
+        fails."""
         if match.is_exempt(attributes):
             return
         called = [
@@ -82,52 +82,52 @@ class Webhooks:
             for hook in match.hooks(self._reader, "validatingwebhookconfigurations")
             if (invocation := match.match(hook, attributes, self._reader, self._authorizer))
         ]
-        objections: list[StatusError] = []
+        errors: list[StatusError] = []
 
-        async def ask(hook: Hook, invocation: Invocation) -> None:
+        async def validate(hook: Hook, invocation: Invocation) -> None:
             try:
-                await self._guarded(hook, attributes, invocation, mutating=False)
+                await self._call_with_policy(hook, attributes, invocation, mutating=False)
             except StatusError as error:
-                objections.append(error)
+                errors.append(error)
 
         async with asyncio.TaskGroup() as group:
             for hook, invocation in called:
-                group.create_task(ask(hook, invocation))
-        if objections:
-            raise objections[0]
+                group.create_task(validate(hook, invocation))
+        if errors:
+            raise errors[0]
 
     async def _mutate(self, hook: Hook, attributes: Attributes, invocation: Invocation) -> bool:
-        """Call one mutating webhook and apply its patch; whether that changed the object."""
-        patched = await self._guarded(hook, attributes, invocation, mutating=True)
+        """Call one mutating webhook and apply its patch. Returns whether the patch changed the object."""
+        patched = await self._call_with_policy(hook, attributes, invocation, mutating=True)
         if patched is None:
             return False
-        patched = _of_the_same_kind(patched, attributes)
+        patched = _in_request_version(patched, attributes)
         changed = patched != attributes.obj
         try:
             attributes.obj = self._normalize(attributes, patched)
         except StatusError as error:
-            # the decoder's own words, without those about the client's request
+            # The text of the decoder, without the part about the client's request.
             why = error.message.partition(" cannot be handled as a ")[2].partition(": ")[2]
             raise internal_error(why or error.message) from error
         return changed
 
-    async def _guarded(
+    async def _call_with_policy(
         self, hook: Hook, attributes: Attributes, invocation: Invocation, *, mutating: bool
     ) -> Object | None:
-        """Call one webhook under its failurePolicy; the patched object if it wants a change."""
+        """Call one webhook and apply its failurePolicy. Returns the patched object, or None without a patch."""
         count = self.metrics.of(hook.name, "admit" if mutating else "validating", attributes.operation)
         ignore = hook.spec.get("failurePolicy") == "Ignore"
         try:
-            answer = await self._call(hook, attributes, invocation, mutating=mutating)
-            attributes.warnings += answer.warnings
-            if not answer.allowed:
-                raise review.denied(hook.name, answer.status)
-            patched = _patched(hook.name, answer, versioned(attributes.obj, attributes, invocation))
+            response = await self._call(hook, attributes, invocation, mutating=mutating)
+            attributes.warnings += response.warnings
+            if not response.allowed:
+                raise review.denied(hook.name, response.status)
+            patched = _patched(hook.name, response, versioned(attributes.obj, attributes, invocation))
         except CallError as error:
             why = f"failed calling webhook {quoted(hook.name)}: {error}"
             count.failed_call(error.code, ignored=ignore)
             if ignore:
-                logger.warning("%s; going on, as its failurePolicy is Ignore", why)
+                logger.warning("%s; the request continues because the failurePolicy is Ignore", why)
                 return None
             raise internal_error(why) from error
         except StatusError as error:
@@ -136,20 +136,20 @@ class Webhooks:
         count.called(200, rejected=False)
         return patched
 
-    async def _call(self, hook: Hook, attributes: Attributes, invocation: Invocation, *, mutating: bool) -> Answer:
+    async def _call(self, hook: Hook, attributes: Attributes, invocation: Invocation, *, mutating: bool) -> Response:
         if attributes.dry_run and hook.spec.get("sideEffects") not in ("None", "NoneOnDryRun"):
             raise StatusError(400, f"admission webhook {quoted(hook.name)} does not support dry run")
         version, uid = review.review_version(hook.spec), str(uuid.uuid4())
         body = await self._client.post(hook.spec, review.review(uid, version, attributes, invocation))
-        return review.answer(body, uid, version, mutating=mutating)
+        return review.decode_response(body, uid, version, mutating=mutating)
 
 
-def _patched(name: str, answer: Answer, obj: Object | None) -> Object | None:
-    """The object with an answer's patch applied, None if there is nothing to do."""
-    if not answer.patch:
+def _patched(name: str, response: Response, obj: Object | None) -> Object | None:
+    """The object with the patch of a response applied, or None without a patch."""
+    if not response.patch:
         return None
     try:
-        patch: Any = orjson.loads(answer.patch)
+        patch: Any = orjson.loads(response.patch)
     except orjson.JSONDecodeError as error:
         raise CallError(f"received undecodable patch in webhook response: {error}") from error
     if not isinstance(patch, list) or not all(isinstance(operation, dict) for operation in patch):
@@ -160,19 +160,20 @@ def _patched(name: str, answer: Answer, obj: Object | None) -> Object | None:
     if obj is None:
         what = "attempted to modify the object, which is not supported for this operation"
         raise internal_error(f"admission webhook {quoted(name)} {what}")
-    if answer.patch_type != "JSONPatch":
-        raise CallError(f"unsupported patch type {quoted(answer.patch_type)}")
+    if response.patch_type != "JSONPatch":
+        raise CallError(f"unsupported patch type {quoted(response.patch_type)}")
     try:
         patched = json_patch.apply(obj, patch)
     except json_patch.PatchError as error:
         raise internal_error(str(error)) from error
     if not isinstance(patched, dict):
-        raise internal_error(f"the patch of admission webhook {quoted(name)} leaves no object")
+        raise internal_error(f"the result of the patch of admission webhook {quoted(name)} is not an object")
     return patched
 
 
-def _of_the_same_kind(patched: Object, attributes: Attributes) -> Object:
-    """A patched object in the version it was sent in; a patch may drop the kind, but not change it."""
+def _in_request_version(patched: Object, attributes: Attributes) -> Object:
+    """A patched object in the API version of the request. A patch may remove the kind, but not change it. Raises
+    StatusError 500."""
     sent = attributes.obj or {}
     if attributes.subresource and "kind" not in sent:
         return patched

@@ -1,6 +1,6 @@
-"""Which admission webhooks a request meets: rules, selectors, match policy, match conditions.
+"""Selects the admission webhooks for a request: rules, selectors, match policy and match conditions.
 
-Follows kube-apiserver's `pkg/admission/plugin/webhook/{generic,predicates}`.
+The rules are those of kube-apiserver's `pkg/admission/plugin/webhook/{generic,predicates}`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from kube_sandbox.apiserver.admission.webhooks import conditions as webhook_conditions
 from kube_sandbox.apiserver.admission.webhooks.review import Invocation, Kind, request_kind, versioned
 from kube_sandbox.apiserver.attributes import Attributes, Object, Reader
-from kube_sandbox.apiserver.auth.authorization import Authorizer
+from kube_sandbox.apiserver.auth.authorization import Authorizer, includes
 from kube_sandbox.apiserver.errors import StatusError, forbidden
 from kube_sandbox.apiserver.gotext import aggregated
 from kube_sandbox.apiserver.storage import selectors
@@ -24,7 +24,7 @@ _EXEMPT = {
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """One entry of a configuration's `webhooks`; `uid` is unique among all of one kind."""
+    """One entry of `webhooks` in a configuration. `uid` is unique among the configurations of one kind."""
 
     uid: str
     spec: Object
@@ -35,7 +35,7 @@ class Hook:
 
 
 def hooks(reader: Reader, plural: str) -> list[Hook]:
-    """All webhooks of `mutatingwebhookconfigurations` or `validatingwebhookconfigurations` in calling order."""
+    """All webhooks of `mutatingwebhookconfigurations` or `validatingwebhookconfigurations`, in the order of calls."""
     configurations = sorted(reader.list(GROUP, plural), key=lambda configuration: _name(configuration))
     return [
         Hook(f"{_name(configuration)}/{spec['name']}/{index}", spec)
@@ -45,15 +45,15 @@ def hooks(reader: Reader, plural: str) -> list[Hook]:
 
 
 def is_exempt(attributes: Attributes) -> bool:
-    """Admission's own configuration passes no webhook, so that a broken one can always be mended."""
+    """Whether no webhook is called: for the configuration of admission itself, so that users can always repair it."""
     return request_kind(attributes).group == GROUP and request_kind(attributes).kind in _EXEMPT
 
 
 def match(hook: Hook, attributes: Attributes, reader: Reader, authorizer: Authorizer | None) -> Invocation | None:
-    """How a webhook is to be called for a request, None if not at all.
+    """The version and kind with which to call a webhook for a request, or None when the webhook does not match.
 
-    Raises StatusError where matching itself refuses the request: a namespace that is not there, a condition that
-    cannot be evaluated under failurePolicy Fail."""
+    Raises StatusError 404 when the namespace does not exist, and 403 when a condition cannot be evaluated and the
+    failurePolicy is Fail."""
     spec = hook.spec
     selector = spec.get("objectSelector")
     if not (selectors.is_empty(selector) or _selects_object(selector or {}, attributes)):
@@ -80,7 +80,7 @@ def match(hook: Hook, attributes: Attributes, reader: Reader, authorizer: Author
 
 
 def _invocation(spec: Object, attributes: Attributes, reader: Reader) -> Invocation | None:
-    """The version of the resource that the rules ask for: the request's, else (Equivalent) another served one."""
+    """The version that the rules select: that of the request, or with matchPolicy Equivalent another served version."""
     rules: Sequence[Object] = spec.get("rules") or ()
     kind = request_kind(attributes)
     if any(_rule_matches(rule, attributes, attributes.version) for rule in rules):
@@ -91,14 +91,14 @@ def _invocation(spec: Object, attributes: Attributes, reader: Reader) -> Invocat
     for rule in rules:
         for version in others:
             if _rule_matches(rule, attributes, version):
-                # a scale subresource has one kind for all versions of its parent
+                # The kind of a scale subresource does not depend on the version of its parent.
                 same = (kind.group, kind.version) == (attributes.group, attributes.version)
                 return Invocation(version, Kind(kind.group, version, kind.kind) if same else kind)
     return None
 
 
 def _served_versions(attributes: Attributes, reader: Reader) -> Iterator[str]:
-    """Only custom resources have more than one version here."""
+    """The served versions of a resource. Only custom resources have more than one in this server."""
     crd = reader.get("apiextensions.k8s.io", "customresourcedefinitions", f"{attributes.plural}.{attributes.group}")
     for version in (crd or {}).get("spec", {}).get("versions", ()):
         if version.get("served"):
@@ -108,15 +108,11 @@ def _served_versions(attributes: Attributes, reader: Reader) -> Iterator[str]:
 def _rule_matches(rule: Object, attributes: Attributes, version: str) -> bool:
     return (
         _has_scope(rule.get("scope") or "*", attributes)
-        and _has(rule.get("operations"), attributes.operation)
-        and _has(rule.get("apiGroups"), attributes.group)
-        and _has(rule.get("apiVersions"), version)
+        and includes(rule.get("operations"), attributes.operation)
+        and includes(rule.get("apiGroups"), attributes.group)
+        and includes(rule.get("apiVersions"), version)
         and any(_has_resource(pattern, attributes) for pattern in rule.get("resources") or ())
     )
-
-
-def _has(values: Sequence[str] | None, wanted: str) -> bool:
-    return any(value in ("*", wanted) for value in values or ())
 
 
 def _has_resource(pattern: str, attributes: Attributes) -> bool:
@@ -139,7 +135,9 @@ def _selects_object(selector: Object, attributes: Attributes) -> bool:
 
 
 def _selects_namespace(selector: Object | None, attributes: Attributes, reader: Reader) -> bool:
-    """A Namespace that is created or updated is judged by the labels it will have; what lies in none, always."""
+    """Whether a namespaceSelector selects the namespace of a request. For a create or update of a Namespace, its new
+    labels are used. Objects without a namespace are always selected. Raises StatusError 404 for a missing
+    namespace."""
     if selectors.is_empty(selector) or not (attributes.namespace or _is_namespace(attributes)):
         return True
     written = _is_namespace(attributes) and not attributes.subresource

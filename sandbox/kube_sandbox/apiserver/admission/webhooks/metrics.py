@@ -1,4 +1,4 @@
-"""What kube-apiserver counts about admission webhooks, under its own metric names."""
+"""The metrics of kube-apiserver about admission webhooks."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -7,23 +7,23 @@ from kube_sandbox.apiserver.errors import StatusError
 
 _PREFIX = "apiserver_admission_webhook_"
 _HELP = {
-    "fail_open_count": "Calls of webhooks that failed and were passed over (failurePolicy Ignore).",
-    "rejection_count": "Requests that webhooks refused, or that failed because a webhook did.",
+    "fail_open_count": "Failed calls of webhooks that were ignored (failurePolicy Ignore).",
+    "rejection_count": "Requests that a webhook denied or that failed because of a failed call.",
     "request_total": "Calls of webhooks.",
 }
-_MAX_CODE = 600  # as the real server cuts them, to bound the series
+_MAX_CODE = 600  # the real server limits codes in the same way, to limit the number of time series
 
 _Labels = tuple[tuple[str, str], ...]
 
 
 class AdmissionMetrics:
-    """Counters by metric and labels; `text` is their Prometheus exposition."""
+    """Counters by metric and labels. `text` returns them in the Prometheus exposition format."""
 
     def __init__(self) -> None:
         self.counters: Counter[tuple[str, _Labels]] = Counter()
 
     def of(self, name: str, type_: str, operation: str) -> "HookCounters":
-        """What to count for one call: `type_` is `admit` or `validating`."""
+        """The counters for one call. `type_` is `admit` or `validating`."""
         return HookCounters(self, name, type_, operation)
 
     def text(self) -> str:

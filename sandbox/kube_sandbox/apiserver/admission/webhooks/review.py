@@ -1,6 +1,6 @@
-"""AdmissionReviews: what a webhook is sent, and what its answer means.
+"""Encodes AdmissionReview requests and decodes the responses of webhooks.
 
-Follows kube-apiserver's `pkg/admission/plugin/webhook/{request,errors}`.
+The rules are those of kube-apiserver's `pkg/admission/plugin/webhook/{request,errors}`.
 """
 
 import base64
@@ -16,12 +16,12 @@ from kube_sandbox.apiserver.errors import StatusError
 from kube_sandbox.apiserver.gotext import quoted
 
 _VERSIONS = ("v1", "v1beta1")
-_SCHEME = 'in scheme "pkg/util/webhook/client.go:71"'  # the real server prints where its scheme was made
+_SCHEME = 'in scheme "pkg/util/webhook/client.go:71"'  # the real server prints the source line of its scheme
 _TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 
 
 class CallError(Exception):
-    """A webhook that gave no usable answer; failurePolicy decides. `code` is what the metrics count."""
+    """A call failed or the response is not valid; the failurePolicy applies. `code` is the label of the metrics."""
 
     def __init__(self, reason: str, code: int = 503) -> None:
         super().__init__(reason)
@@ -37,14 +37,16 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """In which version of the resource a webhook is called, and the kind of the object it gets."""
+    """The version of the resource with which to call a webhook, and the kind of the object in the review."""
 
     version: str
     kind: Kind
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
+    """The response of a webhook. `patch` is decoded from base64; it is empty without a patch."""
+
     allowed: bool
     patch: bytes = b""
     patch_type: str = ""
@@ -53,7 +55,7 @@ class Answer:
 
 
 def request_kind(attributes: Attributes) -> Kind:
-    """The kind of what was sent: for a subresource (scale, eviction, ...) it is not that of the resource."""
+    """The kind of the object in the request. For a subresource such as scale it differs from that of the resource."""
     obj = attributes.obj or {}
     api_version, kind = obj.get("apiVersion"), obj.get("kind")
     if not attributes.subresource or not (isinstance(api_version, str) and isinstance(kind, str)):
@@ -63,8 +65,8 @@ def request_kind(attributes: Attributes) -> Kind:
 
 
 def versioned(obj: Object | None, attributes: Attributes, invocation: Invocation) -> Object | None:
-    """An object in the version that the webhook asks for. Custom resources differ in their apiVersion only; a
-    subresource's own kind (Scale) has one version."""
+    """An object in the version that the webhook requires. The versions of custom resources differ only in apiVersion.
+    The kind of a subresource (Scale) has one version."""
     group, version = attributes.group, attributes.version
     if obj is None or invocation.version == version or obj.get("apiVersion") != f"{group}/{version}":
         return obj
@@ -72,7 +74,7 @@ def versioned(obj: Object | None, attributes: Attributes, invocation: Invocation
 
 
 def request(attributes: Attributes, invocation: Invocation) -> Object:
-    """`AdmissionReview.request` without uid and objects, which conditions see as well."""
+    """`AdmissionReview.request` without uid and objects. It is also the variable `request` of conditions."""
     resource = {"group": attributes.group, "version": invocation.version, "resource": attributes.plural}
     sub = attributes.subresource
     optional = {
@@ -95,7 +97,7 @@ def request(attributes: Attributes, invocation: Invocation) -> Object:
 
 
 def review(uid: str, version: str, attributes: Attributes, invocation: Invocation) -> bytes:
-    """The AdmissionReview that a webhook is sent."""
+    """The AdmissionReview for a webhook, as JSON."""
     return orjson.dumps(
         {
             "kind": "AdmissionReview",
@@ -111,7 +113,7 @@ def review(uid: str, version: str, attributes: Attributes, invocation: Invocatio
 
 
 def review_version(spec: Object) -> str:
-    """The first AdmissionReview version that both sides speak."""
+    """The first version in `admissionReviewVersions` that this server supports. Raises CallError for none."""
     for version in spec.get("admissionReviewVersions") or ():
         if version in _VERSIONS:
             return str(version)
@@ -119,30 +121,30 @@ def review_version(spec: Object) -> str:
     raise CallError(reason, 400)
 
 
-def decode(body: bytes) -> Any:
-    """The JSON (or, as the real server's decoder takes it, the bare text) of an answer."""
+def _decode(body: bytes) -> Any:
+    """The JSON value of a response. Other text counts as a string, as in the decoder of the real server."""
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
         return body.decode(errors="replace")
 
 
-def answer(body: bytes, uid: str, version: str, *, mutating: bool) -> Answer:
-    """What a webhook answered; raises CallError for what is no AdmissionReview of that version for that uid."""
-    answered = decode(body)
-    if not isinstance(answered, dict):
-        what = f"json: cannot unmarshal {_json_type(answered)} into Go value of type {_TYPE_META}"
+def decode_response(body: bytes, uid: str, version: str, *, mutating: bool) -> Response:
+    """The response of a webhook. Raises CallError unless it is an AdmissionReview of this version with this uid."""
+    decoded = _decode(body)
+    if not isinstance(decoded, dict):
+        what = f"json: cannot unmarshal {_json_type(decoded)} into Go value of type {_TYPE_META}"
         raise _failed(f"couldn't get version/kind; json parse error: {what}")
-    _check_registered(answered, version)
-    response = _typed(answered, "response", dict, "AdmissionReview.response of type " + f"{version}.AdmissionResponse")
+    _check_registered(decoded, version)
+    response = _typed(decoded, "response", dict, f"AdmissionReview.response of type {version}.AdmissionResponse")
     if response is None:
         raise _invalid("webhook response was absent")
     fields = {key: _typed(response, key, *rest) for key, rest in _RESPONSE.items()}
     patch, patch_type = _base64(fields["patch"] or ""), fields["patchType"]
     if version == "v1":
-        _check_response(answered, fields["uid"] or "", uid)
+        _check_response(decoded, fields["uid"] or "", uid)
         _check_patch(patch, patch_type, mutating=mutating)
-    return Answer(
+    return Response(
         allowed=bool(fields["allowed"]),
         patch=patch if mutating else b"",
         patch_type=patch_type or ("" if version == "v1" else "JSONPatch"),
@@ -152,17 +154,17 @@ def answer(body: bytes, uid: str, version: str, *, mutating: bool) -> Answer:
 
 
 def denied(name: str, status: Object | None) -> StatusError:
-    """The error of a denial: the webhook's own words, code and reason, its code at least 400."""
+    """The error for a denial, with the message, reason and code of the webhook. A code below 400 becomes 400."""
     result = dict(status or {})
     code = result.get("code")
     code = code if isinstance(code, int) and code >= 400 else 400
     reason, message = str(result.get("reason") or ""), str(result.get("message") or "")
     what = f"admission webhook {quoted(name)} denied the request"
-    told = message or reason
+    explanation = message or reason
     details = result.get("details")
     return StatusError(
         code,
-        f"{what}: {told}" if told else f"{what} without explanation",
+        f"{what}: {explanation}" if explanation else f"{what} without explanation",
         reason=reason,
         details=details if isinstance(details, dict) else None,
     )
@@ -173,7 +175,7 @@ def _kind(kind: Kind) -> Object:
 
 
 def _options(attributes: Attributes) -> Object:
-    """A patch comes as the create or update that it amounts to."""
+    """The options of the request. A webhook receives those of a patch as CreateOptions or UpdateOptions."""
     options = attributes.options
     if options.get("kind") != "PatchOptions":
         return options
@@ -181,9 +183,9 @@ def _options(attributes: Attributes) -> Object:
     return {**kept, "kind": "CreateOptions" if attributes.operation == "CREATE" else "UpdateOptions"}
 
 
-def _check_registered(answered: Object, version: str) -> None:
-    """Only AdmissionReview is known to the decoder, and Status, as to all."""
-    api_version, kind = answered.get("apiVersion") or "", answered.get("kind") or ""
+def _check_registered(decoded: Object, version: str) -> None:
+    """Raise CallError for a kind that the decoder does not know. It knows AdmissionReview and Status."""
+    api_version, kind = decoded.get("apiVersion") or "", decoded.get("kind") or ""
     known = {f"admission.k8s.io/{known}": known for known in _VERSIONS}
     if kind == "Status" and api_version == "v1":
         raise _failed(f"converting (v1.Status) to ({version}.AdmissionReview): unknown conversion")
@@ -196,11 +198,11 @@ def _check_registered(answered: Object, version: str) -> None:
         raise _failed(f"{what}: unknown conversion")
 
 
-def _check_response(answered: Object, answered_uid: str, uid: str) -> None:
-    if answered_uid != uid:
-        raise _invalid(f"expected response.uid={quoted(uid)}, got {quoted(answered_uid)}")
-    group, _, version = str(answered.get("apiVersion") or "").rpartition("/")
-    got = f"{group}/{version}, Kind={answered.get('kind') or ''}"
+def _check_response(decoded: Object, response_uid: str, uid: str) -> None:
+    if response_uid != uid:
+        raise _invalid(f"expected response.uid={quoted(uid)}, got {quoted(response_uid)}")
+    group, _, version = str(decoded.get("apiVersion") or "").rpartition("/")
+    got = f"{group}/{version}, Kind={decoded.get('kind') or ''}"
     expected = "admission.k8s.io/v1, Kind=AdmissionReview"
     if got != expected:
         raise _invalid(f"expected webhook response of {expected}, got {got}")

@@ -1,4 +1,4 @@
-"""Where the Service that a webhook names is reached."""
+"""Resolves the Services in webhook configurations to addresses."""
 
 from kube_sandbox.apiserver.admission.webhooks.call import Services
 from kube_sandbox.apiserver.attributes import Object, Reader
@@ -6,7 +6,7 @@ from kube_sandbox.apiserver.gotext import quoted
 
 
 def from_endpoints(reader: Reader) -> Services:
-    """Resolve Services by their EndpointSlices or Endpoints: cluster IPs lead nowhere here."""
+    """A resolver that reads EndpointSlices and Endpoints, because this server has no network for cluster IPs."""
 
     def resolve(namespace: str, name: str, port: int) -> tuple[str, int]:
         service = reader.get("", "services", name, namespace)
