@@ -18,7 +18,7 @@ _SUBJECT = ("SubjectAccessReview", "LocalSubjectAccessReview")
 
 
 class AccessReviews:
-    """Answers reviews. Their types are checked before."""
+    """Answers reviews. The caller has checked the types of their fields."""
 
     def __init__(self, authenticator: Authenticator, authorizer: Authorizer) -> None:
         self._authenticator = authenticator

@@ -229,8 +229,8 @@ def _merge_list(original: list[Any], patch: list[Any], field: types.Field) -> li
         else:
             merged[index] = _merge_map(merged[index], item, item_type)
     result = _ordered(merged, patch, original, key)
-    # In the real server the new list shares memory with the original list. Added items overwrite the deleted ones
-    # there, and the caller orders the result by the original list.
+    # In the real server the new list shares memory with the original list. Added items overwrite the deleted ones in
+    # it, and `_set_order` sorts the result by this list.
     places[: len(merged)] = merged[: len(places)]
     return result
 

@@ -239,7 +239,7 @@ def _pem(bundle: str) -> str:
     try:
         return base64.b64decode(bundle, validate=True).decode("ascii")
     except ValueError:
-        return "not a bundle"
+        return "malformed CA bundle"
 
 
 def _tls(pem: str) -> ssl.SSLContext:

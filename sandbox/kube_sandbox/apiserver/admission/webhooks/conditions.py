@@ -1,8 +1,8 @@
 """`matchConditions` of webhook configurations: CEL expressions about the request.
 
 The variables are those of kube-apiserver: object, oldObject, request, authorizer and namespaceObject (always null, also
-in kube-apiserver). The texts of common runtime errors are cel-go's. Not supported are the CEL functions of Kubernetes
-except those of the authorizer, and optional values except those that `cel_optionals` rewrites.
+in kube-apiserver). The texts of common runtime errors are cel-go's. Two groups of features are not supported: the CEL
+functions of Kubernetes except those of the authorizer, and optional values except those that `cel_optionals` rewrites.
 """
 
 import functools
