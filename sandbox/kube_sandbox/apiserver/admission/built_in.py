@@ -9,7 +9,8 @@ from typing import Any
 
 from kube_sandbox.apiserver.attributes import Attributes, Object, Reader
 from kube_sandbox.apiserver.errors import StatusError
-from kube_sandbox.apiserver.storage.store import details, qualified
+from kube_sandbox.apiserver.storage.registry import NAMESPACES
+from kube_sandbox.apiserver.storage.store import details, not_found, qualified
 
 IMMORTAL_NAMESPACES = ("default", "kube-system", "kube-public")
 _ACCESS_REVIEWS = ("authorization.k8s.io", "localsubjectaccessreviews")
@@ -59,11 +60,7 @@ def _namespace_lifecycle(attributes: Attributes, reader: Reader) -> None:
         return
     namespace = reader.get("", "namespaces", attributes.namespace)
     if namespace is None:
-        raise StatusError(
-            404,
-            f'namespaces "{attributes.namespace}" not found',
-            details={"name": attributes.namespace, "kind": "namespaces"},
-        )
+        raise not_found(NAMESPACES, attributes.namespace)
     if attributes.operation == "CREATE" and namespace.get("status", {}).get("phase") == "Terminating":
         error = forbidden(
             attributes,

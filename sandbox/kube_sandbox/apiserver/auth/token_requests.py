@@ -8,6 +8,7 @@ import time
 from kube_sandbox.apiserver.attributes import Object, Reader
 from kube_sandbox.apiserver.auth.tokens import AUDIENCES, ServiceAccountTokens
 from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.storage.store import conflict, not_found
 from kube_sandbox.times import rfc3339
 
 _GROUP = "authentication.k8s.io"
@@ -28,9 +29,8 @@ def create(tokens: ServiceAccountTokens, reader: Reader, namespace: str, name: s
     account = _stored(reader, "serviceaccounts", name, namespace)
     uid = account["metadata"]["uid"]
     if metadata.get("uid") not in (None, "", uid):
-        raise _conflict(
-            "TokenRequest",
-            _GROUP,
+        raise conflict(
+            (_GROUP, "TokenRequest"),
             name,
             f"the UID in the token request ({metadata['uid']}) does not match the UID of the service account ({uid})",
         )
@@ -77,9 +77,8 @@ def _bound(reader: Reader, reference: Object, account: str, namespace: str) -> d
         plural = f"{kind.lower()}s"
         bound[kind.lower()] = _stored(reader, plural, name, "" if kind == "Node" else namespace)
     if reference.get("uid") not in (None, "", bound[kind.lower()]["metadata"]["uid"]):
-        raise _conflict(
-            kind,
-            "",
+        raise conflict(
+            ("", kind),
             name,
             f"the UID in the bound object reference ({reference['uid']}) does not match the UID in record. "
             "The object might have been deleted and then recreated",
@@ -90,7 +89,7 @@ def _bound(reader: Reader, reference: Object, account: str, namespace: str) -> d
 def _stored(reader: Reader, plural: str, name: str, namespace: str) -> Object:
     obj = reader.get("", plural, name, namespace)
     if obj is None:
-        raise StatusError(404, f'{plural} "{name}" not found', details={"name": name, "kind": plural})
+        raise not_found(("", plural), name)
     return obj
 
 
@@ -100,9 +99,3 @@ def _invalid(name: str, field: str, value: object, why: str) -> StatusError:
     cause = {"reason": "FieldValueInvalid", "message": message, "field": field}
     details = {"group": _GROUP, "kind": "TokenRequest", "causes": [cause]} | ({"name": name} if name else {})
     return StatusError(422, f'TokenRequest.{_GROUP} "{name}" is invalid: {field}: {message}', details=details)
-
-
-def _conflict(kind: str, group: str, name: str, why: str) -> StatusError:
-    resource = f"{kind}.{group}" if group else kind
-    details = {"name": name, "kind": kind} | ({"group": group} if group else {})
-    return StatusError(409, f'Operation cannot be fulfilled on {resource} "{name}": {why}', details=details)

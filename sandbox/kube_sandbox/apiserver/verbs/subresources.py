@@ -12,7 +12,7 @@ from kube_sandbox.apiserver.http import codec, requests
 from kube_sandbox.apiserver.patch import apply, patches
 from kube_sandbox.apiserver.printers.columns import selector_text
 from kube_sandbox.apiserver.storage import selectors
-from kube_sandbox.apiserver.storage.store import Item, conflict
+from kube_sandbox.apiserver.storage.store import Item, conflict, not_found
 from kube_sandbox.apiserver.verbs import deletes, write_checks, writes
 from kube_sandbox.times import now
 
@@ -212,7 +212,7 @@ async def _bind(api: Api, call: Call) -> Result:
         raise StatusError(400, "binding: target must be a Node")
     item = api.store.item(("", "pods"), attributes.namespace, name)
     if item is None:
-        raise StatusError(404, f'pods "{name}" not found', details={"name": name, "kind": "pods"})
+        raise not_found(("", "pods"), name)
     pod = item.copy()
     if pod["metadata"].get("deletionTimestamp"):
         raise conflict(("", "pods/binding"), name, f"pod {name} is being deleted, cannot be assigned to a host")

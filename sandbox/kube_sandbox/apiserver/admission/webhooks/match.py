@@ -10,9 +10,11 @@ from kube_sandbox.apiserver.admission.webhooks import conditions as webhook_cond
 from kube_sandbox.apiserver.admission.webhooks.review import Invocation, Kind, request_kind, versioned
 from kube_sandbox.apiserver.attributes import Attributes, Object, Reader
 from kube_sandbox.apiserver.auth.authorization import Authorizer, includes
-from kube_sandbox.apiserver.errors import StatusError, forbidden
+from kube_sandbox.apiserver.errors import forbidden
 from kube_sandbox.apiserver.gotext import aggregated
 from kube_sandbox.apiserver.storage import selectors
+from kube_sandbox.apiserver.storage.registry import NAMESPACES
+from kube_sandbox.apiserver.storage.store import not_found
 
 GROUP = "admissionregistration.k8s.io"
 _EXEMPT = {
@@ -147,8 +149,7 @@ def _selects_namespace(selector: Object | None, attributes: Attributes, reader: 
         name = attributes.namespace_or_self
         namespace = reader.get("", "namespaces", name)
         if namespace is None:
-            details = {"name": name, "kind": "namespaces"}
-            raise StatusError(404, f'namespaces "{name}" not found', details=details)
+            raise not_found(NAMESPACES, name)
     return selectors.matches(selector or {}, _labels(namespace or {}))
 
 
