@@ -47,8 +47,9 @@ reference: $(BIN)/.ready  ## write the reference pages anew, after a change of w
 dashboards: $(BIN)/.ready  ## write the dashboards' JSON anew, after a change of their code
 	$(BIN)/python -m dashboards
 
-pictures: $(BIN)/.ready  ## make the pictures of the terminal (docs/pictures) anew, from what the commands print; needs kubectl
+pictures: $(BIN)/.ready  ## make docs/pictures anew, from what commands print and Prometheus scrapes; needs kubectl and prometheus
 	$(BIN)/python -m docs.pictures
+	$(BIN)/python -m tests.monitoring.pictures
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info sandbox/build sandbox/*.egg-info
