@@ -22,13 +22,13 @@ def aggregated(errors: Iterable[str]) -> str:
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
 
 
-def plain(value: Any) -> str:
+def value_text(value: Any) -> str:
     """A JSON value as `%v` prints it: `map[a:1 b:[x y]]`."""
     match value:
         case dict():
-            return f"map[{' '.join(f'{key}:{plain(value[key])}' for key in sorted(value))}]"
+            return f"map[{' '.join(f'{key}:{value_text(value[key])}' for key in sorted(value))}]"
         case list():
-            return f"[{' '.join(plain(item) for item in value)}]"
+            return f"[{' '.join(value_text(item) for item in value)}]"
         case None:
             return "<nil>"
         case bool():

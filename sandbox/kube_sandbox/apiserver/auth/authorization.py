@@ -141,9 +141,8 @@ def _source(kind: str, binding: Object, subject: Object) -> str:
     metadata, reference = binding["metadata"], binding["roleRef"]
     scope = metadata.get("namespace", "")
     name = f"{metadata['name']}/{scope}" if scope else metadata["name"]
-    who = subject["name"]
+    subject_name = subject["name"]
     if subject["kind"] == "ServiceAccount":
-        who = f"{who}/{subject.get('namespace') or scope}"
-    return (
-        f"{kind} {quoted(name)} of {reference['kind']} {quoted(reference['name'])} to {subject['kind']} {quoted(who)}"
-    )
+        subject_name = f"{subject_name}/{subject.get('namespace') or scope}"
+    role = f"{reference['kind']} {quoted(reference['name'])}"
+    return f"{kind} {quoted(name)} of {role} to {subject['kind']} {quoted(subject_name)}"

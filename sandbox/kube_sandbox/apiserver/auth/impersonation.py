@@ -96,8 +96,8 @@ def _impersonated(mode: str, wanted: _Wanted, attributes: Attributes, authorizer
             subresource=subresource,
         )
         if mode and plural == "groups" and name in ("", MASTERS):
-            who = "the system:masters group" if name else "the empty string group"
-            raise forbidden(requested, f"impersonating {who} is not allowed")
+            target = "the system:masters group" if name else "the empty string group"
+            raise forbidden(requested, f"impersonating {target} is not allowed")
         _require(authorizer, requested)
 
     groups = list(wanted.groups)

@@ -123,7 +123,7 @@ def track_update(
     owner = identify(manager, UPDATE, api_version, subresource)
     reset = _reset_fields(api_version, kind, subresource, crd_schema)
     managed = _update_managers(shape, before, after, managed, owner, api_version, reset=reset, now=now)
-    return _with_managed(after, managers.capped(managed))
+    return _with_managed(after, managers.limit_updaters(managed))
 
 
 def _empty(api_version: str, kind: str, crd_schema: Object | None) -> Object:
@@ -184,11 +184,11 @@ def _remove_from_others(managed: Managed, changes: typed.Comparison, owner: Mana
     if conflicts and not force:
         message, details = managers.conflict_details(conflicts, managed)
         raise StatusError(409, message, details=details)
-    gone = changes.modified | changes.added | changes.removed
+    changed = changes.modified | changes.added | changes.removed
     return {
-        manager: owned if manager == owner else replace(owned, fields=owned.fields - gone)
+        manager: owned if manager == owner else replace(owned, fields=owned.fields - changed)
         for manager, owned in managed.items()
-        if manager == owner or owned.fields - gone
+        if manager == owner or owned.fields - changed
     }
 
 

@@ -122,4 +122,4 @@ def element_text(element: str) -> str:
 
 
 def _scalar(value: Any) -> str:
-    return gotext.quoted(value) if isinstance(value, str) else gotext.plain(value)
+    return gotext.quoted(value) if isinstance(value, str) else gotext.value_text(value)

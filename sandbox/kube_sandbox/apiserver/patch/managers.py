@@ -87,7 +87,7 @@ def _entry(manager: Manager, owned: Owned) -> Object:
     return {name: value for name, value in entry.items() if value != ""}
 
 
-def capped(managed: Managed) -> Managed:
+def limit_updaters(managed: Managed) -> Managed:
     """The managers with at most ten updaters. The oldest updaters are merged into one per API version."""
     updaters = sorted(
         (manager for manager in managed if manager.operation == UPDATE),

@@ -58,7 +58,7 @@ def apply(
         # The real server takes the kind from the URL here.
         patched |= {"apiVersion": api_version, "kind": kind}
     in_order = {name: patched[name] for name in sorted(patched)}
-    shown = gotext.plain(document or {}) if content_type == STRATEGIC else orjson.dumps(in_order).decode()
+    shown = gotext.value_text(document or {}) if content_type == STRATEGIC else orjson.dumps(in_order).decode()
     messages = duplicates
     if crd_schema is None:
         try:

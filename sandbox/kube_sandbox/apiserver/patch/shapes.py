@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from kube_sandbox.apiserver.attributes import Object
-from kube_sandbox.apiserver.schema import type_facts, types
+from kube_sandbox.apiserver.schema import type_tables, types
 
 
 def _no_member(_: str) -> "Shape | None":
@@ -90,7 +90,7 @@ def _of_field(found: types.Field) -> Shape:
 
 
 def _of_item(type_: types.Type) -> Shape:
-    atomic = type_.kind == "struct" and types.go_name(type_.model) in type_facts.ATOMIC_MODELS
+    atomic = type_.kind == "struct" and types.go_name(type_.model) in type_tables.ATOMIC_MODELS
     return _of_field(types.Field(type_, atomic=atomic))
 
 

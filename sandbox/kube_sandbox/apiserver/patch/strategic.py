@@ -46,11 +46,11 @@ def _wrong_type(expected: type, value: object) -> StatusError:
 
 
 def _no_merge_key(item: Any, key: str) -> StatusError:
-    return _failed(f"map: {gotext.plain(item)} does not contain declared merge key: {key}")
+    return _failed(f"map: {gotext.value_text(item)} does not contain declared merge key: {key}")
 
 
 def _unknown_directive(item: Object) -> StatusError:
-    return _failed(f"unknown patch type: {gotext.plain(item[_PATCH])} in map: {gotext.plain(item)}")
+    return _failed(f"unknown patch type: {gotext.value_text(item[_PATCH])} in map: {gotext.value_text(item)}")
 
 
 def _field(type_: types.Type, name: str) -> types.Field:
@@ -192,7 +192,7 @@ def _check_order(wanted: list[Any], order: list[Any], key: str) -> None:
         place += 1
     if index < len(items):
         raise _failed(
-            f"The order in patch list:\n{gotext.plain(wanted)}\n doesn't match {_ORDER} list:\n{gotext.plain(order)}\n"
+            f"The order in patch list:\n{gotext.value_text(wanted)}\n doesn't match {_ORDER} list:\n{gotext.value_text(order)}\n"
         )
 
 
@@ -210,7 +210,7 @@ def _merge_list(original: list[Any], patch: list[Any], field: types.Field) -> li
     if not original and not patch:
         return original
     if len({type(item) for item in (*original, *patch)}) > 1:
-        raise _failed(f"list element types are not identical: {gotext.plain([original, patch])}")
+        raise _failed(f"list element types are not identical: {gotext.value_text([original, patch])}")
     if isinstance((*original, *patch)[0], list):
         raise StatusError(422, "the server rejected our request due to an error in our request")
     if not isinstance((*original, *patch)[0], dict):
@@ -282,4 +282,4 @@ def _ordered(merged: list[Any], wanted: list[Any], before: list[Any], key: str) 
 
 
 def _hashable(value: Any) -> Any:
-    return value if isinstance(value, str | int | float | bool | None) else gotext.plain(value)
+    return value if isinstance(value, str | int | float | bool | None) else gotext.value_text(value)

@@ -158,10 +158,10 @@ def merge(shape: Shape, live: Any, applied: Any) -> Any:
         return live
     mode = _merge_mode(shape, live, applied)
     if mode == "map":
-        lives, applieds = _members(live), _members(applied)
+        live_members, applied_members = _members(live), _members(applied)
         return {
-            name: merge(shape.of(name) or shape, lives.get(name, ABSENT), applieds.get(name, ABSENT))
-            for name in (*lives, *(name for name in applieds if name not in lives))
+            name: merge(shape.of(name) or shape, live_members.get(name, ABSENT), applied_members.get(name, ABSENT))
+            for name in (*live_members, *(name for name in applied_members if name not in live_members))
         }
     if mode == "list" and shape.items is not None:
         return _merge_lists(shape, shape.items, live, applied)
@@ -170,36 +170,36 @@ def merge(shape: Shape, live: Any, applied: Any) -> Any:
 
 def _merge_lists(shape: Shape, items: Shape, live: Any, applied: Any) -> list[Any]:
     """The applied items in their order. Live items that are not applied keep their positions between them."""
-    lives = [(path_element(shape, item), item) for item in (live if isinstance(live, list) else [])]
-    applieds = {identity: found[0] for identity, found in _items(shape, applied).items()}
-    alive = _items(shape, live)
-    shared = [identity for identity in applieds if identity in alive]
+    live_items = [(path_element(shape, item), item) for item in (live if isinstance(live, list) else [])]
+    applied_items = {identity: found[0] for identity, found in _items(shape, applied).items()}
+    live_by_element = _items(shape, live)
+    shared = [identity for identity in applied_items if identity in live_by_element]
     result: list[Any] = []
     done: set[str] = set()
-    waiting = list(applieds)
+    waiting = list(applied_items)
     next_shared = 0
 
     def take(identity: str) -> None:
         nonlocal next_shared
-        found = alive.get(identity, [])
+        found = live_by_element.get(identity, [])
         done.add(identity)
-        result.append(merge(items, found[0] if len(found) == 1 else ABSENT, applieds[identity]))
+        result.append(merge(items, found[0] if len(found) == 1 else ABSENT, applied_items[identity]))
         if next_shared < len(shared) and shared[next_shared] == identity:
             next_shared += 1
 
     index = 0
-    while index < len(lives) or waiting:
-        identity, item = lives[index] if index < len(lives) else ("", None)
-        if index < len(lives) and waiting:
+    while index < len(live_items) or waiting:
+        identity, item = live_items[index] if index < len(live_items) else ("", None)
+        if index < len(live_items) and waiting:
             if identity == waiting[0]:
                 take(waiting.pop(0))
                 index += 1
                 continue
-            if identity in applieds and next_shared < len(shared) and shared[next_shared] != identity:
+            if identity in applied_items and next_shared < len(shared) and shared[next_shared] != identity:
                 index += 1
                 continue
-        if index < len(lives):
-            if identity not in applieds:
+        if index < len(live_items):
+            if identity not in applied_items:
                 result.append(item)
                 index += 1
                 continue
@@ -270,7 +270,7 @@ def validate(shape: Shape, value: Any, path: str = "") -> list[str]:
     match shape.kind:
         case "map":
             if not isinstance(value, dict):
-                return [f"{path}: expected map, got &{{{gotext.plain(value)}}}"]
+                return [f"{path}: expected map, got &{{{gotext.value_text(value)}}}"]
             found = []
             for name in value:
                 below = shape.of(name)
@@ -284,17 +284,17 @@ def validate(shape: Shape, value: Any, path: str = "") -> list[str]:
         case "numeric" if isinstance(value, bool) or not isinstance(value, int | float):
             return [f"{path}: expected numeric (int or float), got {_GO_TYPES[type(value)]}"]
         case "string" if not isinstance(value, str):
-            return [f"{path}: expected string, got &value.valueUnstructured{{Value:{gotext.plain(value)}}}"]
+            return [f"{path}: expected string, got &value.valueUnstructured{{Value:{gotext.value_text(value)}}}"]
         case "boolean" if not isinstance(value, bool):
-            return [f"{path}: expected boolean, got &{{{gotext.plain(value)}}}"]
+            return [f"{path}: expected boolean, got &{{{gotext.value_text(value)}}}"]
         case "untyped" if isinstance(value, dict | list):
-            return [f"{path}: expected any scalar, got &{{{gotext.plain(value)}}}"]
+            return [f"{path}: expected any scalar, got &{{{gotext.value_text(value)}}}"]
     return []
 
 
 def _validate_list(shape: Shape, value: Any, path: str) -> list[str]:
     if not isinstance(value, list):
-        return [f"{path}: expected list, got &{{{gotext.plain(value)}}}"]
+        return [f"{path}: expected list, got &{{{gotext.value_text(value)}}}"]
     found: list[str] = []
     seen: set[str] = set()
     for index, item in enumerate(value):

@@ -31,22 +31,22 @@ def duration(seconds: float) -> str:
         return f"{whole}s"
     minutes, hours = whole // 60, whole // 3600
     if minutes < 10:
-        return _two(minutes, "m", whole % 60, "s")
+        return _two_units(minutes, "m", whole % 60, "s")
     if minutes < 180:
         return f"{minutes}m"
     if hours < 8:
-        return _two(hours, "h", minutes % 60, "m")
+        return _two_units(hours, "h", minutes % 60, "m")
     if hours < 2 * _DAY:
         return f"{hours}h"
     days = hours // _DAY
     if days < 8:
-        return _two(days, "d", hours % _DAY, "h")
+        return _two_units(days, "d", hours % _DAY, "h")
     if days < 2 * _YEAR:
         return f"{days}d"
     if days < 8 * _YEAR:
-        return _two(days // _YEAR, "y", days % _YEAR, "d")
+        return _two_units(days // _YEAR, "y", days % _YEAR, "d")
     return f"{days // _YEAR}y"
 
 
-def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
+def _two_units(large: int, large_unit: str, small: int, small_unit: str) -> str:
     return f"{large}{large_unit}{small}{small_unit}" if small else f"{large}{large_unit}"

@@ -19,7 +19,7 @@ def rewritten(expression: str) -> str:
         if "?" not in found[2] or end < 0:
             position = found.end(2)
             continue
-        present, value = _guarded(found[1], re.findall(_STEP, found[2]))
+        present, value = _guard_and_path(found[1], re.findall(_STEP, found[2]))
         default = expression[found.end() : end]
         new = f"({present})" if found[3] == "hasValue" else f"({present} ? {value} : ({default}))"
         expression = expression[: found.start()] + new + expression[end + 1 :]
@@ -27,7 +27,7 @@ def rewritten(expression: str) -> str:
     return expression
 
 
-def _guarded(root: str, steps: list[str]) -> tuple[str, str]:
+def _guard_and_path(root: str, steps: list[str]) -> tuple[str, str]:
     """The condition for a chain to have a value, and the chain without its question marks."""
     guards: list[str] = []
     path = root

@@ -1,7 +1,7 @@
 """The structure of the built-in kinds: fields, their types, and the merge rules of patches and server-side apply.
 
 Names and nesting come from the models of the Kubernetes client, which are generated from the server's OpenAPI. Other
-properties (omitempty, merge keys, quantities) are in `type_facts`.
+properties (omitempty, merge keys, quantities) are in `type_tables`.
 """
 
 import re
@@ -11,7 +11,7 @@ from functools import cache
 
 from kubernetes_asyncio.client import models
 
-from kube_sandbox.apiserver.schema import type_facts
+from kube_sandbox.apiserver.schema import type_tables
 
 _PREFIX = re.compile(
     r"^(Admissionregistration|Apiextensions|Authentication|Core|Discovery|Events|Flowcontrol|Rbac|Storage)?"
@@ -96,9 +96,9 @@ def model_of(api_version: str, kind: str) -> str | None:
 
 @cache
 def _presence() -> Mapping[str, Mapping[str, str]]:
-    """The marks in `type_facts.PRESENCE` per model and field: `!`, `?`, or `*` for a field without a mark."""
+    """The marks in `type_tables.PRESENCE` per model and field: `!`, `?`, or `*` for a field without a mark."""
     table: dict[str, dict[str, str]] = {}
-    for line in type_facts.PRESENCE.replace("\n  ", " ").strip().splitlines():
+    for line in type_tables.PRESENCE.replace("\n  ", " ").strip().splitlines():
         model, *fields = line.split()
         table[model] = {name.lstrip("!?"): name[0] if name[0] in "!?" else "*" for name in fields}
     return table
@@ -114,15 +114,15 @@ def _type(model: str, name: str, text: str) -> Type:
         return Type("struct", model=text)
     kind = _SCALARS[text]
     path = f"{model}.{name}"
-    if kind == "string" and (name in type_facts.QUANTITIES or path in type_facts.QUANTITIES):
+    if kind == "string" and (name in type_tables.QUANTITIES or path in type_tables.QUANTITIES):
         kind = "quantity"
-    elif kind == "string" and path in type_facts.BYTES:
+    elif kind == "string" and path in type_tables.BYTES:
         kind = "bytes"
-    elif kind == "int32" and name in type_facts.INT64:
+    elif kind == "int32" and name in type_tables.INT64:
         kind = "int64"
-    elif kind == "time" and name in type_facts.MICRO_TIMES:
+    elif kind == "time" and name in type_tables.MICRO_TIMES:
         kind = "micro-time"
-    elif kind == "any" and name in type_facts.INT_OR_STRING:
+    elif kind == "any" and name in type_tables.INT_OR_STRING:
         kind = "int-or-string"
     return Type(kind)
 
@@ -140,21 +140,21 @@ def _field(model: str, name: str, text: str, *, is_object: bool) -> Field:
     path = f"{model}.{name}"
     presence = _presence().get(model, {}).get(name, "")
     by_value = name == "metadata" or (is_object and name in ("spec", "status") and type_.kind == "struct")
-    patched = {**type_facts.MERGED_LISTS.get(model, {}), **type_facts.PATCHED_LISTS.get(model, {})}.get(name, "")
-    applied = {**type_facts.MERGED_LISTS.get(model, {}), **type_facts.APPLIED_LISTS.get(model, {})}.get(name, "")
-    atomic = path in type_facts.ATOMIC_MAPS or (
+    patched = {**type_tables.MERGED_LISTS.get(model, {}), **type_tables.PATCHED_LISTS.get(model, {})}.get(name, "")
+    applied = {**type_tables.MERGED_LISTS.get(model, {}), **type_tables.APPLIED_LISTS.get(model, {})}.get(name, "")
+    atomic = path in type_tables.ATOMIC_MAPS or (
         type_.kind == "struct"
-        and go_name(type_.model) in type_facts.ATOMIC_MODELS
-        and path not in type_facts.GRANULAR_STRUCTS
+        and go_name(type_.model) in type_tables.ATOMIC_MODELS
+        and path not in type_tables.GRANULAR_STRUCTS
     )
     return Field(
         type=type_,
-        always=presence in ("!", "?") or by_value or (type_.kind == "time" and name in type_facts.TIMES_BY_VALUE),
+        always=presence in ("!", "?") or by_value or (type_.kind == "time" and name in type_tables.TIMES_BY_VALUE),
         pointer=presence in ("?", "*"),
         keys=tuple(applied.split()),
-        is_set=path in type_facts.SETS,
+        is_set=path in type_tables.SETS,
         atomic=atomic,
         merge_key=patched.partition(" ")[0],
-        merges=bool(patched) or path in type_facts.PATCHED_SETS,
-        replaces=path in type_facts.REPLACED_BY_PATCH,
+        merges=bool(patched) or path in type_tables.PATCHED_SETS,
+        replaces=path in type_tables.REPLACED_BY_PATCH,
     )

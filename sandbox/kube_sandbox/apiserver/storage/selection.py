@@ -95,23 +95,23 @@ def parse_labels(text: str) -> tuple[Requirement, ...]:
     requirements: list[Requirement] = []
     while tokens:
         if tokens[0] in _SYMBOLS - {"!"}:
-            raise _bad(f"found '{tokens[0]}', expected: !, identifier, or 'end of string'")
+            raise _bad_request(f"found '{tokens[0]}', expected: !, identifier, or 'end of string'")
         requirements.append(_requirement(tokens))
         if not tokens:
             break
         if (token := tokens.pop(0)) != ",":
-            raise _bad(f"found '{token}', expected: ',' or 'end of string'")
+            raise _bad_request(f"found '{token}', expected: ',' or 'end of string'")
         if _peek(tokens) in _SYMBOLS - {"!"} or not tokens:
-            raise _bad(f"found '{_peek(tokens)}', expected: identifier after ','")
+            raise _bad_request(f"found '{_peek(tokens)}', expected: identifier after ','")
     return tuple(requirements)
 
 
-def _bad(why: str) -> StatusError:
+def _bad_request(why: str) -> StatusError:
     return StatusError(400, why)
 
 
 def _unparsable(why: str) -> StatusError:
-    return _bad(f"unable to parse requirement: {why}")
+    return _bad_request(f"unable to parse requirement: {why}")
 
 
 def _peek(tokens: list[str]) -> str:
@@ -205,10 +205,10 @@ def parse_fields(resource: ResourceType, text: str) -> tuple[FieldTerm, ...]:
             continue
         found = re.match(r"((?:[^\\=!]|\\.)*?)(!=|==|=)(.*)$", term, re.DOTALL)
         if found is None:
-            raise _bad(f"invalid selector: '{text}'; can't understand '{term}'")
+            raise _bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
         path, operator, value = found.groups()
         if path not in ("metadata.name", "metadata.namespace", *resource.fields):
-            raise _bad(_unknown_field(resource, path))
+            raise _bad_request(_unknown_field(resource, path))
         terms.append((path, operator != "!=", re.sub(r"\\(.)", r"\1", value)))
     return tuple(terms)
 

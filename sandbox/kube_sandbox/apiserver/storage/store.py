@@ -81,7 +81,7 @@ class Collection:
         self._changes: list[Change] = []
         self._waiters: set[asyncio.Future[None]] = set()
 
-    def record(self, change: Change) -> None:
+    def append(self, change: Change) -> None:
         if change.deleted:
             del self.items[change.item.key]
         else:
@@ -200,7 +200,7 @@ class Store:
 
     def _commit(self, storage: Storage, collection: Collection, change: Change) -> None:
         self.revision = change.item.revision
-        collection.record(change)
+        collection.append(change)
         if self.observer is not None:
             self.observer(storage, change)
 

@@ -47,16 +47,16 @@ def variable_sources(sources: Sequence[Object], path: str) -> Causes:
         where = f"{path}[{index}]"
         if prefix := source.get("prefix"):
             yield from causes.invalid_each(f"{where}.prefix", prefix, texts.variable_name(prefix))
-        given = [name for name in ("configMapRef", "secretRef") if name in source]
-        for name in given:
+        names = [name for name in ("configMapRef", "secretRef") if name in source]
+        for name in names:
             if not source[name].get("name"):
                 yield causes.required(f"{where}.{name}.name")
             else:
                 target = source[name]["name"]
                 yield from causes.invalid_each(f"{where}.{name}.name", target, texts.subdomain(target))
-        if not given:
+        if not names:
             yield causes.invalid(path, "", "must specify one of: `configMapRef` or `secretRef`")
-        elif len(given) > 1:
+        elif len(names) > 1:
             yield causes.invalid(path, "", "may not have more than one field specified at a time")
 
 

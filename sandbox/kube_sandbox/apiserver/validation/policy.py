@@ -4,7 +4,7 @@ from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.validation import causes, texts
 from kube_sandbox.apiserver.validation.causes import Causes
 from kube_sandbox.apiserver.validation.meta import label_selector
-from kube_sandbox.apiserver.validation.workload import at_most_all, count_or_percent
+from kube_sandbox.apiserver.validation.workload import at_most_100_percent, count_or_percent
 
 
 def disruption_budget(obj: Object, _: Object | None) -> Causes:
@@ -16,7 +16,7 @@ def disruption_budget(obj: Object, _: Object | None) -> Causes:
     for field in ("minAvailable", "maxUnavailable"):
         if field in spec:
             yield from count_or_percent(spec[field], f"spec.{field}")
-            yield from at_most_all(spec[field], f"spec.{field}")
+            yield from at_most_100_percent(spec[field], f"spec.{field}")
     yield from label_selector(spec.get("selector"), "spec.selector")
     policies = ("AlwaysAllow", "IfHealthyBudget")
     if (policy := spec.get("unhealthyPodEvictionPolicy", "AlwaysAllow")) not in policies:

@@ -33,13 +33,13 @@ def _probe(name: str, probe: Object, grace: int | None, path: str) -> Causes:
 
 
 def _handler(handler: Object, grace: int | None, path: str) -> Causes:
-    given = [name for name in _HANDLERS if name in handler]
-    for name in given[1:]:
+    present = [name for name in _HANDLERS if name in handler]
+    for name in present[1:]:
         yield causes.forbidden(f"{path}.{name}", "may not specify more than 1 handler type")
-    if not given:
+    if not present:
         yield causes.required(path, "must specify a handler type")
         return
-    name, action = given[0], handler[given[0]]
+    name, action = present[0], handler[present[0]]
     where = f"{path}.{name}"
     match name:
         case "exec":

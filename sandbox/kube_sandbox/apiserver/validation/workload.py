@@ -197,15 +197,15 @@ def _deployment_strategy(strategy: Object, path: str) -> Causes:
     yield from count_or_percent(surge, f"{path}.maxSurge")
     if _amount(unavailable) == 0 and _amount(surge) == 0:
         yield causes.invalid(f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
-    yield from at_most_all(unavailable, f"{path}.maxUnavailable")
+    yield from at_most_100_percent(unavailable, f"{path}.maxUnavailable")
 
 
 def _daemon_set_rolling(rolling: Object, path: str) -> Causes:
     unavailable, surge = rolling["maxUnavailable"], rolling["maxSurge"]
     yield from count_or_percent(unavailable, f"{path}.maxUnavailable")
     yield from count_or_percent(surge, f"{path}.maxSurge")
-    yield from at_most_all(unavailable, f"{path}.maxUnavailable")
-    yield from at_most_all(surge, f"{path}.maxSurge")
+    yield from at_most_100_percent(unavailable, f"{path}.maxUnavailable")
+    yield from at_most_100_percent(surge, f"{path}.maxSurge")
     if _amount(unavailable) and _amount(surge):
         yield causes.invalid(f"{path}.maxSurge", surge, "may not be set when maxUnavailable is non-zero")
     elif not _amount(unavailable) and not _amount(surge):
@@ -226,7 +226,7 @@ def _amount(value: int | str) -> int:
     return int(number) if number.isascii() and number.isdigit() else 0
 
 
-def at_most_all(value: int | str, path: str) -> Causes:
+def at_most_100_percent(value: int | str, path: str) -> Causes:
     if isinstance(value, str) and not texts.percent(value) and _amount(value) > 100:
         yield causes.invalid(path, value, "must not be greater than 100%")
 

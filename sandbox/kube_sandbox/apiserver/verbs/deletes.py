@@ -24,10 +24,10 @@ _DEFAULT_GRACE = 30
 async def delete(api: Api, call: Call) -> tuple[Item | Object, int]:
     """DELETE of one object. Returns the object or a Status, and the HTTP status code."""
     options = requests.delete_options(await call.body(), call.content_type, call.query, call.dry_run)
-    item, gone = await _delete_one(api, call, (call.attributes.namespace, call.attributes.name), options)
-    code = 202 if not gone and options.get("orphanDependents") is False else 200
+    item, deleted = await _delete_one(api, call, (call.attributes.namespace, call.attributes.name), options)
+    code = 202 if not deleted and options.get("orphanDependents") is False else 200
     resource = call.resource
-    if registry.RETURNS_DELETED in resource.flags or not gone:
+    if registry.RETURNS_DELETED in resource.flags or not deleted:
         return item, code
     return success(details((resource.group, resource.plural), call.attributes.name, uid=item.uid)), code
 

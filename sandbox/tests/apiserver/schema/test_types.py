@@ -2,7 +2,7 @@
 
 from kubernetes_asyncio.client import models
 
-from kube_sandbox.apiserver.schema import type_facts, types
+from kube_sandbox.apiserver.schema import type_tables, types
 
 
 def _all_models() -> list[str]:
@@ -10,21 +10,21 @@ def _all_models() -> list[str]:
 
 
 def test_every_table_entry_names_an_existing_field() -> None:
-    for line in type_facts.PRESENCE.replace("\n  ", " ").strip().splitlines():
+    for line in type_tables.PRESENCE.replace("\n  ", " ").strip().splitlines():
         model, *names = line.split()
         assert {name.lstrip("!?") for name in names} <= set(types.fields(model)), model
-    for table in (type_facts.MERGED_LISTS, type_facts.APPLIED_LISTS, type_facts.PATCHED_LISTS):
+    for table in (type_tables.MERGED_LISTS, type_tables.APPLIED_LISTS, type_tables.PATCHED_LISTS):
         for model, lists in table.items():
             for name, keys in lists.items():
                 items = types.fields(model)[name].type.items
                 assert items is not None
                 assert set(keys.split()) <= set(types.fields(items.model)), (model, name)
     for path in (
-        *type_facts.SETS,
-        *type_facts.ATOMIC_MAPS,
-        *type_facts.BYTES,
-        *type_facts.REPLACED_BY_PATCH,
-        *type_facts.GRANULAR_STRUCTS,
+        *type_tables.SETS,
+        *type_tables.ATOMIC_MAPS,
+        *type_tables.BYTES,
+        *type_tables.REPLACED_BY_PATCH,
+        *type_tables.GRANULAR_STRUCTS,
     ):
         model, _, name = path.partition(".")
         assert name in types.fields(model), path
