@@ -192,7 +192,8 @@ def _check_order(wanted: list[Any], order: list[Any], key: str) -> None:
         place += 1
     if index < len(items):
         raise _failed(
-            f"The order in patch list:\n{gotext.value_text(wanted)}\n doesn't match {_ORDER} list:\n{gotext.value_text(order)}\n"
+            f"The order in patch list:\n{gotext.value_text(wanted)}\n"
+            f" doesn't match {_ORDER} list:\n{gotext.value_text(order)}\n"
         )
 
 
