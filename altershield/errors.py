@@ -19,7 +19,7 @@ AlterShieldError                    (altershield.errors)
 │       └── ServerError             5xx
 ├── ReviewError                     (gatekeeper.errors) a request that is no AdmissionReview we can read
 ├── CertificateError                (certgen.errors) a certificate, a key or its Secret cannot be used
-├── GateStoppedError                (altershield.commands.gate) the gate did not come up, or a process of it ended
+├── InstallationStoppedError        (altershield.commands.installation) a process of AlterShield did not start, or ended
 ├── StatusError                     (altershield.commands.status.snapshot) the releases asked for cannot be shown
 ├── StepFailedError                 (altershield.commands.demo.story) a step of the demo failed
 ├── CheckFailedError                (altershield.commands.check) a cluster's gate does not do what it should

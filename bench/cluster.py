@@ -524,7 +524,7 @@ def _templates(shape: Shape) -> dict[str, dict[str, Any]]:
                 "containerStatuses": [running | {"state": {"running": {"startedAt": "%(time0)s"}}, "lastState": {}}],
             },
         },
-        "changeworkloads": _record(shape, times) | {"metadata": _metadata(deployment, {}) | {"name": "%(record)s"}},
+        "changeworkloads": _release(shape, times) | {"metadata": _metadata(deployment, {}) | {"name": "%(record)s"}},
         "changepods": _batch(times)
         | {
             "metadata": _metadata(
@@ -547,7 +547,7 @@ def _info(pod: str, uid: str, ip: str = "10.0.0.1") -> PodInfo:
     )
 
 
-def _record(shape: Shape, times: Mapping[str, Any]) -> dict[str, Any]:
+def _release(shape: Shape, times: Mapping[str, Any]) -> dict[str, Any]:
     source = SourceRef(REPLICA_SETS.kind, "%(set)s", "%(set_uid)s", "%(version)s", "%(version)s")
     before = SourceRef(REPLICA_SETS.kind, "%(workload)s-7f6c9d5b84", "%(old_uid)s", "9" * 32)
     spec = _made(

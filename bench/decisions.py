@@ -28,13 +28,13 @@ from altershield.workloads import BY_KIND, pods
 from altershield.workloads.pods import Pod
 from bench.cluster import Objects, Shape
 from reconciler.batches import batch
-from reconciler.releases import kept
-from reconciler.releases.book import Book
+from reconciler.machinery.writer import merge_patch
+from reconciler.releases import projection
 from reconciler.releases.decide import decide
 from reconciler.releases.effects import CreateBatch
-from reconciler.releases.facts import Facts
 from reconciler.releases.health import Timing
-from reconciler.writer import merge_patch
+from reconciler.releases.pod_groups import PodGroups
+from reconciler.releases.snapshot import Snapshot
 
 RESULTS = Path(__file__).parent / "results" / "decisions.json"
 SIZES = (100, 1000, 5000)
@@ -78,44 +78,44 @@ class Release:
         self.source = status.source
         self.began = float(self.whole.spec.create_time_unix)
         self.now = self.began
-        self.record = kept.read(msgspec.json.encode(msgspec.structs.replace(self.whole, status=type(status)())))
+        self.release = projection.read(msgspec.json.encode(msgspec.structs.replace(self.whole, status=type(status)())))
         self.whole = msgspec.structs.replace(self.whole, status=type(status)())
         make = objects.maker("pods", metadata_only=False)
         self.up: Sequence[Pod] = [pods.read(make(number)) for number in range(count)]
         self.writes = self.bytes = 0
-        self.book = self.begin_book([self.down(pod) for pod in self.up])
+        self.groups = self.begin_book([self.down(pod) for pod in self.up])
 
     def down(self, pod: Pod) -> Pod:
         return msgspec.structs.replace(pod, ready=False, ready_at=int(self.began), finished="")
 
-    def begin_book(self, found: Sequence[Pod]) -> Book:
-        book = Book(self.workload, self.record, self.source, Nodes(), _TIMING)
+    def begin_book(self, found: Sequence[Pod]) -> PodGroups:
+        groups = PodGroups(self.workload, self.release, self.source, Nodes(), _TIMING)
         for pod in found:
-            book.put(pod, self.now)
-        return book
+            groups.put(pod, self.now)
+        return groups
 
     def decide(self) -> Any:
-        self.book.refresh(self.workload, self.now)
-        facts = Facts(
-            record=self.record,
+        self.groups.refresh(self.workload, self.now)
+        snapshot = Snapshot(
+            release=self.release,
             workload=self.workload,
-            book=self.book,
+            groups=self.groups,
             others=(),
             settings=Settings(),
             timing=_TIMING,
             source=self.source,
-            previous=self.record.status.previous,
+            previous=self.release.status.previous,
         )
-        return decide(facts, self.now)
+        return decide(snapshot, self.now)
 
     def step(self) -> float | None:
         """Decide and do it; in how many seconds to look again."""
         decision = self.decide()
         for effect in decision.before:
             if isinstance(effect, CreateBatch):
-                self.book.judge(self.done(effect))
+                self.groups.judge(self.done(effect))
         if decision.status is not None:
-            patch = merge_patch(msgspec.to_builtins(self.record.status), msgspec.to_builtins(decision.status))
+            patch = merge_patch(msgspec.to_builtins(self.release.status), msgspec.to_builtins(decision.status))
             for name in _LISTS:
                 if decision.lists:
                     patch.setdefault(name, None)
@@ -128,15 +128,15 @@ class Release:
                 lists = ("defense_preparing_pods", "defense_checking_pods", "defense_check_pass_pods")
                 status = msgspec.structs.replace(status, **{each: getattr(self.whole.status, each) for each in lists})
             self.whole = msgspec.structs.replace(self.whole, status=status)
-            self.record = kept.read(msgspec.json.encode(self.whole))
+            self.release = projection.read(msgspec.json.encode(self.whole))
             if decision.lists:
-                self.book.written = self.book.revision
+                self.groups.written = self.groups.revision
         again: float | None = 0.0 if decision.before else decision.again  # the batches' events lead here again
         return again
 
     def done(self, effect: CreateBatch) -> batch.Batch:
         """A batch that nobody checked, which counts as passed."""
-        metadata = self.record.metadata
+        metadata = self.release.metadata
         owner = OwnerReference(
             CHANGE_WORKLOADS.kind, metadata.name, metadata.uid, CHANGE_WORKLOADS.api_version, controller=True
         )
@@ -156,7 +156,7 @@ def measure(count: int) -> Result:
     release.step()
     for number, pod in enumerate(release.up):
         release.now = release.began + 1 + number / 10
-        release.book.put(msgspec.structs.replace(pod, finished=str(int(release.now))), release.now)
+        release.groups.put(msgspec.structs.replace(pod, finished=str(int(release.now))), release.now)
         release.step()
     for _ in range(10_000):
         again = release.step()
@@ -164,24 +164,24 @@ def measure(count: int) -> Result:
             break
         release.now += max(again, 0.01)
     writes, written = release.writes, release.bytes
-    state = str(release.record.status.status)
+    state = str(release.release.status.status)
     if state != "Success":
         raise RuntimeError(f"the release ended as {state}")
     anew, changed = [], []
     for _ in range(max(3, 5000 // count)):
         began = time.process_time()
-        release.book = release.begin_book(release.up)
+        release.groups = release.begin_book(release.up)
         release.decide()
         anew.append(time.process_time() - began)
     release = Release(count)
-    release.book = release.begin_book(release.up)
+    release.groups = release.begin_book(release.up)
     for _ in range(3):
         release.now += 10
         release.step()
     for number in range(_REPEATS):
         pod = release.up[number % count]
         release.now += 0.01
-        release.book.put(release.down(pod) if number % 2 else pod, release.now)
+        release.groups.put(release.down(pod) if number % 2 else pod, release.now)
         began = time.process_time()
         release.decide()
         changed.append(time.process_time() - began)

@@ -23,8 +23,8 @@ from rich.console import Console
 from rich.table import Table
 
 from altershield.pki import Authority
-from altershield.processes import free_ports
-from altershield.serving import until_ready
+from altershield.process.children import free_ports
+from altershield.process.health import until_ready
 from bench.cluster import REPLICAS, Api, Shape, kubeconfig
 
 RESULTS = Path(__file__).parent / "results" / "memory.json"

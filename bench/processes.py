@@ -65,12 +65,12 @@ def tail(log: Path) -> str:
 @contextlib.asynccontextmanager
 async def kubernetes(kubeconfig: Path) -> AsyncIterator[None]:
     """As much of a Kubernetes API as the gatekeeper follows, and a kubeconfig for it."""
-    record = {
+    release = {
         "metadata": {"name": change_workload_name(DEPLOYMENTS.kind, "sleep", "0" * 32), "namespace": "default"},
         "status": {"status": "Rollback"},
     }
 
-    async with api({CHANGE_WORKLOADS.plural: record}) as port:
+    async with api({CHANGE_WORKLOADS.plural: release}) as port:
         write_kubeconfig(kubeconfig, f"http://127.0.0.1:{port}")
         yield
 

@@ -26,19 +26,20 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
-from altershield import options
 from altershield.api import labels, names
 from altershield.api.kinds import ConditionType
 from altershield.api.meta import find_condition
 from altershield.api.resources import CRDS, DEPLOYMENTS, EVENTS, NAMESPACES
 from altershield.install import crds
 from altershield.kube.client import Client
+from altershield.process import options
 from altershield.workloads.adapter import template_of
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import version_of
 from reconciler.batches.batch import Batch
-from reconciler.manager import COMPONENT, Manager, Options
-from reconciler.releases.kept import Kept
+from reconciler.manager import COMPONENT, Manager
+from reconciler.options import Options
+from reconciler.releases.projection import Release
 
 RESULTS = Path(__file__).parent / "results" / "reconciler.json"
 NAMESPACE = "bench"
@@ -75,7 +76,7 @@ class Watcher:
         self._deployments = deployments
         manager.caches.pods.add_handler(self._pod)
         manager.caches.batches.add_handler(self._batch)
-        manager.caches.records.add_handler(self._record)
+        manager.caches.releases.add_handler(self._release)
 
     def _pod(self, _: Pod | None, new: Pod | None) -> None:
         if new is not None and new.ready:
@@ -86,7 +87,7 @@ class Watcher:
             for member in new.members:
                 self.judged.setdefault(member.pod, time.monotonic())
 
-    def _record(self, _: Kept | None, new: Kept | None) -> None:
+    def _release(self, _: Release | None, new: Release | None) -> None:
         settled = find_condition(new.status.conditions, ConditionType.SETTLED) if new is not None else None
         if new is not None and settled is not None and settled.is_true:
             self._settled.add(new.metadata.name)

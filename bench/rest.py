@@ -17,7 +17,6 @@ from typing import Annotated, Any
 import typer
 import uvloop
 
-from altershield import options
 from altershield.api import labels, names
 from altershield.api.kinds import WorkloadState
 from altershield.api.ops_config import ROLLBACK
@@ -25,10 +24,12 @@ from altershield.api.resources import CRDS, DEPLOYMENTS, NAMESPACES, OPS_CONFIG_
 from altershield.install import crds
 from altershield.kube.client import Client
 from altershield.kube.transport import Request
+from altershield.process import options
 from altershield.releases import state
 from altershield.workloads import BY_KIND
 from bench.reconciler import NAMESPACE, deployment, namespace, sandbox
-from reconciler.manager import Manager, Options
+from reconciler.manager import Manager
+from reconciler.options import Options
 
 RESULTS = Path(__file__).parent / "results" / "rest.json"
 _SEPARATELY = 0.05  # seconds between two looks
@@ -75,7 +76,7 @@ async def measure(deployments: int, seconds: float) -> tuple[Counter[str], Count
         running = asyncio.create_task(manager.run(stop))
 
         def ended(wanted: WorkloadState, count: int) -> bool:
-            return sum(state(record) is wanted for record in manager.caches.records.all()) >= count
+            return sum(state(release) is wanted for release in manager.caches.releases.all()) >= count
 
         await _until(lambda: len(manager.caches.settings) == 3)
         off = {"spec": {"enable": False}}

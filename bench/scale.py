@@ -31,7 +31,8 @@ from altershield.api import names
 from altershield.api.ops_config import ROLLBACK
 from altershield.kube.client import Client
 from bench.cluster import REPLICAS, Api, Shape, kubeconfig, namespace, setting
-from reconciler.manager import Manager, Options
+from reconciler.manager import Manager
+from reconciler.options import Options
 
 RESULTS = Path(__file__).parent / "results" / "scale.json"
 MOST_HELD = 100.0

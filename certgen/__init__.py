@@ -1,7 +1,7 @@
 """CA and serving certificate of the webhook: created, renewed, published to the API server, never a request lost.
 
 One Secret is the only truth; every replica keeps it, optimistic concurrency decides between them. What has to
-be done is planned by pure functions (`plan`), done by `keeper`, and every step is safe to be done twice or cut off.
+be done is planned by pure functions (`plan`), done by `reconciler`, and every step is safe to be done twice or cut off.
 
 How a new CA takes over without a failed admission:
 

@@ -82,9 +82,12 @@ def certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
     if pem.count(b"-----BEGIN") > MAX_CERTIFICATES:
         raise ValueError(f"there are more than {MAX_CERTIFICATES} certificates")
     try:
-        return tuple(x509.load_pem_x509_certificates(pem))
+        found = tuple(x509.load_pem_x509_certificates(pem))
+        for certificate in found:
+            _ = certificate.subject, certificate.issuer  # cryptography decodes names only when they are read
     except UNREADABLE as error:
         raise ValueError("there is no PEM certificate that can be read") from error
+    return found
 
 
 def keys(pem: bytes) -> list[bytes]:

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from altershield.api.resources import Resource
 from altershield.kube.client import Client
 from altershield.kube.informer import Informer
-from altershield.metrics import Shared
+from altershield.process.metrics import ProcessMetrics
 from certgen.plan import Reason
 from certgen.publications import KINDS
 
@@ -65,7 +65,7 @@ class Metrics:
 
     def observe(self, client: Client, informers: Iterable[Informer[Any]]) -> None:
         """Show what these know, too. Once."""
-        self.registry.register(Shared("certgen", client, informers))
+        self.registry.register(ProcessMetrics("certgen", client, informers))
 
     def stored(self, serving: x509.Certificate | None, authority: x509.Certificate | None) -> None:
         """The serving certificate that is in the Secret, and the CA that vouches for it."""

@@ -21,7 +21,7 @@ from dashboards.queries import grown
 _OURS = 'namespace=~"$namespace"'
 _UNDER_WAY = 'state=~"Init|Running|TimeOutPreThreshold|Rollback"'
 _ROLLBACKS = f"altershield_rollbacks_total{{{_OURS}}}"
-_SLIPPED = f"altershield_slipped_releases_total{{{_OURS}}}"
+_UNGATED = f"altershield_slipped_releases_total{{{_OURS}}}"
 _WHERE = 'namespace=~"$workload_namespace"'
 _ENTERED = "altershield_release_entered_timestamp_seconds"
 _STALLED = "altershield_release_stalled_timestamp_seconds"
@@ -118,7 +118,7 @@ def _trouble() -> list[Object]:
         stat(
             "Slipped past the gate",
             "Releases in the time range that no gatekeeper had seen.",
-            f"sum({grown(_SLIPPED, '$__range')})",
+            f"sum({grown(_UNGATED, '$__range')})",
             steps=NEVER,
         ),
     ]
@@ -288,7 +288,7 @@ def _slipped() -> Object:
         "Releases that slipped past the gate, by reason",
         "Noticed in the hour before. no-version: the gate did not stamp the release. version-reused: another template "
         "under a version that was known.",
-        Query(f"sum by (reason) ({grown(_SLIPPED, '1h')})", "{{reason}}"),
+        Query(f"sum by (reason) ({grown(_UNGATED, '1h')})", "{{reason}}"),
         unit="short",
         steps=((None, GREEN), (1, RED)),
     )

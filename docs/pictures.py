@@ -18,7 +18,8 @@ from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
 from altershield.commands.backend import open_backend
-from altershield.commands.gate import Thresholds, running_gate
+from altershield.commands.installation import running_installation
+from altershield.process.thresholds import Thresholds
 
 DIRECTORY = Path(__file__).parent / "pictures"
 _COMMAND = Path(sys.executable).with_name("altershield")
@@ -65,7 +66,7 @@ async def status() -> str:
         directory = Path(name)
         async with open_backend(None, directory) as backend:
             kubeconfig = str(backend.kubeconfig)
-            async with running_gate(kubeconfig, directory, _THRESHOLDS, log=directory / "gate.log"):
+            async with running_installation(kubeconfig, directory, _THRESHOLDS, log=directory / "gate.log"):
                 return await asyncio.to_thread(_status, kubeconfig)
 
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from altershield import logs
 from altershield.admission.registration import Operation
 from altershield.admission.webhooks import Webhook
+from altershield.process import logs
 from gatekeeper.errors import ReviewError
 from gatekeeper.metrics import Metrics
 from gatekeeper.request import Object
@@ -26,7 +26,7 @@ _MAX_REFUSALS = 10  # lines for each flush: refusals cost their sender next to n
 
 
 class _Line(msgspec.Struct, gc=False):
-    """One decision, typed, in the order and form of altershield.logs."""
+    """One decision, typed, in the order and form of altershield.process.logs."""
 
     time: datetime.datetime
     level: str

@@ -10,7 +10,7 @@ from altershield.api.resources import CHANGE_WORKLOADS, OPS_CONFIG_INFOS
 from altershield.kube.client import Client
 from altershield.kube.informer import Informer
 from altershield.workloads import change_workload_name
-from gatekeeper.records import Record, read
+from gatekeeper.projection import Release, read
 
 _ROLLED_BACK = "rolled-back"
 _ORPHANED = "orphaned"
@@ -27,20 +27,20 @@ class Listers(Protocol):
     def blocking(self) -> bool:
         """Whether a version that was rolled back is denied. (Whether a failure suspends, the reconciler decides.)"""
 
-    def record(self, namespace: str, workload: WorkloadRef, version: str) -> Record | None:
+    def release(self, namespace: str, workload: WorkloadRef, version: str) -> Release | None:
         """The ChangeWorkload of a version of this very workload; None where there is none."""
 
-    def rolled_back(self, namespace: str, workload: WorkloadRef) -> Sequence[Record]:
+    def rolled_back(self, namespace: str, workload: WorkloadRef) -> Sequence[Release]:
         """Those ChangeWorkloads of this very workload whose versions were rolled back."""
 
-    def orphaned(self, namespace: str, workload: WorkloadRef) -> Sequence[Record]:
+    def orphaned(self, namespace: str, workload: WorkloadRef) -> Sequence[Release]:
         """The ChangeWorkloads that a workload of this kind and name left behind when it was deleted without them."""
 
 
-def caches(client: Client, system_namespace: str) -> tuple[Informer[Record], Informer[OpsConfigInfo]]:
+def caches(client: Client, system_namespace: str) -> tuple[Informer[Release], Informer[OpsConfigInfo]]:
     """All that a gatekeeper follows: records and settings."""
     return (
-        Informer(client, CHANGE_WORKLOADS, Record, read=read, resync=0),
+        Informer(client, CHANGE_WORKLOADS, Release, read=read, resync=0),
         Informer(client, OPS_CONFIG_INFOS, OpsConfigInfo, namespace=system_namespace, resync=0),
     )
 
@@ -50,15 +50,15 @@ class CacheListers:
 
     def __init__(
         self,
-        records: Informer[Record],
+        all_releases: Informer[Release],
         settings: Informer[OpsConfigInfo],
         *,
         reconciler: str,
         system_namespace: str,
     ) -> None:
-        self._records = records
-        records.add_index(_ROLLED_BACK, lambda record: _indexed(record, wanted=releases.rolled_back(record)))
-        records.add_index(_ORPHANED, lambda record: _indexed(record, wanted=record.metadata.controller is None))
+        self._releases = all_releases
+        all_releases.add_index(_ROLLED_BACK, lambda release: _indexed(release, wanted=releases.rolled_back(release)))
+        all_releases.add_index(_ORPHANED, lambda release: _indexed(release, wanted=release.metadata.controller is None))
         self._settings = settings
         self._system_namespace = system_namespace
         self.reconciler = reconciler
@@ -67,20 +67,20 @@ class CacheListers:
     def blocking(self) -> bool:
         return ops_config.effective(self._settings.all(), self._system_namespace).blocking
 
-    def record(self, namespace: str, workload: WorkloadRef, version: str) -> Record | None:
-        found = self._records.get(namespace, change_workload_name(workload.kind, workload.name, version))
+    def release(self, namespace: str, workload: WorkloadRef, version: str) -> Release | None:
+        found = self._releases.get(namespace, change_workload_name(workload.kind, workload.name, version))
         return found if found is not None and releases.belongs(found, workload) else None
 
-    def rolled_back(self, namespace: str, workload: WorkloadRef) -> Sequence[Record]:
+    def rolled_back(self, namespace: str, workload: WorkloadRef) -> Sequence[Release]:
         return self._found(_ROLLED_BACK, namespace, workload)
 
-    def orphaned(self, namespace: str, workload: WorkloadRef) -> Sequence[Record]:
+    def orphaned(self, namespace: str, workload: WorkloadRef) -> Sequence[Release]:
         return self._found(_ORPHANED, namespace, workload)
 
-    def _found(self, index: str, namespace: str, workload: WorkloadRef) -> Sequence[Record]:
-        found = self._records.by_index(index, releases.family(namespace, workload))
-        return [record for record in found if releases.belongs(record, workload)]
+    def _found(self, index: str, namespace: str, workload: WorkloadRef) -> Sequence[Release]:
+        found = self._releases.by_index(index, releases.family(namespace, workload))
+        return [release for release in found if releases.belongs(release, workload)]
 
 
-def _indexed(record: Record, *, wanted: bool) -> tuple[str, ...]:
-    return (releases.family_of(record),) if wanted else ()
+def _indexed(release: Release, *, wanted: bool) -> tuple[str, ...]:
+    return (releases.family_of(release),) if wanted else ()

@@ -14,7 +14,7 @@ from prometheus_client.utils import floatToGoString
 from altershield.admission.registration import Operation
 from altershield.kube.client import Client
 from altershield.kube.informer import Informer
-from altershield.metrics import Shared
+from altershield.process.metrics import ProcessMetrics
 from gatekeeper.response import PASSED, Actor, Decision, Outcome, Reason
 from gatekeeper.routes import Route
 from gatekeeper.tls import Certificate
@@ -67,7 +67,7 @@ class Metrics(Collector):
 
     def observe(self, client: Client, informers: Iterable[Informer[Any]]) -> None:
         """Show what these know, too. Once."""
-        self.registry.register(Shared("gatekeeper", client, informers))
+        self.registry.register(ProcessMetrics("gatekeeper", client, informers))
 
     def decided(
         self, webhook: str, operation: Operation, decision: Decision, reason: StrEnum, user: str, seconds: float

@@ -2,9 +2,10 @@
 
 import asyncio
 import logging
+import secrets
+import socket
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from altershield.api.names import LEASE
@@ -12,19 +13,20 @@ from altershield.kube.client import Client
 from altershield.kube.events import EventRecorder
 from altershield.kube.lease import lead
 from altershield.kube.server_clock import ServerClock
-from altershield.serving import serving
-from reconciler.batches.controller import BatchesController, Server
-from reconciler.caches import Caches
-from reconciler.controller import Reconcile, work
-from reconciler.follow import follow
-from reconciler.garbage import spare
-from reconciler.metrics import Metrics
-from reconciler.namespaces import NamespacesController
-from reconciler.releases.controller import ReleasesController
+from altershield.process.health import serving
+from reconciler.batches.batch_reconciler import BatchReconciler, Server
+from reconciler.machinery.caches import Caches
+from reconciler.machinery.garbage import spare
+from reconciler.machinery.informers import follow
+from reconciler.machinery.metrics import Metrics
+from reconciler.machinery.runner import Reconcile, work
+from reconciler.machinery.writer import Writer
+from reconciler.namespaces import NamespaceReconciler
+from reconciler.options import Options
 from reconciler.releases.health import Timing
+from reconciler.releases.release_reconciler import ReleaseReconciler
 from reconciler.routes import Queues, Routes
-from reconciler.settings import SettingsController
-from reconciler.writer import Writer
+from reconciler.settings import SettingsReconciler
 
 logger = logging.getLogger(__name__)
 
@@ -32,21 +34,6 @@ COMPONENT = "altershield"
 """Whose Events they are."""
 
 _WORKERS = 16  # per controller; most of their time goes into waiting for the API server
-
-
-@dataclass(frozen=True)
-class Options:
-    """See `altershield.options`; the times are seconds."""
-
-    system_namespace: str
-    identity: str
-    start_timeout: float
-    observe_seconds: float
-    batch_wait: int
-    pre_timeout: int
-    post_timeout: int
-    lease_duration: float
-    metrics_port: int
 
 
 class Manager:
@@ -62,6 +49,7 @@ class Manager:
     ) -> None:
         self._client = client
         self._options = options
+        self._identity = options.identity or f"{socket.gethostname()}_{secrets.token_hex(4)}"
         by_server = ServerClock(clock)
         client.hear(by_server.heard)
         clock = by_server
@@ -70,7 +58,7 @@ class Manager:
         self.metrics = Metrics()
         self._recorder = EventRecorder(client, COMPONENT)
         writer = Writer(client, self.caches, self.metrics)
-        releases = ReleasesController(
+        releases = ReleaseReconciler(
             client,
             self.caches,
             writer,
@@ -80,13 +68,13 @@ class Manager:
             timing=Timing(options.start_timeout, options.observe_seconds),
             batch_wait=options.batch_wait,
         )
-        Routes(self.caches, self.queues, releases.books)
+        Routes(self.caches, self.queues, releases.groups_cache)
         self.metrics.observe(client, self.caches, self.queues.by_name(), self._recorder)
-        self._settings = SettingsController(self.caches, writer, self._recorder, clock)
-        self._namespaces = NamespacesController(self.caches)
+        self._settings = SettingsReconciler(self.caches, writer, self._recorder, clock)
+        self._namespaces = NamespaceReconciler(self.caches)
         self._controllers: dict[str, Reconcile[Any]] = {
             "settings": self._settings.reconcile,
-            "batches": BatchesController(
+            "batches": BatchReconciler(
                 self.caches,
                 writer,
                 self.metrics,
@@ -129,7 +117,7 @@ class Manager:
             self._client,
             name=LEASE,
             namespace=self._options.system_namespace,
-            identity=self._options.identity,
+            identity=self._identity,
             lease_duration=self._options.lease_duration,
             on_started=self._work,
         )

@@ -1,9 +1,9 @@
 """Controller: what is in a namespace is kept as long as it is governed."""
 
-from reconciler.caches import Caches, Key
+from reconciler.machinery.caches import Caches, Key
 
 
-class NamespacesController:
+class NamespaceReconciler:
     def __init__(self, caches: Caches) -> None:
         self._caches = caches
 

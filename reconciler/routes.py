@@ -8,15 +8,15 @@ from typing import Any
 
 from altershield.api.kinds import OpsConfigInfo
 from altershield.api.meta import ObjectMeta
-from altershield.api.views import Namespace
+from altershield.api.namespace import Namespace
 from altershield.kube.queue import WorkQueue
 from altershield.workloads.pods import Pod
 from altershield.workloads.sets import Set
 from altershield.workloads.workload import Workload
 from reconciler.batches.batch import Batch
-from reconciler.caches import Caches, Key, WorkloadKey, workload_key
-from reconciler.releases.books import Books
-from reconciler.releases.kept import Kept
+from reconciler.machinery.caches import Caches, Key, WorkloadKey, workload_key
+from reconciler.releases.pod_groups_cache import PodGroupsCache
+from reconciler.releases.projection import Release
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class Queues:
 class Routes:
     """Handlers for the caches' events. Old is None for a new object, new None for a deleted one."""
 
-    def __init__(self, caches: Caches, queues: Queues, books: Books) -> None:
+    def __init__(self, caches: Caches, queues: Queues, groups_cache: PodGroupsCache) -> None:
         self._caches = caches
         self._queues = queues
-        self._books = books
+        self._groups_cache = groups_cache
         caches.namespaces.add_handler(self._namespace)
         caches.settings.add_handler(self._setting)
         for workloads in caches.workloads.values():
@@ -51,7 +51,7 @@ class Routes:
         for sets in caches.sets.values():
             sets.add_handler(self._set)
         caches.pods.add_handler(self._pod)
-        caches.records.add_handler(self._record)
+        caches.releases.add_handler(self._release)
         caches.batches.add_handler(self._batch)
 
     def _namespace(self, old: Namespace | None, new: Namespace | None) -> None:
@@ -66,8 +66,8 @@ class Routes:
             if setting is not None:
                 self._queues.settings.add(_key(setting.metadata))
         if old is not new and (old is None or new is None or (old.spec, old.status) != (new.spec, new.status)):
-            for record in self._caches.records.all():
-                self._queues.releases.add(workload_key(record))
+            for release in self._caches.releases.all():
+                self._queues.releases.add(workload_key(release))
 
     def _workload(self, old: Workload | None, new: Workload | None) -> None:
         for workload in (old, new):
@@ -80,7 +80,7 @@ class Routes:
             if each is not None:
                 key = WorkloadKey(each.owner.kind, each.metadata.namespace, each.owner.name)
                 if old is None or new is None or old.owner != new.owner:
-                    self._books.close(key)  # pods may have come before what they hang on
+                    self._groups_cache.close(key)  # pods may have come before what they hang on
                 self._queues.releases.add(key)
 
     def _pod(self, old: Pod | None, new: Pod | None) -> None:
@@ -90,13 +90,13 @@ class Routes:
             key = self._caches.workload_of(pod) if pod is not None else None
             if pod is not None and key is not None:
                 if pod is new or new is None or old is None or old.owner != new.owner:
-                    self._books.pod(key, pod, gone=pod is not new)
+                    self._groups_cache.pod(key, pod, gone=pod is not new)
                 self._queues.releases.add(key)
 
-    def _record(self, old: Kept | None, new: Kept | None) -> None:
-        for record in (old, new):
-            if record is not None:
-                self._queues.releases.add(workload_key(record))
+    def _release(self, old: Release | None, new: Release | None) -> None:
+        for release in (old, new):
+            if release is not None:
+                self._queues.releases.add(workload_key(release))
 
     def _batch(self, old: Batch | None, new: Batch | None) -> None:
         batch = new or old
@@ -104,10 +104,10 @@ class Routes:
             return
         if new is not None and new.open is not None:
             self._queues.batches.add(new.metadata.key)
-        record = self._caches.records.get(*batch.record)
-        if record is not None:
-            key = workload_key(record)
-            self._books.batch(key, batch, record, gone=new is None)
+        release = self._caches.releases.get(*batch.release)
+        if release is not None:
+            key = workload_key(release)
+            self._groups_cache.batch(key, batch, release, gone=new is None)
             self._queues.releases.add(key)
 
 

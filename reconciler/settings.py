@@ -9,11 +9,11 @@ from altershield.api.meta import Condition, ObjectMeta, find_condition, set_cond
 from altershield.api.ops_config import DEFAULTS, Problem, in_effect, problem
 from altershield.api.resources import OPS_CONFIG_INFOS
 from altershield.kube.events import WARNING, EventRecorder, ObjectRef
-from reconciler.caches import Caches, Key
-from reconciler.writer import Writer
+from reconciler.machinery.caches import Caches, Key
+from reconciler.machinery.writer import Writer
 
 
-class SettingsController:
+class SettingsReconciler:
     def __init__(self, caches: Caches, writer: Writer, recorder: EventRecorder, clock: Callable[[], float]) -> None:
         self._caches = caches
         self._writer = writer

@@ -11,13 +11,14 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 import typer
 
-from altershield import options
 from altershield.api import labels, names
 from altershield.api.kinds import ChangePod, ChangeWorkload, Verdict, WorkloadState
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, SECRETS
 from altershield.errors import AlterShieldError, UsageError
 from altershield.kube.client import Client
 from altershield.kube.errors import ForbiddenError, NotFoundError, ServerError
+from altershield.process import options
+from altershield.process.signals import cancel_on
 from altershield.workloads import BY_KIND, change_workload_name
 from altershield.workloads.workload import Workload
 
@@ -79,8 +80,7 @@ async def _run(
     manifest: dict[str, Any],
     secrets: Sequence[dict[str, Any]],
 ) -> None:
-    if (this := asyncio.current_task()) is not None:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, this.cancel)  # and clean up
+    cancel_on(signal.SIGTERM)
     async with await Client.connect(kubeconfig, context=context) as client:
         check = _Check(client, namespace, manifest, secrets)
         async with check.cleaning_up():
@@ -156,7 +156,7 @@ class _Check:
 
     async def suspended(self, version: str) -> str:
         """Give the verdict that fails the pod; since when the workload is suspended."""
-        name = names.change_pod_name(_record(version), 1)
+        name = names.change_pod_name(_release(version), 1)
         change_pod = await self._client.get(CHANGE_PODS, name, self._namespace, as_=ChangePod)
         result = {"pod": change_pod.spec.pod_infos[0].pod, "verdict": Verdict.UNPASS, "message": "altershield check"}
         await self._client.patch(
@@ -190,7 +190,7 @@ class _Check:
 
     async def _workload(self, version: str) -> ChangeWorkload | None:
         try:
-            return await self._client.get(CHANGE_WORKLOADS, _record(version), self._namespace, as_=ChangeWorkload)
+            return await self._client.get(CHANGE_WORKLOADS, _release(version), self._namespace, as_=ChangeWorkload)
         except NotFoundError:
             return None
 
@@ -226,7 +226,7 @@ class _Check:
             raise CheckFailedError(f"waited {_WAIT:.0f} s for {waiting_for}") from None
 
 
-def _record(version: str) -> str:
+def _release(version: str) -> str:
     return change_workload_name(_RESOURCE.kind, NAME, version)
 
 

@@ -1,8 +1,6 @@
 """`altershield sandbox`: a Kubernetes to try things on."""
 
-import asyncio
 import contextlib
-import signal
 import tempfile
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +10,7 @@ import uvloop
 from rich.console import Console
 
 from altershield.commands.backend import open_backend
+from altershield.process.signals import stop_event
 
 
 def _seconds(option: str, explanation: str) -> typer.models.OptionInfo:
@@ -89,10 +88,7 @@ def sandbox(
     }
 
     async def serve() -> None:
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, stop.set)
+        stop = stop_event()
         with tempfile.TemporaryDirectory(prefix="altershield-") as directory:
             async with open_backend(kubeconfig, Path(directory), port=port, simulate=True, **settings) as backend:
                 text = backend.kubeconfig.read_text()

@@ -8,13 +8,13 @@ from typing import Annotated, TextIO
 
 import typer
 
-from altershield import options
 from altershield.api.resources import NAMESPACES
 from altershield.errors import AlterShieldError, UsageError
 from altershield.install.inventory import Inventory, Item, find
-from altershield.kube.backoff import patiently
+from altershield.kube.backoff import with_retries
 from altershield.kube.client import Client
 from altershield.kube.errors import ApiError, NotFoundError
+from altershield.process import options
 
 _GONE_SECONDS = 60.0  # finalizers, and the records of a kind that goes, take a while
 _POLL = 1.0
@@ -127,7 +127,7 @@ async def _delete(client: Client, doomed: Sequence[Item]) -> list[Item]:
             propagation="Background",
         )
         try:
-            await patiently(request)
+            await with_retries(request)
         except NotFoundError:
             print(f"gone already {item}", flush=True)
         except ApiError as error:

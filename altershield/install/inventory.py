@@ -31,7 +31,7 @@ from altershield.api.resources import (
 )
 from altershield.install import helm
 from altershield.install.crds import crds
-from altershield.kube.backoff import patiently
+from altershield.kube.backoff import with_retries
 from altershield.kube.client import Client
 from altershield.kube.errors import ApiError, NotFoundError
 
@@ -116,7 +116,7 @@ async def _list(
     client: Client, resource: Resource, found: Inventory, *, labels: str = "", fields: str = ""
 ) -> list[Item]:
     try:
-        listed = await patiently(
+        listed = await with_retries(
             lambda: client.list(resource, as_=_Object, label_selector=labels, field_selector=fields)
         )
     except NotFoundError:
@@ -129,7 +129,7 @@ async def _list(
 
 async def _add_history(client: Client, release: helm.Release, found: Inventory) -> None:
     try:
-        listed = await patiently(
+        listed = await with_retries(
             lambda: client.list(SECRETS, release.namespace, as_=helm.Record, label_selector=release.selector)
         )
     except ApiError as error:

@@ -34,7 +34,7 @@ def spread(failures: int, at_least: float, *, first: float, last: float) -> floa
     return max(at_least, wait / 2) + random.uniform(0, max(at_least / 4, wait / 2))  # noqa: S311  (spreads load)
 
 
-async def patiently(request: Callable[[], Awaitable[T]], attempts: int = 5) -> T:
+async def with_retries(request: Callable[[], Awaitable[T]], attempts: int = 5) -> T:
     """The answer to a request that may be repeated; while the API server is overloaded or out of reach, it is."""
     for failures in range(1, attempts):
         try:

@@ -2,8 +2,8 @@
 
 from altershield.releases.belonging import belongs, family, family_of
 from altershield.releases.outcome import Outcome, outcome
-from altershield.releases.record import (
-    Record,
+from altershield.releases.release import (
+    Release,
     failed_by,
     failures,
     is_current,
@@ -21,7 +21,7 @@ from altershield.releases.texts import named, why
 
 __all__ = [
     "Outcome",
-    "Record",
+    "Release",
     "belongs",
     "failed_by",
     "failures",

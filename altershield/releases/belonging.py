@@ -1,7 +1,7 @@
 """Which records are a workload's."""
 
 from altershield.api.kinds import WorkloadRef
-from altershield.releases.record import Record, version
+from altershield.releases.release import Release, version
 from altershield.workloads import change_workload_name
 
 
@@ -10,22 +10,22 @@ def family(namespace: str, workload: WorkloadRef) -> str:
     return f"{namespace}/{change_workload_name(workload.kind, workload.name, '')}"
 
 
-def family_of(record: Record) -> str:
+def family_of(release: Release) -> str:
     """The family that a record bears the name of."""
-    metadata = record.metadata
-    return f"{metadata.namespace}/{metadata.name.removesuffix(version(record))}"
+    metadata = release.metadata
+    return f"{metadata.namespace}/{metadata.name.removesuffix(version(release))}"
 
 
-def belongs(record: Record, workload: WorkloadRef) -> bool:
+def belongs(release: Release, workload: WorkloadRef) -> bool:
     """Whether a record that bears the workload's name is about this very one.
 
     Where a workload was deleted, the records of it may be there for a moment, and with `--cascade=orphan` they stay:
     then they have no owner, and are the namesake's.
     """
-    meant = record.spec.workload_ref
+    meant = release.spec.workload_ref
     if workload.uid and meant.uid == workload.uid:
         return True
-    owner = record.metadata.controller
+    owner = release.metadata.controller
     if owner is not None:
         ours = (workload.api_version, workload.kind, workload.uid)
         return (owner.api_version, owner.kind, owner.uid) == ours

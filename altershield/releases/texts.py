@@ -2,39 +2,39 @@
 
 from altershield.api.kinds import ConditionType
 from altershield.api.meta import find_condition
-from altershield.releases.record import Record, failures, slipped, stalled
+from altershield.releases.release import Release, failures, slipped, stalled
 
 _NAMED = 3  # pods that a sentence names
 
 
-def named(record: Record) -> str:
+def named(release: Release) -> str:
     """The pods that failed, the first ones by name: `web-1 (find error); web-2 (no answer) and 3 more`."""
-    pods = failures(record)
+    pods = failures(release)
     text = "; ".join(f"{pod.pod} ({pod.message or pod.verdict or 'no message'})" for pod in pods[:_NAMED])
     return f"{text} and {len(pods) - _NAMED} more" if len(pods) > _NAMED else text
 
 
-def why(record: Record, *, current: bool) -> str:
+def why(release: Release, *, current: bool) -> str:
     """Why a release is where it is, in one line; empty where there is nothing to say. `current`: it is the present
     one."""
-    past = slipped(record)
+    past = slipped(release)
     prefix = f"slipped past the gate ({past.reason}); " if past is not None else ""
-    return prefix + _why(record, current=current)
+    return prefix + _why(release, current=current)
 
 
-def _why(record: Record, *, current: bool) -> str:
-    rolled_back = find_condition(record.status.conditions, ConditionType.ROLLED_BACK)
+def _why(release: Release, *, current: bool) -> str:
+    rolled_back = find_condition(release.status.conditions, ConditionType.ROLLED_BACK)
     if rolled_back is not None and rolled_back.message:
         return rolled_back.message
-    if failures(record):
-        return f"failed: {named(record)}"
-    waits = stalled(record)
+    if failures(release):
+        return f"failed: {named(release)}"
+    waits = stalled(release)
     if waits is not None:
         return f"{waits.reason}: {waits.message}"
-    empty = find_condition(record.status.conditions, ConditionType.NO_REPLICAS)
+    empty = find_condition(release.status.conditions, ConditionType.NO_REPLICAS)
     if empty is not None and empty.is_true and empty.message:
         return empty.message
-    verified = find_condition(record.status.conditions, ConditionType.VERIFIED)
+    verified = find_condition(release.status.conditions, ConditionType.VERIFIED)
     if verified is not None and verified.message:
         return verified.message
     return "" if current else "superseded"

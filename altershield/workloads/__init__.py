@@ -13,7 +13,7 @@ ADAPTERS: Sequence[Adapter] = (Deployments(), StatefulSets(), DaemonSets(), Clon
 
 BY_KIND = {adapter.resource.kind: adapter for adapter in ADAPTERS}
 
-_PREFIXES = tuple(adapter.record_prefix for adapter in ADAPTERS)
+_PREFIXES = tuple(adapter.change_workload_prefix for adapter in ADAPTERS)
 
 
 def change_workload_name(kind: str, workload: str, version: str) -> str:

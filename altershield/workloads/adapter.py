@@ -45,7 +45,7 @@ class Adapter(Protocol):
         """The CustomResourceDefinition without which a cluster does not have it; empty for a built-in kind."""
 
     @property
-    def record_prefix(self) -> str:
+    def change_workload_prefix(self) -> str:
         """What its records' names begin with."""
 
     def read(self, data: bytes | msgspec.Raw) -> Workload:
@@ -84,5 +84,5 @@ def template_of(template: Object) -> Template:
 
 def change_workload_name(adapter: Adapter, workload: str, version: str, prefixes: Sequence[str]) -> str:
     """The name of a version's record; `prefixes` are those of all kinds."""
-    taken = not adapter.record_prefix and any(workload.startswith(prefix) for prefix in prefixes if prefix)
-    return names.change_workload_name(adapter.record_prefix, workload, version, taken=taken)
+    taken = not adapter.change_workload_prefix and any(workload.startswith(prefix) for prefix in prefixes if prefix)
+    return names.change_workload_name(adapter.change_workload_prefix, workload, version, taken=taken)

@@ -44,7 +44,7 @@ class CloneSets(OfRevisions):
     short_names: tuple[str, ...] = ("clone",)
     in_place: bool = True
     crd: str = "clonesets.apps.kruise.io"
-    record_prefix: str = "cloneset."
+    change_workload_prefix: str = "cloneset."
 
     def read(self, data: bytes | msgspec.Raw) -> Workload:
         wire = _decode(data)

@@ -41,7 +41,7 @@ class DaemonSets(OfRevisions):
     short_names: tuple[str, ...] = ("ds",)
     in_place: bool = False
     crd: str = ""
-    record_prefix: str = "daemonset."
+    change_workload_prefix: str = "daemonset."
 
     def read(self, data: bytes | msgspec.Raw) -> Workload:
         wire = _decode(data)

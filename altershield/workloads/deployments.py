@@ -56,7 +56,7 @@ class Deployments:
     between: Resource | None = REPLICA_SETS
     in_place: bool = False
     crd: str = ""
-    record_prefix: str = ""
+    change_workload_prefix: str = ""
 
     def read(self, data: bytes | msgspec.Raw) -> Workload:
         wire = _decode(data)

@@ -53,7 +53,7 @@ class StatefulSets(OfRevisions):
     short_names: tuple[str, ...] = ("sts",)
     in_place: bool = False
     crd: str = ""
-    record_prefix: str = "statefulset."
+    change_workload_prefix: str = "statefulset."
 
     def read(self, data: bytes | msgspec.Raw) -> Workload:
         wire = _decode(data)

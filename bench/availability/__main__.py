@@ -17,7 +17,7 @@ from rich.table import Table
 
 from altershield.kube.client import Client
 from bench.availability import admissions, hung, outage, releases
-from bench.availability.gate import process
+from bench.availability.gatekeepers import process
 from bench.availability.phases import Phase
 from bench.availability.waiting import until
 from kube_sandbox.backends import ASSETS

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.availability.gate import REPLICAS, Gate
+from bench.availability.gatekeepers import REPLICAS, Gate
 from bench.availability.installation import installed
 from bench.availability.kubelet import READINESS, Probe
 from bench.availability.load import Load

@@ -85,18 +85,18 @@ class History:
     @property
     def rolling_back(self) -> bool:
         """Whether a rollback has begun and not ended."""
-        return any(record.status.status == WorkloadState.ROLLBACK for record in self._change_workloads.all())
+        return any(release.status.status == WorkloadState.ROLLBACK for release in self._change_workloads.all())
 
     def is_rolled_back(self, deployment: str, version: str) -> bool:
-        record = self._record(deployment, version)
-        condition = find_condition(record.status.conditions, ConditionType.ROLLED_BACK) if record else None
+        release = self._release(deployment, version)
+        condition = find_condition(release.status.conditions, ConditionType.ROLLED_BACK) if release else None
         return condition is not None and condition.is_true
 
     def _state(self, deployment: str, version: str) -> str:
-        record = self._record(deployment, version)
-        return record.status.status if record else ""
+        release = self._release(deployment, version)
+        return release.status.status if release else ""
 
-    def _record(self, deployment: str, version: str) -> ChangeWorkload | None:
+    def _release(self, deployment: str, version: str) -> ChangeWorkload | None:
         return self._change_workloads.get(self._namespace, change_workload_name(DEPLOYMENTS.kind, deployment, version))
 
     def _change_workload(self, _: ChangeWorkload | None, new: ChangeWorkload | None) -> None:
@@ -143,16 +143,16 @@ def wrong_with(
         if history.versions[name] != [*versions, *again]:
             wrong.append(f"{name} had the versions {history.versions[name]} instead of {[*versions, *again]}")
         for version in versions:
-            record = change_workload_name(DEPLOYMENTS.kind, name, version)
+            release = change_workload_name(DEPLOYMENTS.kind, name, version)
             ends = [_GOOD, _GOOD] if version in again else _UNDONE if again else [_GOOD]
-            if [state for state in history.states[record] if state in _ENDS] != ends:
-                wrong.append(f"{record} went through {history.states[record]}")
-            if len(history.uids[record]) != 1:
-                wrong.append(f"{record} was made {len(history.uids[record])} times")
+            if [state for state in history.states[release] if state in _ENDS] != ends:
+                wrong.append(f"{release} went through {history.states[release]}")
+            if len(history.uids[release]) != 1:
+                wrong.append(f"{release} was made {len(history.uids[release])} times")
             # the pod that made room for one that never came up is replaced, and its successor verified
             counts = {replicas, replicas + 1} if version in again else {0} if again else {replicas}
-            if verified[record] not in counts:
-                wrong.append(f"of {record} {verified[record]} pods were verified")
+            if verified[release] not in counts:
+                wrong.append(f"of {release} {verified[release]} pods were verified")
     for each in deployments:
         metadata = each["metadata"]
         changes = len(released[metadata["name"]]) + (metadata["name"] in rolled_back)

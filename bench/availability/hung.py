@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.availability.gate import Gate, Pod
+from bench.availability.gatekeepers import Gate, Pod
 from bench.availability.installation import installed
 from bench.availability.kubelet import GRACE_SECONDS, LIVENESS, READINESS, Probe
 from bench.availability.load import Load

@@ -12,7 +12,7 @@ import yaml
 from altershield.api import labels, names
 from altershield.api.resources import CRDS, DEPLOYMENTS, MUTATING_WEBHOOKS, NAMESPACES, VALIDATING_WEBHOOKS, Resource
 from altershield.commands.account import Account
-from altershield.commands.gate import install
+from altershield.commands.installation import install
 from altershield.install import crds, rbac
 from altershield.install.webhooks import configurations
 from altershield.kube.client import Client

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from altershield import serving
+from altershield.process import health
 
 NOTICED_SECONDS = 1.0
 """From the end of a container, or the deletion of its pod, until nobody routes to it any more."""
@@ -52,4 +52,4 @@ async def probed(probe: Probe, ask: Callable[[], Awaitable[bool]]) -> AsyncGener
 async def is_ready(port: int) -> bool:
     """Whether a process on loopback says so, over a new connection as a kubelet asks."""
     async with aiohttp.ClientSession() as session:
-        return await serving.is_ready(session, port)
+        return await health.is_ready(session, port)

@@ -24,7 +24,7 @@ from bench.availability.deployments import deployment
 from bench.availability.losses import Sent
 from bench.availability.waiting import until
 
-SLIPPED = "slipped"
+UNGATED = "slipped"
 """What a failure begins with where a release was admitted without its version."""
 
 _ANSWER_SECONDS = 60.0
@@ -130,4 +130,4 @@ def _slipped(answer: bytes) -> str:
         stamped.get(labels.VERSION) if isinstance(stamped, dict) else None,
     }
     expected = fingerprint(canonical(template))
-    return "" if found == {expected} else f"{SLIPPED}: it carries the versions {found}, its template's is {expected}"
+    return "" if found == {expected} else f"{UNGATED}: it carries the versions {found}, its template's is {expected}"

@@ -18,9 +18,9 @@ from altershield.api import labels
 from altershield.api.kinds import Verdict
 from altershield.api.resources import CHANGE_PODS, DEPLOYMENTS, EVENTS
 from altershield.kube.client import Client
-from altershield.serving import is_ready
+from altershield.process.health import is_ready
 from bench.availability.deployments import create, deployment, release
-from bench.availability.gate import Gate, Pod
+from bench.availability.gatekeepers import Gate, Pod
 from bench.availability.history import History, wrong_with
 from bench.availability.installation import installed
 from bench.availability.proxy import ApiProxy, Asked, Followed
@@ -222,11 +222,11 @@ async def _suspended(admin: Client, namespace: str, history: History) -> dict[st
     name = "suspended"
     version = await create(admin, namespace, name, 1)
     await history.until_successful({name: [version]})
-    records: list[dict[str, Any]] = (await admin.list(CHANGE_PODS, namespace)).items
-    (record,) = records
-    failed = [{**pod, "verdict": Verdict.UNPASS, "message": _WHY} for pod in record["spec"]["podInfos"]]
+    all_releases: list[dict[str, Any]] = (await admin.list(CHANGE_PODS, namespace)).items
+    (release,) = all_releases
+    failed = [{**pod, "verdict": Verdict.UNPASS, "message": _WHY} for pod in release["spec"]["podInfos"]]
     status = {"podResults": failed, "message": "PostFinish"}
-    await admin.patch(CHANGE_PODS, {"status": status}, record["metadata"]["name"], namespace, subresource="status")
+    await admin.patch(CHANGE_PODS, {"status": status}, release["metadata"]["name"], namespace, subresource="status")
     stored: dict[str, Any] = {}
 
     async def labelled() -> bool:

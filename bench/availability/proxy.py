@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from altershield.processes import free_ports
+from altershield.process.children import free_ports
 from bench.availability.upstream import Upstream, passed_back
 
 _CUT_SECONDS = 0.01  # to aiohttp, 0 is for ever

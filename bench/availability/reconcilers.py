@@ -9,8 +9,8 @@ from typing import Any
 
 from altershield.api import names
 from altershield.api.resources import LEASES
-from altershield.processes import Process
-from bench.availability.gate import REPLICAS, process
+from altershield.process.children import Process
+from bench.availability.gatekeepers import REPLICAS, process
 from bench.availability.installation import Installation
 from bench.availability.waiting import until
 

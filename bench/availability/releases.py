@@ -8,7 +8,7 @@ from pathlib import Path
 from altershield.api.resources import DEPLOYMENTS, EVENTS
 from altershield.kube.client import Client
 from bench.availability.deployments import create, release
-from bench.availability.gate import Gate
+from bench.availability.gatekeepers import Gate
 from bench.availability.history import History, Object, wrong_with
 from bench.availability.installation import installed
 from bench.availability.reconcilers import Reconcilers

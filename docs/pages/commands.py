@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterator
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args
 
 import gatekeeper.__main__
 import reconciler.__main__
@@ -104,13 +104,13 @@ def _sections() -> Iterator[str]:
         for command in group.registered_commands:
             if command.callback is not None:
                 yield _section(f"{name} {command.callback.__name__}", command.callback)
-    yield _section("python -m gatekeeper", gatekeeper.__main__.main)
-    yield _section("python -m reconciler", reconciler.__main__.main)
+    yield _section("python -m gatekeeper", gatekeeper.__main__.gatekeeper)
+    yield _section("python -m reconciler", reconciler.__main__.reconciler)
 
 
 def _section(name: str, function: Callable[..., Any]) -> str:
-    hints = get_type_hints(function, include_extras=True)
-    rows = [_option(parameter, hints[parameter.name]) for parameter in inspect.signature(function).parameters.values()]
+    parameters = inspect.signature(function).parameters.values()
+    rows = [_option(parameter, parameter.annotation) for parameter in parameters]
     return f"## `{name}`\n\n{inspect.getdoc(function)}\n\n" + table(("option", "default", "variable", "meaning"), rows)
 
 

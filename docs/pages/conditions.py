@@ -8,8 +8,8 @@ from pathlib import Path
 from altershield.api.kinds import ConditionType, Giver
 from altershield.workloads.pods import Fault
 from docs.pages.markdown import table
-from reconciler.releases.facts import RollbackReason, StallReason
-from reconciler.releases.slipped import SlipReason
+from reconciler.releases.snapshot import RollbackReason, StallReason
+from reconciler.releases.ungated import UngatedReason
 
 _ROOT = Path(__file__).parents[2]
 _ROOMS = ("altershield", "reconciler")
@@ -84,11 +84,11 @@ CONDITIONS: dict[ConditionType, tuple[str, dict[str, str]]] = {
             RollbackReason.SUPERSEDED: "`False`. Another version was released before the rollback was carried out.",
         },
     ),
-    ConditionType.SLIPPED: (
+    ConditionType.UNGATED: (
         "ChangeWorkload. `True`: no gatekeeper saw the release. It is verified like any other.",
         {
-            SlipReason.NO_VERSION: "The pod template has no version.",
-            SlipReason.VERSION_REUSED: "The pod template has the version of an earlier release.",
+            UngatedReason.NO_VERSION: "The pod template has no version.",
+            UngatedReason.VERSION_REUSED: "The pod template has the version of an earlier release.",
         },
     ),
     ConditionType.ACCEPTED: (
@@ -108,7 +108,7 @@ _ENUMS: dict[ConditionType, tuple[type[StrEnum], ...]] = {
     ConditionType.VERIFIED: (Giver,),
     ConditionType.STALLED: (Fault, StallReason),
     ConditionType.ROLLED_BACK: (RollbackReason,),
-    ConditionType.SLIPPED: (SlipReason,),
+    ConditionType.UNGATED: (UngatedReason,),
 }
 
 

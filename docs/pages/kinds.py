@@ -17,7 +17,7 @@ _NAMES = table(
     [
         (adapter.resource.kind, f"`{name}`", f"`{name}--x--NUMBER`")
         for adapter in ADAPTERS
-        for name in (f"{adapter.record_prefix}NAME--x--VERSION",)
+        for name in (f"{adapter.change_workload_prefix}NAME--x--VERSION",)
     ],
 )
 

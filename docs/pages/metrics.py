@@ -9,7 +9,6 @@ import msgspec
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 
-from altershield import options
 from altershield.admission.webhooks import MUTATING, VALIDATING
 from altershield.api import labels, names
 from altershield.api.kinds import (
@@ -20,14 +19,14 @@ from altershield.api.kinds import (
     WorkloadState,
 )
 from altershield.api.meta import Condition, ObjectMeta, OwnerReference
-from altershield.api.views import Namespace
+from altershield.api.namespace import Namespace
 from altershield.kube.client import Client
 from altershield.kube.configuration import Configuration
-from altershield.releases.record import By
+from altershield.process import options
+from altershield.releases.release import By
 from altershield.workloads import ADAPTERS, change_workload_name
 from certgen import metrics as of_certgen
-from certgen.keeper import Keeper
-from certgen.lifetimes import Lifetimes
+from certgen.reconciler import CertificateReconciler
 from certgen.settings import Settings
 from docs.pages.conditions import STALL_REASONS
 from docs.pages.markdown import GENERATED, code_list, table
@@ -35,10 +34,11 @@ from gatekeeper import metrics as of_gatekeeper
 from gatekeeper.listers import caches
 from gatekeeper.routes import routes
 from gatekeeper.tls import Certificate
-from reconciler.caches import Caches
-from reconciler.manager import Manager, Options
-from reconciler.releases.facts import StallReason
-from reconciler.releases.kept import Kept
+from reconciler.machinery.caches import Caches
+from reconciler.manager import Manager
+from reconciler.options import Options
+from reconciler.releases.projection import Release
+from reconciler.releases.snapshot import StallReason
 
 _ENTERED = "altershield_release_entered_timestamp_seconds"
 _STALLED = "altershield_release_stalled_timestamp_seconds"
@@ -108,8 +108,8 @@ async def registries() -> AsyncIterator[dict[str, CollectorRegistry]]:
             ),
         )
         certgen = of_certgen.Metrics()
-        settings = Settings(names.SYSTEM_NAMESPACE, "", "", (), Lifetimes())
-        certgen.observe(client, Keeper(client, settings, certgen).informers)
+        settings = Settings()
+        certgen.observe(client, CertificateReconciler(client, settings, certgen).informers)
         release(reconciler.caches)
         yield {
             "gatekeeper": gatekeeper.registry,
@@ -172,8 +172,8 @@ def release(cached: Caches) -> None:
     reference = WorkloadRef(adapter.resource.api_version, kind, "web", "uid")
     owner = OwnerReference(kind, "web", "uid", adapter.resource.api_version, controller=True)
     stalled = Condition(ConditionType.STALLED, "True", StallReason.PAUSED, last_transition_time="1970-01-01T00:00:00Z")
-    cached.records.observe(
-        Kept(
+    cached.releases.observe(
+        Release(
             metadata=ObjectMeta(name, namespace, resource_version="1", owner_references=(owner,)),
             spec=ChangeWorkloadSpec(name, "web", "web", version, 1, 60, "", 0, reference),
             status=ChangeWorkloadStatus(status=WorkloadState.RUNNING, conditions=(stalled,)),

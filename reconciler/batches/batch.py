@@ -46,7 +46,7 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
         return names.change_pod_number(self.metadata.name)
 
     @property
-    def record(self) -> tuple[str, str]:
+    def release(self) -> tuple[str, str]:
         """Namespace and name of its ChangeWorkload."""
         return self.metadata.namespace, names.change_workload_of(self.metadata.name)
 
@@ -64,15 +64,15 @@ def read(data: bytes | msgspec.Raw, find: Find = lambda namespace, name: None) -
     return kept(_decode(data), find)
 
 
-def kept(record: ChangePod, find: Find = lambda namespace, name: None) -> Batch:
+def kept(release: ChangePod, find: Find = lambda namespace, name: None) -> Batch:
     """What is kept of it."""
     # Imported late: deciding needs what is kept, and what is kept follows from whether there is something to decide.
-    from reconciler.batches.decide import failed_by, needs_work
+    from reconciler.batches.transitions import failed_by, needs_work
 
-    metadata = record.metadata
-    results = {result.pod: result for result in record.status.pod_results if result.verdict}
+    metadata = release.metadata
+    results = {result.pod: result for result in release.status.pod_results if result.verdict}
     members = []
-    for info in record.spec.pod_infos:
+    for info in release.spec.pod_infos:
         said = results.get(info.pod, info)
         overruled = bool(info.verdict) and said.verdict == Verdict.PASS
         pod, uid = info.pod, packed(info.uid)
@@ -87,12 +87,12 @@ def kept(record: ChangePod, find: Find = lambda namespace, name: None) -> Batch:
             metadata.name,
             packed(metadata.uid),
             packed_version(metadata.resource_version),
-            int(unix(metadata.creation_timestamp)) or record.spec.create_time_unix,
+            int(unix(metadata.creation_timestamp)) or release.spec.create_time_unix,
             deleting=metadata.deletion_timestamp is not None,
         ),
         NO_OWNER if owner is None else shared(owner),
         tuple(members),
-        record.status.status == PodState.EXECUTE_DONE,
-        failed_by(record) if any(each.verdict not in ("", Verdict.PASS) for each in members) else "",
-        record if needs_work(record) else None,
+        release.status.status == PodState.EXECUTE_DONE,
+        failed_by(release) if any(each.verdict not in ("", Verdict.PASS) for each in members) else "",
+        release if needs_work(release) else None,
     )

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from altershield.api.kinds import ConditionType, Giver, PodInfo, WorkloadState
 from altershield.api.meta import find_condition, has_reason
 from altershield.releases import rolled_back, state
-from altershield.releases.record import version
+from altershield.releases.release import version
 from altershield.workloads import BY_KIND, is_of
 from reconciler.releases import rollback, suspension, verification
-from reconciler.releases.book import Book, Group
 from reconciler.releases.effects import After, Announce, Before, Decision, DeletePod, PutBack, Remove, SetThreshold
 from reconciler.releases.ending import automatic_target, counts, ending, not_undone, verdict
-from reconciler.releases.facts import Facts, RollbackReason
-from reconciler.releases.kept import Kept
+from reconciler.releases.pod_groups import Group, PodGroups
+from reconciler.releases.projection import Release
+from reconciler.releases.snapshot import RollbackReason, Snapshot
 from reconciler.releases.status import (
     Draft,
     begin_with,
@@ -26,114 +26,114 @@ from reconciler.releases.status import (
 from reconciler.releases.waiting import with_settling, with_waits
 
 
-def decide(facts: Facts, now: float) -> Decision:
+def decide(snapshot: Snapshot, now: float) -> Decision:
     """The decision. Asked again with the same facts, it comes out the same."""
-    match state(facts.record):
+    match state(snapshot.release):
         case WorkloadState.FAILED:
             return Decision()  # history
         case WorkloadState.ROLLBACK:
-            step = rollback.carry_on(facts, now)
-            return _meanwhile(facts, step, now) if rollback.write_refused(facts.record) else step
+            step = rollback.carry_on(snapshot, now)
+            return _meanwhile(snapshot, step, now) if rollback.write_refused(snapshot.release) else step
         case _:
-            return _restore(facts) or _end(facts, now) or _go_on(facts, (), now)
+            return _restore(snapshot) or _end(snapshot, now) or _go_on(snapshot, (), now)
 
 
-def _restore(facts: Facts) -> Decision | None:
+def _restore(snapshot: Snapshot) -> Decision | None:
     """Make the ChangePod of failed pods again where somebody deleted it: the verdict lasts as long as the pod."""
-    book = facts.book
-    if book is None:
+    groups = snapshot.groups
+    if groups is None:
         return None
-    lost = verification.without_batch(facts.record, book)
-    return Decision(before=(verification.again(facts.record, book, lost),), again=0.0) if lost else None
+    lost = verification.without_batch(snapshot.release, groups)
+    return Decision(before=(verification.again(snapshot.release, groups, lost),), again=0.0) if lost else None
 
 
-def _end(facts: Facts, now: float) -> Decision | None:
+def _end(snapshot: Snapshot, now: float) -> Decision | None:
     """Undo or suspend a release that does not come up."""
-    found = ending(facts, now)
-    if found is None or facts.book is None:
+    found = ending(snapshot, now)
+    if found is None or snapshot.groups is None:
         return None
-    targets = facts.targets
+    targets = snapshot.targets
     if targets is None:
         return Decision(look=True)
-    refusal = not_undone(facts, sum(each.serving for each in targets))
+    refusal = not_undone(snapshot, sum(each.serving for each in targets))
     if not refusal:
-        target = automatic_target(facts, targets)
+        target = automatic_target(snapshot, targets)
         if not isinstance(target, str):
-            return rollback.intend(facts, target, RollbackReason.POD_NOT_UP, found.why, now)
+            return rollback.intend(snapshot, target, RollbackReason.POD_NOT_UP, found.why, now)
         refusal = target
-    failing = [verification.failed_now(facts.book, seen, verdict(seen, now)) for seen in found.pods]
-    return _go_on(facts, failing, now, f"{found.why}; not rolled back: {refusal}")
+    failing = [verification.failed_now(snapshot.groups, seen, verdict(seen, now)) for seen in found.pods]
+    return _go_on(snapshot, failing, now, f"{found.why}; not rolled back: {refusal}")
 
 
-def _meanwhile(facts: Facts, step: Decision, now: float) -> Decision:
+def _meanwhile(snapshot: Snapshot, step: Decision, now: float) -> Decision:
     """While the API server refuses the write of a rollback, pods are verified and further releases denied."""
-    book = facts.book
-    if step.look or step.status is not None or book is None:
+    groups = snapshot.groups
+    if step.look or step.status is not None or groups is None:
         return step
-    ready = verification.batches(facts, book, now)
+    ready = verification.batches(snapshot, groups, now)
     before: tuple[Before, ...] = (
-        *verification.marks(facts, book, now),
-        *verification.numbered(book, ready.full),
+        *verification.marks(snapshot, groups, now),
+        *verification.numbered(groups, ready.full),
     )
     # first the label: a write that is refused ends the turn
-    after: tuple[After, ...] = (*suspension.suspend(facts, WorkloadState.SUSPEND, now), *step.after)
+    after: tuple[After, ...] = (*suspension.suspend(snapshot, WorkloadState.SUSPEND, now), *step.after)
     return Decision(None, before, after, again=ready.left)
 
 
-def _go_on(facts: Facts, failing: Sequence[PodInfo], now: float, not_undone: str = "") -> Decision:
+def _go_on(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, not_undone: str = "") -> Decision:
     """Verify what came up, and bring state, conditions and labels to what follows. `failing`: pods to be failed now,
     because they are overdue, and why the release is `not_undone`."""
-    record, book = facts.record, facts.book
-    target = WorkloadState.SUSPEND if failing else verification.target_state(facts)
-    target, taken, wake = _batches(facts, target, now)
-    message = verification.summary(facts, failing)
-    draft = begin_with(facts, now)
-    entered = state(record) is not target
-    draft, waits = with_waits(draft, facts, target)
-    wakes = [wake, waits, book.next_due() if book is not None else None]
+    release, groups = snapshot.release, snapshot.groups
+    target = WorkloadState.SUSPEND if failing else verification.target_state(snapshot)
+    target, taken, wake = _batches(snapshot, target, now)
+    message = verification.summary(snapshot, failing)
+    draft = begin_with(snapshot, now)
+    entered = state(release) is not target
+    draft, waits = with_waits(draft, snapshot, target)
+    wakes = [wake, waits, groups.next_due() if groups is not None else None]
     if target is WorkloadState.SUCCESS:
-        draft, settles = with_settling(draft, facts, entered)
+        draft, settles = with_settling(draft, snapshot, entered)
         wakes.append(settles)
-        if book is not None:
+        if groups is not None:
             noted = verification.extent if entered else verification.extent_since
-            reached, replicas = noted(facts, book)
+            reached, replicas = noted(snapshot, groups)
             draft = draft.replace(reached=reached, replicas=replicas)
     else:
         draft = draft.without(ConditionType.SETTLED).replace(settle_time_unix=0)
-    draft = _verified(draft.enter(target), facts, target, message, failing)
-    if not_undone and not _released_again(facts):
+    draft = _verified(draft.enter(target), snapshot, target, message, failing)
+    if not_undone and not _released_again(snapshot):
         draft = draft.condition(ConditionType.ROLLED_BACK, False, RollbackReason.NOT_UNDONE, not_undone)
     elif target is WorkloadState.RUNNING:
         draft = _without_refusal(draft)
     before: list[Before] = []
     after: list[After] = []
-    if book is not None:
-        before += verification.marks(facts, book, now)
-        before += verification.numbered(book, [*taken, *([tuple(failing)] if failing else [])])
-        before += _put_back(facts, book)
-        before += _stuck(facts, book)
-        after += [Remove(each) for each in verification.surplus(book)]
-    size = facts.settings.batch(facts.workload.replicas)
-    if record.spec.count_threshold != size:
+    if groups is not None:
+        before += verification.marks(snapshot, groups, now)
+        before += verification.numbered(groups, [*taken, *([tuple(failing)] if failing else [])])
+        before += _put_back(snapshot, groups)
+        before += _stuck(snapshot, groups)
+        after += [Remove(each) for each in verification.surplus(groups)]
+    size = snapshot.settings.batch(snapshot.workload.replicas)
+    if release.spec.count_threshold != size:
         before.append(SetThreshold(size))
-    before += suspension.resume(facts, target)
-    after += suspension.suspend(facts, target, now) or suspension.inherited(facts, target)
-    after += suspension.announce(facts, target, not_undone or message)
-    after += _stalled(facts, draft)
+    before += suspension.resume(snapshot, target)
+    after += suspension.suspend(snapshot, target, now) or suspension.inherited(snapshot, target)
+    after += suspension.announce(snapshot, target, not_undone or message)
+    after += _stalled(snapshot, draft)
     if target is WorkloadState.SUCCESS:
-        after += [Remove(other) for other in facts.others if _obsolete(other, record)]
-    return _written(draft, facts, before, after, wakes)
+        after += [Remove(other) for other in snapshot.others if _obsolete(other, release)]
+    return _written(draft, snapshot, before, after, wakes)
 
 
 def _batches(
-    facts: Facts, target: WorkloadState, now: float
+    snapshot: Snapshot, target: WorkloadState, now: float
 ) -> tuple[WorkloadState, Sequence[tuple[PodInfo, ...]], float | None]:
     """The state with the time-out of an incomplete batch in it, the batches to take now, and when the next is due
     (Unix seconds)."""
-    if facts.book is None:
+    if snapshot.groups is None:
         return target, (), None
-    ready = verification.batches(facts, facts.book, now)
-    present = state(facts.record)
+    ready = verification.batches(snapshot, snapshot.groups, now)
+    present = state(snapshot.release)
     if not ready.overdue:
         return target, ready.full, None if ready.left is None else now + ready.left
     if target is WorkloadState.RUNNING and present is WorkloadState.RUNNING:
@@ -143,17 +143,19 @@ def _batches(
     return target, ready.full, now  # it has only now begun to run: the next decision calls the time-out
 
 
-def _verified(draft: Draft, facts: Facts, target: WorkloadState, message: str, failing: Sequence[PodInfo]) -> Draft:
-    book = facts.book
-    failed = failed_pods(book) if book is not None else ()
+def _verified(
+    draft: Draft, snapshot: Snapshot, target: WorkloadState, message: str, failing: Sequence[PodInfo]
+) -> Draft:
+    groups = snapshot.groups
+    failed = failed_pods(groups) if groups is not None else ()
     draft = draft.replace(defense_check_fail_pods=tuple(sorted((*failed, *failing), key=lambda info: info.pod)))
-    if book is not None:
-        draft = draft.replace(down_pods=down_pods(book) if counts(facts) else ())
+    if groups is not None:
+        draft = draft.replace(down_pods=down_pods(groups) if counts(snapshot) else ())
     match target:
         case WorkloadState.SUSPEND:
-            if book is not None and not failing and not book.count(Group.FAILED):
+            if groups is not None and not failing and not groups.count(Group.FAILED):
                 return draft  # its pods are gone: why it is suspended stays
-            by = Giver.HEALTH if failing and not failed else verification.giver(book) if book is not None else ""
+            by = Giver.HEALTH if failing and not failed else verification.giver(groups) if groups is not None else ""
             return draft.condition(ConditionType.VERIFIED, False, by or Giver.PERSON, message)
         case WorkloadState.SUCCESS:
             known = find_condition(draft.status.conditions, ConditionType.ROLLED_BACK)
@@ -170,45 +172,45 @@ def _without_refusal(draft: Draft) -> Draft:
     return draft.without(ConditionType.ROLLED_BACK) if refused else draft
 
 
-def _released_again(facts: Facts) -> bool:
+def _released_again(snapshot: Snapshot) -> bool:
     """Whether it is known to be released again after a rollback, which has to stay known."""
-    return has_reason(facts.record.status.conditions, ConditionType.ROLLED_BACK, RollbackReason.RELEASED_AGAIN)
+    return has_reason(snapshot.release.status.conditions, ConditionType.ROLLED_BACK, RollbackReason.RELEASED_AGAIN)
 
 
-def _put_back(facts: Facts, book: Book) -> list[Before]:
+def _put_back(snapshot: Snapshot, groups: PodGroups) -> list[Before]:
     """Pods of this version whose label says otherwise. Where the selector looks at the label, such a pod would be no
     longer the workload's, and another one would be made in its place."""
-    if facts.workload.selects_version:
+    if snapshot.workload.selects_version:
         return []
-    return [PutBack(pod) for pod in book.mislabelled()]
+    return [PutBack(pod) for pod in groups.mislabelled()]
 
 
-def _stuck(facts: Facts, book: Book) -> list[Before]:
+def _stuck(snapshot: Snapshot, groups: PodGroups) -> list[Before]:
     """Pods of versions that were rolled back, for which the workload's controller would wait for ever. One that was
     ready when its version was rolled back may not be any more."""
-    if not facts.workload.waits_for_ready:
+    if not snapshot.workload.waits_for_ready:
         return []
-    adapter = BY_KIND[facts.workload.kind]
-    gone = [each.status.source for each in facts.others if rolled_back(each) and each.status.source.uid]
+    adapter = BY_KIND[snapshot.workload.kind]
+    gone = [each.status.source for each in snapshot.others if rolled_back(each) and each.status.source.uid]
     return [
         DeletePod(pod)
-        for pod in book.older
+        for pod in groups.older
         if not pod.ready and any(is_of(adapter, pod, source.name, source.uid) for source in gone)
     ]
 
 
-def _stalled(facts: Facts, draft: Draft) -> tuple[Announce, ...]:
-    known = find_condition(facts.record.status.conditions, ConditionType.STALLED)
+def _stalled(snapshot: Snapshot, draft: Draft) -> tuple[Announce, ...]:
+    known = find_condition(snapshot.release.status.conditions, ConditionType.STALLED)
     wanted = find_condition(draft.status.conditions, ConditionType.STALLED)
     if wanted is None or not wanted.is_true:
         return ()
     if known is not None and known.is_true and known.reason == wanted.reason:
         return ()
-    own = version(facts.record)
+    own = version(snapshot.release)
     return (Announce("ReleaseStalled", f"version {own} does not go on: {wanted.reason}: {wanted.message}"),)
 
 
-def _obsolete(other: Kept, current: Kept) -> bool:
+def _obsolete(other: Release, current: Release) -> bool:
     """Whether the success of `current` makes the record of another version superfluous."""
     if other.spec.workload_ref.uid == current.spec.workload_ref.uid and (
         other.spec.workload_generation > current.spec.workload_generation
@@ -225,24 +227,24 @@ def _obsolete(other: Kept, current: Kept) -> bool:
 
 def _written(
     draft: Draft,
-    facts: Facts,
+    snapshot: Snapshot,
     before: list[Before],
     after: list[After],
     wakes: list[float | None],
 ) -> Decision:
     """The decision, with the status only if it is to be written now."""
-    now, record, book = draft.now, facts.record, facts.book
+    now, release, groups = draft.now, snapshot.release, snapshot.groups
     status, lists = draft.status, False
-    write = urgent(record.status, status)
+    write = urgent(release.status, status)
     # a book that was made anew does not know yet that pods which passed long ago are up
-    unknown = book is not None and state(record) is WorkloadState.SUCCESS and book.count(Group.OBSERVED) > 0
-    if book is not None and book.revision != book.written and not unknown:
-        left = 0.0 if status.status != record.status.status else lists_due(record, book.count(Group.PASSED), now)
+    unknown = groups is not None and state(release) is WorkloadState.SUCCESS and groups.count(Group.OBSERVED) > 0
+    if groups is not None and groups.revision != groups.written and not unknown:
+        left = 0.0 if status.status != release.status.status else lists_due(release, groups.count(Group.PASSED), now)
         if left > 0:
             wakes.append(now + left)
         else:
-            status, lists = with_lists(status, book), True
-            write = write or book.changes(record, status)
+            status, lists = with_lists(status, groups), True
+            write = write or groups.changes(release, status)
     due = min((wake for wake in wakes if wake is not None), default=None)
     again = None if due is None else max(0.0, due - now)
     return Decision(

@@ -74,7 +74,7 @@ class DeletePod:
 class Remove:
     """Delete a record that is no longer needed."""
 
-    record: ChangeWorkload | Batch
+    release: ChangeWorkload | Batch
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from altershield.api.meta import find_condition, has_reason
 from altershield.releases import rolled_back, state, version
 from altershield.workloads.pods import clip
 from altershield.workloads.workload import Strategy
-from reconciler.releases.book import Group
-from reconciler.releases.facts import Facts, RollbackReason, Target
 from reconciler.releases.health import Seen
+from reconciler.releases.pod_groups import Group
+from reconciler.releases.snapshot import RollbackReason, Snapshot, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,33 +24,33 @@ class Ending:
     why: str
 
 
-def ending(facts: Facts, now: float) -> Ending | None:
+def ending(snapshot: Snapshot, now: float) -> Ending | None:
     """Why the release ends, if it does."""
-    book = facts.book
-    if book is None or not book.count(Group.OVERDUE) or not counts(facts):
+    groups = snapshot.groups
+    if groups is None or not groups.count(Group.OVERDUE) or not counts(snapshot):
         return None
-    overdue = overdue_pods(facts)
-    if not overdue or len(overdue) < facts.settings.overdue(len(book)):
+    overdue = overdue_pods(snapshot)
+    if not overdue or len(overdue) < snapshot.settings.overdue(len(groups)):
         return None
     return Ending(overdue, late(overdue, now))
 
 
-def counts(facts: Facts) -> bool:
+def counts(snapshot: Snapshot) -> bool:
     """Whether health counts against the release: until it has settled."""
-    if state(facts.record) != WorkloadState.SUCCESS:
+    if state(snapshot.release) != WorkloadState.SUCCESS:
         return True
-    settled = find_condition(facts.record.status.conditions, ConditionType.SETTLED)
+    settled = find_condition(snapshot.release.status.conditions, ConditionType.SETTLED)
     return settled is not None and not settled.is_true
 
 
-def overdue_pods(facts: Facts) -> list[Seen]:
+def overdue_pods(snapshot: Snapshot) -> list[Seen]:
     """Those that are overdue, but for pods of which a person said after all that they pass, until these are up."""
-    book = facts.book
-    if book is None:
+    groups = snapshot.groups
+    if groups is None:
         return []
     found = []
-    for seen in book.seen(Group.OVERDUE):
-        member = book.member(seen)
+    for seen in groups.seen(Group.OVERDUE):
+        member = groups.member(seen)
         if member is None or not member.overruled or seen.was_up:
             found.append(seen)
     return found
@@ -73,30 +73,30 @@ def _since(seen: Seen, now: float) -> str:
     return f"any more for {seconds}" if seen.was_up else f"after {seconds}"
 
 
-def not_undone(facts: Facts, serving: int) -> str:
+def not_undone(snapshot: Snapshot, serving: int) -> str:
     """Why the release is not undone by itself; empty where it may be. `serving`: pods of other versions."""
-    workload = facts.workload
-    if not facts.settings.rollback:
+    workload = snapshot.workload
+    if not snapshot.settings.rollback:
         return "the setting `rollback` is off"
     if workload.strategy is not Strategy.ROLLING:
         return f"the update strategy is {workload.strategy}"
     if workload.paused:
         return "the rollout is paused"
-    if has_reason(facts.record.status.conditions, ConditionType.ROLLED_BACK, RollbackReason.RELEASED_AGAIN):
+    if has_reason(snapshot.release.status.conditions, ConditionType.ROLLED_BACK, RollbackReason.RELEASED_AGAIN):
         return "this version was rolled back once before and then released again"
     if not serving:
         return "no older version serves"
     return ""
 
 
-def automatic_target(facts: Facts, targets: Sequence[Target]) -> Target | str:
+def automatic_target(snapshot: Snapshot, targets: Sequence[Target]) -> Target | str:
     """What to go back to by itself; else why there is nothing.
 
     It is the last version that passed, recognised by its object or, where that was made anew, by its template. Where
     no version has passed, because AlterShield was not there, it is the newest one without a record of which all pods
     are ready.
     """
-    previous = facts.previous
+    previous = snapshot.previous
     if previous.uid:
         accepted = {previous.fingerprint, previous.version} - {""}
         same = [target for target in targets if target.source.fingerprint in accepted]
@@ -108,7 +108,7 @@ def automatic_target(facts: Facts, targets: Sequence[Target]) -> Target | str:
         if any(target.source.uid == previous.uid for target in targets):
             return f"the template in {previous.kind} {previous.name} is not the one that passed any more"
         return f"{previous.kind} {previous.name}, which holds the last version that passed, is gone"
-    healthy = [each for each in targets if each.record is None and each.serving and each.serving == each.pods]
+    healthy = [each for each in targets if each.release is None and each.serving and each.serving == each.pods]
     if healthy:
         return healthy[0]
     return "no older version is known to have passed"
@@ -116,9 +116,9 @@ def automatic_target(facts: Facts, targets: Sequence[Target]) -> Target | str:
 
 def _healthy(target: Target) -> Target | str:
     """What has pods of which none is ready is no place to go back to, nor is what failed itself since it passed."""
-    record = target.record
-    if record is not None and (rolled_back(record) or state(record) is WorkloadState.SUSPEND):
-        return f"version {version(record)}, the last one that passed, was itself rolled back or suspended since"
+    release = target.release
+    if release is not None and (rolled_back(release) or state(release) is WorkloadState.SUSPEND):
+        return f"version {version(release)}, the last one that passed, was itself rolled back or suspended since"
     if target.pods and not target.serving:
         return f"no pod of {target.source.kind} {target.source.name} is ready any more"
     return target

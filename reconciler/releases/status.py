@@ -10,9 +10,9 @@ import msgspec
 
 from altershield.api.kinds import ChangeWorkloadStatus, ConditionType, DownPod, PodInfo, WorkloadState
 from altershield.api.meta import Condition, plain_time, set_condition
-from reconciler.releases.book import Book, Group
-from reconciler.releases.facts import Facts
-from reconciler.releases.kept import Kept
+from reconciler.releases.pod_groups import Group, PodGroups
+from reconciler.releases.projection import Release
+from reconciler.releases.snapshot import Snapshot
 
 PROGRESS = 5
 """Pods that passed since the last write, at least, and a quarter more than then, are worth one earlier."""
@@ -56,17 +56,17 @@ class Draft:
         return self if kept == self.status.conditions else self.replace(conditions=kept)
 
 
-def begin(record: Kept, now: float) -> Draft:
-    generation = record.metadata.generation
-    return Draft(msgspec.structs.replace(record.status, observed_generation=generation), generation, now)
+def begin(release: Release, now: float) -> Draft:
+    generation = release.metadata.generation
+    return Draft(msgspec.structs.replace(release.status, observed_generation=generation), generation, now)
 
 
-def begin_with(facts: Facts, now: float) -> Draft:
+def begin_with(snapshot: Snapshot, now: float) -> Draft:
     """With what was found out of the release's source and of what passed before."""
-    return begin(facts.record, now).replace(source=facts.source, previous=facts.previous)
+    return begin(snapshot.release, now).replace(source=snapshot.source, previous=snapshot.previous)
 
 
-def down_pods(book: Book) -> tuple[DownPod, ...]:
+def down_pods(groups: PodGroups) -> tuple[DownPod, ...]:
     """Those that were up in this release and are not: since when is known nowhere else."""
     found = [
         DownPod(
@@ -76,23 +76,23 @@ def down_pods(book: Book) -> tuple[DownPod, ...]:
             str(seen.trouble or "not ready"),
         )
         for group in (Group.DOWN, Group.OVERDUE, Group.HELD_UP)
-        for seen in book.seen(group)
+        for seen in groups.seen(group)
         if seen.was_up
     ]
     found.sort(key=lambda down: (down.since_unix, down.pod))
     return tuple(found[:_LISTED_DOWN])
 
 
-def failed_pods(book: Book) -> tuple[PodInfo, ...]:
-    found = sorted((book.info(seen) for seen in book.seen(Group.FAILED)), key=lambda info: info.pod)
+def failed_pods(groups: PodGroups) -> tuple[PodInfo, ...]:
+    found = sorted((groups.info(seen) for seen in groups.seen(Group.FAILED)), key=lambda info: info.pod)
     return tuple(found[:_LISTED_FAILED])
 
 
-def with_lists(status: ChangeWorkloadStatus, book: Book) -> ChangeWorkloadStatus:
+def with_lists(status: ChangeWorkloadStatus, groups: PodGroups) -> ChangeWorkloadStatus:
     room = _LISTED - len(status.defense_check_fail_pods)
     lists: list[tuple[PodInfo, ...]] = []
     for group in (Group.CHECKING, Group.PREPARING, Group.PASSED):
-        pods = sorted((book.info(seen) for seen in book.seen(group)), key=lambda info: info.pod)
+        pods = sorted((groups.info(seen) for seen in groups.seen(group)), key=lambda info: info.pod)
         lists.append(tuple(pods[:room]))
         room -= len(lists[-1])
     checking, preparing, passed = lists
@@ -109,14 +109,14 @@ def urgent(before: ChangeWorkloadStatus, wanted: ChangeWorkloadStatus) -> bool:
     return _core(before) != _core(wanted)
 
 
-def lists_due(record: Kept, passed: int, now: float) -> float:
+def lists_due(release: Release, passed: int, now: float) -> float:
     """In how many seconds the lists are to be brought up to date, if they have changed."""
-    written = record.status.update_time_unix
-    progress = min(passed, _LISTED) - record.passed  # more are not listed
-    if progress >= max(PROGRESS, record.passed // 4):
+    written = release.status.update_time_unix
+    progress = min(passed, _LISTED) - release.passed  # more are not listed
+    if progress >= max(PROGRESS, release.passed // 4):
         interval = float(PROGRESS_INTERVAL)
     else:
-        interval = LISTS_INTERVAL * max(1.0, (passed + record.passed) / _PODS_PER_INTERVAL)
+        interval = LISTS_INTERVAL * max(1.0, (passed + release.passed) / _PODS_PER_INTERVAL)
     left = written + interval - now
     return left if 0 < left <= interval else 0.0
 

@@ -6,9 +6,9 @@ from altershield.api.kinds import ConditionType, WorkloadState
 from altershield.api.meta import find_condition, unix
 from altershield.workloads.pods import Fault
 from altershield.workloads.workload import Workload
-from reconciler.releases.book import Book, Group
 from reconciler.releases.ending import counts, late, overdue_pods
-from reconciler.releases.facts import Facts, StallReason
+from reconciler.releases.pod_groups import Group, PodGroups
+from reconciler.releases.snapshot import Snapshot, StallReason
 from reconciler.releases.status import Draft
 
 _NOT_UP = (Group.DOWN, Group.OBSERVED, Group.OVERDUE, Group.HELD_UP)
@@ -21,10 +21,10 @@ _ENDS_AT_ONCE = (StallReason.NOT_ROLLED_OUT, *Fault)
 Stall = tuple[StallReason | Fault, str]
 
 
-def with_waits(draft: Draft, facts: Facts, target: WorkloadState) -> tuple[Draft, float | None]:
+def with_waits(draft: Draft, snapshot: Snapshot, target: WorkloadState) -> tuple[Draft, float | None]:
     """The conditions NoReplicas and Stalled; and when they may change by themselves (Unix seconds)."""
-    draft = _no_replicas(draft, facts, target)
-    stall, due = _stall(facts, target, draft.now, _went_on(draft, facts.workload))
+    draft = _no_replicas(draft, snapshot, target)
+    stall, due = _stall(snapshot, target, draft.now, _went_on(draft, snapshot.workload))
     if stall is not None:
         return draft.condition(ConditionType.STALLED, True, *stall), due
     if find_condition(draft.status.conditions, ConditionType.STALLED) is not None:
@@ -32,14 +32,14 @@ def with_waits(draft: Draft, facts: Facts, target: WorkloadState) -> tuple[Draft
     return draft, due
 
 
-def reaches_nothing(facts: Facts) -> bool:
+def reaches_nothing(snapshot: Snapshot) -> bool:
     """Whether there is no pod, and none is to be."""
-    existing = len(facts.book) if facts.book is not None else 0
-    return not existing and not facts.workload.reach
+    existing = len(snapshot.groups) if snapshot.groups is not None else 0
+    return not existing and not snapshot.workload.reach
 
 
-def _no_replicas(draft: Draft, facts: Facts, target: WorkloadState) -> Draft:
-    if target is WorkloadState.RUNNING and reaches_nothing(facts):
+def _no_replicas(draft: Draft, snapshot: Snapshot, target: WorkloadState) -> Draft:
+    if target is WorkloadState.RUNNING and reaches_nothing(snapshot):
         message = "no pod of this version exists or is to be made, so nothing can be said of it; its first pods decide"
         return draft.condition(ConditionType.NO_REPLICAS, True, "NoPods", message)
     if find_condition(draft.status.conditions, ConditionType.NO_REPLICAS) is not None:
@@ -59,37 +59,37 @@ def _went_on(draft: Draft, workload: Workload) -> float:
     return draft.now if over else 0.0
 
 
-def _stall(facts: Facts, target: WorkloadState, now: float, went_on: float) -> tuple[Stall | None, float | None]:
+def _stall(snapshot: Snapshot, target: WorkloadState, now: float, went_on: float) -> tuple[Stall | None, float | None]:
     """Why the release does not go on where that is not its own fault; and when to look again. `went_on`: when it last
     did after it had stalled."""
     if target not in (WorkloadState.RUNNING, WorkloadState.TIME_OUT_PRE_THRESHOLD, WorkloadState.SUCCESS):
         return None, None
-    if target is WorkloadState.SUCCESS and not counts(facts):
+    if target is WorkloadState.SUCCESS and not counts(snapshot):
         return None, None
-    book, workload, patience = facts.book, facts.workload, facts.timing.start_timeout
-    if book is None:
-        due = facts.record.spec.create_time_unix + patience
+    groups, workload, grace = snapshot.groups, snapshot.workload, snapshot.timing.start_timeout
+    if groups is None:
+        due = snapshot.release.spec.create_time_unix + grace
         text = "the workload's controller has made nothing of the template yet"
         return ((StallReason.NOT_ROLLED_OUT, text), None) if now >= due else (None, due)
-    if book.count(Group.HELD_UP):
-        return _held_up(book), None
-    overdue = overdue_pods(facts)
+    if groups.count(Group.HELD_UP):
+        return _held_up(groups), None
+    overdue = overdue_pods(snapshot)
     if overdue:
-        few = f"{len(overdue)} of {len(book)} pods, too few to end the release: {late(overdue, now)}"
+        few = f"{len(overdue)} of {len(groups)} pods, too few to end the release: {late(overdue, now)}"
         return (StallReason.PODS_OVERDUE, few), None
-    if book.count(Group.OVERDUE):
-        text = f"{book.count(Group.OVERDUE)} of {len(book)} pods are not up, of which a person said that they pass"
+    if groups.count(Group.OVERDUE):
+        text = f"{groups.count(Group.OVERDUE)} of {len(groups)} pods are not up, of which a person said that they pass"
         return (StallReason.PODS_OVERDUE, text), None
-    missing = max(0, book.wanted - len(book))
-    if not (missing or book.count(Group.DOWN)) or book.count(Group.OBSERVED) or target is WorkloadState.SUCCESS:
+    missing = max(0, groups.wanted - len(groups))
+    if not (missing or groups.count(Group.DOWN)) or groups.count(Group.OBSERVED) or target is WorkloadState.SUCCESS:
         return None, None
     # pods that are not up have their own time first, which began when they were made
-    due = max(book.progress_at, went_on) + patience * (2 if book.count(Group.DOWN) else 1)
+    due = max(groups.progress_at, went_on) + grace * (2 if groups.count(Group.DOWN) else 1)
     if now < due:
         return None, due
     if not missing:
-        down = book.count(Group.DOWN)
-        text = f"no pod came up for {int(patience)} s: {down} are not up, and are made anew again and again"
+        down = groups.count(Group.DOWN)
+        text = f"no pod came up for {int(grace)} s: {down} are not up, and are made anew again and again"
         return (StallReason.PODS_OVERDUE, text), None
     if workload.refused:
         return (StallReason.FAILED_CREATE, f"{missing} pods cannot be made: {workload.refused}"), None
@@ -97,49 +97,49 @@ def _stall(facts: Facts, target: WorkloadState, now: float, went_on: float) -> t
         return (StallReason.PAUSED, f"the rollout is paused, {missing} pods of this version are to come"), None
     metadata = workload.metadata
     text = (
-        f"{missing} of {book.wanted} pods are missing, and none came up for {int(patience)} s; its Events say why: "
+        f"{missing} of {groups.wanted} pods are missing, and none came up for {int(grace)} s; its Events say why: "
         f"kubectl describe {workload.kind.lower()} {metadata.name} -n {metadata.namespace}"
     )
     return (StallReason.PODS_MISSING, text), None
 
 
-def _held_up(book: Book) -> Stall:
-    faults = Counter(fault for seen in book.seen(Group.HELD_UP) if (fault := book.fault(seen)) is not None)
+def _held_up(groups: PodGroups) -> Stall:
+    faults = Counter(fault for seen in groups.seen(Group.HELD_UP) if (fault := groups.fault(seen)) is not None)
     if not faults:
-        return Fault.NODE_NOT_READY, f"{book.count(Group.HELD_UP)} pods are not up, which is the cluster's fault"
+        return Fault.NODE_NOT_READY, f"{groups.count(Group.HELD_UP)} pods are not up, which is the cluster's fault"
     found, count = faults.most_common(1)[0]
-    first = next(seen for seen in book.seen(Group.HELD_UP) if book.fault(seen) is found)
+    first = next(seen for seen in groups.seen(Group.HELD_UP) if groups.fault(seen) is found)
     words = str(first.pod.trouble) if first.pod.trouble is not None else f"node {first.pod.node}"
     return (
         found,
-        f"{count} of {len(book)} pods are not up, which is the cluster's fault: {first.pod.metadata.name}: {words}",
+        f"{count} of {len(groups)} pods are not up, which is the cluster's fault: {first.pod.metadata.name}: {words}",
     )
 
 
-def with_settling(draft: Draft, facts: Facts, entered: bool) -> tuple[Draft, float | None]:
+def with_settling(draft: Draft, snapshot: Snapshot, entered: bool) -> tuple[Draft, float | None]:
     """The condition Settled of a release that is in Success; and when it may change by itself (Unix seconds).
 
     What breaks puts it off by one more start timeout, counted from when all pods are up again. So does the loss of all
     pods that were up when it began to be observed: those that came in their place have proved nothing yet.
     """
-    now, patience, book = draft.now, facts.timing.start_timeout, facts.book
+    now, grace, groups = draft.now, snapshot.timing.start_timeout, snapshot.groups
     known = find_condition(draft.status.conditions, ConditionType.SETTLED)
     if not entered and (known is None or known.is_true):
         return draft, None  # history, as what succeeded before there was this condition
-    broken = _broken(book) if book is not None else 0
+    broken = _broken(groups) if groups is not None else 0
     until = draft.status.settle_time_unix
-    if broken or (book is not None and not len(book)):
+    if broken or (groups is not None and not len(groups)):
         message = _broken_text(broken)
-        return draft.replace(settle_time_unix=int(now + patience)).condition(
+        return draft.replace(settle_time_unix=int(now + grace)).condition(
             ConditionType.SETTLED, False, "PodsDown", message
         ) if _broke_anew(draft) else draft, None
-    all_up = book is None or not any(map(book.count, _NOT_UP))
+    all_up = groups is None or not any(map(groups.count, _NOT_UP))
     if known is not None and known.reason == "PodsDown" and not entered:
         if not all_up:
             return draft, None
-        until = int(now + patience)
-    elif entered or (now >= until and all_up and not _outlasted(book, until - patience)):
-        until = int(now + patience)
+        until = int(now + grace)
+    elif entered or (now >= until and all_up and not _outlasted(groups, until - grace)):
+        until = int(now + grace)
     if now >= until and all_up:
         message = "all pods stayed up for the start timeout after they had passed; what breaks now is another matter"
         return draft.condition(ConditionType.SETTLED, True, "StayedUp", message), None
@@ -158,9 +158,9 @@ def _broken_text(broken: int) -> str:
             return f"{broken} pods that were up are not up any more"
 
 
-def _outlasted(book: Book | None, since: float) -> bool:
+def _outlasted(groups: PodGroups | None, since: float) -> bool:
     """Whether a pod from before that time is still up."""
-    return book is None or any(seen.pod.metadata.created <= since for group in _UP for seen in book.seen(group))
+    return groups is None or any(seen.pod.metadata.created <= since for group in _UP for seen in groups.seen(group))
 
 
 def _broke_anew(draft: Draft) -> bool:
@@ -168,5 +168,5 @@ def _broke_anew(draft: Draft) -> bool:
     return known is None or known.reason != "PodsDown"
 
 
-def _broken(book: Book) -> int:
-    return sum(1 for group in _NOT_UP if book.count(group) for seen in book.seen(group) if seen.broken)
+def _broken(groups: PodGroups) -> int:
+    return sum(1 for group in _NOT_UP if groups.count(group) for seen in groups.seen(group) if seen.broken)

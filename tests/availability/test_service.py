@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from altershield.processes import free_ports
+from altershield.process.children import free_ports
 from bench.availability.losses import Cause
 from bench.availability.service import NEVER, Endpoint, Service
 from bench.availability.waiting import until

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import yaml
 
 from altershield.api.names import SYSTEM_NAMESPACE
-from altershield.processes import free_ports
+from altershield.process.children import free_ports
 from tests.chart.rendering import RELEASE, Object, containers, variables
 from tests.e2e.conftest import Kubectl
 from tests.programs import running

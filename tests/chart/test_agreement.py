@@ -116,10 +116,11 @@ def test_a_request_meets_one_webhook_of_each_sort_and_waits_for_both_within_the_
 
 
 def test_processes_take_the_arguments_that_they_are_given(objects: list[Object]) -> None:
-    commands = {"certgen run": certgen.command.app}
-    for module in (gatekeeper.__main__, reconciler.__main__):
-        single = commands[module.__name__.partition(".")[0]] = typer.Typer(add_completion=False)
-        single.command()(module.main)
+    commands = {
+        "certgen run": certgen.command.app,
+        "gatekeeper": gatekeeper.__main__.app,
+        "reconciler": reconciler.__main__.app,
+    }
     pod = containers(the(objects, "Deployment"))
     for command, process in commands.items():
         container = pod[command.partition(" ")[0]]

@@ -135,9 +135,9 @@ def replace_pods_until_records_go(kubectl: Kubectl) -> None:
         wait_until_governed(kubectl)
         kubectl("apply", "-f", "-", stdin=SLEEP)
         for records in range(5, KEPT_BATCHES + 6, 5):
-            eventually(functools.partial(has_record, kubectl, records), f"record {records}")
+            eventually(functools.partial(has_release, kubectl, records), f"record {records}")
             kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
-        eventually(lambda: not has_record(kubectl, 1), "the oldest record to go")
+        eventually(lambda: not has_release(kubectl, 1), "the oldest record to go")
     finally:
         kubectl.run("delete", "namespace", kubectl.namespace)
 
@@ -150,7 +150,7 @@ def release_past_the_gate(kubectl: Kubectl) -> None:
     try:
         wait_until_governed(kubectl)
         kubectl("apply", "-f", "-", stdin=SLEEP)
-        eventually(functools.partial(has_record, kubectl, 1), "its first record")
+        eventually(functools.partial(has_release, kubectl, 1), "its first record")
         kubectl("label", "namespace", kubectl.namespace, "admission-webhook-altershield-")
         eventually(lambda: not is_stamped(kubectl), "the namespace not to be governed")
         kubectl("set", "image", "deployment/sleep", "sleep=busybox:2")
@@ -203,7 +203,7 @@ def replica_sets(kubectl: Kubectl) -> list[Object]:
     return found
 
 
-def has_record(kubectl: Kubectl, number: int) -> bool:
+def has_release(kubectl: Kubectl, number: int) -> bool:
     records = kubectl.json("changepods")["items"]
     return number in [change_pod_number(record["metadata"]["name"]) for record in records]
 

@@ -13,7 +13,7 @@ import yaml
 
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.workloads import ADAPTERS
-from gatekeeper import app, intake, server
+from gatekeeper import intake, process, server
 from tests.chart import operators
 from tests.chart.rendering import (
     CHART,
@@ -140,7 +140,7 @@ def test_no_pod_goes_before_its_successor_serves(objects: list[Object]) -> None:
 
 
 def test_a_pod_has_time_to_drain(objects: list[Object]) -> None:
-    last = app._LAST_SECONDS + server._FINISH_SECONDS + intake._BODY_SECONDS + intake._TURN_SECONDS
+    last = process._LAST_SECONDS + server._FINISH_SECONDS + intake._BODY_SECONDS + intake._TURN_SECONDS
     assert last < 45, "the chart's time for last answers"
     pod = the(objects, "Deployment")["spec"]["template"]["spec"]
     gatekeeper = containers(the(objects, "Deployment"))["gatekeeper"]

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import pytest
 
 from altershield.api.labels import GOVERNED, VERSION
-from altershield.commands.gate import CONFIGURATION
+from altershield.commands.installation import CONFIGURATION
 from altershield.kube.client import Client
 
 START_TIMEOUT = 8

@@ -48,8 +48,8 @@ def test_ensure_rotate_and_show(certgen: Certgen, admin: Kubectl, namespace: str
     refused = certgen("rotate")
     assert refused.returncode == 3
     assert refused.stderr == (
-        f"Error: the Secret altershield-tls does not exist in {namespace}; say with --secret how the release calls it, "
-        "or make it with `ensure`\n"
+        f"Error: the Secret altershield-tls does not exist in {namespace}; name the release's Secret with --secret, "
+        "or create it with `ensure`\n"
     )
     assert certgen("ensure").returncode == 0
     shown = certgen("show")

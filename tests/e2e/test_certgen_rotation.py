@@ -29,7 +29,7 @@ from altershield.api.resources import DEPLOYMENTS, NAMESPACES, SECRETS
 from altershield.install.webhooks import configurations
 from altershield.kube.client import Client
 from altershield.kube.errors import KubernetesError
-from altershield.processes import free_ports
+from altershield.process.children import free_ports
 from certgen.publications import KINDS
 from tests.e2e.conftest import SLEEP, eventually
 

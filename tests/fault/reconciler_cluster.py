@@ -30,7 +30,8 @@ from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import NotFoundError
 from kube_sandbox.apiserver.server import ApiServer
 from kube_sandbox.cluster.simulation import simulated
-from reconciler.manager import Manager, Options
+from reconciler.manager import Manager
+from reconciler.options import Options
 
 Object = dict[str, Any]
 T = TypeVar("T")
@@ -228,8 +229,8 @@ class Cluster:
     async def states(self) -> dict[str, str]:
         """The state of every version that has a record."""
         return {
-            names.version_of(record["metadata"]["name"]): record.get("status", {}).get("status", "")
-            for record in await self.all(CHANGE_WORKLOADS)
+            names.version_of(release["metadata"]["name"]): release.get("status", {}).get("status", "")
+            for release in await self.all(CHANGE_WORKLOADS)
         }
 
     async def all(self, resource: Resource) -> list[Object]:

@@ -12,11 +12,11 @@ Chapter = Callable[[Cluster], Coroutine[None, None, None]]
 
 
 async def numbers(cluster: Cluster) -> list[int]:
-    return sorted(int(record["metadata"]["name"].rpartition("--x--")[2]) for record in await cluster.all(CHANGE_PODS))
+    return sorted(int(release["metadata"]["name"].rpartition("--x--")[2]) for release in await cluster.all(CHANGE_PODS))
 
 
 async def verified(cluster: Cluster) -> list[str]:
-    return [pod["pod"] for record in await cluster.all(CHANGE_PODS) for pod in record["spec"]["podInfos"]]
+    return [pod["pod"] for release in await cluster.all(CHANGE_PODS) for pod in release["spec"]["podInfos"]]
 
 
 async def good_release(cluster: Cluster) -> None:
@@ -70,9 +70,9 @@ async def followed_up(cluster: Cluster, reason: str) -> None:
         return list(states.values()) == ["Success"] and version("v1") not in states
 
     await cluster.until(succeeded, "its success")
-    (record,) = await cluster.all(CHANGE_WORKLOADS)
-    own = names.version_of(record["metadata"]["name"])
-    (slipped,) = [each for each in record["status"]["conditions"] if each["type"] == "Slipped"]
+    (release,) = await cluster.all(CHANGE_WORKLOADS)
+    own = names.version_of(release["metadata"]["name"])
+    (slipped,) = [each for each in release["status"]["conditions"] if each["type"] == "Slipped"]
     assert (slipped["status"], slipped["reason"]) == ("True", reason)
     deployment = await cluster.deployment()
     assert deployment["metadata"]["labels"][labels.VERSION] == own

@@ -24,11 +24,11 @@ from altershield.commands.account import Account
 from altershield.commands.demo.sample import MISSING_IMAGE, NAMESPACE, manifest
 from altershield.commands.demo.steps import STEPS
 from altershield.commands.demo.story import Story
-from altershield.commands.gate import install
+from altershield.commands.installation import install
 from altershield.install import webhooks
 from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import ApiError
-from altershield.processes import free_ports
+from altershield.process.children import free_ports
 from tests.e2e.conftest import command, eventually, wait_for_line
 from tests.monitoring.prometheus import Prometheus
 from tests.programs import running

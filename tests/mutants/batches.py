@@ -4,7 +4,7 @@ from tests.mutants.mutant import Source
 
 SOURCES = (
     Source(
-        "reconciler/batches/decide.py",
+        "reconciler/batches/transitions.py",
         ("tests/unit/reconciler/test_batches.py",),
         (
             ("    if not observed.server:\n", "    if False:\n"),
@@ -36,8 +36,11 @@ SOURCES = (
         ("tests/unit/reconciler/test_batches.py", "tests/unit/reconciler/test_releases.py"),
         (
             ("bool(info.verdict) and said.verdict == Verdict.PASS", "bool(info.verdict)"),
-            ("record if needs_work(record) else None", "record"),
-            ("for result in record.status.pod_results if result.verdict}", "for result in record.status.pod_results}"),
+            ("release if needs_work(release) else None", "release"),
+            (
+                "for result in release.status.pod_results if result.verdict}",
+                "for result in release.status.pod_results}",
+            ),
             ("clip(said.message, MAX_SAID)", "said.message"),
         ),
         chosen="partition or on_delete or not (StatefulSet or DaemonSet or CloneSet)",

@@ -63,7 +63,7 @@ SOURCES = (
         chosen=_ONE_KIND,
     ),
     Source(
-        "reconciler/releases/book.py",
+        "reconciler/releases/pod_groups.py",
         _TESTS,
         (
             ("            if not failed:\n", "            if True:\n"),

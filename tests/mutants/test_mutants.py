@@ -29,7 +29,7 @@ def test_there_are_enough_mutants() -> None:
     [
         "altershield/workloads/meta.py",
         "gatekeeper/handlers/releases/template_labels.py",
-        "reconciler/batches/decide.py",
+        "reconciler/batches/transitions.py",
     ],
 )
 def test_the_tests_kill_the_first_mutants_of_a_file(file: str) -> None:

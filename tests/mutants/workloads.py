@@ -51,7 +51,7 @@ SOURCES = (
             ("return pod.owner.uid == uid", "return pod.owner.name == name"),
             ('name.endswith(f"-{pod.hash}")', "name.endswith(pod.hash)"),
             ("pod.hash == name or ", ""),
-            ("taken = not adapter.record_prefix and any(", "taken = False and any("),
+            ("taken = not adapter.change_workload_prefix and any(", "taken = False and any("),
         ),
     ),
     Source(

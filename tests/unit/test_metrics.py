@@ -13,9 +13,9 @@ from altershield.api.kinds import ConditionType
 from altershield.api.meta import Condition
 from altershield.kube.client import Client
 from docs.pages.metrics import OPEN_LABELS, registries, release
-from reconciler.caches import Caches
-from reconciler.release_metrics import families
-from reconciler.releases.facts import StallReason
+from reconciler.machinery.caches import Caches
+from reconciler.releases.release_metrics import families
+from reconciler.releases.snapshot import StallReason
 
 GAUGE, COUNTER, HISTOGRAM, SUMMARY = "gauge", "counter", "histogram", "summary"
 
@@ -137,10 +137,10 @@ async def caches() -> AsyncIterator[Caches]:
 
 def shown(caches: Caches, name: str, *conditions: Condition) -> dict[str, float]:
     """The series of a metric, by the reason of their stall, of a release that has these conditions."""
-    (record,) = caches.records.all()
+    (record,) = caches.releases.all()
     status = msgspec.structs.replace(record.status, conditions=conditions, entry_time_unix=ENTERED_AT)
     metadata = msgspec.structs.replace(record.metadata, resource_version="2")
-    caches.records.observe(msgspec.structs.replace(record, metadata=metadata, status=status))
+    caches.releases.observe(msgspec.structs.replace(record, metadata=metadata, status=status))
     (metric,) = [each for each in families(caches) if each.name == name]
     return {sample.labels["reason" if name == STALLED else "stalled"]: sample.value for sample in metric.samples}
 

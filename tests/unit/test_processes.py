@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from altershield.processes import Process, free_ports
+from altershield.process.children import Process, free_ports
 
 WAIT = "import time; print('up', flush=True); time.sleep(60)"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {WAIT}"
@@ -37,7 +37,7 @@ async def test_a_program_ends_with_its_block(tmp_path: Path) -> None:
 
 
 async def test_who_does_not_go_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("altershield.processes._STOP_SECONDS", 0.1)
+    monkeypatch.setattr("altershield.process.children._STOP_SECONDS", 0.1)
     log = tmp_path / "log"
     async with Process([sys.executable, "-c", STUBBORN], log) as process:
         await eventually(lambda: "up" in log.read_text())
@@ -61,7 +61,7 @@ async def test_a_program_does_not_outlive_a_killed_starter(tmp_path: Path) -> No
     starter = f"""
 import asyncio, sys
 from pathlib import Path
-from altershield.processes import Process
+from altershield.process.children import Process
 async def main():
     async with Process([sys.executable, "-c", "import os; print(os.getpid(), flush=True); {WAIT}"], Path({str(log)!r})):
         await asyncio.sleep(60)

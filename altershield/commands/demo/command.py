@@ -4,6 +4,7 @@ import asyncio
 import signal
 import tempfile
 import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -13,14 +14,17 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from altershield import options
 from altershield.commands.backend import open_backend
 from altershield.commands.confirm import confirm
 from altershield.commands.demo.steps import STEPS, Step
 from altershield.commands.demo.story import StepFailedError, Story
-from altershield.commands.gate import LOOPBACK, Thresholds, running_gate
+from altershield.commands.installation import LOOPBACK, running_installation
 from altershield.errors import AlterShieldError
 from altershield.kube.client import Client
+from altershield.process import options
+from altershield.process.parameters import with_options
+from altershield.process.signals import cancel_on
+from altershield.process.thresholds import Thresholds
 
 _FAST_START_TIMEOUT = 8.0
 _FAST_OBSERVE_SECONDS = 1.0
@@ -28,25 +32,26 @@ _LOG_LINES = 30
 _INDENT = 6  # columns: the text below the number of a step
 
 
-def demo(
-    fast: Annotated[
-        bool,
-        typer.Option(
-            "--fast",
-            envvar="ALTERSHIELD_FAST",
-            help=f"Observe pods for {_FAST_OBSERVE_SECONDS:.0f} s and roll back after {_FAST_START_TIMEOUT:.0f} s, "
-            "instead of --observe-seconds and --start-timeout. The demo then takes less than a minute.",
-        ),
-    ] = False,
-    kubeconfig: options.Kubeconfig = None,
-    start_timeout: options.StartTimeout = options.START_TIMEOUT,
-    observe_seconds: options.ObserveSeconds = options.OBSERVE_SECONDS,
-    batch_wait: options.BatchWait = options.BATCH_WAIT,
-    pre_timeout: options.PreTimeout = options.PRE_TIMEOUT,
-    post_timeout: options.PostTimeout = options.POST_TIMEOUT,
-    lease_duration: options.LeaseDuration = options.LEASE_DURATION,
-    yes: options.Yes = False,
-) -> None:
+Fast = Annotated[
+    bool,
+    typer.Option(
+        "--fast",
+        envvar="ALTERSHIELD_FAST",
+        help=f"Observe pods for {_FAST_OBSERVE_SECONDS:.0f} s and roll back after {_FAST_START_TIMEOUT:.0f} s, "
+        "instead of --observe-seconds and --start-timeout. The demo then takes less than a minute.",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Thresholds):
+    fast: Fast = False
+    kubeconfig: options.Kubeconfig = None
+    yes: options.Yes = False
+
+
+@with_options(Options)
+def demo(chosen: Options) -> None:
     """Play a release story in ten steps and check the outcome of each.
 
     Without --kubeconfig, the demo starts its own Kubernetes API on loopback (the real one if KUBEBUILDER_ASSETS names
@@ -54,26 +59,24 @@ def demo(
     --kubeconfig, the demo installs webhooks with failurePolicy Fail in that cluster; if the API server is not on
     loopback, it asks first. Without a terminal, it needs --yes.
     """
-    if kubeconfig is not None:
-        confirm(kubeconfig, None, LOOPBACK, yes=yes)
-    if fast:
-        start_timeout, observe_seconds = _FAST_START_TIMEOUT, _FAST_OBSERVE_SECONDS
-    thresholds = Thresholds(start_timeout, observe_seconds, batch_wait, pre_timeout, post_timeout, lease_duration)
-    uvloop.run(_demo(kubeconfig, thresholds))
+    if chosen.kubeconfig is not None:
+        confirm(chosen.kubeconfig, None, LOOPBACK, yes=chosen.yes)
+    if chosen.fast:
+        chosen = replace(chosen, start_timeout=_FAST_START_TIMEOUT, observe_seconds=_FAST_OBSERVE_SECONDS)
+    uvloop.run(_demo(chosen.kubeconfig, chosen))
 
 
 async def _demo(kubeconfig: str | None, thresholds: Thresholds) -> None:
     console = Console(highlight=False)
     began = time.monotonic()
-    if (this := asyncio.current_task()) is not None:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, this.cancel)
+    cancel_on(signal.SIGTERM)
     with tempfile.TemporaryDirectory(prefix="altershield-") as name:
         directory = Path(name)
         log = directory / "gate.log"
         try:
             async with open_backend(kubeconfig, directory) as backend:
                 console.print(f"A release story on {backend.description}", soft_wrap=True)
-                async with running_gate(str(backend.kubeconfig), directory, thresholds, log=log) as gate:
+                async with running_installation(str(backend.kubeconfig), directory, thresholds, log=log) as gate:
                     failed = asyncio.create_task(gate.failed())
                     played = asyncio.create_task(_play(console, str(backend.kubeconfig), thresholds.start_timeout))
                     try:

@@ -8,7 +8,6 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from altershield import options
 from altershield.commands.status.durations import age, seconds
 from altershield.commands.status.exit_codes import exit_code
 from altershield.commands.status.printers import Output, Printer
@@ -18,6 +17,7 @@ from altershield.commands.status.table import progress
 from altershield.commands.status.targets import Target, parse, types
 from altershield.errors import UsageError
 from altershield.kube.client import Client
+from altershield.process import options
 from altershield.releases import Outcome
 
 

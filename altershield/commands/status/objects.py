@@ -7,15 +7,15 @@ from typing import Any
 import yaml
 
 from altershield.api.resources import CHANGE_WORKLOADS
-from altershield.commands.status.snapshot import Recorded
+from altershield.commands.status.snapshot import StoredRelease
 
 Object = dict[str, Any]
 
 
-def objects(records: Sequence[Recorded]) -> list[Object]:
+def objects(all_releases: Sequence[StoredRelease]) -> list[Object]:
     """The whole objects as the API server sent them, without `managedFields`, which kubectl does not show either."""
     found = []
-    for each in records:
+    for each in all_releases:
         obj: Object = {"apiVersion": CHANGE_WORKLOADS.api_version, "kind": CHANGE_WORKLOADS.kind}
         obj |= json.loads(each.raw)
         obj["metadata"].pop("managedFields", None)
@@ -36,7 +36,7 @@ def to_yaml(obj: Object) -> str:
     return str(yaml.safe_dump(obj, sort_keys=True, allow_unicode=True, default_flow_style=False, width=float("inf")))
 
 
-def names(records: Sequence[Recorded]) -> list[str]:
+def names(all_releases: Sequence[StoredRelease]) -> list[str]:
     """`changeworkload.app.ops.cloud.alipay.com/NAME`, as `kubectl get -o name` prints it."""
     prefix = f"{CHANGE_WORKLOADS.kind.lower()}.{CHANGE_WORKLOADS.group}"
-    return [f"{prefix}/{each.metadata.name}" for each in records]
+    return [f"{prefix}/{each.metadata.name}" for each in all_releases]

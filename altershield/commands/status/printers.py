@@ -8,7 +8,7 @@ from enum import StrEnum
 from rich.console import Console
 
 from altershield.commands.status import objects
-from altershield.commands.status.snapshot import Recorded, Release
+from altershield.commands.status.snapshot import Release, StoredRelease
 from altershield.commands.status.table import Columns, Layout, Row, row
 
 
@@ -35,11 +35,11 @@ class Printer:
         """Print all of them."""
         match self._output:
             case Output.JSON:
-                sys.stdout.write(objects.to_json(objects.as_list(objects.objects(_records(releases)))))
+                sys.stdout.write(objects.to_json(objects.as_list(objects.objects(_releases(releases)))))
             case Output.YAML:
-                sys.stdout.write(objects.to_yaml(objects.as_list(objects.objects(_records(releases)))))
+                sys.stdout.write(objects.to_yaml(objects.as_list(objects.objects(_releases(releases)))))
             case Output.NAME:
-                _lines(objects.names(_records(releases)))
+                _lines(objects.names(_releases(releases)))
             case _ if releases:
                 self._table([row(release, self._layout, time.time()) for release in releases])
             case _:
@@ -51,7 +51,7 @@ class Printer:
         if self._output in (None, Output.WIDE):
             self._table(list(self._changed_rows(releases)))
         else:
-            self._objects(list(self._changed_records(releases)))
+            self._objects(list(self._changed_releases(releases)))
         sys.stdout.flush()
 
     def _table(self, rows: Sequence[Row]) -> None:
@@ -64,11 +64,11 @@ class Printer:
         for line, style in zip(lines, styles, strict=True):
             self._console.print(line, style=style, markup=False)
 
-    def _objects(self, records: Sequence[Recorded]) -> None:
+    def _objects(self, all_releases: Sequence[StoredRelease]) -> None:
         if self._output is Output.NAME:
-            _lines(objects.names(records))
+            _lines(objects.names(all_releases))
             return
-        for obj in objects.objects(records):
+        for obj in objects.objects(all_releases):
             sys.stdout.write(objects.to_json(obj) if self._output is Output.JSON else f"---\n{objects.to_yaml(obj)}")
 
     def _changed_rows(self, releases: Sequence[Release]) -> Iterator[Row]:
@@ -77,8 +77,8 @@ class Printer:
             if self._is_news(made.key, made.constant):
                 yield made
 
-    def _changed_records(self, releases: Sequence[Release]) -> Iterator[Recorded]:
-        for each in _records(releases):
+    def _changed_releases(self, releases: Sequence[Release]) -> Iterator[StoredRelease]:
+        for each in _releases(releases):
             if self._is_news((each.metadata.namespace, each.metadata.name), each.metadata.resource_version):
                 yield each
 
@@ -87,8 +87,8 @@ class Printer:
         return before != value
 
 
-def _records(releases: Sequence[Release]) -> list[Recorded]:
-    return [release.recorded for release in releases if release.recorded is not None]
+def _releases(releases: Sequence[Release]) -> list[StoredRelease]:
+    return [release.stored for release in releases if release.stored is not None]
 
 
 def _lines(lines: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ import msgspec
 
 from altershield.api import labels
 from altershield.api.resources import CHANGE_WORKLOADS
-from altershield.commands.status.snapshot import Recorded, Snapshot, StatusError, recorded
+from altershield.commands.status.snapshot import Snapshot, StatusError, StoredRelease, stored
 from altershield.commands.status.targets import Target, full_plural
 from altershield.kube.client import Client
 from altershield.kube.errors import ForbiddenError, NotFoundError
@@ -50,18 +50,20 @@ class Reader:
 
     async def read(self) -> Snapshot:
         """The releases now. StatusError where AlterShield is not installed or may not be asked."""
-        records = await self._records()
+        all_releases = await self._releases()
         workloads: list[Workload] = []
         for query in list(self._queries):
-            found = await self._workloads(query, records)
+            found = await self._workloads(query, all_releases)
             if found is None:
                 self._queries.remove(query)  # `changes` need not follow a kind that the cluster does not have
             workloads += found or ()
-        return Snapshot(workloads, records)
+        return Snapshot(workloads, all_releases)
 
     async def changes(self) -> AsyncGenerator[Snapshot, None]:
         """The releases now, and again after every change. Call `read` first: it reports what cannot be read."""
-        records = Informer(self._client, CHANGE_WORKLOADS, Recorded, read=recorded, namespace=self._namespace, resync=0)
+        all_releases = Informer(
+            self._client, CHANGE_WORKLOADS, StoredRelease, read=stored, namespace=self._namespace, resync=0
+        )
         workloads = [
             Informer(
                 self._client,
@@ -76,18 +78,18 @@ class Reader:
             for query in self._queries
         ]
         changed = asyncio.Event()
-        records.add_handler(lambda _old, _new: changed.set())
+        all_releases.add_handler(lambda _old, _new: changed.set())
         for informer in workloads:
             informer.add_handler(lambda _old, _new: changed.set())
-        async with _running([records.run, *(informer.run for informer in workloads)]):
-            await asyncio.gather(records.wait_synced(), *(informer.wait_synced() for informer in workloads))
+        async with _running([all_releases.run, *(informer.run for informer in workloads)]):
+            await asyncio.gather(all_releases.wait_synced(), *(informer.wait_synced() for informer in workloads))
             while True:
                 changed.clear()
-                yield Snapshot([each for informer in workloads for each in informer.all()], records.all())
+                yield Snapshot([each for informer in workloads for each in informer.all()], all_releases.all())
                 await changed.wait()
                 await asyncio.sleep(_SETTLE)
 
-    async def _records(self) -> list[Recorded]:
+    async def _releases(self) -> list[StoredRelease]:
         try:
             listed = await self._client.list(CHANGE_WORKLOADS, self._namespace, as_=msgspec.Raw)
         except NotFoundError:
@@ -99,9 +101,9 @@ class Reader:
             raise StatusError(
                 f"cannot list ChangeWorkloads {self._where}: {error}; ask for the ClusterRole view {self._where}"
             ) from error
-        return [recorded(item) for item in listed.items]
+        return [stored(item) for item in listed.items]
 
-    async def _workloads(self, query: Query, records: Sequence[Recorded]) -> list[Workload] | None:
+    async def _workloads(self, query: Query, all_releases: Sequence[StoredRelease]) -> list[Workload] | None:
         """None where the cluster does not have the kind."""
         adapter = query.adapter
         try:
@@ -121,7 +123,7 @@ class Reader:
                     f"{self._where}"
                 ) from error
             # an API server forbids a kind that it does not have, too
-            if any(each.record.spec.workload_ref.kind == adapter.resource.kind for each in records):
+            if any(each.release.spec.workload_ref.kind == adapter.resource.kind for each in all_releases):
                 print(f"Warning: releases of {full_plural(adapter)} are not shown: {error}", file=sys.stderr)
             return None
         return [adapter.read(item) for item in listed.items]

@@ -20,54 +20,54 @@ class StatusError(AlterShieldError):
     """The releases that were asked for cannot be shown: there are none, or they cannot be read."""
 
 
-class Recorded(msgspec.Struct, frozen=True):
+class StoredRelease(msgspec.Struct, frozen=True):
     """A ChangeWorkload: what is read of it, and the whole object as the API server sent it."""
 
-    record: ChangeWorkload
+    release: ChangeWorkload
     raw: bytes
 
     @property
     def metadata(self) -> ObjectMeta:
-        return self.record.metadata
+        return self.release.metadata
 
 
 class Release(NamedTuple):
-    """One version of a workload. `recorded` is None for the present version as long as it has no ChangeWorkload."""
+    """One version of a workload. `stored` is None for the present version as long as it has no ChangeWorkload."""
 
     workload: Workload
-    recorded: Recorded | None
+    stored: StoredRelease | None
 
     @property
     def pending(self) -> bool:
         """Whether it is admitted, and not recorded yet. The record may be there, from when the version was released
         before."""
-        if self.recorded is None:
+        if self.stored is None:
             return True
-        return not self.workload.processed and releases.version(self.recorded.record) == self.workload.version
+        return not self.workload.processed and releases.version(self.stored.release) == self.workload.version
 
     @property
     def present(self) -> bool:
         """Whether it is of the version that its workload has now."""
-        return self.pending or (self.recorded is not None and releases.is_current(self.recorded.record, self.workload))
+        return self.pending or (self.stored is not None and releases.is_current(self.stored.release, self.workload))
 
 
 class Snapshot(NamedTuple):
     workloads: Sequence[Workload]
-    records: Sequence[Recorded]
+    releases: Sequence[StoredRelease]
 
 
-def recorded(data: bytes | msgspec.Raw) -> Recorded:
+def stored(data: bytes | msgspec.Raw) -> StoredRelease:
     """A ChangeWorkload as the API server sent it; msgspec.DecodeError where it is none."""
     raw = bytes(data)
-    return Recorded(msgspec.json.decode(raw, type=ChangeWorkload), raw)
+    return StoredRelease(msgspec.json.decode(raw, type=ChangeWorkload), raw)
 
 
 def shown(snapshot: Snapshot) -> list[Release]:
     """The releases to show, in their order: by workload, and the versions of a workload by their age."""
     found: list[Release] = []
-    for workload, records in _families(snapshot):
-        found += (Release(workload, each) for each in records)
-        if workload.version and not any(releases.version(each.record) == workload.version for each in records):
+    for workload, all_releases in _families(snapshot):
+        found += (Release(workload, each) for each in all_releases)
+        if workload.version and not any(releases.version(each.release) == workload.version for each in all_releases):
             found.append(Release(workload, None))
     return found
 
@@ -75,16 +75,16 @@ def shown(snapshot: Snapshot) -> list[Release]:
 def outcomes(snapshot: Snapshot) -> list[Outcome]:
     """The outcome of each workload that has a release."""
     return [
-        releases.outcome(workload, (each.record for each in records))
-        for workload, records in _families(snapshot)
+        releases.outcome(workload, (each.release for each in all_releases))
+        for workload, all_releases in _families(snapshot)
         if workload.version
     ]
 
 
 def under_way(release: Release) -> bool:
     """Whether this release of its workload has not ended yet."""
-    records = [] if release.recorded is None else [release.recorded.record]
-    return release.present and releases.outcome(release.workload, records) is Outcome.UNDER_WAY
+    all_releases = [] if release.stored is None else [release.stored.release]
+    return release.present and releases.outcome(release.workload, all_releases) is Outcome.UNDER_WAY
 
 
 def demand(snapshot: Snapshot, targets: Iterable[Target], namespace: str) -> None:
@@ -95,8 +95,8 @@ def demand(snapshot: Snapshot, targets: Iterable[Target], namespace: str) -> Non
             continue
         kinds = {adapter.resource.kind for adapter in target.adapters}
         found = [
-            (workload, records)
-            for workload, records in families
+            (workload, all_releases)
+            for workload, all_releases in families
             if workload.kind in kinds and workload.metadata.name == target.name
         ]
         if not found:
@@ -104,24 +104,24 @@ def demand(snapshot: Snapshot, targets: Iterable[Target], namespace: str) -> Non
                 f'{target.described} not found in namespace "{namespace}"; check the name, or name another namespace '
                 "with -n"
             )
-        if not any(workload.version or records for workload, records in found):
+        if not any(workload.version or all_releases for workload, all_releases in found):
             raise StatusError(
                 f'{target.described} in namespace "{namespace}" has no release that AlterShield knows; label the '
                 f"namespace with {labels.GOVERNED}={labels.GOVERNED_VALUE} and release it again"
             )
 
 
-def _families(snapshot: Snapshot) -> list[tuple[Workload, list[Recorded]]]:
+def _families(snapshot: Snapshot) -> list[tuple[Workload, list[StoredRelease]]]:
     """Each workload with its records, both in the order in which they are shown."""
-    by_family: dict[str, list[Recorded]] = {}
-    for each in snapshot.records:
-        by_family.setdefault(releases.family_of(each.record), []).append(each)
+    by_family: dict[str, list[StoredRelease]] = {}
+    for each in snapshot.releases:
+        by_family.setdefault(releases.family_of(each.release), []).append(each)
     families = []
     for workload in sorted(snapshot.workloads, key=_place):
         metadata, kind = workload.metadata, workload.kind
         ref = WorkloadRef(BY_KIND[kind].resource.api_version, kind, metadata.name, metadata.uid)
         of_name = by_family.get(releases.family(metadata.namespace, ref), ())
-        families.append((workload, sorted((each for each in of_name if releases.belongs(each.record, ref)), key=_age)))
+        families.append((workload, sorted((each for each in of_name if releases.belongs(each.release, ref)), key=_age)))
     return families
 
 
@@ -129,5 +129,5 @@ def _place(workload: Workload) -> tuple[str, str, str]:
     return workload.metadata.namespace, workload.metadata.name, workload.kind
 
 
-def _age(each: Recorded) -> tuple[int, int]:
-    return each.record.spec.create_time_unix, each.record.spec.workload_generation
+def _age(each: StoredRelease) -> tuple[int, int]:
+    return each.release.spec.create_time_unix, each.release.spec.workload_generation

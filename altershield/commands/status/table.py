@@ -54,20 +54,20 @@ def resource_name(workload: Workload) -> str:
 
 
 def row(release: Release, layout: Layout, now: float) -> Row:
-    workload, recorded = release
+    workload, stored = release
     namespace, name = workload.metadata.namespace, resource_name(workload)
-    if recorded is None or release.pending:
+    if stored is None or release.pending:
         version, state, counts = workload.version, WorkloadState.INIT, ("0", "0", "0")
         began = since = 0
         message = "admitted, not yet recorded"
     else:
-        record = recorded.record
-        status = record.status
-        version, state = releases.version(record), releases.state(record)
+        change = stored.release
+        status = change.status
+        version, state = releases.version(change), releases.state(change)
         waiting = len(status.defense_preparing_pods) + len(status.defense_checking_pods)
         counts = (str(len(status.defense_check_pass_pods)), str(len(status.defense_check_fail_pods)), str(waiting))
-        began, since = record.spec.create_time_unix, releases.since(record)
-        message = releases.why(record, current=release.present)
+        began, since = change.spec.create_time_unix, releases.since(change)
+        message = releases.why(change, current=release.present)
     digits = version if layout.wide else version[:_VERSION_DIGITS]
     before = (
         *((namespace,) if layout.namespaces else ()),

@@ -8,7 +8,7 @@ from altershield.api.kinds import WorkloadState
 from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.workload import Change, Workload, workload_ref
 from gatekeeper.listers import Listers
-from gatekeeper.records import Record
+from gatekeeper.projection import Release
 from gatekeeper.response import NOTHING, Response
 from gatekeeper.texts import at, owned, warning
 
@@ -20,21 +20,21 @@ def inherit(change: Change, listers: Listers) -> Response:
     of another workload, loses the label."""
     if change.user == listers.reconciler:
         return NOTHING
-    record = _failed(listers.orphaned(change.namespace, workload_ref(change))) if change.name else None
+    release = _failed(listers.orphaned(change.namespace, workload_ref(change))) if change.name else None
     sent = change.object.label(labels.SUSPEND)
-    if record is None or not listers.blocking:
+    if release is None or not listers.blocking:
         return NOTHING if sent is None else Response({labels.SUSPEND: None}, warnings=(owned(labels.SUSPEND, None),))
-    since = releases.since(record)
+    since = releases.since(release)
     if sent == str(since):
         return NOTHING
     text = (
         f"AlterShield: {change.kind} {change.name} was suspended when it was deleted, and is suspended again"
-        f"{at('since', since)}: version {releases.version(record)} failed verification"
+        f"{at('since', since)}: version {releases.version(release)} failed verification"
     )
-    return Response({labels.SUSPEND: str(since)}, warnings=(warning(text),), audit={"inherited": record.metadata.name})
+    return Response({labels.SUSPEND: str(since)}, warnings=(warning(text),), audit={"inherited": release.metadata.name})
 
 
-def _failed(records: Sequence[Record]) -> Record | None:
+def _failed(all_releases: Sequence[Release]) -> Release | None:
     """The first one that was suspended."""
-    suspended = [record for record in records if releases.state(record) == WorkloadState.SUSPEND]
+    suspended = [release for release in all_releases if releases.state(release) == WorkloadState.SUSPEND]
     return min(suspended, key=releases.since, default=None)

@@ -17,23 +17,24 @@ _MAX_WHY = 300  # bytes
 def deny_rolled_back(change: Change, listers: Listers) -> Response:
     """Deny a template that has a record of its rollback. The record is deleted when a newer version succeeds. A
     workload that is created again has the records of one that was deleted without them."""
-    records = listers.rolled_back(change.namespace, workload_ref(change))
-    if not records:
+    all_releases = listers.rolled_back(change.namespace, workload_ref(change))
+    if not all_releases:
         return NOTHING
     version = released_version(change)
     if not version:
         return NOTHING
-    record = next((each for each in records if releases.is_of_template(each, version)), None)
-    if record is None:
+    release = next((each for each in all_releases if releases.is_of_template(each, version)), None)
+    if release is None:
         return NOTHING
     passes = bypass(change, listers) or (None if listers.blocking else Reason.BLOCKING_OFF)
     if passes is not None:
         return Response(reason=passes, audit={"version": version, "bypass": passes})
-    reason = clean(releases.why(record, current=True), _MAX_WHY)
+    reason = clean(releases.why(release, current=True), _MAX_WHY)
     why = f": {reason}" if reason else ""
     message = (
-        f"AlterShield: {change.kind} {clean(change.name, _MAX_WHY)}: version {releases.version(record)} was rolled back"
-        f"{at('at', releases.since(record))}{why}; "
+        f"AlterShield: {change.kind} {clean(change.name, _MAX_WHY)}: version {releases.version(release)} "
+        f"was rolled back"
+        f"{at('at', releases.since(release))}{why}; "
         f"change the template, or release it again with the label {labels.IGNORED_SUSPEND}=true; see {PAGE}"
     )
     return Response(

@@ -11,7 +11,7 @@ from gatekeeper.handlers.releases.bypass import awaited, bypass
 from gatekeeper.handlers.releases.reasons import BYPASSES, Reason
 from gatekeeper.handlers.releases.workload import Change, Workload, released_version, workload_ref
 from gatekeeper.listers import Listers
-from gatekeeper.records import Record
+from gatekeeper.projection import Release
 from gatekeeper.response import NOTHING, Decision, Denial, Outcome, Response
 from gatekeeper.texts import PAGE, advice, at, warning
 
@@ -44,13 +44,13 @@ def deny_suspended(change: Change, listers: Listers) -> Response:
 
 def _why(change: Change, old: Workload, listers: Listers) -> Iterator[str]:
     version = old.label(labels.VERSION) or ""
-    record = listers.record(change.namespace, workload_ref(change), version)
-    pods = releases.failures(record) if record is not None else ()
+    release = listers.release(change.namespace, workload_ref(change), version)
+    pods = releases.failures(release) if release is not None else ()
     since = f"AlterShield: releases of {change.kind} {change.name} are suspended{_since(old)}"
-    if record is not None and not pods and releases.state(record) != WorkloadState.SUSPEND:
-        yield from _repair_under_way(change, version, record, since)
+    if release is not None and not pods and releases.state(release) != WorkloadState.SUSPEND:
+        yield from _repair_under_way(change, version, release, since)
         return
-    gone = "" if record is not None else " (its record is gone)"
+    gone = "" if release is not None else " (its record is gone)"
     yield warning(f"{since}: version {version or 'unknown'} failed verification{gone}")
     for pod in pods[:_MAX_PODS]:
         yield warning(f"pod {pod.pod} failed: {pod.message or pod.verdict or 'no message'}")
@@ -68,11 +68,11 @@ def _why(change: Change, old: Workload, listers: Listers) -> Iterator[str]:
     yield warning(f"if the verdict is wrong, it can be corrected; this page says who can and how: {PAGE}")
 
 
-def _repair_under_way(change: Change, version: str, record: Record, since: str) -> Iterator[str]:
+def _repair_under_way(change: Change, version: str, release: Release, since: str) -> Iterator[str]:
     """The stored version is not the one that failed: it is the repair, and it has not failed."""
-    state = releases.state(record)
+    state = releases.state(release)
     yield warning(f"{since}: version {version}, which repairs the failure, is not verified yet ({state})")
-    why = releases.why(record, current=True)
+    why = releases.why(release, current=True)
     if why:
         yield warning(f"it waits because of this: {why}")
     yield advice(

@@ -2,6 +2,7 @@
 
 import base64
 import datetime
+import ssl
 
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -39,6 +40,22 @@ def test_what_is_written_is_read_back() -> None:
     assert [authority.pair.key for authority in contents.authorities] == [NEW.pair.key, OLD.pair.key]
     assert contents.issuer == OLD.certificate
     assert encode(contents) == encode(GOOD)
+
+
+@pytest.mark.parametrize("key", ["ca.crt", "tls.crt"])
+def test_certificate_with_an_undecodable_name_is_reported_and_replaced(key: str) -> None:
+    """`cryptography` decodes a subject only when it is read: the certificate itself loads."""
+    held = base64.b64decode(encode(GOOD)[key])
+    der = ssl.PEM_cert_to_DER_cert(held[: held.index(b"-----END CERTIFICATE-----") + 26].decode())
+    name = b"\x0c" + bytes([len(b"gate" if key == "tls.crt" else b"altershield-ca-new")])
+    place = der.rindex(name + (b"gate" if key == "tls.crt" else b"altershield-ca-new"))
+    broken = der[:place] + b"\xfe" + der[place + 1 :]
+    contents, problems = decode(encode(GOOD) | {key: text(ssl.DER_cert_to_PEM_cert(broken).encode())})
+    assert any(key in problem for problem in problems)
+    now = datetime.datetime.now(datetime.UTC)
+    publication = Publication(MUTATING_WEBHOOKS, "", "1", {"one": GOOD.bundle}, LONG_AGO)
+    healed = plan(contents, [publication], hosts=["gate.svc"], lifetimes=LIFETIMES, now=now).contents
+    assert healed.serving is not None
 
 
 def test_authorities_without_a_key_are_trusted_only() -> None:

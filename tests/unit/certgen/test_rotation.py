@@ -13,7 +13,7 @@ from certgen import certificates
 from certgen.lifetimes import Lifetimes
 from certgen.plan import new_authority
 from certgen.publications import KINDS
-from tests.unit.certgen.world import SECOND, SECRET, TWO_MINUTES, Cluster, Replica, World, keeper
+from tests.unit.certgen.world import SECOND, SECRET, TWO_MINUTES, Cluster, Replica, World, reconciler
 
 YEARS = Lifetimes()
 
@@ -121,7 +121,7 @@ def test_replicas_that_race_to_create_the_secret_end_with_one_authority() -> Non
     world = World()
     for resource in KINDS:
         world.publish(resource, b"", "helm")
-    replicas = [Replica(keeper(world)) for _ in range(5)]
+    replicas = [Replica(reconciler(world)) for _ in range(5)]
     for _ in range(20):
         for replica in replicas:
             replica.step()

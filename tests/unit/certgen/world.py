@@ -1,6 +1,6 @@
 """A cluster in memory, with its own time, in which every request is a moment at which something else may happen.
 
-The real keeper runs in it, one request at a time. API servers and gatekeepers follow what is stored with a delay.
+The real reconciler runs in it, one request at a time. API servers and gatekeepers follow what is stored with a delay.
 """
 
 import base64
@@ -20,9 +20,9 @@ from altershield.kube.errors import AlreadyExistsError, ConflictError, NotFoundE
 from certgen import certificates
 from certgen.certificates import Leaf
 from certgen.contents import Contents, decode, encode
-from certgen.keeper import Keeper, Outcome
 from certgen.lifetimes import Lifetimes
 from certgen.publications import FIELD_MANAGER, KINDS
+from certgen.reconciler import CertificateReconciler, Outcome
 from certgen.settings import Mode, Settings
 
 NAMESPACE, SECRET, CONFIGURATION = "system", "tls", "altershield"
@@ -40,7 +40,7 @@ def _turn() -> Generator[None, None, None]:
 
 
 class World:
-    """The API server's storage; also the client's side of it, as far as the keeper uses it."""
+    """The API server's storage; also the client's side of it, as far as the reconciler uses it."""
 
     def __init__(self) -> None:
         self.now = START
@@ -114,23 +114,35 @@ class World:
             raise NotFoundError("it is not there") from None
 
 
-def keeper(world: World, lifetimes: Lifetimes = TWO_MINUTES, mode: Mode = Mode.CERTGEN) -> Keeper:
-    settings = Settings(NAMESPACE, SECRET, CONFIGURATION, ("altershield.system.svc",), lifetimes, mode)
-    return Keeper(world, settings, clock=lambda: world.now)  # type: ignore[arg-type]  # all of a client that it uses
+def reconciler(world: World, lifetimes: Lifetimes = TWO_MINUTES, mode: Mode = Mode.CERTGEN) -> CertificateReconciler:
+    ca_lifetime, leaf_lifetime, settle = (
+        int(each.total_seconds()) for each in (lifetimes.authority, lifetimes.leaf, lifetimes.settle)
+    )
+    settings = Settings(
+        system_namespace=NAMESPACE,
+        secret=SECRET,
+        webhook_configuration=CONFIGURATION,
+        san=["altershield.system.svc"],
+        mode=mode,
+        ca_lifetime=ca_lifetime,
+        leaf_lifetime=leaf_lifetime,
+        settle=settle,
+    )
+    return CertificateReconciler(world, settings, clock=lambda: world.now)  # type: ignore[arg-type]  # all of a client that it uses
 
 
 @dataclass
 class Replica:
     """One process that keeps the certificates, at most one request further with every step."""
 
-    keeper: Keeper
+    reconciler: CertificateReconciler
     outcome: Outcome | None = None
     _pass: Coroutine[Any, Any, Outcome] | None = None
 
     def step(self) -> bool:
         """Whether a pass came to its end, by success or because another replica was faster."""
         if self._pass is None:
-            self._pass = self.keeper.keep()
+            self._pass = self.reconciler.keep()
         try:
             self._pass.send(None)
         except StopIteration as end:
@@ -172,7 +184,7 @@ class Cluster:
         cluster = cls(lifetimes=lifetimes, lag=lag)
         for resource in KINDS:
             cluster.world.publish(resource, b"", "helm")
-        cluster.replicas = [Replica(keeper(cluster.world, lifetimes)) for _ in range(3)]
+        cluster.replicas = [Replica(reconciler(cluster.world, lifetimes)) for _ in range(3)]
         cluster.replicas[0].keep()
         cluster.observe()
         cluster.world.now += lag

@@ -11,9 +11,9 @@ import reconciler.__main__
 from altershield.admission.webhooks import WEBHOOKS, Webhook
 from altershield.api.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from altershield.commands.demo import command as demo
-from altershield.commands.gate import (
+from altershield.commands.installation import (
     CONFIGURATION,
-    GateStoppedError,
+    InstallationStoppedError,
     Thresholds,
     _established,
     _refuse_running,
@@ -51,7 +51,7 @@ async def test_a_definition_that_is_being_deleted_is_not_relied_on() -> None:
     async with serving() as (_, admin):
         crd = {"metadata": {"name": name, "deletionTimestamp": "2026-01-01T00:00:00Z"}, "status": established}
         await admin.create(CRDS, crd)
-        with pytest.raises(GateStoppedError, match=f"{name} is being deleted"):
+        with pytest.raises(InstallationStoppedError, match=f"{name} is being deleted"):
             await _established(admin, name)
 
 
@@ -67,10 +67,10 @@ async def test_a_second_gate_is_refused_whichever_of_our_webhooks_is_there(webho
 
 
 def test_the_reconciler_takes_every_threshold() -> None:
-    process = typer.Typer()
-    process.command()(reconciler.__main__.main)
-    thresholds = Thresholds(1.5, 2.5, 3, 4, 5, 6.5)
-    told = typer.main.get_command(process).make_context("reconciler", thresholds.arguments).params
+    thresholds = Thresholds(
+        start_timeout=1.5, observe_seconds=2.5, batch_wait=3, pre_timeout=4, post_timeout=5, lease_duration=6.5
+    )
+    told = typer.main.get_command(reconciler.__main__.app).make_context("reconciler", thresholds.arguments).params
     assert {name: told[name] for name in vars(thresholds)} == vars(thresholds)
 
 

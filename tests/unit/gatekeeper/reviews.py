@@ -20,9 +20,9 @@ from altershield.api import labels, names
 from altershield.api.kinds import WorkloadRef
 from altershield.api.resources import DEPLOYMENTS, Resource
 from altershield.workloads import change_workload_name
-from gatekeeper import records
+from gatekeeper import projection
 from gatekeeper.dispatch import decide
-from gatekeeper.records import Record
+from gatekeeper.projection import Release
 from gatekeeper.response import Answer
 from gatekeeper.review import write
 from gatekeeper.routes import Route, routes
@@ -73,23 +73,23 @@ class StaticListers:
     """What the caches hold, said by a test."""
 
     blocking: bool = True
-    records: dict[str, Record] = field(default_factory=dict)
+    releases: dict[str, Release] = field(default_factory=dict)
     reconciler: str = RECONCILER
 
-    def record(self, namespace: str, workload: WorkloadRef, version: str) -> Record | None:
-        found = self.records.get(f"{namespace}/{change_workload_name(workload.kind, workload.name, version)}")
+    def release(self, namespace: str, workload: WorkloadRef, version: str) -> Release | None:
+        found = self.releases.get(f"{namespace}/{change_workload_name(workload.kind, workload.name, version)}")
         return found if found is not None and releases.belongs(found, workload) else None
 
-    def rolled_back(self, namespace: str, workload: WorkloadRef) -> Sequence[Record]:
-        return [record for record in self._of(namespace, workload) if releases.rolled_back(record)]
+    def rolled_back(self, namespace: str, workload: WorkloadRef) -> Sequence[Release]:
+        return [release for release in self._of(namespace, workload) if releases.rolled_back(release)]
 
-    def orphaned(self, namespace: str, workload: WorkloadRef) -> Sequence[Record]:
-        return [record for record in self._of(namespace, workload) if record.metadata.controller is None]
+    def orphaned(self, namespace: str, workload: WorkloadRef) -> Sequence[Release]:
+        return [release for release in self._of(namespace, workload) if release.metadata.controller is None]
 
-    def _of(self, namespace: str, workload: WorkloadRef) -> list[Record]:
+    def _of(self, namespace: str, workload: WorkloadRef) -> list[Release]:
         family = releases.family(namespace, workload)
-        found = [record for record in self.records.values() if releases.family_of(record) == family]
-        return [record for record in found if releases.belongs(record, workload)]
+        found = [release for release in self.releases.values() if releases.family_of(release) == family]
+        return [release for release in found if releases.belongs(release, workload)]
 
 
 def deployment(
@@ -223,11 +223,11 @@ def version_of(obj: Object) -> str:
     return str(version)
 
 
-def record(
+def release(
     version: str, *, spec: Object | None = None, owner: Object | None = None, **status: Any
-) -> dict[str, Record]:
+) -> dict[str, Release]:
     """The ChangeWorkload of `sleep` at `version`, as a view holds it. `status` as on the wire."""
     name = change_workload_name(about().kind, "sleep", version)
     metadata = {"name": name, "namespace": "default", "ownerReferences": [owner] if owner else []}
     obj = {"metadata": metadata, "spec": spec or {}, "status": status}
-    return {f"default/{name}": records.read(msgspec.json.encode(obj))}
+    return {f"default/{name}": projection.read(msgspec.json.encode(obj))}

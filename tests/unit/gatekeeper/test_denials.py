@@ -20,7 +20,7 @@ from .reviews import (
     ask,
     deployment,
     kind,
-    record,
+    release,
     released,
     review,
     validate,
@@ -39,7 +39,7 @@ BIDIRECTIONAL = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 def failed(*messages: str) -> StaticListers:
     """The caches after pods of the old version failed verification."""
     pods = [{"pod": f"sleep-5c698f4449-{n}", "message": m, "verdict": "unpass"} for n, m in enumerate(messages)]
-    return StaticListers(records=record(OLD, status="Suspend", defenseCheckFailPods=pods))
+    return StaticListers(releases=release(OLD, status="Suspend", defenseCheckFailPods=pods))
 
 
 def suspended_release(**own: str) -> tuple[Object, Object]:
@@ -97,7 +97,7 @@ def test_warnings_fit_into_header_lines_whatever_is_in_the_cluster(
     except UnicodeEncodeError:
         return  # half surrogates are no JSON
     view = failed(*messages)
-    view.record = lambda *_: next(iter(view.records.values()))  # type: ignore[method-assign]
+    view.release = lambda *_: next(iter(view.releases.values()))  # type: ignore[method-assign]
     warnings = ask(VALIDATE, body, view)["warnings"]
     assert all(0 < len(warning.encode()) <= 256 for warning in warnings)
     assert sum(len(warning) for warning in warnings) < 4096
@@ -112,10 +112,10 @@ def test_without_its_record_the_denial_stands() -> None:
 
 
 def test_a_release_while_the_repair_is_under_way_is_told_apart_from_the_failure() -> None:
-    listers = StaticListers(records=record(OLD, status="Running"))
+    listers = StaticListers(releases=release(OLD, status="Running"))
     response = validate(*suspended_release(), listers)
     assert response["allowed"] is False
-    (name,) = listers.records
+    (name,) = listers.releases
     assert response["warnings"] == [
         f"AlterShield: releases of {kind()} sleep are suspended since 2023-05-11T07:46:15Z: "
         f"version {OLD}, which repairs the failure, is not verified yet (Running)",
@@ -254,7 +254,7 @@ def rolled_back(version: str, **status: Any) -> StaticListers:
         "lastTransitionTime": "2026-08-21T07:29:49Z",
     }
     return StaticListers(
-        records=record(
+        releases=release(
             version, **{"status": "Failed", "entryTimeUnix": 1787297389, "conditions": [condition], **status}
         )
     )
@@ -293,7 +293,7 @@ def test_what_is_no_release_passes_while_its_version_is_being_rolled_back() -> N
 
 @pytest.mark.parametrize("status", ["Running", "Success", "Suspend", "Failed", "Init"])
 def test_a_version_that_was_not_rolled_back_passes(status: str) -> None:
-    view = StaticListers(records=record(BAD, status=status))
+    view = StaticListers(releases=release(BAD, status=status))
     assert validate(released("busybo"), released(), view)["allowed"] is True
 
 

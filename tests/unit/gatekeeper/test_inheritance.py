@@ -6,7 +6,7 @@ import pytest
 
 from altershield.api import labels
 
-from .reviews import MUTATE, OLD, StaticListers, about, ask, deployment, mutate, record, released, review
+from .reviews import MUTATE, OLD, StaticListers, about, ask, deployment, mutate, release, released, review
 
 pytestmark = pytest.mark.usefixtures("every_kind")
 
@@ -17,7 +17,7 @@ def left(status: str = "Suspend", **more: Any) -> StaticListers:
     """The caches after `sleep` was deleted with `--cascade=orphan`."""
     ref = {"apiVersion": about().api_version, "kind": about().kind, "name": "sleep", "uid": "gone"}
     known = {"status": status, "entryTimeUnix": SINCE, "spec": {"workloadRef": ref}}
-    return StaticListers(records=record(OLD, **{**known, **more}))
+    return StaticListers(releases=release(OLD, **{**known, **more}))
 
 
 def own(obj: dict[str, Any]) -> dict[str, str]:

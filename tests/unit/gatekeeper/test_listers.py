@@ -9,7 +9,7 @@ from altershield.api.kinds import WorkloadRef
 from altershield.kube.client import Client
 from altershield.workloads import ADAPTERS, Adapter, change_workload_name
 from gatekeeper.listers import CacheListers, caches
-from gatekeeper.records import read
+from gatekeeper.projection import read
 from tests.stub_api import serving
 
 from .reviews import NEW, OLD, RECONCILER
@@ -21,7 +21,7 @@ def ref(adapter: Adapter, uid: str = "u") -> WorkloadRef:
     return WorkloadRef(adapter.resource.api_version, adapter.resource.kind, "web", uid)
 
 
-def record(adapter: Adapter, version: str, *, owned: bool = True, **status: Any) -> dict[str, Any]:
+def release(adapter: Adapter, version: str, *, owned: bool = True, **status: Any) -> dict[str, Any]:
     name = change_workload_name(adapter.resource.kind, "web", version)
     workload = msgspec.to_builtins(ref(adapter))
     owners = [{**workload, "controller": True}] if owned else []
@@ -39,25 +39,25 @@ def record(adapter: Adapter, version: str, *, owned: bool = True, **status: Any)
     }
 
 
-async def view(client: Client, *records: dict[str, Any]) -> CacheListers:
+async def view(client: Client, *releases: dict[str, Any]) -> CacheListers:
     found, settings = caches(client, "system")
     made = CacheListers(found, settings, reconciler=RECONCILER, system_namespace="system")
-    for each in records:
+    for each in releases:
         found.observe(found.read(msgspec.json.encode(each)))
     return made
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS, ids=lambda each: each.resource.plural)
 async def test_records_are_found_by_workload_and_not_by_name_alone(adapter: Adapter) -> None:
-    everybodys = [record(each, version) for each in ADAPTERS for version in (OLD, NEW)]
-    everybodys += [record(each, "0" * 32, conditions=[ROLLED_BACK]) for each in ADAPTERS]
+    everybodys = [release(each, version) for each in ADAPTERS for version in (OLD, NEW)]
+    everybodys += [release(each, "0" * 32, conditions=[ROLLED_BACK]) for each in ADAPTERS]
     async with serving() as (_, client):
         found = await view(client, *everybodys)
-        ours = found.record("shop", ref(adapter), NEW)
+        ours = found.release("shop", ref(adapter), NEW)
         assert ours is not None
         assert ours.spec.workload_ref == ref(adapter)
-        assert found.record("shop", ref(adapter, "another"), NEW) is None
-        assert found.record("other", ref(adapter), NEW) is None
+        assert found.release("shop", ref(adapter, "another"), NEW) is None
+        assert found.release("other", ref(adapter), NEW) is None
         (rolled_back,) = found.rolled_back("shop", ref(adapter))
         assert rolled_back.spec.workload_ref.kind == adapter.resource.kind
         assert found.rolled_back("shop", ref(adapter, "another")) == []
@@ -68,17 +68,17 @@ async def test_records_are_found_by_workload_and_not_by_name_alone(adapter: Adap
 @pytest.mark.parametrize("adapter", ADAPTERS, ids=lambda each: each.resource.plural)
 async def test_what_a_namesake_left_behind_is_found(adapter: Adapter) -> None:
     async with serving() as (_, client):
-        left = [record(each, OLD, owned=False, status="Suspend") for each in ADAPTERS]
-        found = await view(client, *left, record(adapter, NEW))
+        left = [release(each, OLD, owned=False, status="Suspend") for each in ADAPTERS]
+        found = await view(client, *left, release(adapter, NEW))
         (orphan,) = found.orphaned("shop", ref(adapter, ""))
         assert orphan.metadata.name == change_workload_name(adapter.resource.kind, "web", OLD)
 
 
 def test_little_of_a_record_is_kept() -> None:
-    whole = record(ADAPTERS[0], OLD, source={"kind": "K", "name": "web-1", "fingerprint": NEW, "version": OLD})
+    whole = release(ADAPTERS[0], OLD, source={"kind": "K", "name": "web-1", "fingerprint": NEW, "version": OLD})
     kept = read(msgspec.json.encode(whole))
     assert len(msgspec.json.encode(kept)) < 600
     assert kept.metadata.labels == kept.metadata.annotations == {}
     assert kept.status.source.fingerprint == NEW
-    same = record(ADAPTERS[0], OLD, source={"kind": "K", "name": "web-1", "fingerprint": OLD})
+    same = release(ADAPTERS[0], OLD, source={"kind": "K", "name": "web-1", "fingerprint": OLD})
     assert read(msgspec.json.encode(same)).status.source.fingerprint == "", "its name says so"

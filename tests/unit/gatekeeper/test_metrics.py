@@ -19,7 +19,7 @@ from gatekeeper.metrics import Metrics
 from gatekeeper.response import PASSED, Answer, Decision, Outcome
 from gatekeeper.tls import Certificate
 
-from .reviews import RECONCILER, ROUTES, VALIDATE, StaticListers, encode, record, released, review, route, version_of
+from .reviews import RECONCILER, ROUTES, VALIDATE, StaticListers, encode, release, released, review, route, version_of
 
 BYPASSES = "altershield_admission_bypasses_total"
 KNOWN_ACTORS = {"reconciler", "serviceaccount", "user"}
@@ -84,10 +84,10 @@ async def test_who_passes_a_suspension_is_counted_by_kind(
 
 async def test_a_rolled_back_version_let_through_while_blocking_is_off_is_counted() -> None:
     again = released("busybox:2")
-    records = record(version_of(again), status=WorkloadState.ROLLBACK)
+    releases = release(version_of(again), status=WorkloadState.ROLLBACK)
     metrics = fresh()
 
-    await judge(metrics, review(again, released(), user="jane"), StaticListers(blocking=False, records=records))
+    await judge(metrics, review(again, released(), user="jane"), StaticListers(blocking=False, releases=releases))
 
     assert bypasses(metrics) == {("blocking-off", "user"): 1}
 

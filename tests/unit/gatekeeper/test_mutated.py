@@ -23,7 +23,7 @@ from .reviews import (
     StaticListers,
     deployment,
     encode,
-    record,
+    release,
     released,
     review,
     route,
@@ -84,7 +84,7 @@ def mutated(chance: random.Random) -> bytes:
 async def test_mutated_reviews_are_answered_or_refused_and_nothing_grows(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL)
     chance = random.Random(20_000)  # noqa: S311  (the same reviews each time)
-    listers = StaticListers(records=record(version_of(deployment()), status="Suspend"))
+    listers = StaticListers(releases=release(version_of(deployment()), status="Suspend"))
     metrics = Metrics(Certificate(Path(), Path()), ROUTES.values())
     journal = Journal(metrics)
     asked = (route(MUTATE), route(VALIDATE))

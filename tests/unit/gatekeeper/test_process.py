@@ -110,7 +110,7 @@ async def client() -> AsyncIterator[aiohttp.ClientSession]:
         yield client
 
 
-def failed_record(version: str, uid: str) -> dict[str, Any]:
+def failed_release(version: str, uid: str) -> dict[str, Any]:
     return {
         "metadata": {
             "name": change_workload_name("Deployment", "sleep", version),
@@ -131,7 +131,7 @@ async def test_it_judges_by_what_is_in_the_cluster(api: StubApi, tmp_path: Path,
     Files.at(tmp_path).issue()
     bad = released("busybo")
     version, uid = version_of(bad), bad["metadata"]["uid"]
-    await api.put(CHANGE_WORKLOADS, failed_record(version, uid))
+    await api.put(CHANGE_WORKLOADS, failed_release(version, uid))
     async with running(api, tmp_path) as process:
         await process.ready(client)
         response = await process.post(client, VALIDATING_PATH, review(bad, released()))
@@ -195,7 +195,7 @@ async def test_once_ready_it_stays_ready_without_the_api_server(
 ) -> None:
     Files.at(tmp_path).issue()
     bad = released("busybo")
-    await api.put(CHANGE_WORKLOADS, failed_record(version_of(bad), bad["metadata"]["uid"]))
+    await api.put(CHANGE_WORKLOADS, failed_release(version_of(bad), bad["metadata"]["uid"]))
     async with running(api, tmp_path) as process:
         await process.ready(client)
         await api.stop()

@@ -17,7 +17,7 @@ import pytest
 from altershield.api.kinds import WorkloadRef
 from gatekeeper import intake
 from gatekeeper.intake import MAX_BODY
-from gatekeeper.records import Record
+from gatekeeper.projection import Release
 
 from .malformed import MALFORMED
 from .reviews import (
@@ -216,7 +216,7 @@ async def test_a_caller_that_goes_away_does_no_harm(served: Served, client: aioh
 
 
 class BrokenListers(StaticListers):
-    def rolled_back(self, namespace: str, workload: WorkloadRef) -> Sequence[Record]:
+    def rolled_back(self, namespace: str, workload: WorkloadRef) -> Sequence[Release]:
         raise ZeroDivisionError("a bug in a gate")
 
 

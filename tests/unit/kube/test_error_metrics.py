@@ -12,7 +12,7 @@ from altershield.kube.client import Client
 from altershield.kube.errors import CODES, KubernetesError, UnreachableError, UnreadableError, code_of, from_status
 from altershield.kube.events import WARNING, EventRecorder, ObjectRef
 from altershield.kube.informer import Informer
-from altershield.metrics import Shared
+from altershield.process.metrics import ProcessMetrics
 from tests.stub_api import answer, is_list, is_watch, line, serving
 from tests.views import Pod
 from tests.waiting import eventually
@@ -82,7 +82,7 @@ async def test_the_figures_of_watches_move_with_what_happens_to_them() -> None:
         await api.put(PODS, POD)
         informer = Informer(client, PODS, Pod)
         registry = CollectorRegistry()
-        registry.register(Shared("reconciler", client, [informer]))
+        registry.register(ProcessMetrics("reconciler", client, [informer]))
 
         def value(name: str, **more: str) -> float | None:
             return registry.get_sample_value(f"altershield_{name}", {"component": "reconciler", **more})
@@ -123,7 +123,7 @@ async def test_events_that_were_dropped_are_shown() -> None:
     async with serving() as (_, client):
         recorder = EventRecorder(client, "altershield")
         registry = CollectorRegistry()
-        registry.register(Shared("reconciler", client, [], recorder))
+        registry.register(ProcessMetrics("reconciler", client, [], recorder))
         for number in range(1005):
             recorder.event(ObjectRef("v1", "Pod", f"p{number}"), WARNING, "Failed", "it failed")
         assert registry.get_sample_value("altershield_events_dropped_total", {"component": "reconciler"}) == 5

@@ -43,7 +43,7 @@ def workload(version: str = V1, *, kind: str = "Deployment", name: str = "sleep"
     return adapter.read(msgspec.json.encode(body))
 
 
-def record(
+def release(
     version: str = V1,
     status: ChangeWorkloadStatus | str = WorkloadState.RUNNING,
     *,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from altershield.api.kinds import ChangePod, ChangePodStatus, Giver, PodInfo, PodState
 from altershield.api.meta import find_condition
 from reconciler.batches import batch
-from reconciler.batches.decide import (
+from reconciler.batches.transitions import (
     POLL_INTERVAL,
     Accepted,
     Answer,
@@ -31,8 +31,8 @@ PASSED, FAILED = Checked(True, "fine"), Checked(False, "error rate 12 %")
 def run(
     status: ChangePodStatus, answer: Answer | None = None, *, now: float = NOW, server: bool = True, pods: str = "ab"
 ) -> tuple[ChangePodStatus, Next]:
-    record = change_pod(1, *pods, status=status)
-    return decide(status, Observed(record, server, answer, pre_timeout=120, post_timeout=90), now)
+    release = change_pod(1, *pods, status=status)
+    return decide(status, Observed(release, server, answer, pre_timeout=120, post_timeout=90), now)
 
 
 def kept_of(made: ChangePod) -> batch.Batch:
@@ -254,7 +254,7 @@ def test_what_is_kept_of_a_batch_at_work_is_all_of_it() -> None:
     kept = kept_of(made)
 
     assert (kept.number, kept.open, kept.done, kept.giver) == (7, made, False, "")
-    assert kept.record == ("default", made.spec.change_workload_id)
+    assert kept.release == ("default", made.spec.change_workload_id)
     assert [(member.pod, member.uid, member.verdict) for member in kept.members] == [("a", "a-uid", "")]
 
 

@@ -11,16 +11,16 @@ from altershield.api.kinds import ChangeWorkload, ChangeWorkloadStatus, Workload
 from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.kube.errors import ConflictError
 from altershield.kube.events import EventRecorder
-from reconciler.caches import Caches
-from reconciler.metrics import Metrics
-from reconciler.releases import kept
-from reconciler.releases.carry_out import Carrier
+from reconciler.machinery.caches import Caches
+from reconciler.machinery.metrics import Metrics
+from reconciler.machinery.writer import Writer
+from reconciler.releases import projection
 from reconciler.releases.effects import Decision, SetThreshold
-from reconciler.releases.look import Look
-from reconciler.writer import Writer
+from reconciler.releases.executor import Executor
+from reconciler.releases.live_reader import LiveReader
 from tests.fault.reconciler_cluster import running_cluster
 
-from .builders import V1, record, workload
+from .builders import V1, release, workload
 
 
 async def test_a_rollback_asked_for_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
@@ -29,17 +29,19 @@ async def test_a_rollback_asked_for_meanwhile_is_not_overwritten(tmp_path: Path)
         client, metrics = cluster.admin, Metrics()
         caches = Caches(client, names.SYSTEM_NAMESPACE)
         recorder = EventRecorder(client, "altershield")
-        carrier = Carrier(caches, Writer(client, caches, metrics), Look(client, caches), recorder, metrics, time.time)
-        wanted = msgspec.to_builtins(record(V1))
+        executor = Executor(
+            caches, Writer(client, caches, metrics), LiveReader(client, caches), recorder, metrics, time.time
+        )
+        wanted = msgspec.to_builtins(release(V1))
         wanted["metadata"] = {"name": wanted["metadata"]["name"]}
         made = await client.create(CHANGE_WORKLOADS, wanted, "shop", as_=ChangeWorkload)
-        seen = kept.read(msgspec.json.encode(made))
+        seen = projection.read(msgspec.json.encode(made))
         asked = {"status": {"status": WorkloadState.ROLLBACK}}
         await client.patch(CHANGE_WORKLOADS, asked, made.metadata.name, "shop", subresource="status")
 
         decided = Decision(ChangeWorkloadStatus(status=WorkloadState.RUNNING), before=(SetThreshold(2),))
         with pytest.raises(ConflictError):
-            await carrier.carry_out(seen, workload(V1), decided)
+            await executor.carry_out(seen, workload(V1), decided)
 
         after = await client.get(CHANGE_WORKLOADS, made.metadata.name, "shop", as_=ChangeWorkload)
         assert after.status.status == WorkloadState.ROLLBACK

@@ -6,9 +6,9 @@ import pytest
 
 from altershield.kube.errors import KubernetesError, from_status
 from altershield.kube.queue import WorkQueue
-from reconciler.caches import Key
-from reconciler.controller import work
-from reconciler.metrics import Metrics
+from reconciler.machinery.caches import Key
+from reconciler.machinery.metrics import Metrics
+from reconciler.machinery.runner import work
 
 pytestmark = pytest.mark.looptime
 

@@ -5,9 +5,9 @@ import asyncio
 import uvloop
 
 from altershield.kube.queue import WorkQueue
-from reconciler.caches import Key
-from reconciler.controller import work
-from reconciler.metrics import Metrics
+from reconciler.machinery.caches import Key
+from reconciler.machinery.metrics import Metrics
+from reconciler.machinery.runner import work
 
 KEY: Key = ("shop", "sleep")
 

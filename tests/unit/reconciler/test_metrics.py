@@ -10,17 +10,17 @@ from kubernetes_asyncio.client import Configuration
 from altershield.api import labels, names
 from altershield.api.kinds import ChangeWorkloadStatus, WorkloadState
 from altershield.api.meta import Condition
+from altershield.api.namespace import Namespace
 from altershield.api.resources import CHANGE_PODS
-from altershield.api.views import Namespace
 from altershield.kube.client import Client
 from altershield.workloads import BY_KIND
-from reconciler.caches import Caches
-from reconciler.metrics import Metrics
-from reconciler.release_metrics import families
-from reconciler.releases import kept
+from reconciler.machinery.caches import Caches
+from reconciler.machinery.metrics import Metrics
+from reconciler.releases import projection
+from reconciler.releases.release_metrics import families
 from tests.fault.reconciler_cluster import running_cluster, version
 
-from .builders import NOW, V1, V2, record, workload
+from .builders import NOW, V1, V2, release, workload
 
 ENTERED = "altershield_release_entered_timestamp_seconds"
 UNFINISHED = [state for state in WorkloadState if state not in (WorkloadState.SUCCESS, WorkloadState.FAILED)]
@@ -42,7 +42,7 @@ def put_release(
 ) -> None:
     """A workload at the version `present`, and the record of its version V1."""
     caches.workloads[kind].observe(workload(present, kind=kind, name=name))
-    caches.records.observe(kept.read(msgspec.json.encode(record(V1, status, kind=kind, name=name))))
+    caches.releases.observe(projection.read(msgspec.json.encode(release(V1, status, kind=kind, name=name))))
 
 
 def shown(caches: Caches, family: str = ENTERED) -> list[tuple[Labels, float]]:

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from altershield.api import labels
 from altershield.api.kinds import ConditionType, WorkloadState
 from altershield.api.ops_config import Settings
-from reconciler.releases.book import Group
+from reconciler.releases.pod_groups import Group
 
 from .world import KINDS, Conflicted, Killed, SimPod, World, fingerprint
 
@@ -268,7 +268,7 @@ class Releases(RuleBasedStateMachine):
     @rule(to=st.sampled_from(["", "nowhere", "good-1"]))
     def somebody_asks_for_a_rollback(self, to: str) -> None:
         world = self.world
-        if world.version in world.records and world.state() not in (WorkloadState.FAILED, ""):
+        if world.version in world.releases and world.state() not in (WorkloadState.FAILED, ""):
             self.asked.add(world.image)
             world.ask_rollback(to)
 
@@ -320,7 +320,7 @@ class Releases(RuleBasedStateMachine):
     def settled(self, image: str) -> bool:
         world = self.world
         return (
-            fingerprint(image) in world.records
+            fingerprint(image) in world.releases
             and world.state(image) == WorkloadState.SUCCESS
             and world.said(ConditionType.SETTLED, image)[0] == "True"
         )
@@ -339,7 +339,7 @@ class Releases(RuleBasedStateMachine):
             return
         world = self.world
         for image in world.revisions:
-            if not image.startswith("good") or fingerprint(image) not in world.records:
+            if not image.startswith("good") or fingerprint(image) not in world.releases:
                 continue
             if image not in self.asked:
                 said = world.condition(ConditionType.ROLLED_BACK, image)
@@ -353,11 +353,11 @@ class Releases(RuleBasedStateMachine):
         if not hasattr(self, "world"):
             return
         for image in self.world.revisions:
-            record = self.world.records.get(fingerprint(image))
-            if record is None:
+            release = self.world.releases.get(fingerprint(image))
+            if release is None:
                 continue
             # what may have been updated in place, to and fro, is verified anew when its version is released again
-            began = record.spec.create_time_unix - 1 if self.world.adapter.in_place else 0
+            began = release.spec.create_time_unix - 1 if self.world.adapter.in_place else 0
             verified = [
                 info.uid
                 for batch in self.world.batches.values()
@@ -410,7 +410,7 @@ class Releases(RuleBasedStateMachine):
             assert state == WorkloadState.SUCCESS, world.status()
             assert not world.suspended
             assert world.said(ConditionType.SETTLED)[0] == "True", world.status()
-            assert world.book is None or world.book.count(Group.PASSED) == len(present)
+            assert world.groups is None or world.groups.count(Group.PASSED) == len(present)
 
 
 Releases.TestCase.settings = hypothesis_settings(

@@ -24,7 +24,7 @@ V1, V2 = version("v1"), version("v2")
 SYSTEM = names.SYSTEM_NAMESPACE
 
 
-def record(version: str) -> str:
+def release(version: str) -> str:
     return names.change_workload_name("", "sleep", version)
 
 
@@ -192,14 +192,14 @@ async def test_a_repair_label_from_before_the_suspension_does_not_lift_it(cluste
 async def test_going_back_in_the_middle_of_a_release_verifies_the_old_version_again(cluster: Cluster) -> None:
     await cluster.release(V1)
     await cluster.until_states(v1="Success")
-    before = await existing(cluster, CHANGE_WORKLOADS, record(V1))
+    before = await existing(cluster, CHANGE_WORKLOADS, release(V1))
     await cluster.release(V2, image="never-ready")
     await cluster.until_states(v1="Success", v2="Running")
 
     await cluster.release(V1)
 
     await cluster.until_states(v1="Success")
-    after = await existing(cluster, CHANGE_WORKLOADS, record(V1))
+    after = await existing(cluster, CHANGE_WORKLOADS, release(V1))
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
     assert after["spec"]["workloadGeneration"] > before["spec"]["workloadGeneration"]
 
@@ -207,7 +207,7 @@ async def test_going_back_in_the_middle_of_a_release_verifies_the_old_version_ag
 async def test_a_deployment_made_anew_gets_a_record_of_its_own(cluster: Cluster) -> None:
     await cluster.release(V1)
     await cluster.until_states(v1="Success")
-    before = await existing(cluster, CHANGE_WORKLOADS, record(V1))
+    before = await existing(cluster, CHANGE_WORKLOADS, release(V1))
     await cluster.admin.delete(DEPLOYMENTS, "sleep", "shop", propagation="Background")
 
     await cluster.release(V1)
@@ -234,9 +234,9 @@ async def test_a_deployment_that_takes_over_orphans_clears_their_records_away(cl
 async def test_a_record_that_somebody_deletes_comes_back(cluster: Cluster) -> None:
     await cluster.release(V1)
     await cluster.until_states(v1="Success")
-    before = await existing(cluster, CHANGE_WORKLOADS, record(V1))
+    before = await existing(cluster, CHANGE_WORKLOADS, release(V1))
 
-    await cluster.admin.delete(CHANGE_WORKLOADS, record(V1), "shop")
+    await cluster.admin.delete(CHANGE_WORKLOADS, release(V1), "shop")
 
     await until_renewed(cluster, CHANGE_WORKLOADS, before)
     await cluster.until_states(v1="Success")
@@ -263,10 +263,10 @@ async def test_a_rollback_that_is_asked_for_also_works_after_the_success(cluster
     await cluster.release(V2, image="busybox:2")
     await cluster.until_states(v2="Success")
 
-    await cluster.set_status(CHANGE_WORKLOADS, record(V2), {"status": "Rollback"})
+    await cluster.set_status(CHANGE_WORKLOADS, release(V2), {"status": "Rollback"})
 
     await cluster.until_states(v1="Success", v2="Failed")
-    condition = await cluster.until_condition(CHANGE_WORKLOADS, record(V2), "RolledBack", status="True")
+    condition = await cluster.until_condition(CHANGE_WORKLOADS, release(V2), "RolledBack", status="True")
     assert condition["reason"] == "Requested"
     assert (await cluster.deployment())["spec"]["template"]["spec"]["containers"][0]["image"] == "busybox"
 
@@ -275,9 +275,9 @@ async def test_a_rollback_with_nowhere_to_go_says_so(cluster: Cluster) -> None:
     await cluster.release(V1)
     await cluster.until_states(v1="Success")
 
-    await cluster.set_status(CHANGE_WORKLOADS, record(V1), {"status": "Rollback"})
+    await cluster.set_status(CHANGE_WORKLOADS, release(V1), {"status": "Rollback"})
 
-    await cluster.until_condition(CHANGE_WORKLOADS, record(V1), "RolledBack", status="False", reason="NoTarget")
+    await cluster.until_condition(CHANGE_WORKLOADS, release(V1), "RolledBack", status="False", reason="NoTarget")
     await cluster.until_states(v1="Success")
     await until_event(cluster, "RollbackImpossible")
 
@@ -291,7 +291,7 @@ async def test_the_version_from_before_governance_is_gone_back_to(cluster: Clust
     await until_up(cluster)
     await cluster.release(V1, image="crash")
 
-    await cluster.until_condition(CHANGE_WORKLOADS, record(V1), "RolledBack", status="True", reason="PodNotUp")
+    await cluster.until_condition(CHANGE_WORKLOADS, release(V1), "RolledBack", status="True", reason="PodNotUp")
     assert (await cluster.deployment())["spec"]["template"]["spec"]["containers"][0]["image"] == "busybox"
     await until_event(cluster, "RolledBack")
 
@@ -305,8 +305,8 @@ async def test_what_was_rolled_back_and_is_released_again_is_not_rolled_back_twi
     await cluster.release(V2, image="nosuch", repair=True)
 
     await cluster.until_states(v1="Success", v2="Suspend")
-    await cluster.until_condition(CHANGE_WORKLOADS, record(V2), "Verified", reason="FailedByHealth")
-    await cluster.until_condition(CHANGE_WORKLOADS, record(V2), "RolledBack", reason="ReleasedAgain")
+    await cluster.until_condition(CHANGE_WORKLOADS, release(V2), "Verified", reason="FailedByHealth")
+    await cluster.until_condition(CHANGE_WORKLOADS, release(V2), "RolledBack", reason="ReleasedAgain")
     await until_event(cluster, "ReleaseSuspended")
 
 
@@ -315,7 +315,7 @@ async def test_a_first_version_that_does_not_start_is_suspended_with_what_its_po
 
     await cluster.until_states(v1="Suspend")
     await until_labelled(cluster, labels.SUSPEND, True)
-    condition = await cluster.until_condition(CHANGE_WORKLOADS, record(V1), "Verified", reason="FailedByHealth")
+    condition = await cluster.until_condition(CHANGE_WORKLOADS, release(V1), "Verified", reason="FailedByHealth")
     assert "ImagePull" in condition["message"]
-    condition = await cluster.until_condition(CHANGE_WORKLOADS, record(V1), "RolledBack", reason="NotUndone")
+    condition = await cluster.until_condition(CHANGE_WORKLOADS, release(V1), "RolledBack", reason="NotUndone")
     assert "no older version serves" in condition["message"]

@@ -9,7 +9,7 @@ from altershield.api import labels
 from altershield.api.kinds import ConditionType, Giver, PodInfo, SourceRef, WorkloadState
 from altershield.api.ops_config import Settings
 from altershield.workloads.pods import Fault
-from reconciler.releases.book import Group
+from reconciler.releases.pod_groups import Group
 
 from .world import KINDS, NAMESPACE, SimPod, World, fingerprint, infos, rfc3339, template
 
@@ -702,14 +702,14 @@ def test_zero_replicas_prove_nothing(kind: str) -> None:
     assert world.state() == RUNNING
     assert world.said(NO_REPLICAS) == ("True", "NoPods")
     assert world.suspended
-    assert set(world.records) == {fingerprint("v1"), fingerprint("v2")}
+    assert set(world.releases) == {fingerprint("v1"), fingerprint("v2")}
     world.replicas = 2
     world.up(*world.make(2))
     world.run(10)
     assert world.state() == SUCCESS
     assert world.condition(NO_REPLICAS) is None
     assert not world.suspended
-    assert set(world.records) == {fingerprint("v2")}
+    assert set(world.releases) == {fingerprint("v2")}
 
 
 @each_kind
@@ -919,8 +919,8 @@ def test_a_restart_that_was_seen_counts_whatever_the_kubelet_says_of_readiness(k
     pods[0].restarts += 1
     world.touch(pods[0])
     world.rest()
-    assert world.book is not None
-    assert [seen.pod.metadata.uid for seen in world.book.seen(Group.OBSERVED)] == [pods[0].uid]
+    assert world.groups is not None
+    assert [seen.pod.metadata.uid for seen in world.groups.seen(Group.OBSERVED)] == [pods[0].uid]
 
 
 @each_kind
@@ -1032,7 +1032,7 @@ def test_the_last_version_that_passed_is_known_also_when_its_record_is_gone(kind
     world = World(kind)
     world.roll_out("v1")
     world.roll_out("v2")
-    assert set(world.records) == {fingerprint("v2")}
+    assert set(world.releases) == {fingerprint("v2")}
     assert world.status().previous.name == "web-v1"
     world.up(*world.make(1, "v1"))
     world.ask_rollback()
@@ -1417,7 +1417,7 @@ def test_who_deletes_a_change_pod_does_not_delete_its_verdict(kind: str) -> None
     world.rest()
     for name in list(world.batches):
         del world.batches[name]
-    world.book = None
+    world.groups = None
     world.rest()
     assert (world.state(), world.suspended) == (SUSPEND, True)
     assert world.said(VERIFIED) == ("False", Giver.PERSON)
@@ -1427,7 +1427,7 @@ def test_who_deletes_a_change_pod_does_not_delete_its_verdict(kind: str) -> None
     assert (world.state(), world.suspended) == (SUCCESS, False)
     assert "ReleaseStalled" not in world.reasons
     world.batches.clear()
-    world.book = None
+    world.groups = None
     world.run(20)
     assert (world.state(), world.suspended) == (SUCCESS, False), "what was corrected stays so"
 
@@ -1440,7 +1440,7 @@ def test_a_verdict_whose_pod_and_change_pod_are_both_gone_is_not_made_again(kind
     world.rest()
     world.remove(pods[1])
     world.batches.clear()
-    world.book = None
+    world.groups = None
     world.up(*world.make(1))
     world.run(60)
     assert (world.state(), world.suspended) == (SUCCESS, False)
@@ -1544,7 +1544,7 @@ def test_a_repair_keeps_the_suspension_until_it_succeeds(kind: str) -> None:
     assert (world.state(), world.suspended) == (RUNNING, True)
     world.run(1)
     assert (world.state(), world.suspended) == (SUCCESS, False)
-    assert set(world.records) == {fingerprint("v2")}
+    assert set(world.releases) == {fingerprint("v2")}
 
 
 @each_kind
@@ -1741,7 +1741,7 @@ def test_a_batch_is_taken_when_it_is_full(kind: str) -> None:
     world = first(kind)
     world.settings = Settings(branch=True, content="2")
     world.rest()
-    assert world.record().spec.count_threshold == 2
+    assert world.stored().spec.count_threshold == 2
     pods = world.make(3)
     world.up(*pods)
     world.run(10)
@@ -1788,7 +1788,7 @@ def test_a_batch_is_never_larger_than_the_replicas(kind: str) -> None:
     world.settings = Settings(branch=True, content="10")
     world.up(*world.make(3))
     world.run(10)
-    assert world.record().spec.count_threshold == 3
+    assert world.stored().spec.count_threshold == 3
     assert [len(each.spec.pod_infos) for each in world.batches.values()] == [3]
 
 
@@ -1814,20 +1814,20 @@ def test_a_success_removes_the_records_of_older_versions(kind: str) -> None:
     world = World(kind)
     world.roll_out("v1")
     world.roll_out("v2")
-    assert set(world.records) == {fingerprint("v2")}
+    assert set(world.releases) == {fingerprint("v2")}
 
 
 @each_kind
 def test_a_success_never_removes_a_newer_record(kind: str) -> None:
     world = first(kind)
     world.up(*world.make(3))
-    newer = world.record()
+    newer = world.stored()
     metadata = msgspec.structs.replace(newer.metadata, name=newer.metadata.name[:-32] + "9" * 32, uid="newer")
     spec = msgspec.structs.replace(newer.spec, workload_generation=7)
-    world.records["9" * 32] = msgspec.structs.replace(newer, metadata=metadata, spec=spec)
+    world.releases["9" * 32] = msgspec.structs.replace(newer, metadata=metadata, spec=spec)
     world.run(200)
     assert world.state() == SUCCESS
-    assert "9" * 32 in world.records
+    assert "9" * 32 in world.releases
 
 
 @each_kind
@@ -1838,9 +1838,9 @@ def test_an_orphans_suspension_is_inherited(kind: str) -> None:
     world.judge(pods[0], "unpass")
     world.rest()
     since = world.own_labels.pop(labels.SUSPEND)
-    orphan = world.record()
+    orphan = world.stored()
     metadata = msgspec.structs.replace(orphan.metadata, owner_references=())
-    world.records[fingerprint("v1")] = msgspec.structs.replace(orphan, metadata=metadata)
+    world.releases[fingerprint("v1")] = msgspec.structs.replace(orphan, metadata=metadata)
     world.release("v2")
     world.rest()
     assert world.own_labels[labels.SUSPEND] == since
@@ -1858,9 +1858,9 @@ def test_an_orphans_suspension_is_not_inherited_by_what_succeeds_just_then(kind:
     world.judge(pods[0], "unpass")
     world.rest()
     del world.own_labels[labels.SUSPEND]
-    orphan = world.record()
+    orphan = world.stored()
     metadata = msgspec.structs.replace(orphan.metadata, owner_references=())
-    world.records[fingerprint("v1")] = msgspec.structs.replace(orphan, metadata=metadata)
+    world.releases[fingerprint("v1")] = msgspec.structs.replace(orphan, metadata=metadata)
     world.settings = Settings(blocking=False)
     world.release("v2")
     world.up(*world.make(3))
@@ -1870,7 +1870,7 @@ def test_an_orphans_suspension_is_not_inherited_by_what_succeeds_just_then(kind:
     seen: list[str] = []
     world.write_hook = seen.append
     world.advance(1)
-    world.book.refresh(world.workload, world.now) if world.book is not None else None
+    world.groups.refresh(world.workload, world.now) if world.groups is not None else None
     world.settings = Settings(blocking=False)
     world.rest()
     world.settings = Settings()
@@ -1912,10 +1912,10 @@ def test_a_version_on_record_that_never_passed_is_not_gone_back_to(kind: str) ->
 def test_a_closed_record_is_history(kind: str) -> None:
     world, _ = second(kind)
     world.run(121)
-    before = world.record("v2")
+    before = world.stored("v2")
     world.remove(*world.of("v2"))
     world.run(500)
-    assert world.record("v2") == before
+    assert world.stored("v2") == before
 
 
 @each_kind

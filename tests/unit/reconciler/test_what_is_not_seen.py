@@ -20,8 +20,8 @@ STALLED, SETTLED = ConditionType.STALLED, ConditionType.SETTLED
 class Forgetful(World):
     def _reconcile_release(self) -> None:
         super()._reconcile_release()
-        if self.decision.again is None and self.book is not None and self.book.at_rest and len(self.book) < 100:
-            self.book = None
+        if self.decision.again is None and self.groups is not None and self.groups.at_rest and len(self.groups) < 100:
+            self.groups = None
 
 
 def releasing(kind: str = "Deployment", **world: Any) -> tuple[Forgetful, list[SimPod], SimPod]:

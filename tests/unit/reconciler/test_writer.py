@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from altershield.api import labels
-from reconciler.writer import label_path, merge_patch
+from reconciler.machinery.writer import label_path, merge_patch
 
 VALUES = st.integers(0, 3) | st.text(max_size=2) | st.lists(st.integers(0, 2), max_size=2)
 OBJECTS = st.dictionaries(st.sampled_from("abcd"), VALUES)

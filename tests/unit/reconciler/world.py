@@ -27,14 +27,13 @@ from altershield.api.kinds import (
 from altershield.api.meta import Condition, ObjectMeta, OwnerReference, find_condition, plain_time, rfc3339
 from altershield.api.ops_config import Settings
 from altershield.workloads import BY_KIND, change_workload_name, is_of
-from altershield.workloads import pods as pod_views
+from altershield.workloads import pods as pod_projections
 from altershield.workloads.adapter import template_of
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload, version_of
-from reconciler.batches import batch as batch_views
-from reconciler.batches import decide as batches
-from reconciler.releases import kept, recording, rollback
-from reconciler.releases.book import Book
+from reconciler.batches import batch as batch_projections
+from reconciler.batches import transitions as batches
+from reconciler.releases import creation, projection, rollback
 from reconciler.releases.decide import decide
 from reconciler.releases.effects import (
     Announce,
@@ -49,11 +48,12 @@ from reconciler.releases.effects import (
     SetThreshold,
     Suspend,
 )
-from reconciler.releases.facts import Facts, Target
 from reconciler.releases.health import Timing
-from reconciler.releases.kept import Kept
-from reconciler.releases.look import Look, _revision
-from reconciler.releases.slipped import Revision, present
+from reconciler.releases.live_reader import LiveReader, _revision
+from reconciler.releases.pod_groups import PodGroups
+from reconciler.releases.projection import Release
+from reconciler.releases.snapshot import Snapshot, Target
+from reconciler.releases.ungated import Revision, present
 
 NOW = 1_700_000_000.0
 NAMESPACE, NAME, UID = "default", "web", "workload-uid"
@@ -172,7 +172,7 @@ class SimPod:
                 "containerStatuses": [] if self.unscheduled else [status],
             },
         }
-        return pod_views.read(msgspec.json.encode(body))
+        return pod_projections.read(msgspec.json.encode(body))
 
 
 def _texts(waiting: tuple[str, str]) -> Object:
@@ -206,7 +206,7 @@ class World:
         self.revisions: dict[str, Object] = {}
         """By image."""
         self.pods: dict[str, SimPod] = {}
-        self.records: dict[str, ChangeWorkload] = {}
+        self.releases: dict[str, ChangeWorkload] = {}
         self.batches: dict[str, ChangePod] = {}
         self.lost_nodes: set[str] = set()
         self.found_nodes: dict[str, float] = {}
@@ -217,7 +217,7 @@ class World:
         """Why a policy refuses to let an older template be released."""
         self.announced: list[Announce] = []
         self.resumed_by: list[str] = []
-        self.book: Book | None = None
+        self.groups: PodGroups | None = None
         self.checked = True
         """Whether anybody looks at batches."""
         self.looks = 0
@@ -390,9 +390,9 @@ class World:
 
     def touch(self, *pods: SimPod) -> None:
         """Tell the reconciler of the pods as they are now."""
-        if self.book is not None:
+        if self.groups is not None:
             for pod in pods:
-                self.book.put(self.view(pod), self.now)
+                self.groups.put(self.view(pod), self.now)
 
     def view(self, pod: SimPod) -> Pod:
         return pod.read(self.api, self.kubelet)
@@ -400,19 +400,19 @@ class World:
     def remove(self, *pods: SimPod) -> None:
         for pod in pods:
             self.pods.pop(pod.uid, None)
-            if self.book is not None:
-                self.book.drop(pod.uid)
+            if self.groups is not None:
+                self.groups.drop(pod.uid)
 
     def of(self, image: str) -> list[SimPod]:
         return [pod for pod in self.pods.values() if pod.image == image]
 
     # what is on record
 
-    def record(self, image: str = "") -> ChangeWorkload:
-        return self.records[fingerprint(image or self.image)]
+    def stored(self, image: str = "") -> ChangeWorkload:
+        return self.releases[fingerprint(image or self.image)]
 
     def status(self, image: str = "") -> ChangeWorkloadStatus:
-        return self.record(image).status
+        return self.stored(image).status
 
     def state(self, image: str = "") -> str:
         return self.status(image).status
@@ -427,8 +427,8 @@ class World:
 
     def edit_status(self, image: str = "", **fields: Any) -> None:
         """As a person does."""
-        record = self.record(image)
-        self._store(msgspec.structs.replace(record, status=msgspec.structs.replace(record.status, **fields)))
+        release = self.stored(image)
+        self._store(msgspec.structs.replace(release, status=msgspec.structs.replace(release.status, **fields)))
 
     def ask_rollback(self, to: str = "") -> None:
         self.edit_status(status=WorkloadState.ROLLBACK, rollback_to=to)
@@ -458,7 +458,7 @@ class World:
 
     def die(self) -> None:
         """The leader dies; what it knew by heart is lost."""
-        self.book = None
+        self.groups = None
 
     def reconcile(self) -> bool:
         """One turn of each controller; whether anything was written."""
@@ -498,43 +498,43 @@ class World:
         self.write_hook(what)
         self.writes += 1
 
-    def _kept(self, record: ChangeWorkload) -> Kept:
-        return kept.read(msgspec.json.encode(record))
+    def _kept(self, release: ChangeWorkload) -> Release:
+        return projection.read(msgspec.json.encode(release))
 
     def _reconcile_batches(self) -> None:
         for name in list(self.batches):
-            record = self.batches[name]
-            observed = batches.Observed(record, False, None, 120, 120)
-            status, following = batches.decide(record.status, observed, self.now)
+            release = self.batches[name]
+            observed = batches.Observed(release, False, None, 120, 120)
+            status, following = batches.decide(release.status, observed, self.now)
             assert following is None
-            if status != record.status:
+            if status != release.status:
                 self._write("batch")
-                self._store_batch(record, status)
+                self._store_batch(release, status)
 
-    def _store_batch(self, record: ChangePod, status: ChangePodStatus) -> None:
-        record = msgspec.structs.replace(record, status=status)
-        self.batches[record.metadata.name] = record
-        if self.book is not None and self.book.record_uid == record.metadata.owner_references[0].uid:
-            self.book.judge(batch_views.kept(record))
+    def _store_batch(self, release: ChangePod, status: ChangePodStatus) -> None:
+        release = msgspec.structs.replace(release, status=status)
+        self.batches[release.metadata.name] = release
+        if self.groups is not None and self.groups.release_uid == release.metadata.owner_references[0].uid:
+            self.groups.judge(batch_projections.kept(release))
 
-    def _store(self, record: ChangeWorkload) -> None:
-        self.records[names.version_of(record.metadata.name)] = record
+    def _store(self, release: ChangeWorkload) -> None:
+        self.releases[names.version_of(release.metadata.name)] = release
 
     def _reconcile_release(self) -> None:
         self.decision = Decision()
         workload = self.workload
-        own = [self._kept(each) for each in self.records.values()]
+        own = [self._kept(each) for each in self.releases.values()]
         for other in own:
             if other.status.status == WorkloadState.ROLLBACK and names.version_of(other.metadata.name) != self.version:
                 self._close(other, workload)
                 return
-        record = next((each for each in own if names.version_of(each.metadata.name) == self.version), None)
-        if record is None or not workload.processed:
-            self._begin(workload, record, [each for each in own if each is not record])
+        release = next((each for each in own if names.version_of(each.metadata.name) == self.version), None)
+        if release is None or not workload.processed:
+            self._begin(workload, release, [each for each in own if each is not release])
             return
-        self._go_on(workload, record, [each for each in own if each is not record])
+        self._go_on(workload, release, [each for each in own if each is not release])
 
-    def _begin(self, workload: Workload, record: Kept | None, others: list[Kept]) -> None:
+    def _begin(self, workload: Workload, release: Release | None, others: list[Release]) -> None:
         version = workload.version
         name = change_workload_name(self.kind, NAME, version)
         metadata = ObjectMeta(
@@ -560,96 +560,96 @@ class World:
             workload_ref=WorkloadRef(self.adapter.resource.api_version, self.kind, NAME, UID),
             workload_generation=workload.generation,
         )
-        if record is None:
+        if release is None:
             self._write("record")
             self._store(ChangeWorkload(metadata, spec))
-        elif record.spec.workload_generation != workload.generation:
+        elif release.spec.workload_generation != workload.generation:
             status = ChangeWorkloadStatus(
                 status=WorkloadState.INIT,
-                source=record.status.source,
-                previous=recording.previous(record, others),
-                conditions=recording._kept(record, self.now),
+                source=release.status.source,
+                previous=creation.previous(release, others),
+                conditions=creation._kept(release, self.now),
             )
             self._write("status")
-            self._store(ChangeWorkload(metadata, record.spec, status))
+            self._store(ChangeWorkload(metadata, release.spec, status))
             self._write("spec")
             self._store(ChangeWorkload(metadata, spec, status))
         self._write("label")
         self.own_labels[labels.DEFENSE_STATUS] = labels.PROCESSED
         self.own_labels.pop(labels.IGNORED_SUSPEND, None)
 
-    def _close(self, record: Kept, workload: Workload) -> None:
-        source = record.status.source
+    def _close(self, release: Release, workload: Workload) -> None:
+        source = release.status.source
         views = [self.view(pod) for pod in self.pods.values()]
         pods = [pod for pod in views if is_of(self.adapter, pod, source.name, source.uid)]
-        decision = rollback.close(record, workload, rollback.stuck_pods(workload, pods), self.now)
-        self._carry_out(record, workload, decision)
+        decision = rollback.close(release, workload, rollback.stuck_pods(workload, pods), self.now)
+        self._carry_out(release, workload, decision)
 
-    def open_book(self, record: Kept, source: SourceRef, workload: Workload) -> Book:
-        if self.book is None or not self.book.is_of(workload, record, source):
-            self.book = Book(workload, record, source, self, self.timing)
+    def open_book(self, release: Release, source: SourceRef, workload: Workload) -> PodGroups:
+        if self.groups is None or not self.groups.is_of(workload, release, source):
+            self.groups = PodGroups(workload, release, source, self, self.timing)
             for each in self.batches.values():
-                if each.metadata.owner_references[0].uid == record.metadata.uid:
-                    self.book.judge(batch_views.kept(each))
+                if each.metadata.owner_references[0].uid == release.metadata.uid:
+                    self.groups.judge(batch_projections.kept(each))
             for pod in self.pods.values():
-                self.book.put(self.view(pod), self.now)
-        self.book.refresh(workload, self.now)
-        return self.book
+                self.groups.put(self.view(pod), self.now)
+        self.groups.refresh(workload, self.now)
+        return self.groups
 
-    def revision_views(self) -> list[Revision]:
+    def revision_projections(self) -> list[Revision]:
         return [_revision(self.workload, raw) for raw in self.revisions.values()]
 
-    def facts(self, record: Kept, others: list[Kept], workload: Workload) -> Facts:
-        source = record.status.source
+    def snapshot(self, release: Release, others: list[Release], workload: Workload) -> Snapshot:
+        source = release.status.source
         if not source.uid and workload.up_to_date:
-            found = present(workload, self.revision_views())
+            found = present(workload, self.revision_projections())
             if found is not None:
                 held = found.source
                 source = SourceRef(held.kind, held.name, held.uid, self.version, held.fingerprint)
-        known = record.status.previous
-        return Facts(
-            record=record,
+        known = release.status.previous
+        return Snapshot(
+            release=release,
             workload=workload,
-            book=self.open_book(record, source, workload) if source.uid else None,
+            groups=self.open_book(release, source, workload) if source.uid else None,
             others=others,
             settings=self.settings,
             timing=self.timing,
             source=source,
-            previous=known if known.uid else recording.previous(record, others),
+            previous=known if known.uid else creation.previous(release, others),
         )
 
-    def targets(self, facts: Facts) -> list[Target]:
+    def targets(self, snapshot: Snapshot) -> list[Target]:
         self.looks += 1
-        book = facts.book
-        assert book is not None
+        groups = snapshot.groups
+        assert groups is not None
         if self.events_say is not None:
             for pod in self.pods.values():
                 if pod.creating:
-                    book.look_at_events(pod.uid, self.events_say)
-            book.refresh(facts.workload, self.now)
-        look: Any = Look(None, self)  # type: ignore[arg-type]
+                    groups.look_at_events(pod.uid, self.events_say)
+            groups.refresh(snapshot.workload, self.now)
+        look: Any = LiveReader(None, self)  # type: ignore[arg-type]
         views = [self.view(pod) for pod in self.pods.values()]
         found: list[Target] = look._targets(
-            facts.workload, facts.source, self.revision_views(), views, [facts.record, *facts.others]
+            snapshot.workload, snapshot.source, self.revision_projections(), views, [snapshot.release, *snapshot.others]
         )
         return found
 
-    def _go_on(self, workload: Workload, record: Kept, others: list[Kept]) -> None:
-        facts = self.facts(record, others, workload)
-        self.decision = decide(facts, self.now)
+    def _go_on(self, workload: Workload, release: Release, others: list[Release]) -> None:
+        snapshot = self.snapshot(release, others, workload)
+        self.decision = decide(snapshot, self.now)
         if self.decision.look:
-            facts = msgspec_replace(facts, targets=self.targets(facts))
-            self.decision = decide(facts, self.now)
+            snapshot = msgspec_replace(snapshot, targets=self.targets(snapshot))
+            self.decision = decide(snapshot, self.now)
             assert not self.decision.look
         try:
-            self._carry_out(record, workload, self.decision)
+            self._carry_out(release, workload, self.decision)
         except WriteRefused as cause:
-            current = self._kept(self.records[self.version])
+            current = self._kept(self.releases[self.version])
             decision = rollback.refused(current, str(cause), self.now)
             self._carry_out(current, workload, decision)
             self.decision = msgspec_replace(decision, again=5.0)
 
-    def _carry_out(self, record: Kept, workload: Workload, decision: Decision) -> None:
+    def _carry_out(self, release: Release, workload: Workload, decision: Decision) -> None:
         for effect in decision.before:
             match effect:
                 case Mark(pod, at):
@@ -662,11 +662,11 @@ class World:
                     if obj.metadata.uid in self.pods:
                         self._write("put back")
                         sim = self.pods[obj.metadata.uid]
-                        sim.pod_labels[labels.VERSION] = names.version_of(record.metadata.name)
+                        sim.pod_labels[labels.VERSION] = names.version_of(release.metadata.name)
                         self.touch(sim)
                 case CreateBatch():
                     self._write("create batch")
-                    self._create_batch(record, effect)
+                    self._create_batch(release, effect)
                 case DeletePod(pod):
                     self._write("delete pod")
                     sim = self.pods.get(pod.metadata.uid)
@@ -676,7 +676,7 @@ class World:
             match effect:
                 case SetThreshold(count):
                     self._write("threshold")
-                    whole = self.records[names.version_of(record.metadata.name)]
+                    whole = self.releases[names.version_of(release.metadata.name)]
                     spec = msgspec.structs.replace(whole.spec, count_threshold=count)
                     self._store(msgspec.structs.replace(whole, spec=spec))
                 case Resume():
@@ -685,7 +685,7 @@ class World:
                     self.resumed_by.append(self.version)
         if decision.status is not None:
             self._write("status")
-            self._save(record, decision)
+            self._save(release, decision)
         for after in decision.after:
             match after:
                 case Suspend(since):
@@ -698,13 +698,13 @@ class World:
                     self._remove(obj)
                 case Announce():
                     self.announced.append(after)
-        if decision.lists and self.book is not None:
-            self.book.written = self.book.revision
+        if decision.lists and self.groups is not None:
+            self.groups.written = self.groups.revision
 
-    def _save(self, record: Kept, decision: Decision) -> None:
+    def _save(self, release: Release, decision: Decision) -> None:
         status = decision.status
         assert status is not None
-        whole = self.records[names.version_of(record.metadata.name)]
+        whole = self.releases[names.version_of(release.metadata.name)]
         if not decision.lists:
             status = msgspec.structs.replace(
                 status,
@@ -714,8 +714,8 @@ class World:
             )
         self._store(msgspec.structs.replace(whole, status=status))
 
-    def _create_batch(self, record: Kept, effect: CreateBatch) -> None:
-        name = names.change_pod_name(record.metadata.name, effect.number)
+    def _create_batch(self, release: Release, effect: CreateBatch) -> None:
+        name = names.change_pod_name(release.metadata.name, effect.number)
         if name in self.batches:
             raise Conflicted(name)
         metadata = ObjectMeta(
@@ -726,14 +726,14 @@ class World:
             owner_references=(
                 OwnerReference(
                     "ChangeWorkload",
-                    record.metadata.name,
-                    record.metadata.uid,
+                    release.metadata.name,
+                    release.metadata.uid,
                     "app.ops.cloud.alipay.com/v1alpha1",
                     controller=True,
                 ),
             ),
         )
-        spec = ChangePodSpec(record.metadata.name, plain_time(self.now), int(self.now), effect.pods, effect.failed_by)
+        spec = ChangePodSpec(release.metadata.name, plain_time(self.now), int(self.now), effect.pods, effect.failed_by)
         self._store_batch(ChangePod(metadata, spec), ChangePodStatus())
 
     def _release_again(self, target: SourceRef) -> None:
@@ -747,9 +747,9 @@ class World:
         name = obj.metadata.name
         if name in self.batches:
             del self.batches[name]
-            self.book = None
+            self.groups = None
         else:
-            self.records.pop(names.version_of(name), None)
+            self.releases.pop(names.version_of(name), None)
             gone = obj.metadata.uid
             self.batches = {
                 key: each for key, each in self.batches.items() if each.metadata.owner_references[0].uid != gone

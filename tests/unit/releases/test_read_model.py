@@ -9,7 +9,7 @@ from altershield import releases
 from altershield.api.kinds import ChangeWorkload, ChangeWorkloadStatus, PodInfo, SourceRef, WorkloadRef, WorkloadState
 from altershield.api.meta import Condition
 from altershield.workloads import BY_KIND
-from tests.unit.reconciler.builders import NOW, V1, V2, V3, record, workload
+from tests.unit.reconciler.builders import NOW, V1, V2, V3, release, workload
 
 each_kind = pytest.mark.parametrize("kind", sorted(BY_KIND))
 
@@ -19,28 +19,28 @@ def condition(type_: str, status: str = "True", reason: str = "Because", message
 
 
 def with_status(state: str = "Running", *conditions: Condition, **fields: Any) -> ChangeWorkload:
-    return record(V1, ChangeWorkloadStatus(status=state, conditions=conditions, **fields))
+    return release(V1, ChangeWorkloadStatus(status=state, conditions=conditions, **fields))
 
 
 def test_the_version_is_that_in_the_name_whatever_the_label_says() -> None:
-    made = record(V1)
+    made = release(V1)
     forged = msgspec.structs.replace(made.metadata, labels={"version": V2})
     assert releases.version(msgspec.structs.replace(made, metadata=forged)) == V1
 
 
 @pytest.mark.parametrize("state", list(WorkloadState))
 def test_every_state_is_known(state: WorkloadState) -> None:
-    assert releases.state(record(V1, state)) is state
+    assert releases.state(release(V1, state)) is state
 
 
 @pytest.mark.parametrize("odd", ["", "success", "Elsewhere", "\n"])
 def test_what_is_no_state_is_not_begun(odd: str) -> None:
-    assert releases.state(record(V1, odd)) is WorkloadState.INIT
+    assert releases.state(release(V1, odd)) is WorkloadState.INIT
 
 
 @each_kind
 def test_which_record_is_the_present_one(kind: str) -> None:
-    made = record(V1, kind=kind)
+    made = release(V1, kind=kind)
     assert releases.is_current(made, workload(V1, kind=kind))
     assert not releases.is_current(made, workload(V2, kind=kind))
     assert not releases.is_current(made, None)
@@ -53,12 +53,12 @@ def test_which_record_is_the_present_one(kind: str) -> None:
 
 
 def test_since_when() -> None:
-    assert releases.since(record(V1)) == NOW
+    assert releases.since(release(V1)) == NOW
     assert releases.since(with_status(entry_time_unix=NOW + 5)) == NOW + 5
 
 
 def test_only_a_success_passed() -> None:
-    assert [state for state in WorkloadState if releases.passed(record(V1, state))] == [WorkloadState.SUCCESS]
+    assert [state for state in WorkloadState if releases.passed(release(V1, state))] == [WorkloadState.SUCCESS]
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def reference(kind: str = "Deployment", name: str = "sleep", uid: str = "sleep")
 
 @each_kind
 def test_a_record_belongs_to_its_workload_alone(kind: str) -> None:
-    made = record(V1, kind=kind)
+    made = release(V1, kind=kind)
     assert releases.belongs(made, reference(kind))
     assert not releases.belongs(made, reference(kind, uid="another"))
     assert releases.family_of(made) == releases.family("default", reference(kind))
@@ -175,7 +175,7 @@ def test_a_record_belongs_to_its_workload_alone(kind: str) -> None:
 
 
 def test_an_owner_of_another_kind_or_api_does_not_count() -> None:
-    made = record(V1)
+    made = release(V1)
     spec = msgspec.structs.replace(made.spec, workload_ref=WorkloadRef())
     for forged in ({"kind": "StatefulSet"}, {"api_version": "evil/v1"}, {"uid": "other"}):
         owner = msgspec.structs.replace(made.metadata.owner_references[0], **forged)
@@ -184,7 +184,7 @@ def test_an_owner_of_another_kind_or_api_does_not_count() -> None:
 
 
 def test_an_orphan_is_its_namesakes() -> None:
-    made = record(V1)
+    made = release(V1)
     orphan = msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, owner_references=()))
     assert releases.belongs(orphan, reference(uid="anew"))
     assert not releases.belongs(orphan, reference("StatefulSet", uid="anew"))

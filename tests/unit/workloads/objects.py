@@ -6,7 +6,7 @@ import msgspec
 
 from altershield.api import labels
 from altershield.workloads import BY_KIND
-from altershield.workloads import pods as pod_views
+from altershield.workloads import pods as pod_projections
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
 
@@ -91,7 +91,7 @@ def pod(*, status: Object | None = None, spec: Object | None = None, **metadata:
         "spec": {"nodeName": "node-1", **(spec or {})},
         "status": {"phase": "Running", **(status or {})},
     }
-    return pod_views.read(msgspec.json.encode(body))
+    return pod_projections.read(msgspec.json.encode(body))
 
 
 def container(*, ready: bool = False, restarts: int = 0, last: Object | None = None, **state: Any) -> Object:

@@ -501,7 +501,7 @@ def test_where_each_kind_is_and_what_it_is_called(
 
     assert (adapter.resource.kind, adapter.resource.plural) == (kind, plural)
     assert (adapter.between.kind if adapter.between is not None else None) == between
-    assert (adapter.revisions.kind, adapter.crd, adapter.record_prefix) == (revisions, crd, prefix)
+    assert (adapter.revisions.kind, adapter.crd, adapter.change_workload_prefix) == (revisions, crd, prefix)
     assert webhook_name(adapter.resource, mutating=True) == f"m{webhook}"
     assert webhook_name(adapter.resource, mutating=False) == f"v{webhook}"
     assert webhook_path(adapter.resource, mutating=True) == f"/mutate-{path}"

@@ -53,18 +53,18 @@ def test_no_two_workloads_share_a_name(first: tuple[str, str], second: tuple[str
 
 @given(kind=kinds, name=prefixed | long, number=st.integers(1, 10**8 - 1))
 def test_every_name_is_one_that_an_api_server_takes(kind: str, name: str, number: int) -> None:
-    record = change_workload_name(kind, name, VERSION)
-    batch = names.change_pod_name(record, number)
+    release = change_workload_name(kind, name, VERSION)
+    batch = names.change_pod_name(release, number)
 
     assert len(batch) <= 253
-    for each in (record, batch):
+    for each in (release, batch):
         assert re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", each), each
-    assert names.version_of(record) == VERSION
-    assert names.change_workload_of(batch) == record
+    assert names.version_of(release) == VERSION
+    assert names.change_workload_of(batch) == release
     assert names.change_pod_number(batch) == number
 
 
 @given(kind=kinds, name=prefixed | long)
 def test_a_long_name_that_was_cut_is_not_that_of_one_that_was_not(kind: str, name: str) -> None:
     own = change_workload_name(kind, name, VERSION).removesuffix(f"--x--{VERSION}")
-    assert (len(own) == 203) == (own != f"{BY_KIND[kind].record_prefix}{name}")
+    assert (len(own) == 203) == (own != f"{BY_KIND[kind].change_workload_prefix}{name}")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from altershield.api import labels
 from altershield.api.meta import unix
 from altershield.workloads import BY_KIND, is_of, nodes, sets
-from altershield.workloads import pods as pod_views
+from altershield.workloads import pods as pod_projections
 from altershield.workloads.meta import NO_OWNER, Owner
 from altershield.workloads.pods import Trouble
 
@@ -261,7 +261,7 @@ def test_hostile_statuses_are_refused_or_read(part: str, value: Any) -> None:
 @pytest.mark.parametrize("data", [b"", b"[]", b"null", b"{}", b'{"metadata": null}', b'{"metadata": {}, "status": 5}'])
 def test_what_is_no_pod_is_refused(data: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
-        pod_views.read(data)
+        pod_projections.read(data)
 
 
 # what a pod is of

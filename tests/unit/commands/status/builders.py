@@ -14,7 +14,7 @@ from altershield.api.kinds import (
     WorkloadState,
 )
 from altershield.api.meta import Condition, ObjectMeta, OwnerReference
-from altershield.commands.status.snapshot import Recorded
+from altershield.commands.status.snapshot import StoredRelease
 from altershield.workloads import BY_KIND, change_workload_name
 from altershield.workloads.workload import Workload
 
@@ -42,7 +42,7 @@ def workload(kind: str = "Deployment", name: str = "web", version: str = V1, **o
     return BY_KIND[kind].read(msgspec.json.encode(manifest(kind, name, version, **own)))
 
 
-def record(
+def release(
     status: ChangeWorkloadStatus = DONE,
     kind: str = "Deployment",
     name: str = "web",
@@ -57,8 +57,8 @@ def record(
     return ChangeWorkload(ObjectMeta(name=own, namespace="shop", owner_references=(owner,)), spec, status)
 
 
-def stored(of: ChangeWorkload, **metadata: Any) -> Recorded:
+def stored(of: ChangeWorkload, **metadata: Any) -> StoredRelease:
     """The record as the API server sends it."""
     obj = msgspec.to_builtins(of)
     obj["metadata"] |= metadata
-    return Recorded(of, msgspec.json.encode(obj))
+    return StoredRelease(of, msgspec.json.encode(obj))

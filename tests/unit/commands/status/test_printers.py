@@ -7,10 +7,10 @@ import yaml
 
 from altershield.commands.status.printers import Output, Printer
 from altershield.commands.status.snapshot import Release
-from tests.unit.commands.status.builders import DONE, RUNNING, V1, V2, record, stored, workload
+from tests.unit.commands.status.builders import DONE, RUNNING, V1, V2, release, stored, workload
 
-OLD = Release(workload(version=V2), stored(record(DONE), managedFields=[{}], resourceVersion="1"))
-NEW = Release(workload(version=V2), stored(record(RUNNING, version=V2)))
+OLD = Release(workload(version=V2), stored(release(DONE), managedFields=[{}], resourceVersion="1"))
+NEW = Release(workload(version=V2), stored(release(RUNNING, version=V2)))
 PENDING = Release(workload("StatefulSet", "db"), None)
 
 
@@ -63,9 +63,9 @@ def test_a_watch_of_objects_shows_each_by_itself(capsys: pytest.CaptureFixture[s
     assert json.loads(capsys.readouterr().out)["kind"] == "ChangeWorkload"
     printer.changes([OLD])
     assert capsys.readouterr().out == ""
-    changed = Release(OLD.workload, stored(record(RUNNING)))
+    changed = Release(OLD.workload, stored(release(RUNNING)))
     for output in (Output.YAML, Output.NAME):
         printer = Printer(output, "shop")
         printer.changes([OLD, NEW])
         assert capsys.readouterr().out.count("changeworkload" if output is Output.NAME else "---") == 2
-    assert changed.recorded is not None
+    assert changed.stored is not None

@@ -13,7 +13,7 @@ from altershield.commands.status.snapshot import StatusError
 from altershield.commands.status.targets import parse
 from altershield.workloads import ADAPTERS, BY_KIND
 from tests.stub_api import answer, is_list, serving
-from tests.unit.commands.status.builders import RUNNING, V1, manifest, record
+from tests.unit.commands.status.builders import RUNNING, V1, manifest, release
 
 STATEFUL_SETS = BY_KIND["StatefulSet"]
 
@@ -34,7 +34,7 @@ async def test_a_cluster_without_a_kind_has_no_workloads_of_it(code: int, capsys
         api.fault(lambda request: request.path.endswith("/clonesets"), answer(code), times=2)
         assert (await Reader(client, "shop", parse(["clone"])).read()).workloads == []
         assert capsys.readouterr().err == ""
-        await api.put(CHANGE_WORKLOADS, msgspec.to_builtins(record(RUNNING, "CloneSet")))
+        await api.put(CHANGE_WORKLOADS, msgspec.to_builtins(release(RUNNING, "CloneSet")))
         assert (await Reader(client, "shop", parse(["clone"])).read()).workloads == []
         warned = "Warning: releases of clonesets.apps.kruise.io are not shown" in capsys.readouterr().err
         assert warned == (code == 403)
@@ -71,10 +71,10 @@ async def test_changes_are_seen_as_they_come() -> None:
         assert (found.kind, found.metadata.name, found.version) == ("StatefulSet", "db", V1)
         async with asyncio.timeout(20), aclosing(reader.changes()) as changes:
             first = await anext(changes)
-            assert (len(first.workloads), len(first.records)) == (1, 0)
-            await api.put(CHANGE_WORKLOADS, msgspec.to_builtins(record(RUNNING, "StatefulSet", "db")))
+            assert (len(first.workloads), len(first.releases)) == (1, 0)
+            await api.put(CHANGE_WORKLOADS, msgspec.to_builtins(release(RUNNING, "StatefulSet", "db")))
             second = await anext(changes)
-            assert [each.record.status.status for each in second.records] == ["Running"]
+            assert [each.release.status.status for each in second.releases] == ["Running"]
             lists = [request for request in api.requests if is_list(request)]
             for version in range(5):
                 await api.put(STATEFUL_SETS.resource, manifest("StatefulSet", "db", version=f"{version:032}"))

@@ -8,44 +8,44 @@ from altershield.commands.status.snapshot import Snapshot, StatusError, demand, 
 from altershield.commands.status.targets import parse
 from altershield.releases import Outcome
 from altershield.workloads import ADAPTERS
-from tests.unit.commands.status.builders import DONE, RUNNING, SUSPENDED, V1, V2, record, stored, workload
+from tests.unit.commands.status.builders import DONE, RUNNING, SUSPENDED, V1, V2, release, stored, workload
 
 UNPROCESSED = {labels.DEFENSE_STATUS: ""}
 
 
 def test_records_are_shown_with_the_workload_of_their_kind_and_of_no_namesake() -> None:
-    records = [stored(record(DONE, each.resource.kind)) for each in ADAPTERS]
-    of_deleted = stored(record(DONE, "DaemonSet", uid="another", version=V2))
-    found = shown(Snapshot([workload(each.resource.kind) for each in ADAPTERS], [of_deleted, *records]))
+    all_releases = [stored(release(DONE, each.resource.kind)) for each in ADAPTERS]
+    of_deleted = stored(release(DONE, "DaemonSet", uid="another", version=V2))
+    found = shown(Snapshot([workload(each.resource.kind) for each in ADAPTERS], [of_deleted, *all_releases]))
     kinds = {each.resource.kind for each in ADAPTERS}
-    assert {(r.record.spec.workload_ref.kind, w.kind) for w, r in found if r} == {(kind, kind) for kind in kinds}
-    assert of_deleted not in [release.recorded for release in found]
+    assert {(r.release.spec.workload_ref.kind, w.kind) for w, r in found if r} == {(kind, kind) for kind in kinds}
+    assert of_deleted not in [release.stored for release in found]
 
 
 def test_a_release_that_is_not_recorded_yet_is_shown_and_is_under_way() -> None:
-    old = stored(record(DONE))
+    old = stored(release(DONE))
     snapshot = Snapshot([workload(version=V2, **UNPROCESSED)], [old])
     before, present = shown(snapshot)
-    assert (before.recorded, before.present, under_way(before)) == (old, False, False)
-    assert (present.recorded, present.pending, under_way(present)) == (None, True, True)
+    assert (before.stored, before.present, under_way(before)) == (old, False, False)
+    assert (present.stored, present.pending, under_way(present)) == (None, True, True)
     assert outcomes(snapshot) == [Outcome.UNDER_WAY], "the success of the version before must not count"
 
 
 def test_a_version_that_is_released_again_is_pending_until_it_is_recorded_again() -> None:
-    snapshot = Snapshot([workload(**UNPROCESSED)], [stored(record(DONE))])
-    (release,) = shown(snapshot)
-    assert (release.pending, release.present) == (True, True)
+    snapshot = Snapshot([workload(**UNPROCESSED)], [stored(release(DONE))])
+    (shown_release,) = shown(snapshot)
+    assert (shown_release.pending, shown_release.present) == (True, True)
     assert outcomes(snapshot) == [Outcome.UNDER_WAY]
 
 
 def test_versions_of_a_workload_are_shown_by_their_age() -> None:
-    records = [stored(record(RUNNING, version=V2, created=20)), stored(record(DONE, created=10))]
-    found = shown(Snapshot([workload(version=V2)], records))
-    assert [release.recorded for release in found] == records[::-1]
+    all_releases = [stored(release(RUNNING, version=V2, created=20)), stored(release(DONE, created=10))]
+    found = shown(Snapshot([workload(version=V2)], all_releases))
+    assert [release.stored for release in found] == all_releases[::-1]
 
 
 def test_a_workload_that_does_not_exist_is_an_error() -> None:
-    snapshot = Snapshot([workload()], [stored(record())])
+    snapshot = Snapshot([workload()], [stored(release())])
     demand(snapshot, parse(["deploy/web"]), "shop")
     with pytest.raises(StatusError, match=r"deployments.apps .db. not found in namespace .shop.; check the") as seen:
         demand(snapshot, parse(["deploy/web", "deploy/db"]), "shop")
@@ -77,5 +77,9 @@ def test_exit_codes_tell_suspended_from_under_way_from_rolled_back_from_done() -
 
 def test_the_outcome_of_each_workload_counts() -> None:
     workloads = [workload(), workload("StatefulSet", **{labels.SUSPEND: "1"}), workload("DaemonSet", version="")]
-    records = [stored(record(DONE)), stored(record(SUSPENDED, "StatefulSet")), stored(record(version=V1, name="gone"))]
-    assert outcomes(Snapshot(workloads, records)) == [Outcome.SUCCEEDED, Outcome.SUSPENDED]
+    all_releases = [
+        stored(release(DONE)),
+        stored(release(SUSPENDED, "StatefulSet")),
+        stored(release(version=V1, name="gone")),
+    ]
+    assert outcomes(Snapshot(workloads, all_releases)) == [Outcome.SUCCEEDED, Outcome.SUSPENDED]

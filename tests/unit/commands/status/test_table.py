@@ -8,7 +8,7 @@ from altershield.api.meta import Condition
 from altershield.commands.status.snapshot import Release
 from altershield.commands.status.table import Columns, Layout, progress, row
 from altershield.workloads.workload import Workload
-from tests.unit.commands.status.builders import DONE, V1, V2, record, stored, workload
+from tests.unit.commands.status.builders import DONE, V1, V2, release, stored, workload
 
 NOW = 1683791475.0
 FAILED = ChangeWorkloadStatus(
@@ -22,11 +22,11 @@ def cells(of: ChangeWorkload, its: Workload, layout: Layout | None = None) -> di
 
 
 def message(*conditions: Condition, **status: Any) -> str:
-    return cells(record(ChangeWorkloadStatus(conditions=conditions, **status)), workload())["MESSAGE"]
+    return cells(release(ChangeWorkloadStatus(conditions=conditions, **status)), workload())["MESSAGE"]
 
 
 def test_a_row_has_kubectls_columns_and_a_star_at_the_present_version() -> None:
-    shown = cells(record(FAILED, "StatefulSet", "db", created=int(NOW) - 330), workload("StatefulSet", "db"))
+    shown = cells(release(FAILED, "StatefulSet", "db", created=int(NOW) - 330), workload("StatefulSet", "db"))
     assert shown == {
         "NAME": "statefulset.apps/db",
         "VERSION": f"{V1[:12]}*",
@@ -37,24 +37,24 @@ def test_a_row_has_kubectls_columns_and_a_star_at_the_present_version() -> None:
         "AGE": "5m30s",
         "MESSAGE": "failed: db-0 (x)",
     }
-    superseded = cells(record(FAILED, "StatefulSet", "db"), workload("StatefulSet", "db", V2))
+    superseded = cells(release(FAILED, "StatefulSet", "db"), workload("StatefulSet", "db", V2))
     assert superseded["VERSION"] == V1[:12]
 
 
 def test_the_namespace_is_a_column_where_all_are_shown() -> None:
     assert Layout().header[0] == "NAME"
-    assert cells(record(), workload(), Layout(namespaces=True))["NAMESPACE"] == "shop"
+    assert cells(release(), workload(), Layout(namespaces=True))["NAMESPACE"] == "shop"
 
 
 def test_a_wide_row_has_the_whole_version_and_the_time_of_the_state() -> None:
-    wide = cells(record(FAILED), workload(), Layout(wide=True))
+    wide = cells(release(FAILED), workload(), Layout(wide=True))
     assert (wide["VERSION"], wide["SINCE"]) == (f"{V1}*", "2023-05-11T07:46:15Z")
 
 
 def test_a_release_without_a_record_says_so() -> None:
     layout = Layout(wide=True)
-    for recorded in (None, stored(record(DONE))):
-        pending = row(Release(workload(**{labels.DEFENSE_STATUS: ""}), recorded), layout, NOW)
+    for each in (None, stored(release(DONE))):
+        pending = row(Release(workload(**{labels.DEFENSE_STATUS: ""}), each), layout, NOW)
         shown = dict(zip(layout.header, pending.cells, strict=True))
         assert (shown["VERSION"], shown["STATE"], shown["PASSED"]) == (f"{V1}*", "Init", "0")
         assert (shown["AGE"], shown["SINCE"], shown["MESSAGE"]) == ("<unknown>",) * 2 + ("admitted, not yet recorded",)
@@ -66,7 +66,7 @@ def test_what_a_verdict_says_cannot_steer_the_terminal() -> None:
 
 
 def test_the_message_says_which_release_slipped_past_the_gate() -> None:
-    slipped = Condition(ConditionType.SLIPPED, "True", "VersionReused", "web-1 slipped past the gate: ...")
+    slipped = Condition(ConditionType.UNGATED, "True", "VersionReused", "web-1 slipped past the gate: ...")
     verified = Condition(ConditionType.VERIFIED, "True", "PodsPassed", "5 of 5 pods passed")
     assert message(slipped, verified) == "slipped past the gate (VersionReused); 5 of 5 pods passed"
 
@@ -84,7 +84,7 @@ def test_progress_names_the_workload_its_state_and_the_reason() -> None:
     waits = ChangeWorkloadStatus(
         status=WorkloadState.RUNNING, conditions=(Condition(ConditionType.STALLED, "True", "Paused", "it is paused"),)
     )
-    assert progress(Release(workload(), stored(record(waits)))) == (
+    assert progress(Release(workload(), stored(release(waits)))) == (
         "Waiting for the release of deployment.apps/web: Running, Paused: it is paused"
     )
 

@@ -1,0 +1,82 @@
+"""What all components show of themselves, under one prefix: the build, their watches, what the API server refused."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from prometheus_client import disable_created_metrics
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from altershield import __version__
+from altershield.kube.client import Client
+from altershield.kube.events import EventRecorder
+from altershield.kube.informer import Informer
+
+disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series beside every counter, of which nothing here makes use
+
+
+class ProcessMetrics(Collector):
+    """Reads the figures that client, informers and recorder keep, when Prometheus asks. `recorder` is None in a
+    component that records no Events."""
+
+    def __init__(
+        self,
+        component: str,
+        client: Client,
+        informers: Iterable[Informer[Any]],
+        recorder: EventRecorder | None = None,
+    ) -> None:
+        self._component = component
+        self._client = client
+        self._informers = tuple(informers)
+        self._recorder = recorder
+
+    def collect(self) -> Iterator[Metric]:
+        component = self._component
+        build = GaugeMetricFamily("altershield_build_info", "Always 1.", labels=["component", "version"])
+        build.add_metric([component, __version__], 1)
+        yield build
+        errors = CounterMetricFamily(
+            "altershield_api_errors",
+            "Requests to the Kubernetes API, and watches, that failed, by HTTP status; `unreachable`: there was no "
+            "answer, or a broken one.",
+            labels=["component", "code"],
+        )
+        for code, count in self._client.errors.items():
+            errors.add_metric([component, code], count)
+        yield errors
+        yield from self._watches()
+        if self._recorder is not None:
+            dropped = CounterMetricFamily(
+                "altershield_events_dropped",
+                "Events that were not written: too many waited, or the API server refused them.",
+                labels=["component"],
+            )
+            dropped.add_metric([component], self._recorder.dropped)
+            yield dropped
+
+    def _watches(self) -> Iterator[Metric]:
+        labels = ["component", "resource"]
+        age = GaugeMetricFamily(
+            "altershield_watch_age_seconds",
+            "Time since the API server last sent anything; a resource at rest is silent for about a minute at a time.",
+            labels=labels,
+        )
+        relists = CounterMetricFamily(
+            "altershield_watch_relists",
+            "Times that all objects were listed again, because the watch could not go on where it was.",
+            labels=labels,
+        )
+        skipped = CounterMetricFamily(
+            "altershield_watch_skipped",
+            "Objects received that could not be read and were left out; the log names them.",
+            labels=labels,
+        )
+        objects = GaugeMetricFamily("altershield_cached_objects", "Objects in the cache.", labels=labels)
+        for informer in self._informers:
+            series = [self._component, informer.name]
+            age.add_metric(series, informer.age)
+            relists.add_metric(series, informer.relists)
+            skipped.add_metric(series, informer.skipped)
+            objects.add_metric(series, len(informer))
+        yield from (age, relists, skipped, objects)

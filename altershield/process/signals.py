@@ -1,0 +1,32 @@
+"""Signals that end a process."""
+
+import asyncio
+import logging
+import os
+import signal
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+def stop_event() -> asyncio.Event:
+    """An event that the first SIGTERM or SIGINT sets. A second signal ends the process at once, with exit code 1."""
+    stop = asyncio.Event()
+
+    def on_signal() -> None:
+        if stop.is_set():
+            logging.shutdown()
+            os._exit(1)
+        stop.set()
+
+    for number in _SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(number, on_signal)
+    return stop
+
+
+def cancel_on(*numbers: signal.Signals) -> None:
+    """Cancel the current task when one of these signals arrives, so that it cleans up behind itself."""
+    task = asyncio.current_task()
+    if task is None:
+        raise RuntimeError("cancel_on must be called in a task")
+    for number in numbers:
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)

@@ -1,0 +1,26 @@
+"""The reconciler's thresholds, as options of the commands that run a reconciler."""
+
+from dataclasses import dataclass, fields
+
+from altershield.process import options
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thresholds:
+    """Seconds."""
+
+    start_timeout: options.StartTimeout = options.START_TIMEOUT
+    observe_seconds: options.ObserveSeconds = options.OBSERVE_SECONDS
+    batch_wait: options.BatchWait = options.BATCH_WAIT
+    pre_timeout: options.PreTimeout = options.PRE_TIMEOUT
+    post_timeout: options.PostTimeout = options.POST_TIMEOUT
+    lease_duration: options.LeaseDuration = options.LEASE_DURATION
+
+    @property
+    def arguments(self) -> list[str]:
+        """The thresholds as arguments of `python -m reconciler`."""
+        return [
+            argument
+            for field in fields(Thresholds)
+            for argument in (f"--{field.name.replace('_', '-')}", str(getattr(self, field.name)))
+        ]

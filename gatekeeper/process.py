@@ -1,0 +1,73 @@
+"""The process: everything is put together here, runs until a signal, and ends in order."""
+
+import asyncio
+import logging
+
+from altershield.errors import UsageError
+from altershield.kube.client import Client
+from altershield.process.signals import stop_event
+from gatekeeper import memory
+from gatekeeper.journal import Journal
+from gatekeeper.listener import Listener
+from gatekeeper.listers import CacheListers, caches
+from gatekeeper.metrics import Metrics
+from gatekeeper.options import Options
+from gatekeeper.routes import routes
+from gatekeeper.server import Gatekeeper
+from gatekeeper.tls import Certificate
+
+logger = logging.getLogger(__name__)
+
+_LAST_SECONDS = 1.0
+_PLAIN_CONNECTIONS = 64
+
+
+async def run(options: Options) -> None:
+    """Serve until SIGTERM or SIGINT, then drain: unready at once, serve on for the shutdown delay, finish what is
+    in flight. A second signal ends the process where it is. UsageError where it cannot start."""
+    stop = stop_event()
+    async with await Client.connect(options.kubeconfig) as client:
+        all_releases, config = caches(client, options.system_namespace)
+        certificate = Certificate(options.tls_cert_file, options.tls_private_key_file, options.client_ca_file)
+        served = routes()
+        metrics = Metrics(certificate, served.values())
+        metrics.observe(client, (all_releases, config))
+
+        def unready() -> list[str]:
+            reasons = [] if certificate.loaded else ["there is no serving certificate yet"]
+            waiting = [informer.resource.plural for informer in (all_releases, config) if not informer.synced]
+            return reasons + [f"the cache of {resource} is not filled yet" for resource in waiting]
+
+        listers = CacheListers(
+            all_releases, config, reconciler=options.service_account, system_namespace=options.system_namespace
+        )
+        journal = Journal(metrics)
+        gatekeeper = Gatekeeper(served, listers, metrics, journal, unready, client=options.client_name)
+        plain = Listener(gatekeeper.observe, options.host, options.metrics_port, connections=_PLAIN_CONNECTIONS)
+        tls = Listener(gatekeeper.admit, options.host, options.port, certificate.context)
+        certificate.reload()
+        try:
+            await plain.start()
+            await tls.start()
+        except OSError as error:
+            raise UsageError(f"cannot listen: {error}; choose others with --host, --port, --metrics-port") from error
+        memory.prepare()
+        logger.info("listening", extra={"port": tls.port, "metrics_port": plain.port, "server": client.server})
+
+        async with asyncio.TaskGroup() as group:
+            followers = [group.create_task(work) for work in (all_releases.run(), config.run(), certificate.follow())]
+            await stop.wait()
+            gatekeeper.drain()
+            logger.info("shutting down", extra={"serving_on_seconds": options.shutdown_delay})
+            await asyncio.sleep(options.shutdown_delay)
+            await tls.refuse_connections()
+            logger.info("draining", extra={"in_flight": metrics.in_flight})
+            # for requests on connections that were made in the last moment
+            await asyncio.sleep(min(options.shutdown_delay, _LAST_SECONDS))
+            # aiohttp, told to stop, would ignore what is still coming of a review that is in flight
+            await gatekeeper.finish()
+            await tls.stop()
+            await plain.stop()
+            journal.flush()
+            for follower in followers:
+                follower.cancel()

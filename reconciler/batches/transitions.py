@@ -1,0 +1,252 @@
+"""The state machine of a ChangePod: one batch of pods under verification.
+
+Without an AlterShield server one step leads from Init to ExecuteDone. With one, each state names what was last
+done, the next thing to do follows from it, and every wait ends at a deadline that the status holds.
+"""
+
+from dataclasses import dataclass
+from enum import Enum, auto
+
+import msgspec
+
+from altershield.api.kinds import ChangePod, ChangePodStatus, ConditionType, Giver, PodInfo, PodState, Verdict
+from altershield.api.meta import Condition, find_condition, plain_time, set_condition
+
+POLL_INTERVAL = 3.0
+"""Seconds between two questions for the same result, and before a call that got no answer is repeated."""
+
+_NAMED = 3  # pods that a message names
+
+
+class Call(Enum):
+    """What an AlterShield server can be asked about a batch."""
+
+    SUBMIT_PRE = auto()
+    POLL_PRE = auto()
+    SUBMIT_POST = auto()
+    POLL_POST = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Call the AlterShield server, and decide again with its answer."""
+
+    call: Call
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """Decide again after so many seconds."""
+
+    seconds: float
+
+
+Next = Ask | Later | None
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The server took the batch, under this id."""
+
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The server will not take it; asking again is of no use."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The server's verdict on the batch."""
+
+    passed: bool
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotYet:
+    """No result yet, or no answer at all."""
+
+
+Answer = Accepted | Refused | Checked | NotYet
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    change_pod: ChangePod
+    server: bool
+    """Whether an AlterShield server is configured."""
+    answer: Answer | None
+    """What it answered to the `Ask` of the last decision; None before."""
+    pre_timeout: int
+    post_timeout: int
+
+
+def decide(state: ChangePodStatus, observed: Observed, now: float) -> tuple[ChangePodStatus, Next]:
+    """The status that should be stored (`state` itself where nothing changed), and what to do once it is."""
+    wanted, following = _step(state, observed, now)
+    generation = observed.change_pod.metadata.generation
+    by = _failed_by(state, observed.change_pod, by_server=wanted.pod_results != state.pod_results)
+    wanted = msgspec.structs.replace(
+        wanted,
+        conditions=set_condition(wanted.conditions, _verified(wanted, observed.change_pod, by), now),
+        observed_generation=generation,
+    )
+    if wanted == state:
+        return state, following
+    return msgspec.structs.replace(wanted, update_time=plain_time(now), update_time_unix=int(now)), following
+
+
+def _step(state: ChangePodStatus, observed: Observed, now: float) -> tuple[ChangePodStatus, Next]:
+    answer = observed.answer
+    if state.status == PodState.EXECUTE_DONE:
+        return state, None
+    state = _with_verdicts_of_birth(state, observed.change_pod)
+    if not _undecided(state, observed.change_pod):
+        return _done(state, PodState.POST_FINISH), None
+    if not observed.server:
+        posting = state.status in (PodState.POST_WAIT, PodState.POST_SUBMITTED)
+        return _done(state, PodState.POST_FAILED if posting else PodState.PRE_FAILED), None
+    if state.status in ("", PodState.INIT):
+        state = msgspec.structs.replace(
+            state,
+            status=PodState.PRE_WAIT,
+            pre_submit_time=plain_time(now),
+            pre_submit_time_unix=int(now),
+            pre_timeout_threshold=observed.pre_timeout,
+            post_timeout_threshold=observed.post_timeout,
+        )
+        return state, Ask(Call.SUBMIT_PRE)
+    pre_left = state.pre_submit_time_unix + state.pre_timeout_threshold - now
+    post_left = state.post_submit_time_unix + state.post_timeout_threshold - now
+    match state.status, answer:
+        case PodState.PRE_WAIT, Accepted(node):
+            state = msgspec.structs.replace(state, status=PodState.PRE_SUBMITTED, change_pod_id=node)
+            return state, Later(min(POLL_INTERVAL, max(pre_left, 0)))
+        case PodState.PRE_WAIT, _:
+            return _waiting(state, answer, Call.SUBMIT_PRE, PodState.PRE_FAILED, pre_left)
+        case PodState.PRE_SUBMITTED, Checked(passed=False, message=message):
+            return _done(_with_results(state, observed.change_pod, Verdict.UNPASS, message), PodState.PRE_FAILED), None
+        case PodState.PRE_SUBMITTED, Checked():
+            state = msgspec.structs.replace(
+                state,
+                status=PodState.POST_WAIT,
+                post_submit_time=plain_time(now),
+                post_submit_time_unix=int(now),
+            )
+            return state, Ask(Call.SUBMIT_POST)
+        case PodState.PRE_SUBMITTED, _:
+            return _waiting(state, answer, Call.POLL_PRE, PodState.PRE_TIMEOUT, pre_left)
+        case PodState.POST_WAIT, Accepted():
+            state = msgspec.structs.replace(state, status=PodState.POST_SUBMITTED)
+            return state, Later(min(POLL_INTERVAL, max(post_left, 0)))
+        case PodState.POST_WAIT, _:
+            return _waiting(state, answer, Call.SUBMIT_POST, PodState.POST_FAILED, post_left)
+        case PodState.POST_SUBMITTED, Checked(passed=passed, message=message):
+            verdict = Verdict.PASS if passed else Verdict.UNPASS
+            return _done(_with_results(state, observed.change_pod, verdict, message), PodState.POST_FINISH), None
+        case PodState.POST_SUBMITTED, _:
+            return _waiting(state, answer, Call.POLL_POST, PodState.POST_TIMEOUT, post_left)
+        case last, _:  # one of the states on the way, which only a person can have stored
+            return _done(state, last), None
+
+
+def failed_by(release: ChangePod) -> Giver:
+    """Whose verdict it is, if one fails the batch."""
+    return _failed_by(release.status, release, by_server=False)
+
+
+def needs_work(release: ChangePod) -> bool:
+    """Whether it is not at its end, or its condition does not say what its results do."""
+    status = release.status
+    if status.status != PodState.EXECUTE_DONE:
+        return True
+    known = find_condition(status.conditions, ConditionType.VERIFIED)
+    wanted = _verified(status, release, failed_by(release))
+    return known is None or (known.status, known.reason, known.message) != (
+        wanted.status,
+        wanted.reason,
+        wanted.message,
+    )
+
+
+def _with_verdicts_of_birth(state: ChangePodStatus, change_pod: ChangePod) -> ChangePodStatus:
+    """A batch of pods that were not up in time is made with the verdict on them."""
+    known = {result.pod for result in state.pod_results if result.verdict}
+    born = [pod for pod in change_pod.spec.pod_infos if pod.verdict and pod.pod not in known]
+    return msgspec.structs.replace(state, pod_results=(*state.pod_results, *born)) if born else state
+
+
+def _waiting(
+    state: ChangePodStatus, answer: Answer | None, call: Call, in_vain: str, left: float
+) -> tuple[ChangePodStatus, Next]:
+    """Ask, ask again later, or give up: what got no answer counts as passed."""
+    if isinstance(answer, Refused) or left <= 0:
+        return _done(state, in_vain), None
+    if answer is None:
+        return state, Ask(call)
+    return state, Later(min(POLL_INTERVAL, left))
+
+
+def _done(state: ChangePodStatus, last: str) -> ChangePodStatus:
+    """Finished; a message that a person wrote stays."""
+    return msgspec.structs.replace(state, status=PodState.EXECUTE_DONE, message=state.message or last)
+
+
+def _undecided(state: ChangePodStatus, change_pod: ChangePod) -> set[str]:
+    """The pods of the batch that have no explicit verdict."""
+    decided = {result.pod for result in state.pod_results if result.verdict}
+    return {pod.pod for pod in change_pod.spec.pod_infos} - decided
+
+
+def _with_results(state: ChangePodStatus, change_pod: ChangePod, verdict: str, message: str) -> ChangePodStatus:
+    """The server's verdict on every pod on which nobody else has spoken."""
+    undecided = _undecided(state, change_pod)
+    results: list[PodInfo] = [result for result in state.pod_results if result.pod not in undecided]
+    results += [
+        msgspec.structs.replace(pod, verdict=verdict, message=message)
+        for pod in change_pod.spec.pod_infos
+        if pod.pod in undecided
+    ]
+    return msgspec.structs.replace(state, pod_results=tuple(results))
+
+
+def _failed_by(state: ChangePodStatus, change_pod: ChangePod, *, by_server: bool) -> Giver:
+    """Whose verdict it is, if one fails the batch: the one that failed it first.
+
+    A batch that is made with verdicts holds AlterShield's own, for pods that were not up in time, or says whose. The
+    server's verdict is stored in one write with the condition that says so. Whatever verdict is stored without such a
+    condition, a person has written.
+    """
+    known = find_condition(state.conditions, ConditionType.VERIFIED)
+    if known is not None and known.status == "False":
+        for giver in Giver:
+            if known.reason == giver:
+                return giver
+    if any(pod.verdict for pod in change_pod.spec.pod_infos):
+        return next((each for each in Giver if each == change_pod.spec.failed_by), Giver.HEALTH)
+    return Giver.SERVER if by_server else Giver.PERSON
+
+
+def _verified(state: ChangePodStatus, change_pod: ChangePod, by: Giver) -> Condition:
+    pods = {pod.pod for pod in change_pod.spec.pod_infos}
+    results = {result.pod: result for result in state.pod_results if result.verdict}
+    failed = [result for name, result in results.items() if name in pods and result.verdict != Verdict.PASS]
+    strangers = [name for name in results if name not in pods]
+    if failed:
+        named = "; ".join(f"{pod.pod} ({pod.message or pod.verdict})" for pod in failed[:_NAMED])
+        status, reason, message = "False", str(by), f"{len(failed)} of {len(pods)} pods failed: {named}"
+    elif state.status != PodState.EXECUTE_DONE:
+        status, reason, message = "Unknown", "InProgress", "no result yet"
+    elif pods <= results.keys():
+        status, reason, message = "True", "PodsPassed", "every pod passed"
+    else:
+        status, reason, message = "True", "NotChecked", "nobody checked it, which counts as passed"
+    if strangers:
+        message += f"; results for pods that are not in this batch are ignored: {', '.join(strangers[:_NAMED])}"
+    return Condition(
+        ConditionType.VERIFIED, status, reason, message, observed_generation=change_pod.metadata.generation
+    )

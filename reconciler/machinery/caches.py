@@ -1,0 +1,325 @@
+"""The informers, and the questions that controllers ask of them.
+
+Only objects of governed namespaces are kept. They hang together by the uid of their owners, in one namespace and of
+the right kind: never by a name, and never by a label, which anybody may write.
+"""
+
+import math
+import sys
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from altershield.api import labels
+from altershield.api.kinds import ChangeWorkload, OpsConfigInfo
+from altershield.api.meta import unix
+from altershield.api.namespace import Namespace
+from altershield.api.ops_config import BLOCKING, Settings, effective
+from altershield.api.resources import (
+    CHANGE_PODS,
+    CHANGE_WORKLOADS,
+    CRDS,
+    GROUP,
+    NAMESPACES,
+    NODES,
+    OPS_CONFIG_INFOS,
+    PODS,
+)
+from altershield.kube.client import Client
+from altershield.kube.informer import Informer
+from altershield.workloads import ADAPTERS, BY_KIND, Adapter, nodes, pods, sets
+from altershield.workloads.meta import Meta, Owner, WireMeta
+from altershield.workloads.nodes import Node
+from altershield.workloads.pods import Pod
+from altershield.workloads.sets import Set
+from altershield.workloads.workload import Workload
+from reconciler.batches import batch
+from reconciler.batches.batch import Batch
+from reconciler.releases import projection
+from reconciler.releases.projection import Release
+
+Key = tuple[str, str]
+"""Namespace and name."""
+
+_KUBE_SYSTEM = "kube-system"
+
+_OWNER = "owner"
+_WORKLOAD = "workload"
+_RECORD = "record"
+
+
+class WorkloadKey(NamedTuple):
+    """Which workload."""
+
+    kind: str
+    namespace: str
+    name: str
+
+
+class _Definition(msgspec.Struct, frozen=True):
+    metadata: Meta
+
+
+class _WireDefinition(msgspec.Struct, frozen=True):
+    metadata: WireMeta
+
+
+class Caches:
+    """One informer per resource; those of kinds that a cluster need not have run only while it has them."""
+
+    def __init__(self, client: Client, system_namespace: str) -> None:
+        self.system_namespace = system_namespace
+        governed = f"{labels.GOVERNED}={labels.GOVERNED_VALUE}"
+        self.namespaces = Informer(client, NAMESPACES, Namespace, label_selector=governed)
+        self.nodes = Informer(client, NODES, Node, read=nodes.read, resync=0)
+        self.workloads: dict[str, Informer[Workload]] = {
+            adapter.resource.kind: Informer(client, adapter.resource, Workload, read=adapter.read, keep=self._governs)
+            for adapter in ADAPTERS
+        }
+        self.sets: dict[str, Informer[Set]] = {
+            adapter.between.kind: Informer(
+                client, adapter.between, Set, read=sets.read, metadata_only=True, keep=self._keeps_set, resync=0
+            )
+            for adapter in ADAPTERS
+            if adapter.between is not None
+        }
+        self.pods = Informer(client, PODS, Pod, read=pods.read, keep=self._keeps_pod, resync=0)
+        self.releases = Informer(client, CHANGE_WORKLOADS, Release, read=projection.read, keep=self._governs)
+        self.batches = Informer(client, CHANGE_PODS, Batch, read=self._read_batch, keep=self._governs, resync=0)
+        self.settings = Informer(client, OPS_CONFIG_INFOS, OpsConfigInfo)
+        self.definitions = {
+            adapter.resource.kind: Informer(
+                client,
+                CRDS,
+                _Definition,
+                read=_read_definition,
+                field_selector=f"metadata.name={adapter.crd}",
+                metadata_only=True,
+                name=f"{CRDS.plural}-{adapter.resource.plural}",
+            )
+            for adapter in ADAPTERS
+            if adapter.crd
+        }
+        """Of the kinds that a cluster need not have."""
+        self._index()
+        self._in_effect: Settings | None = None
+        self.settings.add_handler(lambda old, new: self._forget_settings())
+
+    def _index(self) -> None:
+        for informer in self.sets.values():
+            informer.add_index(_OWNER, lambda each: (each.owner.uid,))
+        self.pods.add_index(_OWNER, lambda pod: (pod.owner.uid,))
+        self.releases.add_index(_WORKLOAD, lambda release: (_place(workload_key(release)),))
+        self.batches.add_index(_RECORD, lambda each: (sys.intern(each.release[1]),))
+
+    @property
+    def always(self) -> tuple[Informer[Any], ...]:
+        """The informers without which nothing can be decided, in the order in which they are to be filled: first what
+        says which namespaces are governed."""
+        return (
+            self.namespaces,
+            self.settings,
+            self.nodes,
+            *self.definitions.values(),
+            *(each for kind, each in self.workloads.items() if kind not in self.definitions),
+            *self.sets.values(),
+            self.pods,
+            self.releases,
+            self.batches,
+        )
+
+    @property
+    def of_namespaces(self) -> tuple[Informer[Any], ...]:
+        """The informers that keep what is in governed namespaces alone. Workloads are the last: once they are there, so
+        is what is theirs."""
+        return (self.batches, self.releases, self.pods, *self.sets.values(), *self.workloads.values())
+
+    @property
+    def informers(self) -> tuple[Informer[Any], ...]:
+        return (*self.always, *(self.workloads[kind] for kind in self.definitions))
+
+    def defined(self, kind: str) -> bool:
+        """Whether the cluster has this kind of workload."""
+        informer = self.definitions.get(kind)
+        return informer is None or len(informer) > 0
+
+    # namespaces and settings
+
+    def governed(self, namespace: str) -> bool:
+        """Whether there is anything to do in the namespace: the gate passes over our own and `kube-system`, and one
+        that is being deleted is left alone."""
+        found = self.namespaces.get("", namespace)
+        return (
+            found is not None
+            and found.governed
+            and found.metadata.deletion_timestamp is None
+            and namespace not in (_KUBE_SYSTEM, self.system_namespace)
+        )
+
+    def governed_since(self, namespace: str) -> float:
+        """The Unix second after which what is released in the namespace passes the gate: the namespace is governed,
+        and AlterShield is there, as the setting that it makes when it first runs. Infinite where nobody knows."""
+        found = self.namespaces.get("", namespace)
+        governed_at = found.metadata.governed_at if found is not None and self.governed(namespace) else None
+        installed = self.settings.get(self.system_namespace, BLOCKING)
+        if governed_at is None or installed is None:
+            return math.inf
+        return max(governed_at, unix(installed.metadata.creation_timestamp))
+
+    def in_effect(self) -> Settings:
+        """The settings in effect."""
+        if self._in_effect is None:
+            self._in_effect = effective(self.settings.all(), self.system_namespace)
+        return self._in_effect
+
+    def _forget_settings(self) -> None:
+        self._in_effect = None
+
+    # what is kept
+
+    def _governs(self, obj: Any) -> bool:
+        return self.governed(obj.metadata.namespace)
+
+    def _keeps_set(self, each: Set) -> bool:
+        return _is_workload(each.owner) and self.governed(each.metadata.namespace)
+
+    def _keeps_pod(self, pod: Pod) -> bool:
+        return (_is_workload(pod.owner) or _is_between(pod.owner)) and self.governed(pod.metadata.namespace)
+
+    def _read_batch(self, data: bytes | msgspec.Raw) -> Batch:
+        """With the very strings that the pods hold: there are as many batches as pods."""
+        return batch.read(data, self.pods.get)
+
+    # who belongs to whom
+
+    def workload(self, key: WorkloadKey) -> Workload | None:
+        return self.workloads[key.kind].get(key.namespace, key.name)
+
+    def node_ready(self, node: str) -> bool:
+        """Whether a pod on this node can be up: False where the node is known not to be ready."""
+        found = self.nodes.get("", node)
+        return found is None or found.ready
+
+    def node_lost(self, node: str) -> bool:
+        """Whether the node is not there, or not ready."""
+        found = self.nodes.get("", node)
+        return found is None or not found.ready
+
+    def node_ready_at(self, node: str) -> float:
+        """Since when the node is ready, Unix seconds; 0 where that is not known, or it is not."""
+        found = self.nodes.get("", node)
+        return float(found.ready_at) if found is not None and found.ready else 0.0
+
+    def set_of(self, pod: Pod) -> Set | None:
+        """What stands between the pod and its workload, if something does."""
+        informer = self.sets.get(pod.owner.kind)
+        if informer is None:
+            return None
+        found = informer.get(pod.metadata.namespace, pod.owner.name)
+        return found if found is not None and found.uid == pod.owner.uid else None
+
+    def workload_of(self, pod: Pod) -> WorkloadKey | None:
+        """The workload that a pod seems to be of; whether it is that very one, `pods_of` says."""
+        if _is_workload(pod.owner):
+            return WorkloadKey(pod.owner.kind, pod.metadata.namespace, pod.owner.name)
+        found = self.set_of(pod)
+        if found is None:
+            return None
+        return WorkloadKey(found.owner.kind, found.metadata.namespace, found.owner.name)
+
+    def owns(self, workload: Workload, pod: Pod) -> bool:
+        """Whether the pod is one of this very workload."""
+        if pod.metadata.namespace != workload.metadata.namespace:
+            return False
+        if BY_KIND[workload.kind].between is None:
+            return pod.owner.uid == workload.metadata.uid
+        found = self.set_of(pod)
+        return found is not None and found.owner.uid == workload.metadata.uid
+
+    def pods_of(self, workload: Workload) -> Iterator[Pod]:
+        """All pods of the workload, of whatever version."""
+        adapter, uid, namespace = BY_KIND[workload.kind], workload.metadata.uid, workload.metadata.namespace
+        owners = [uid]
+        if adapter.between is not None:
+            owners = [each.metadata.uid for each in self.sets_of(workload)]
+        for owner in owners:
+            for pod in self.pods.by_index(_OWNER, owner):
+                if pod.metadata.namespace == namespace:
+                    yield pod
+
+    def informer_of(self, obj: Set) -> Informer[Set]:
+        """Where such an object is kept."""
+        between = BY_KIND[obj.owner.kind].between
+        if between is None:
+            raise KeyError(f"nothing stands between a {obj.owner.kind} and its pods")
+        return self.sets[between.kind]
+
+    def sets_of(self, workload: Workload) -> list[Set]:
+        """What stands between the workload and its pods."""
+        between = BY_KIND[workload.kind].between
+        if between is None:
+            return []
+        found = self.sets[between.kind].by_index(_OWNER, workload.metadata.uid)
+        return [each for each in found if each.metadata.namespace == workload.metadata.namespace]
+
+    def releases_of(self, workload: Workload) -> list[Release]:
+        """The records of workloads of this kind and name: of this very one, of a deleted one, and those without owner
+        of one that was deleted with `--cascade=orphan`."""
+        key = WorkloadKey(workload.kind, workload.metadata.namespace, workload.metadata.name)
+        return self.releases.by_index(_WORKLOAD, _place(key))
+
+    def batches_of(self, release: ChangeWorkload) -> list[Batch]:
+        """The ChangePods by the name of a record, those of a deleted namesake included."""
+        found = self.batches.by_index(_RECORD, release.metadata.name)
+        return [each for each in found if each.metadata.namespace == release.metadata.namespace]
+
+
+def workload_key(release: ChangeWorkload) -> WorkloadKey:
+    """The workload that a record is of."""
+    reference = release.spec.workload_ref
+    kind, name = reference.kind, reference.name
+    if not kind:  # from before records said so
+        owner = release.metadata.controller
+        kind = owner.kind if owner is not None else ADAPTERS[0].resource.kind
+        name = release.spec.service_name
+    return WorkloadKey(kind, release.metadata.namespace, name)
+
+
+def belongs(release: ChangeWorkload, workload: Workload) -> bool:
+    """Whether it is a record of this very workload."""
+    owner, adapter = release.metadata.controller, BY_KIND[workload.kind]
+    return (
+        owner is not None
+        and owner.uid == workload.metadata.uid
+        and (owner.api_version, owner.kind) == (adapter.resource.api_version, workload.kind)
+    )
+
+
+def belongs_to_release(each: Batch, release: ChangeWorkload) -> bool:
+    """Whether a batch is one of this very record."""
+    owner = each.owner
+    return (owner.uid, owner.kind) == (release.metadata.uid, CHANGE_WORKLOADS.kind) and owner.api_version.startswith(
+        GROUP
+    )
+
+
+def _is_workload(owner: Owner) -> bool:
+    adapter = BY_KIND.get(owner.kind)
+    return adapter is not None and owner.api_version == adapter.resource.api_version
+
+
+_BETWEEN: dict[str, Adapter] = {adapter.between.kind: adapter for adapter in ADAPTERS if adapter.between is not None}
+
+
+def _is_between(owner: Owner) -> bool:
+    adapter = _BETWEEN.get(owner.kind)
+    return adapter is not None and adapter.between is not None and owner.api_version == adapter.between.api_version
+
+
+def _place(key: WorkloadKey) -> str:
+    return "/".join(key)
+
+
+def _read_definition(data: bytes | msgspec.Raw) -> _Definition:
+    return _Definition(msgspec.json.decode(data, type=_WireDefinition).metadata.kept)

@@ -1,0 +1,58 @@
+"""Runs the informers: first those that say what is to be kept, and those of kinds that a cluster need not have only
+while it has them."""
+
+import asyncio
+import contextlib
+from typing import Any
+
+from altershield.kube.informer import Informer
+from reconciler.machinery.caches import Caches
+
+
+async def follow(caches: Caches) -> None:
+    """Follow the cluster until cancelled."""
+    first = (caches.namespaces, caches.settings)
+    async with asyncio.TaskGroup() as group:
+        for informer in first:
+            group.create_task(informer.run())
+        for informer in first:
+            await informer.wait_synced()
+        for each in caches.always:
+            if each not in first:
+                group.create_task(each.run())
+        for kind in caches.definitions:
+            group.create_task(_while_defined(caches, kind))
+
+
+async def _while_defined(caches: Caches, kind: str) -> None:
+    """Follow the workloads of a kind as long as its CustomResourceDefinition is there."""
+    definition, workloads = caches.definitions[kind], caches.workloads[kind]
+    changed = asyncio.Event()
+    definition.add_handler(lambda old, new: changed.set())
+    running: asyncio.Task[None] | None = None
+    await definition.wait_synced()
+    try:
+        while True:
+            changed.clear()
+            if caches.defined(kind) and running is None:
+                running = asyncio.create_task(workloads.run())
+            elif not caches.defined(kind) and running is not None:
+                await _ended(running)
+                running = None
+                await _emptied(workloads)
+            await changed.wait()
+    finally:
+        if running is not None:
+            await _ended(running)
+
+
+async def _emptied(informer: Informer[Any]) -> None:
+    """What was there is gone with its definition."""
+    for namespace in {obj.metadata.namespace for obj in informer.all()}:
+        await informer.evict(namespace)
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task

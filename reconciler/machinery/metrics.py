@@ -1,0 +1,135 @@
+"""What can be watched of a reconciler. Every series exists from the start, and no label is unbounded."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import GaugeMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.registry import Collector
+
+from altershield.api.kinds import Verdict, WorkloadState
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, OPS_CONFIG_INFOS, PODS
+from altershield.kube.client import Client
+from altershield.kube.events import EventRecorder
+from altershield.kube.queue import WorkQueue
+from altershield.process.metrics import ProcessMetrics
+from altershield.workloads import ADAPTERS
+from reconciler.machinery.caches import Caches
+from reconciler.machinery.outcome import Outcome
+from reconciler.releases.release_metrics import families
+from reconciler.releases.snapshot import RollbackReason
+from reconciler.releases.ungated import UngatedReason
+
+_WRITES = {
+    **{adapter.resource.kind: ("patch",) for adapter in ADAPTERS},
+    **{adapter.between.kind: ("patch",) for adapter in ADAPTERS if adapter.between is not None},
+    PODS.kind: ("patch", "delete"),
+    CHANGE_WORKLOADS.kind: ("create", "patch", "patch status", "delete"),
+    CHANGE_PODS.kind: ("create", "patch status", "delete"),
+    OPS_CONFIG_INFOS.kind: ("create", "patch status"),
+}
+_RECONCILE_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_RELEASE_SECONDS = (5, 10, 20, 30, 60, 120, 180, 300, 600, 1200, 1800, 3600)
+_RESULTS = {
+    WorkloadState.SUCCESS: "success",
+    WorkloadState.SUSPEND: "suspended",
+    WorkloadState.FAILED: "rolled-back",
+}
+_UNGATED = {UngatedReason.NO_VERSION: "no-version", UngatedReason.VERSION_REUSED: "version-reused"}
+
+
+class Metrics:
+    """The counters; what caches, queues and clients know is read when Prometheus asks."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.leader = Gauge("altershield_leader", "1 while this reconciler leads.", registry=self.registry)
+        self.reconciles = self._counter(
+            "altershield_reconciles",
+            "Keys worked on, by how that ended: `conflict` and `throttled` are tried again and no trouble.",
+            ["controller", "outcome"],
+        )
+        self.reconcile_duration = self._histogram(
+            "altershield_reconcile_duration_seconds", "Time to work on one key.", ["controller"], _RECONCILE_SECONDS
+        )
+        self.writes = self._counter(
+            "altershield_api_writes",
+            "Writes to the Kubernetes API that succeeded, Leases and Events aside.",
+            ["kind", "verb"],
+        )
+        self.verifications = self._counter(
+            "altershield_verifications",
+            "Verdicts on pods, of which one may get two: when its batch is done, and when a person fails it later.",
+            ["verdict"],
+        )
+        self.rollbacks = self._counter("altershield_rollbacks", "Releases rolled back.", ["reason"])
+        self.ungated_releases = self._counter(
+            "altershield_slipped_releases",
+            "Releases that passed no gatekeeper: without a version, or with the one of another pod template.",
+            ["reason"],
+        )
+        self._release_duration = self._histogram(
+            "altershield_release_duration_seconds",
+            "From a release to its end, counted whenever an end is reached: a repaired release has more than one.",
+            ["result"],
+            _RELEASE_SECONDS,
+        )
+        for kind, verbs in _WRITES.items():
+            for verb in verbs:
+                self.writes.labels(kind, verb)
+        for verdict in Verdict:
+            self.verifications.labels(verdict)
+        for cause in (RollbackReason.POD_NOT_UP, RollbackReason.REQUESTED):
+            self.rollbacks.labels(cause)
+        for reason in _UNGATED.values():
+            self.ungated_releases.labels(reason)
+        for result in _RESULTS.values():
+            self._release_duration.labels(result)
+
+    def observe(
+        self, client: Client, caches: Caches, queues: Mapping[str, WorkQueue[Any]], recorder: EventRecorder
+    ) -> None:
+        """Show what these know, too. Once."""
+        for controller in queues:
+            self.reconcile_duration.labels(controller)
+            for outcome in Outcome:
+                self.reconciles.labels(controller, outcome)
+        self.registry.register(_Live(caches, queues))
+        self.registry.register(ProcessMetrics("reconciler", client, caches.informers, recorder))
+
+    def ended(self, state: str, seconds: float) -> None:
+        """A release entered `state`, one that ends it, so long after it began."""
+        self._release_duration.labels(_RESULTS[WorkloadState(state)]).observe(seconds)
+
+    def slipped(self, reason: UngatedReason) -> None:
+        """A release was found that slipped past the gate."""
+        self.ungated_releases.labels(_UNGATED[reason]).inc()
+
+    def _counter(self, name: str, text: str, labels: list[str]) -> Counter:
+        return Counter(name, text, labels, registry=self.registry)
+
+    def _histogram(self, name: str, text: str, labels: list[str], buckets: tuple[float, ...]) -> Histogram:
+        return Histogram(name, text, labels, buckets=buckets, registry=self.registry)
+
+
+class _Live(Collector):
+    """Reads the figures that queues and caches keep."""
+
+    def __init__(self, caches: Caches, queues: Mapping[str, WorkQueue[Any]]) -> None:
+        self._caches = caches
+        self._queues = queues
+
+    def collect(self) -> Iterator[Metric]:
+        depth = GaugeMetricFamily("altershield_queue_depth", "Keys that wait to be worked on.", labels=["controller"])
+        oldest = GaugeMetricFamily(
+            "altershield_queue_oldest_seconds", "How long the longest waiting key has waited.", labels=["controller"]
+        )
+        waits = SummaryMetricFamily(
+            "altershield_queue_wait_seconds", "How long keys waited to be worked on.", labels=["controller"]
+        )
+        for controller, queue in self._queues.items():
+            depth.add_metric([controller], queue.depth)
+            oldest.add_metric([controller], queue.oldest)
+            waits.add_metric([controller], queue.taken, queue.waited)
+        yield from (depth, oldest, waits)
+        yield from families(self._caches)

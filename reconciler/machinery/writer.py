@@ -1,0 +1,168 @@
+"""Every write to the cluster goes through here: guarded, counted, and seen at once by the caches."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from altershield.api.kinds import (
+    ChangePod,
+    ChangePodStatus,
+    ChangeWorkload,
+    ChangeWorkloadStatus,
+    OpsConfigInfo,
+    OpsConfigInfoStatus,
+)
+from altershield.api.meta import OwnerReference
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, Resource
+from altershield.kube import objects
+from altershield.kube.client import Client, PatchType
+from altershield.kube.errors import (
+    ConflictError,
+    InvalidError,
+    KubernetesError,
+    NotFoundError,
+    ServerError,
+    UnreachableError,
+)
+from altershield.kube.informer import Informer
+from reconciler.machinery.caches import Caches
+from reconciler.machinery.metrics import Metrics
+from reconciler.releases.projection import Release
+
+Operation = dict[str, Any]
+"""One operation of an RFC 6902 patch."""
+
+_LISTS = ("defensePreparingPods", "defenseCheckingPods", "defenseCheckPassPods")
+
+
+class Metadata(objects.Metadata, Protocol):
+    @property
+    def uid(self) -> str: ...
+
+
+class _Object(Protocol):
+    @property
+    def metadata(self) -> Metadata: ...
+
+
+T = TypeVar("T", bound=_Object)
+
+
+class Writer:
+    """Writes for the controllers. ConflictError means everywhere: the object is not what the caller saw."""
+
+    def __init__(self, client: Client, caches: Caches, metrics: Metrics) -> None:
+        self._client = client
+        self._caches = caches
+        self._metrics = metrics
+
+    async def create(self, informer: Informer[T], obj: ChangeWorkload | ChangePod | OpsConfigInfo, namespace: str) -> T:
+        """Create it. Where it is not known whether that was done, it is looked up: it must not be done twice under
+        another name."""
+        resource = informer.resource
+        try:
+            answer = await self._client.create(resource, obj, namespace, as_=msgspec.Raw)
+        except (ServerError, UnreachableError) as error:
+            try:
+                answer = await self._client.get(resource, obj.metadata.name, namespace, as_=msgspec.Raw)
+            except KubernetesError:
+                raise error from None
+        return self._seen(informer, answer, "create")
+
+    async def patch(self, informer: Informer[T], obj: T, operations: Sequence[Operation]) -> T:
+        """Apply a JSON patch to this very object, not to a namesake."""
+        resource, metadata = informer.resource, obj.metadata
+        guarded = [{"op": "test", "path": "/metadata/uid", "value": metadata.uid}, *operations]
+        try:
+            answer = await self._client.patch(
+                resource, guarded, metadata.name, metadata.namespace, type_=PatchType.JSON, as_=msgspec.Raw
+            )
+        except InvalidError as error:
+            # An object that fails validation comes with its causes, a patch whose test fails with none.
+            if error.details.get("causes"):
+                raise
+            raise ConflictError(
+                f"{resource.kind} {metadata.namespace}/{metadata.name} changed meanwhile: {error}",
+                code=error.code,
+                reason=error.reason,
+            ) from error
+        return self._seen(informer, answer, "patch")
+
+    async def save_release(self, release: Release, status: ChangeWorkloadStatus, *, lists: bool) -> Release:
+        """Store what changed of the status, unless somebody wrote the object since; `lists`: also the lists of pods,
+        which are left as they are otherwise."""
+        patch = merge_patch(msgspec.to_builtins(release.status), msgspec.to_builtins(status))
+        for name in _LISTS:
+            if lists:
+                patch.setdefault(name, None)
+            else:
+                patch.pop(name, None)
+        answer = await self._save(CHANGE_WORKLOADS, release.metadata, patch)
+        return self._seen(self._caches.releases, answer, "patch status")
+
+    async def save_batch(self, batch: ChangePod, status: ChangePodStatus) -> ChangePod:
+        """Store what changed of the status, unless somebody wrote the object since."""
+        patch = merge_patch(msgspec.to_builtins(batch.status), msgspec.to_builtins(status))
+        answer = await self._save(CHANGE_PODS, batch.metadata, patch)
+        self._seen(self._caches.batches, answer, "patch status")
+        return msgspec.json.decode(answer, type=ChangePod)
+
+    async def save_setting(self, setting: OpsConfigInfo, status: OpsConfigInfoStatus) -> OpsConfigInfo:
+        patch = merge_patch(msgspec.to_builtins(setting.status), msgspec.to_builtins(status))
+        answer = await self._save(self._caches.settings.resource, setting.metadata, patch)
+        return self._seen(self._caches.settings, answer, "patch status")
+
+    async def delete(self, resource: Resource, metadata: Metadata) -> None:
+        """Delete this very object. Gone already is as good."""
+        try:
+            await self._client.delete(
+                resource, metadata.name, metadata.namespace, uid=metadata.uid, propagation="Background"
+            )
+        except (NotFoundError, ConflictError):
+            return
+        self._metrics.writes.labels(resource.kind, "delete").inc()
+
+    async def _save(self, resource: Resource, metadata: Metadata, status: dict[str, Any]) -> msgspec.Raw:
+        patch = {"metadata": {"resourceVersion": metadata.resource_version}, "status": status}
+        return await self._client.patch(
+            resource, patch, metadata.name, metadata.namespace, subresource="status", as_=msgspec.Raw
+        )
+
+    def _seen(self, informer: Informer[T], answer: msgspec.Raw, verb: str) -> T:
+        self._metrics.writes.labels(informer.resource.kind, verb).inc()
+        obj = informer.read(answer)
+        informer.observe(obj)
+        return obj
+
+
+def merge_patch(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """The RFC 7386 patch of the top-level fields that turns `old` into `new`; lists are replaced as a whole."""
+    changed = {
+        name: _whole(old.get(name), value) for name, value in new.items() if name not in old or old[name] != value
+    }
+    return {**changed, **{name: None for name in old if name not in new}}
+
+
+def _whole(old: Any, new: Any) -> Any:
+    """What of an object is not there any more has to be said to go."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        return {**dict.fromkeys(old), **new}
+    return new
+
+
+def label_path(key: str) -> str:
+    """The JSON pointer of a label."""
+    return f"/metadata/labels/{key.replace('~', '~0').replace('/', '~1')}"
+
+
+def owner(resource: Resource, metadata: Metadata) -> OwnerReference:
+    """The owner reference to an object of `resource` that manages what it is put on."""
+    return OwnerReference(
+        api_version=resource.api_version,
+        kind=resource.kind,
+        name=metadata.name,
+        uid=metadata.uid,
+        controller=True,
+        block_owner_deletion=True,
+    )

@@ -1,0 +1,25 @@
+"""The reconciler's options."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from altershield.process import options
+from altershield.process.startup import ProcessOptions
+from altershield.process.thresholds import Thresholds
+
+Identity = Annotated[
+    str,
+    typer.Option(
+        "--identity",
+        envvar="ALTERSHIELD_IDENTITY",
+        help="This reconciler's name in the Lease. Default: the host's name and a random part.",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Thresholds, ProcessOptions):
+    identity: Identity = ""
+    metrics_port: options.MetricsPort = 8081

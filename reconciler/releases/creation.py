@@ -1,0 +1,164 @@
+"""How the record of a release begins."""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from altershield.api import labels, names
+from altershield.api.kinds import (
+    ChangeWorkload,
+    ChangeWorkloadSpec,
+    ChangeWorkloadStatus,
+    ConditionType,
+    SourceRef,
+    WorkloadRef,
+    WorkloadState,
+)
+from altershield.api.meta import Condition, ObjectMeta, find_condition, plain_time, rfc3339
+from altershield.api.resources import CHANGE_WORKLOADS
+from altershield.releases import passed, rolled_back, state
+from altershield.releases.release import version as version_of
+from altershield.workloads import BY_KIND, change_workload_name
+from altershield.workloads.workload import Workload
+from reconciler.machinery.caches import Caches, belongs
+from reconciler.machinery.writer import Operation, Writer, label_path, owner
+from reconciler.releases.projection import Release
+from reconciler.releases.snapshot import RollbackReason
+
+
+class ReleaseCreator:
+    """`batch_wait`: seconds after which a batch is verified although it is not full."""
+
+    def __init__(self, caches: Caches, writer: Writer, clock: Callable[[], float], batch_wait: int) -> None:
+        self._caches = caches
+        self._writer = writer
+        self._clock = clock
+        self._batch_wait = batch_wait
+
+    async def existing(self, workload: Workload, version: str) -> Release | None:
+        """The record of one version of this very workload, if there is one.
+
+        One without owner is from a namesake that was deleted with `--cascade=orphan`: it goes on with this workload,
+        which has taken over its pods, as a release that begins anew. One whose owner is gone goes.
+        """
+        name = change_workload_name(workload.kind, workload.metadata.name, version)
+        release = self._caches.releases.get(workload.metadata.namespace, name)
+        if release is None or belongs(release, workload):
+            return release
+        if release.metadata.controller is None:
+            return await self._adopt(release, workload)
+        await self._writer.delete(CHANGE_WORKLOADS, release.metadata)
+        return None
+
+    async def create(self, workload: Workload, version: str) -> Release:
+        resource, metadata = BY_KIND[workload.kind].resource, workload.metadata
+        release = ChangeWorkload(
+            metadata=ObjectMeta(
+                name=change_workload_name(workload.kind, metadata.name, version),
+                namespace=metadata.namespace,
+                labels={labels.VERSION: version, labels.WORKLOAD_NAME: names.label_value(metadata.name)},
+                owner_references=(owner(resource, metadata),),
+            ),
+            spec=self._spec(workload, version),
+        )
+        return await self._writer.create(self._caches.releases, release, metadata.namespace)
+
+    async def start_anew(
+        self, workload: Workload, release: Release, others: Sequence[Release], *more: Condition
+    ) -> Release:
+        """Start the record of a version that is released again: the status first, with what has to be known from
+        before and `more`, then the spec, which says that it was done."""
+        now = self._clock()
+        status = ChangeWorkloadStatus(
+            status=WorkloadState.INIT,
+            entry_time=plain_time(now),
+            entry_time_unix=int(now),
+            update_time=plain_time(now),
+            update_time_unix=int(now),
+            source=release.status.source,
+            previous=previous(release, others),
+            conditions=(*_kept(release, now), *more),
+            observed_generation=release.metadata.generation,
+        )
+        release = await self._writer.save_release(release, status, lists=True)
+        spec = msgspec.to_builtins(self._spec(workload, version_of(release)))
+        replace: Operation = {"op": "replace", "path": "/spec", "value": spec}
+        return await self._writer.patch(self._caches.releases, release, [replace])
+
+    async def _adopt(self, release: Release, workload: Workload) -> Release:
+        resource, metadata = BY_KIND[workload.kind].resource, workload.metadata
+        operations: list[Operation] = [
+            {"op": "test", "path": "/metadata/resourceVersion", "value": release.metadata.resource_version},
+            {
+                "op": "add",
+                "path": "/metadata/ownerReferences",
+                "value": [msgspec.to_builtins(owner(resource, metadata))],
+            },
+            {"op": "add", "path": "/spec/workloadRef", "value": msgspec.to_builtins(_reference(workload))},
+            # that of no release: so it is begun anew, unless it is processed
+            {"op": "add", "path": "/spec/workloadGeneration", "value": 0},
+        ]
+        return await self._writer.patch(self._caches.releases, release, operations)
+
+    def _spec(self, workload: Workload, version: str) -> ChangeWorkloadSpec:
+        now = self._clock()
+        name = workload.metadata.name
+        return ChangeWorkloadSpec(
+            change_workload_id=change_workload_name(workload.kind, name, version),
+            service_name=name,
+            app_name=name,
+            reversion=version,
+            count_threshold=self._caches.in_effect().batch(workload.replicas),
+            wait_time_threshold=self._batch_wait,
+            create_time=plain_time(now),
+            create_time_unix=int(now),
+            workload_ref=_reference(workload),
+            workload_generation=workload.generation,
+        )
+
+
+def processed(workload: Workload) -> list[Operation]:
+    """What lets verification begin. `ignored-suspend` has let this release pass; it counts once."""
+    operations: list[Operation] = [{"op": "add", "path": label_path(labels.DEFENSE_STATUS), "value": labels.PROCESSED}]
+    if workload.ignores_suspension:
+        operations.append({"op": "remove", "path": label_path(labels.IGNORED_SUSPEND)})
+    return operations
+
+
+def previous(release: Release, others: Sequence[Release]) -> SourceRef:
+    """The last version that passed before this one: that of the release before, or where that did not pass, what that
+    one went by. Not one that failed itself since. A record without it, and with none before it, knows of none."""
+    failed = {version_of(each) for each in others if rolled_back(each) or state(each) is WorkloadState.SUSPEND}
+    failed.add(version_of(release))
+    believed = {each.status.previous.uid for each in others} - {""}
+    before = sorted(others, key=lambda each: (each.spec.workload_generation, each.spec.create_time_unix), reverse=True)
+    for other in before:
+        # released again since, it has yet to pass a second time
+        known = other.status.source.uid in believed and version_of(other) not in failed
+        if other.status.source.uid and (passed(other) or known):
+            return other.status.source
+        if other.status.previous.uid and other.status.previous.version not in failed:
+            return other.status.previous
+    return release.status.previous if release.status.previous.version not in failed else SourceRef()
+
+
+def _reference(workload: Workload) -> WorkloadRef:
+    metadata = workload.metadata
+    return WorkloadRef(BY_KIND[workload.kind].resource.api_version, workload.kind, metadata.name, metadata.uid)
+
+
+def _kept(release: Release, now: float) -> tuple[Condition, ...]:
+    """What a release again must know: that this version was rolled back once. It is not a second time."""
+    known = find_condition(release.status.conditions, ConditionType.ROLLED_BACK)
+    if known is None or not (known.is_true or known.reason == RollbackReason.RELEASED_AGAIN):
+        return ()
+    return (
+        Condition(
+            ConditionType.ROLLED_BACK,
+            "False",
+            RollbackReason.RELEASED_AGAIN,
+            "this version was rolled back once and then released again; it is not rolled back by itself a second time",
+            last_transition_time=rfc3339(now),
+            observed_generation=release.metadata.generation,
+        ),
+    )

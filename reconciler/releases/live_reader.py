@@ -1,0 +1,218 @@
+"""What is read from the API server itself, because a decision must not rest on old news."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from altershield.api import labels
+from altershield.api.kinds import SourceRef
+from altershield.api.managed_fields import ManagedMeta
+from altershield.api.meta import unix
+from altershield.api.resources import EVENTS, PODS
+from altershield.kube.client import Client
+from altershield.kube.errors import ConflictError, NotFoundError
+from altershield.releases.release import version as version_of
+from altershield.workloads import BY_KIND, is_of
+from altershield.workloads import pods as pod_projections
+from altershield.workloads.adapter import Object, template_of
+from altershield.workloads.pods import Pod
+from altershield.workloads.workload import Workload
+from altershield.workloads.workload import version_of as fingerprint_of
+from reconciler.machinery.caches import Caches
+from reconciler.releases.ending import overdue_pods
+from reconciler.releases.health import events_fault
+from reconciler.releases.pod_groups import PodGroups
+from reconciler.releases.projection import Release
+from reconciler.releases.snapshot import Snapshot, Target
+from reconciler.releases.ungated import Revision
+
+_MAX_EVENTS_READ = 5  # pods whose Events are asked for; others of the same template wait for the same
+
+
+_RAW = dict[str, Any]
+
+
+class _Managed(msgspec.Struct):
+    metadata: ManagedMeta
+
+
+class _Event(msgspec.Struct):
+    reason: str = ""
+    message: str = ""
+
+
+class Present(NamedTuple):
+    """A workload as the API server has it now."""
+
+    workload: Workload
+    released_at: float | None
+    """When its pod template was last written, Unix seconds; None where nobody knows."""
+
+
+class LiveReader:
+    def __init__(self, client: Client, caches: Caches) -> None:
+        self._client = client
+        self._caches = caches
+
+    async def workload(self, seen: Workload) -> Present:
+        """The workload; ConflictError where it is not the one that was seen any more."""
+        adapter, metadata = BY_KIND[seen.kind], seen.metadata
+        try:
+            raw = await self._client.get(adapter.resource, metadata.name, metadata.namespace, as_=msgspec.Raw)
+        except NotFoundError as error:
+            raise _changed(seen) from error
+        found = adapter.read(raw)
+        if found.metadata.uid != metadata.uid or found.metadata.deleting:
+            raise _changed(seen)
+        managed = msgspec.json.decode(raw, type=_Managed)
+        return Present(found, managed.metadata.released_at)
+
+    async def revisions(self, workload: Workload) -> list[Revision]:
+        """The objects that hold the workload's templates."""
+        return [_revision(workload, raw) for raw in await self._raw_revisions(workload)]
+
+    async def template(self, workload: Workload, source: SourceRef) -> Object:
+        """The pod template in one of these objects; ConflictError where it is not the one that was decided about."""
+        adapter = BY_KIND[workload.kind]
+        try:
+            raw: Object = await self._client.get(adapter.revisions, source.name, workload.metadata.namespace)
+        except NotFoundError as error:
+            raise _changed(workload) from error
+        template = adapter.template(raw)
+        if template is None or raw["metadata"].get("uid") != source.uid or not _controls(workload, raw):
+            raise _changed(workload)
+        if fingerprint_of(template_of(template)) != source.fingerprint:
+            raise _changed(workload)
+        return template
+
+    async def around(
+        self, snapshot: Snapshot, groups: PodGroups, all_releases: Sequence[Release], now: float
+    ) -> list[Target]:
+        """Bring the release's pods up to date, and find what it could be taken back to. ConflictError where another
+        version was released meanwhile."""
+        workload = snapshot.workload
+        present = (await self.workload(workload)).workload
+        if present.version != workload.version or present.fingerprint != workload.fingerprint:
+            raise _changed(workload)
+        revisions = await self.revisions(workload)
+        listed = await self._client.list(
+            PODS, workload.metadata.namespace, as_=msgspec.Raw, label_selector=workload.selector
+        )
+        pods = [pod_projections.read(raw) for raw in listed.items]
+        uids = {each.source.uid for each in revisions}
+        adapter = BY_KIND[workload.kind]
+        owners = uids if adapter.between is not None else {workload.metadata.uid}
+        own = [pod for pod in pods if pod.owner.uid in owners]
+        for pod in own:
+            self._caches.pods.observe(pod)
+            groups.put(self._newest(pod), now)
+        there = {pod.metadata.uid for pod in own}
+        for uid in [uid for uid in groups.uids() if uid not in there]:
+            groups.drop(uid)
+        groups.refresh(workload, now)
+        await self._read_events(snapshot, groups, now)
+        return self._targets(workload, snapshot.source, revisions, own, all_releases)
+
+    def _newest(self, pod: Pod) -> Pod:
+        """What the cache has may be newer than what was listed."""
+        return self._caches.pods.get(pod.metadata.namespace, pod.metadata.name) or pod
+
+    async def _read_events(self, snapshot: Snapshot, groups: PodGroups, now: float) -> None:
+        """Why containers could not be started, of pods that say nothing of it themselves."""
+        silent = [seen for seen in overdue_pods(snapshot) if seen.pod.creating]
+        for seen in silent[:_MAX_EVENTS_READ]:
+            metadata = seen.pod.metadata
+            events = await self._client.list(
+                EVENTS, metadata.namespace, as_=_Event, field_selector=f"involvedObject.uid={metadata.uid}"
+            )
+            found = events_fault((event.reason, event.message) for event in events.items)
+            for other in silent if found is not None else ():
+                groups.look_at_events(other.pod.metadata.uid, found)
+            if found is not None:
+                break
+        groups.refresh(snapshot.workload, now)
+
+    async def _raw_revisions(self, workload: Workload) -> list[dict[str, Any]]:
+        listed = await self._client.list(
+            BY_KIND[workload.kind].revisions, workload.metadata.namespace, as_=_RAW, label_selector=workload.selector
+        )
+        return [
+            raw for raw in listed.items if _controls(workload, raw) and not raw["metadata"].get("deletionTimestamp")
+        ]
+
+    def _targets(
+        self,
+        workload: Workload,
+        source: SourceRef,
+        revisions: Sequence[Revision],
+        pods: Sequence[Pod],
+        all_releases: Sequence[Release],
+    ) -> list[Target]:
+        """The newest first."""
+        adapter = BY_KIND[workload.kind]
+        found = []
+        for revision in sorted(revisions, key=lambda each: (each.number, each.created), reverse=True):
+            own = revision.source
+            if own.uid == source.uid:
+                continue
+            of_it = [pod for pod in pods if pod.exists and is_of(adapter, pod, own.name, own.uid)]
+            release = _release_of(revision, all_releases)
+            version = version_of(release) if release is not None else ""
+            found.append(
+                Target(
+                    msgspec.structs.replace(
+                        own, version=version or (own.version if own.version == own.fingerprint else "")
+                    ),
+                    serving=sum(pod.ready and self._caches.node_ready(pod.node) for pod in of_it),
+                    pods=len(of_it),
+                    release=release,
+                )
+            )
+        return found
+
+
+def _release_of(revision: Revision, all_releases: Sequence[Release]) -> Release | None:
+    own = revision.source
+    for release in all_releases:
+        if release.status.source.uid == own.uid or own.fingerprint in (
+            version_of(release),
+            release.status.source.fingerprint,
+        ):
+            return release
+    return None
+
+
+def _revision(workload: Workload, raw: Object) -> Revision:
+    adapter, metadata = BY_KIND[workload.kind], raw["metadata"]
+    template = adapter.template(raw)
+    own = ((template or {}).get("metadata") or {}).get("labels") or {}
+    return Revision(
+        SourceRef(
+            adapter.revisions.kind,
+            metadata["name"],
+            metadata["uid"],
+            str(own.get(labels.VERSION) or ""),
+            fingerprint_of(template_of(template)) if template is not None else "",
+        ),
+        int(unix(metadata.get("creationTimestamp"))),
+        adapter.number(raw),
+    )
+
+
+def _controls(workload: Workload, raw: Object) -> bool:
+    """Whether the workload controls this object, by kind and uid."""
+    adapter = BY_KIND[workload.kind]
+    for owner in raw["metadata"].get("ownerReferences") or ():
+        if owner.get("controller"):
+            return (owner.get("uid"), owner.get("kind"), owner.get("apiVersion")) == (
+                workload.metadata.uid,
+                workload.kind,
+                adapter.resource.api_version,
+            )
+    return False
+
+
+def _changed(workload: Workload) -> ConflictError:
+    metadata = workload.metadata
+    return ConflictError(f"{workload.kind} {metadata.namespace}/{metadata.name} changed meanwhile", code=409)

@@ -1,0 +1,84 @@
+"""Which releases there are, and which have not succeeded: since when, by whose verdict, and what they wait for."""
+
+import heapq
+from collections.abc import Iterator
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from altershield import releases
+from altershield.api.kinds import ConditionType, WorkloadState
+from altershield.api.meta import find_condition, unix
+from altershield.releases.release import version
+from reconciler.machinery.caches import Caches, belongs, workload_key
+from reconciler.releases.projection import Release
+
+_MAX_RELEASES = 100
+"""Of one state. Each is a series, and a bad day must not fill Prometheus."""
+
+
+def families(caches: Caches) -> Iterator[Metric]:
+    """How many records are in each state, and the oldest ones of those that want attention."""
+    by_state: dict[WorkloadState, list[Release]] = {state: [] for state in WorkloadState}
+    for release in caches.releases.all():
+        by_state[releases.state(release)].append(release)
+    counts = GaugeMetricFamily("altershield_releases", "Versions on record, by state.", labels=["state"])
+    entered = GaugeMetricFamily(
+        "altershield_release_entered_timestamp_seconds",
+        "When a release that has not succeeded entered its state: each workload's present one, unless it has no pods "
+        "to verify (condition NoReplicas), and those that were rolled back and are denied since. At most the "
+        f"{_MAX_RELEASES} oldest of each state. All replicas show them.",
+        labels=["namespace", "kind", "workload", "version", "state", "by", "stalled"],
+    )
+    stalled = GaugeMetricFamily(
+        "altershield_release_stalled_timestamp_seconds",
+        "Since when a workload's present release does not go on for a reason that is not its own fault (condition "
+        f"Stalled). At most the {_MAX_RELEASES} oldest. All replicas show them.",
+        labels=["namespace", "kind", "workload", "version", "reason"],
+    )
+    waiting: list[tuple[float, list[str]]] = []
+    for state, all_releases in by_state.items():
+        counts.add_metric([state], len(all_releases))
+        if state is WorkloadState.SUCCESS:
+            continue
+        still = [release for release in all_releases if _wants_attention(release, caches)]
+        waiting += [found for release in still if (found := _stalled(release)) is not None]
+        for release in heapq.nsmallest(_MAX_RELEASES, still, key=releases.since):
+            waits = releases.stalled(release)
+            reason = waits.reason if waits is not None else ""
+            entered.add_metric([*_series(release), state, releases.failed_by(release), reason], releases.since(release))
+    for since, series in heapq.nsmallest(_MAX_RELEASES, waiting):
+        stalled.add_metric(series, since)
+    yield from (counts, entered, stalled)
+
+
+def _series(release: Release) -> list[str]:
+    kind, namespace, name = workload_key(release)
+    return [namespace, kind.lower(), name, version(release)]
+
+
+def _stalled(release: Release) -> tuple[float, list[str]] | None:
+    """Since when it is stalled, and its series; None where it is not."""
+    waits = releases.stalled(release)
+    if waits is None:
+        return None
+    try:
+        since = unix(waits.last_transition_time)
+    except ValueError:  # whoever may write the status may write any text
+        since = 0.0
+    return since or releases.since(release), [*_series(release), waits.reason]
+
+
+def _wants_attention(release: Release, caches: Caches) -> bool:
+    key = workload_key(release)
+    if not caches.governed(key.namespace) or key.kind not in caches.workloads:
+        return False
+    workload = caches.workload(key)
+    if workload is None or not belongs(release, workload) or _is_empty(release):
+        return False
+    return releases.wants_attention(release, workload)
+
+
+def _is_empty(release: Release) -> bool:
+    """Whether it waits for its workload to be scaled up: there may be many such, and nobody waits for them."""
+    condition = find_condition(release.status.conditions, ConditionType.NO_REPLICAS)
+    return condition is not None and condition.is_true

@@ -1,0 +1,137 @@
+"""Which releases slipped past the gate, and as which version they are verified. Pure.
+
+The gate writes one version on a workload and on its pod template: the template's fingerprint. A release that no gate
+saw has a template of another fingerprint than the one that its version is of. It then gets the version that its
+template has, as a label of the workload and its pods. Pod templates stay as they are, so nothing restarts.
+
+A fingerprint changes without a release, too: an API server with other defaults shows a stored template otherwise. So
+a version is recognised by the object that it came from. A false alarm is worse than a late one: nothing is said of
+what may be from before the gate was there.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from altershield.api import labels, names
+from altershield.api.kinds import SourceRef
+from altershield.releases.release import version as version_of
+from altershield.workloads.workload import Workload
+from reconciler.releases.projection import Release
+
+
+class UngatedReason(StrEnum):
+    """Reasons of the condition Slipped."""
+
+    NO_VERSION = "NoVersion"
+    VERSION_REUSED = "VersionReused"
+
+
+@dataclass(frozen=True, slots=True)
+class UngatedRelease:
+    """A release that slipped past the gate."""
+
+    version: str
+    """The one it is verified as."""
+    reason: UngatedReason
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Restore:
+    """No release at all: the workload lost the label of its version."""
+
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """No release at all: the API server shows the template otherwise than when the version was recorded."""
+
+    source: SourceRef
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """An object that holds a template of the workload, as the API server has it now."""
+
+    source: SourceRef
+    """`version` is the version label of its template."""
+    created: int
+    number: int
+
+
+def doubtful(workload: Workload, release: Release | None) -> bool:
+    """Whether the present release may have slipped past the gate, so that it pays to look closer."""
+    if not workload.fingerprint:
+        return False
+    if release is not None and release.status.source.uid:
+        return workload.fingerprint != release.status.source.fingerprint
+    return workload.version != workload.fingerprint
+
+
+def present(workload: Workload, revisions: Sequence[Revision]) -> Revision | None:
+    """The object that holds the workload's present template; None where its controller has yet to make it."""
+    found = [each for each in revisions if each.source.fingerprint == workload.fingerprint]
+    named = [each for each in found if each.source.name == workload.update_revision]
+    return max(named or found, key=lambda each: (each.number, each.created), default=None)
+
+
+def classify(
+    workload: Workload,
+    all_releases: Sequence[Release],
+    revisions: Sequence[Revision],
+    *,
+    released_at: float | None,
+    governed_since: float,
+) -> UngatedRelease | Restore | Refresh | None:
+    """What a doubtful release is; None where all is well or too little is known.
+
+    `workload` and `revisions` are as the API server has them now. `released_at`: when the template was last written.
+    """
+    now = present(workload, revisions)
+    if now is None:
+        return None
+    named = next((each for each in all_releases if version_of(each) == workload.version), None)
+    if named is not None and named.status.source.uid == now.source.uid:
+        fresh = SourceRef(now.source.kind, now.source.name, now.source.uid, workload.version, workload.fingerprint)
+        return Refresh(fresh) if named.status.source != fresh else None
+    known = next((each for each in all_releases if each.status.source.uid == now.source.uid), None)
+    if names.is_version(workload.version):
+        if named is not None and named.status.source.uid:
+            reused = True
+        else:  # its record is not begun, or gone: another template with this version shows that it is an older one's
+            others = [each for each in revisions if each.source.uid != now.source.uid]
+            reused = known is not None or (
+                any(
+                    each.source.version == workload.version and each.source.fingerprint != workload.fingerprint
+                    for each in others
+                )
+                and now.source.version == workload.version
+            )
+        if not reused or workload.version == workload.fingerprint:
+            return None
+        return _ungated(workload, now, known)
+    if known is not None:
+        return Restore(version_of(known))
+    if released_at is None or not governed_since < min(released_at, now.created):
+        return None
+    return _ungated(workload, now, known)
+
+
+def _ungated(workload: Workload, revision: Revision, known: Release | None) -> UngatedRelease:
+    carried = revision.source.version
+    if names.is_version(carried):
+        reason, what = UngatedReason.VERSION_REUSED, f"still has the version {carried} of an earlier release"
+    else:
+        reason, what = UngatedReason.NO_VERSION, "has no version"
+    version = version_of(known) if known is not None else workload.fingerprint
+    source = revision.source
+    return UngatedRelease(
+        version,
+        reason,
+        f"{source.kind} {source.name} (revision {revision.number}) slipped past the gate: its pod template {what}. It "
+        f"is verified as version {version}, and nothing was restarted for that. Find out why no gate saw it: was it "
+        f"down, were its webhooks gone, was the object too large for a review, was the namespace without "
+        f"{labels.GOVERNED}={labels.GOVERNED_VALUE}?",
+    )

@@ -1,0 +1,279 @@
+"""A release that no gate saw is noticed, recorded and verified, and nothing is restarted for that."""
+
+import contextlib
+import datetime
+import functools
+import json
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from altershield.api.meta import unix
+from altershield.commands.installation import CONFIGURATION as WEBHOOKS
+from altershield.workloads.adapter import template_of
+from altershield.workloads.workload import version_of
+from tests.e2e.conftest import SLEEP, START_TIMEOUT, Json, Kubectl, eventually
+from tests.e2e.test_walkthrough import VERSION, release, succeed
+
+GOVERNED = "admission-webhook-altershield"
+CONFIGURATION = f"mutatingwebhookconfiguration/{WEBHOOKS}"
+
+
+@contextlib.contextmanager
+def no_webhook(kubectl: Kubectl) -> Iterator[None]:
+    """The API server asks no gate for versions, as while it is down and `Ignore` lets all pass."""
+    configuration = kubectl.json(CONFIGURATION)
+    for field in ("uid", "resourceVersion", "creationTimestamp", "generation"):
+        configuration["metadata"].pop(field)
+    kubectl("delete", CONFIGURATION)
+    try:
+        eventually(lambda: not stamps(kubectl), "the webhook to be gone")
+        yield
+    finally:
+        kubectl("create", "-f", "-", stdin=json.dumps(configuration))
+        eventually(lambda: stamps(kubectl), "the webhook to be back")
+
+
+@contextlib.contextmanager
+def not_governed(kubectl: Kubectl) -> Iterator[None]:
+    kubectl("label", "namespace", kubectl.namespace, f"{GOVERNED}-")
+    try:
+        eventually(lambda: not stamps(kubectl), "the namespace not to be governed")
+        yield
+    finally:
+        kubectl("label", "namespace", kubectl.namespace, f"{GOVERNED}=enabled")
+        eventually(lambda: stamps(kubectl), "the namespace to be governed")
+
+
+def stamps(kubectl: Kubectl) -> bool:
+    probe = SLEEP.replace("name: sleep", "name: probe")
+    done = kubectl.run("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=probe)
+    return done.returncode == 0 and VERSION in done.stdout
+
+
+def wait_out_the_second(kubectl: Kubectl) -> None:
+    """Times of the API are whole seconds, and what may be from before the namespace was governed is left alone."""
+    entries = kubectl.json("namespace", kubectl.namespace, "--show-managed-fields")["metadata"]["managedFields"]
+    settings = Kubectl(kubectl.kubeconfig, "altershieldoperator-system").json("opsconfiginfo", "blocking")
+    latest = max([settings["metadata"]["creationTimestamp"], *(entry["time"] for entry in entries)])
+    eventually(lambda: time.time() > unix(latest) + 1.1, "the next second")
+
+
+def own_version(kubectl: Kubectl, reason: str) -> str:
+    """The version that the Deployment's release got, once it is recorded as slipped for this reason and verified."""
+
+    def recorded() -> str:
+        version = kubectl.labels("deployment", "sleep").get(VERSION, "none")
+        done = kubectl.run("get", "changeworkload", f"sleep--x--{version}", "-o", "json")
+        conditions = json.loads(done.stdout).get("status", {}).get("conditions", []) if done.returncode == 0 else []
+        slipped = [each for each in conditions if each["type"] == "Slipped"]
+        return version if [(each["status"], each["reason"]) for each in slipped] == [("True", reason)] else ""
+
+    version = eventually(recorded, f"the condition Slipped, {reason}")
+    succeed(kubectl, version)
+    kubectl("rollout", "status", "deployment/sleep", "--timeout=60s")
+    eventually(lambda: versions(kubectl) == {version}, "every pod to have the version")
+    return version
+
+
+def versions(kubectl: Kubectl) -> set[str]:
+    """Those of the pods of `sleep` that stay."""
+    found = [pod["metadata"] for pod in kubectl.json("pods")["items"]]
+    return {
+        metadata["labels"].get(VERSION, "")
+        for metadata in found
+        if metadata["name"].startswith("sleep-") and "deletionTimestamp" not in metadata
+    }
+
+
+def pods(kubectl: Kubectl) -> set[str]:
+    return {pod["metadata"]["uid"] for pod in kubectl.json("pods")["items"]}
+
+
+def carried(kubectl: Kubectl) -> str | None:
+    """The version in the Deployment's pod template."""
+    own: dict[str, str] = kubectl.json("deployment", "sleep")["spec"]["template"]["metadata"]["labels"]
+    return own.get(VERSION)
+
+
+def events(kubectl: Kubectl) -> list[Json]:
+    found: list[Json] = kubectl.json("events", "--field-selector", "reason=ReleaseSlipped")["items"]
+    return found
+
+
+def until_all_pods_are_there(kubectl: Kubectl, number: int = 5) -> None:
+    kubectl("rollout", "status", "deployment/sleep", "--timeout=60s")
+    eventually(lambda: len(pods(kubectl)) == number, f"{number} pods")
+
+
+def test_a_release_with_the_version_of_the_last_one(kubectl: Kubectl) -> None:
+    first = release(kubectl)
+    with no_webhook(kubectl):
+        kubectl("set", "image", "deployment", "sleep", "sleep=busybox:2")
+        until_all_pods_are_there(kubectl)
+        came_up = pods(kubectl)
+        second = own_version(kubectl, "VersionReused")
+    assert second != first
+    assert (carried(kubectl), pods(kubectl)) == (first, came_up), "nothing was restarted"
+    (event,) = eventually(lambda: events(kubectl), "the Event")
+    assert (event["type"], event["involvedObject"]["kind"], event.get("count")) == ("Warning", "Deployment", 1)
+    assert first in event["message"]
+    assert second in event["message"]
+
+    # what changes no template restarts nothing, and new pods are versioned and verified as well
+    kubectl("annotate", "deployment", "sleep", "team=shop")
+    kubectl("label", "deployment", "sleep", "team=shop")
+    kubectl("scale", "deployment", "sleep", "--replicas=6")
+    eventually(lambda: len(kubectl.json("changepods", "-l", f"{VERSION}={second}")["items"]) == 6, "its verification")
+    assert came_up < pods(kubectl)
+    assert versions(kubectl) == {second}
+    assert carried(kubectl) == first
+
+    kubectl("set", "image", "deployment", "sleep", "sleep=busybox:3")
+    third = kubectl.labels("deployment", "sleep")[VERSION]
+    assert carried(kubectl) == third
+    succeed(kubectl, third)
+    conditions = kubectl.json("changeworkload", f"sleep--x--{third}")["status"]["conditions"]
+    assert "Slipped" not in {each["type"] for each in conditions}
+    kubectl("rollout", "undo", "deployment/sleep", "--to-revision=2")
+    assert (kubectl.labels("deployment", "sleep")[VERSION], carried(kubectl)) == (second, second)
+    succeed(kubectl, second)
+    assert len(events(kubectl)) == 1, "no other release slipped"
+
+
+def test_the_version_of_a_release_is_the_fingerprint_of_its_replica_set(kubectl: Kubectl) -> None:
+    """That is how two ReplicaSets with one version are told apart."""
+    version = release(kubectl)
+    (made,) = kubectl.json("replicasets")["items"]
+    made["spec"]["template"]["metadata"]["labels"].pop("pod-template-hash")
+    assert version_of(template_of(made["spec"]["template"])) == version
+
+
+def test_an_undo_to_what_the_version_is_of_is_no_slip(kubectl: Kubectl) -> None:
+    """Two ReplicaSets carry one version, and the newest is the rightful one: nobody saw the other while it was."""
+    first = release(kubectl)
+    with not_governed(kubectl):
+        kubectl("set", "image", "deployment", "sleep", "sleep=busybox:2")
+        kubectl("rollout", "status", "deployment/sleep", "--timeout=60s")
+        kubectl("set", "image", "deployment", "sleep", "sleep=busybox:3")
+        kubectl("rollout", "status", "deployment/sleep", "--timeout=60s")
+        kubectl("rollout", "undo", "deployment/sleep", "--to-revision=1")
+        kubectl("rollout", "status", "deployment/sleep", "--timeout=60s")
+    kubectl("scale", "deployment", "sleep", "--replicas=6")
+    eventually(lambda: len(kubectl.json("changepods")["items"]) == 5 + 6, "the verification of all new pods")
+    kubectl("set", "image", "deployment", "sleep", "sleep=busybox:4")
+    succeed(kubectl, kubectl.labels("deployment", "sleep")[VERSION])
+    kubectl("rollout", "undo", "deployment/sleep", "--to-revision=4")
+    succeed(kubectl, first)
+    assert (kubectl.labels("deployment", "sleep")[VERSION], carried(kubectl), events(kubectl)) == (first, first, [])
+
+
+def test_a_release_while_the_namespace_was_not_governed(kubectl: Kubectl) -> None:
+    first = release(kubectl)
+    with not_governed(kubectl):
+        kubectl("set", "image", "deployment", "sleep", "sleep=busybox:2")
+        until_all_pods_are_there(kubectl)
+        came_up = pods(kubectl)
+    assert own_version(kubectl, "VersionReused") != first
+    assert pods(kubectl) == came_up
+
+
+def test_a_new_deployment_without_a_version(kubectl: Kubectl) -> None:
+    wait_out_the_second(kubectl)
+    with no_webhook(kubectl):
+        kubectl("create", "-f", "-", stdin=SLEEP)
+        until_all_pods_are_there(kubectl)
+        came_up = pods(kubectl)
+        version = own_version(kubectl, "NoVersion")
+    assert (carried(kubectl), pods(kubectl)) == (None, came_up)
+    assert len(events(kubectl)) == 1
+    kubectl("replace", "-f", "-", stdin=SLEEP)
+    kubectl("delete", "pod", kubectl.json("pods")["items"][0]["metadata"]["name"])
+    eventually(lambda: len(kubectl.json("changepods")["items"]) == 6, "the verification of the new pod")
+    assert (carried(kubectl), len(came_up & pods(kubectl))) == (None, 4)
+
+    kubectl("set", "image", "deployment", "sleep", "sleep=busybox:2")
+    succeed(kubectl, kubectl.labels("deployment", "sleep")[VERSION])
+    kubectl("rollout", "undo", "deployment/sleep")
+    assert (kubectl.labels("deployment", "sleep")[VERSION], carried(kubectl)) == (version, version)
+    succeed(kubectl, version)
+    assert len(events(kubectl)) == 1
+
+
+def test_a_manifest_without_our_labels_put_in_place_of_a_release(kubectl: Kubectl) -> None:
+    first = release(kubectl)
+    wait_out_the_second(kubectl)
+    with no_webhook(kubectl):
+        kubectl("replace", "-f", "-", stdin=SLEEP.replace("busybox", "busybox:2"))
+        assert own_version(kubectl, "NoVersion") != first
+    assert carried(kubectl) is None
+
+
+def test_an_undo_that_no_gate_saw(kubectl: Kubectl) -> None:
+    first = release(kubectl)
+    kubectl("set", "image", "deployment", "sleep", "sleep=busybox:2")
+    second = kubectl.labels("deployment", "sleep")[VERSION]
+    succeed(kubectl, second)
+    with no_webhook(kubectl):
+        kubectl("rollout", "undo", "deployment/sleep")
+        assert own_version(kubectl, "VersionReused") == first
+    assert carried(kubectl) == first
+
+
+def test_what_slipped_and_does_not_come_up_is_rolled_back(kubectl: Kubectl) -> None:
+    first = release(kubectl)
+    with no_webhook(kubectl):
+        kubectl("set", "image", "deployment", "sleep", "sleep=busybo")
+
+        def rolled_back() -> bool:
+            return "RolledBack" in kubectl("events", "--for", "deployment/sleep")
+
+        eventually(rolled_back, "the rollback", START_TIMEOUT + 60)
+        kubectl("rollout", "status", "deployment/sleep", "--timeout=60s")
+    succeed(kubectl, first)
+    assert (kubectl.labels("deployment", "sleep")[VERSION], carried(kubectl)) == (first, first)
+    assert len(events(kubectl)) == 1
+    denied = kubectl.run("set", "image", "deployment", "sleep", "sleep=busybo")
+    assert "was rolled back" in denied.stderr
+
+
+def test_what_was_there_before_the_namespace_was_governed_is_left_alone(kubectl: Kubectl) -> None:
+    with not_governed(kubectl):
+        kubectl("create", "-f", "-", stdin=SLEEP.replace("name: sleep", "name: before"))
+        kubectl("rollout", "status", "deployment/before", "--timeout=60s")
+    before = kubectl.json("deployment", "before")
+    wait_out_the_second(kubectl)
+    kubectl("delete", "replicaset", "-l", "app=sleep")  # made again, from a template of before
+    with no_webhook(kubectl):
+        kubectl("create", "-f", "-", stdin=SLEEP.replace("app: sleep", "app: after"))
+        own_version(kubectl, "NoVersion")
+    kubectl("rollout", "status", "deployment/before", "--timeout=60s")
+    after = kubectl.json("deployment", "before")
+    assert (after["metadata"]["labels"], after["spec"]) == (before["metadata"]["labels"], before["spec"])
+    assert [event["involvedObject"]["name"] for event in events(kubectl)] == ["sleep"]
+
+
+@pytest.mark.parametrize("replicas", [0, 1])
+def test_a_paused_release_is_noticed_when_it_goes_on(kubectl: Kubectl, replicas: int) -> None:
+    first = release(kubectl, SLEEP.replace("replicas: 5", "replicas: 1"))
+    kubectl("rollout", "pause", "deployment/sleep")
+    with no_webhook(kubectl):
+        kubectl("set", "image", "deployment", "sleep", "sleep=busybox:2")
+        kubectl("scale", "deployment", "sleep", f"--replicas={replicas}")
+    kubectl("annotate", "deployment", "sleep", f"at={datetime.datetime.now(datetime.UTC):%H-%M-%S}")
+    eventually(functools.partial(settled, kubectl), "the deployment controller to have seen it")
+    assert (kubectl.labels("deployment", "sleep")[VERSION], events(kubectl)) == (first, [])
+    kubectl("rollout", "resume", "deployment/sleep")
+
+    def noticed() -> bool:
+        return kubectl.labels("deployment", "sleep")[VERSION] != first
+
+    eventually(noticed, "the slip")
+    kubectl("scale", "deployment", "sleep", "--replicas=1")  # no pods prove nothing
+    succeed(kubectl, kubectl.labels("deployment", "sleep")[VERSION])
+
+
+def settled(kubectl: Kubectl) -> bool:
+    deployment = kubectl.json("deployment", "sleep")
+    return bool(deployment["status"].get("observedGeneration", 0) >= deployment["metadata"]["generation"])

@@ -1,0 +1,131 @@
+"""Releases that no gate saw, on a Kubernetes API with simulated nodes; no gatekeeper runs here at all."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from altershield.api import labels, names
+from altershield.api.namespace import Namespace
+from altershield.api.resources import CHANGE_WORKLOADS, DEPLOYMENTS, EVENTS, NAMESPACES, OPS_CONFIG_INFOS, REPLICA_SETS
+from reconciler.manager import Manager
+from tests.fault.reconciler_cluster import Cluster, GoOn, running_cluster, version
+from tests.fault.reconciler_stories import followed_up, good_release, without_version
+
+V1 = version("v1")
+
+
+@pytest.fixture
+async def bare(tmp_path: Path) -> AsyncIterator[Cluster]:
+    async with running_cluster(tmp_path) as cluster:
+        await cluster.go_to("shop")
+        yield cluster
+
+
+@pytest.fixture
+async def manager(bare: Cluster) -> AsyncIterator[Manager]:
+    async with bare.reconciler(streaming_lists=False) as manager:
+        await bare.until_condition(OPS_CONFIG_INFOS, "branch", "Accepted", names.SYSTEM_NAMESPACE, status="True")
+        yield manager
+
+
+def counted(manager: Manager) -> dict[str, float]:
+    (family,) = manager.metrics.ungated_releases.collect()
+    return {each.labels["reason"]: each.value for each in family.samples if each.name.endswith("_total")}
+
+
+async def slipped(cluster: Cluster) -> list[str]:
+    """The names of the Deployments that have an Event."""
+    found = await cluster.all(EVENTS)
+    return [event["involvedObject"]["name"] for event in found if event["reason"] == "ReleaseSlipped"]
+
+
+async def test_a_slip_is_counted_once(bare: Cluster, manager: Manager) -> None:
+    assert counted(manager) == {"no-version": 0, "version-reused": 0}
+    await without_version(bare)
+    states = await bare.states()
+    await bare.set_image("busybox:2")
+
+    async def other() -> bool:
+        return (await bare.states()).keys().isdisjoint(states)
+
+    await bare.until(other, "the success of the second release")
+
+    assert counted(manager) == {"no-version": 2, "version-reused": 0}
+
+
+async def test_pods_of_before_do_not_vouch_for_those_of_the_slipped_release(bare: Cluster, manager: Manager) -> None:
+    """Its first pod never comes up, so the old ones stay, and all of these were verified."""
+    await good_release(bare)
+    await bare.set_image("nosuch")
+
+    async def recorded() -> str:
+        return next((name for name in await bare.states() if name != V1), "")
+
+    own = names.change_workload_name("", "sleep", await bare.until(recorded, "its record"))
+    await bare.until_condition(CHANGE_WORKLOADS, own, "Slipped", status="True", reason="VersionReused")
+    rolled_back = await bare.until_condition(CHANGE_WORKLOADS, own, "RolledBack", status="True", reason="PodNotUp")
+    release = await bare.get(CHANGE_WORKLOADS, own)
+
+    assert f"version {V1} was released again" in rolled_back["message"]
+    assert release is not None
+    assert "defenseCheckPassPods" not in release["status"]
+    assert (await bare.deployment())["metadata"]["labels"][labels.VERSION] == V1
+    assert counted(manager) == {"no-version": 0, "version-reused": 1}
+
+
+async def test_a_namespace_of_which_we_hear_late_is_looked_through(bare: Cluster) -> None:
+    """What was released in it meanwhile was not kept, since it might have been anybody's."""
+    heard = asyncio.Event()
+
+    async def slow(request: web.Request, go_on: GoOn) -> web.StreamResponse:
+        if request.path == "/api/v1/namespaces" and "watch" in request.query:
+            await heard.wait()
+        return await go_on()
+
+    bare.set_fault(slow)
+    async with bare.reconciler(streaming_lists=False) as manager:
+        await bare.until_condition(OPS_CONFIG_INFOS, "branch", "Accepted", names.SYSTEM_NAMESPACE, status="True")
+        await bare.go_to("depot")
+        await bare.until_gated()
+        await bare.release("")
+        await bare.until(lambda: bare.all(REPLICA_SETS), "its ReplicaSet")
+        assert manager.caches.workloads[DEPLOYMENTS.kind].all() == []
+        heard.set()
+        await followed_up(bare, "NoVersion")
+
+
+async def test_only_releases_of_deployments_that_pass_the_gate_are_looked_at(bare: Cluster, manager: Manager) -> None:
+    await bare.until_gated()
+    template = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "a", "image": "busybox"}]}}
+    owner = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "sleep", "uid": "1", "controller": True}
+    for name, owners in (("lone", []), ("of-a-rollout", [owner])):
+        metadata = {"name": name, "ownerReferences": owners}
+        spec = {"replicas": 0, "selector": {"matchLabels": {"app": "a"}}, "template": template}
+        obj = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": spec}
+        await bare.admin.create(REPLICA_SETS, obj, bare.namespace)
+    await bare.release("")
+
+    async def versioned() -> list[str]:
+        """The names of the ReplicaSets, without their hash, that have a version."""
+        found = [each["metadata"] for each in await bare.all(REPLICA_SETS)]
+        return [each["name"].rpartition("-")[0] for each in found if labels.VERSION in each.get("labels", {})]
+
+    assert await bare.until(versioned, "a version") == ["sleep"]
+    assert await bare.until(lambda: slipped(bare), "the Event") == ["sleep"]
+
+
+async def test_where_the_gate_never_is_nothing_can_slip_past_it(bare: Cluster, manager: Manager) -> None:
+    for namespace in ("kube-system", names.SYSTEM_NAMESPACE):
+        governed = {"metadata": {"labels": {labels.GOVERNED: labels.GOVERNED_VALUE}}}
+        await bare.admin.patch(NAMESPACES, governed, namespace)
+
+        async def seen(namespace: str = namespace) -> Namespace | None:
+            return manager.caches.namespaces.get("", namespace)
+
+        found = await bare.until(seen, namespace)
+        assert found is not None
+        assert found.governed
+        assert not manager.caches.governed(namespace)
