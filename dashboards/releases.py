@@ -21,7 +21,7 @@ from dashboards.queries import grown
 _OURS = 'namespace=~"$namespace"'
 _UNDER_WAY = 'state=~"Init|Running|TimeOutPreThreshold|Rollback"'
 _ROLLBACKS = f"altershield_rollbacks_total{{{_OURS}}}"
-_UNGATED = f"altershield_slipped_releases_total{{{_OURS}}}"
+_UNGATED = f"altershield_ungated_releases_total{{{_OURS}}}"
 _WHERE = 'namespace=~"$workload_namespace"'
 _ENTERED = "altershield_release_entered_timestamp_seconds"
 _STALLED = "altershield_release_stalled_timestamp_seconds"
@@ -45,7 +45,7 @@ def dashboard() -> Object:
             Row("Now, and in the time range", 4, [_now(), _trouble()]),
             Row("Which", 8, [[_suspended(), _under_way()], [_stalled(), _rolled_back()]]),
             Row("How many", 8, [[_states(), _kinds()], [_stalls(), _failed_by()]]),
-            Row("Verdicts", 8, [[_verifications(), _ends(), _durations()], [_rollbacks(), _slipped()]]),
+            Row("Verdicts", 8, [[_verifications(), _ends(), _durations()], [_rollbacks(), _ungated()]]),
         ],
     )
 
@@ -116,7 +116,7 @@ def _trouble() -> list[Object]:
             steps=SELDOM,
         ),
         stat(
-            "Slipped past the gate",
+            "Ungated releases",
             "Releases in the time range that no gatekeeper had seen.",
             f"sum({grown(_UNGATED, '$__range')})",
             steps=NEVER,
@@ -283,9 +283,9 @@ def _rollbacks() -> Object:
     )
 
 
-def _slipped() -> Object:
+def _ungated() -> Object:
     return graph(
-        "Releases that slipped past the gate, by reason",
+        "Ungated releases, by reason",
         "Noticed in the hour before. no-version: the gate did not stamp the release. version-reused: another template "
         "under a version that was known.",
         Query(f"sum by (reason) ({grown(_UNGATED, '1h')})", "{{reason}}"),

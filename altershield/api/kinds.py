@@ -86,7 +86,7 @@ class ConditionType(enum.StrEnum):
     """ChangeWorkload: True while the release reaches no pod, so that nothing can be said of it."""
     ROLLED_BACK = "RolledBack"
     """ChangeWorkload: True once an older version was released again; False while under way or refused."""
-    UNGATED = "Slipped"
+    UNGATED = "Ungated"
     """ChangeWorkload: True where the gate did not see the release."""
     ACCEPTED = "Accepted"
     """OpsConfigInfo: False when the setting is wrong and so changes nothing."""

@@ -131,7 +131,7 @@ def stalled(release: Release) -> Condition | None:
     return _true(release, ConditionType.STALLED)
 
 
-def slipped(release: Release) -> Condition | None:
+def ungated(release: Release) -> Condition | None:
     """Why it is known that the gate did not see it."""
     return _true(release, ConditionType.UNGATED)
 

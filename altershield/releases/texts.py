@@ -2,7 +2,7 @@
 
 from altershield.api.kinds import ConditionType
 from altershield.api.meta import find_condition
-from altershield.releases.release import Release, failures, slipped, stalled
+from altershield.releases.release import Release, failures, stalled, ungated
 
 _NAMED = 3  # pods that a sentence names
 
@@ -17,8 +17,8 @@ def named(release: Release) -> str:
 def why(release: Release, *, current: bool) -> str:
     """Why a release is where it is, in one line; empty where there is nothing to say. `current`: it is the present
     one."""
-    past = slipped(release)
-    prefix = f"slipped past the gate ({past.reason}); " if past is not None else ""
+    past = ungated(release)
+    prefix = f"ungated ({past.reason}); " if past is not None else ""
     return prefix + _why(release, current=current)
 
 

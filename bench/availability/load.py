@@ -24,7 +24,7 @@ from bench.availability.deployments import deployment
 from bench.availability.losses import Sent
 from bench.availability.waiting import until
 
-UNGATED = "slipped"
+UNGATED = "ungated"
 """What a failure begins with where a release was admitted without its version."""
 
 _ANSWER_SECONDS = 60.0
@@ -100,7 +100,7 @@ class Load:
                 body = await answer.read()
         except (aiohttp.ClientError, TimeoutError) as error:
             return f"{type(error).__name__}: {error}"
-        return _slipped(body) if answer.status < 300 else str(orjson.loads(body).get("message"))
+        return _ungated(body) if answer.status < 300 else str(orjson.loads(body).get("message"))
 
     def _create(self, name: str) -> _Request:
         return _Request("POST", self._path, orjson.dumps(deployment(name, replicas=0, paused=True)))
@@ -120,7 +120,7 @@ class _Stored(msgspec.Struct):
     spec: _Spec
 
 
-def _slipped(answer: bytes) -> str:
+def _ungated(answer: bytes) -> str:
     """What is wrong with the version of a Deployment as it was stored; empty where it is that of its template."""
     stored = msgspec.json.decode(answer, type=_Stored)
     template = stored.spec.template

@@ -23,7 +23,7 @@ MEANINGS = {
     "API server's answer.",
     "RollbackImpossible": "A person asked for a rollback, but the version to go back to is not known. The message "
     "lists what `rollbackTo` accepts.",
-    "ReleaseSlipped": "No gatekeeper saw the release: none answered, the webhooks were missing, or the namespace was "
+    "UngatedRelease": "No gatekeeper saw the release: none answered, the webhooks were missing, or the namespace was "
     "not governed at that time.",
     "SettingRejected": "The object is an OpsConfigInfo. The setting is wrong and changes nothing. The message says "
     "what to correct.",

@@ -64,7 +64,7 @@ class Metrics:
         )
         self.rollbacks = self._counter("altershield_rollbacks", "Releases rolled back.", ["reason"])
         self.ungated_releases = self._counter(
-            "altershield_slipped_releases",
+            "altershield_ungated_releases",
             "Releases that passed no gatekeeper: without a version, or with the one of another pod template.",
             ["reason"],
         )
@@ -101,8 +101,8 @@ class Metrics:
         """A release entered `state`, one that ends it, so long after it began."""
         self._release_duration.labels(_RESULTS[WorkloadState(state)]).observe(seconds)
 
-    def slipped(self, reason: UngatedReason) -> None:
-        """A release was found that slipped past the gate."""
+    def ungated(self, reason: UngatedReason) -> None:
+        """An ungated release was found."""
         self.ungated_releases.labels(_UNGATED[reason]).inc()
 
     def _counter(self, name: str, text: str, labels: list[str]) -> Counter:

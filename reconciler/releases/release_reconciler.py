@@ -62,7 +62,7 @@ class ReleaseReconciler:
         self._fresh: set[WorkloadKey] = set()
         """Workloads whose rolled-back versions were looked at since this process began."""
         self._cleared: dict[WorkloadKey, tuple[str, ...]] = {}
-        """Doubtful releases that were looked at and are none that slipped past the gate, by what was looked at."""
+        """Doubtful releases that were looked at and are not ungated, by what was looked at."""
 
     async def reconcile(self, key: WorkloadKey) -> float | None:
         """In how many seconds to look again, or None."""
@@ -133,7 +133,7 @@ class ReleaseReconciler:
     async def _doubt(
         self, key: WorkloadKey, workload: Workload, own: Sequence[Release], release: Release | None
     ) -> tuple[bool, Release | None]:
-        """Look closer at a release that may have slipped past the gate. Whether that was all for now, and the record
+        """Look closer at a release that may be ungated. Whether that was all for now, and the record
         of the present version."""
         if not workload.up_to_date:
             return not names.is_version(workload.version), release
@@ -209,8 +209,8 @@ class ReleaseReconciler:
             others = [each for each in own if each.metadata.uid != release.metadata.uid]
             await self._creator.start_anew(workload, release, others, condition)
             if not recorded:
-                self._executor.announce(workload, "ReleaseSlipped", ungated.message)
-                self._metrics.slipped(ungated.reason)
+                self._executor.announce(workload, "UngatedRelease", ungated.message)
+                self._metrics.ungated(ungated.reason)
         await self._stamp(workload, ungated.version)
 
     async def _stamp(self, workload: Workload, version: str) -> None:

@@ -1,4 +1,4 @@
-"""Which releases slipped past the gate, and as which version they are verified. Pure.
+"""Which ungated releases, and as which version they are verified. Pure.
 
 The gate writes one version on a workload and on its pod template: the template's fingerprint. A release that no gate
 saw has a template of another fingerprint than the one that its version is of. It then gets the version that its
@@ -21,7 +21,7 @@ from reconciler.releases.projection import Release
 
 
 class UngatedReason(StrEnum):
-    """Reasons of the condition Slipped."""
+    """Reasons of the condition Ungated."""
 
     NO_VERSION = "NoVersion"
     VERSION_REUSED = "VersionReused"
@@ -29,7 +29,7 @@ class UngatedReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UngatedRelease:
-    """A release that slipped past the gate."""
+    """A release that no gatekeeper reviewed."""
 
     version: str
     """The one it is verified as."""
@@ -62,7 +62,7 @@ class Revision:
 
 
 def doubtful(workload: Workload, release: Release | None) -> bool:
-    """Whether the present release may have slipped past the gate, so that it pays to look closer."""
+    """Whether the present release may be ungated, so that it pays to look closer."""
     if not workload.fingerprint:
         return False
     if release is not None and release.status.source.uid:
@@ -130,8 +130,9 @@ def _ungated(workload: Workload, revision: Revision, known: Release | None) -> U
     return UngatedRelease(
         version,
         reason,
-        f"{source.kind} {source.name} (revision {revision.number}) slipped past the gate: its pod template {what}. It "
-        f"is verified as version {version}, and nothing was restarted for that. Find out why no gate saw it: was it "
-        f"down, were its webhooks gone, was the object too large for a review, was the namespace without "
+        f"{source.kind} {source.name} (revision {revision.number}) was released without an admission review: its pod "
+        f"template {what}. AlterShield verifies the release as version {version}; no pod was restarted for this. Find "
+        f"out why no gatekeeper reviewed it: was every gatekeeper down, were the webhook configurations missing, was "
+        f"the object too large for a review, or did the namespace not have the label "
         f"{labels.GOVERNED}={labels.GOVERNED_VALUE}?",
     )

@@ -155,7 +155,7 @@ def release_past_the_gate(kubectl: Kubectl) -> None:
         eventually(lambda: not is_stamped(kubectl), "the namespace not to be governed")
         kubectl("set", "image", "deployment/sleep", "sleep=busybox:2")
         kubectl(*governed)
-        recorded = ("events", "--field-selector", "reason=ReleaseSlipped")
+        recorded = ("events", "--field-selector", "reason=UngatedRelease")
         eventually(lambda: kubectl.json(*recorded)["items"], "the slip to be recorded")
         version = "admission-webhook-altershield.antgroup.com/version"
         eventually(lambda: len({rs["metadata"]["labels"][version] for rs in replica_sets(kubectl)}) == 2, "its version")

@@ -61,16 +61,16 @@ def wait_out_the_second(kubectl: Kubectl) -> None:
 
 
 def own_version(kubectl: Kubectl, reason: str) -> str:
-    """The version that the Deployment's release got, once it is recorded as slipped for this reason and verified."""
+    """The version that the Deployment's release got, once it is recorded as ungated for this reason and verified."""
 
     def recorded() -> str:
         version = kubectl.labels("deployment", "sleep").get(VERSION, "none")
         done = kubectl.run("get", "changeworkload", f"sleep--x--{version}", "-o", "json")
         conditions = json.loads(done.stdout).get("status", {}).get("conditions", []) if done.returncode == 0 else []
-        slipped = [each for each in conditions if each["type"] == "Slipped"]
-        return version if [(each["status"], each["reason"]) for each in slipped] == [("True", reason)] else ""
+        ungated = [each for each in conditions if each["type"] == "Ungated"]
+        return version if [(each["status"], each["reason"]) for each in ungated] == [("True", reason)] else ""
 
-    version = eventually(recorded, f"the condition Slipped, {reason}")
+    version = eventually(recorded, f"the condition Ungated, {reason}")
     succeed(kubectl, version)
     kubectl("rollout", "status", "deployment/sleep", "--timeout=60s")
     eventually(lambda: versions(kubectl) == {version}, "every pod to have the version")
@@ -98,7 +98,7 @@ def carried(kubectl: Kubectl) -> str | None:
 
 
 def events(kubectl: Kubectl) -> list[Json]:
-    found: list[Json] = kubectl.json("events", "--field-selector", "reason=ReleaseSlipped")["items"]
+    found: list[Json] = kubectl.json("events", "--field-selector", "reason=UngatedRelease")["items"]
     return found
 
 
@@ -135,11 +135,11 @@ def test_a_release_with_the_version_of_the_last_one(kubectl: Kubectl) -> None:
     assert carried(kubectl) == third
     succeed(kubectl, third)
     conditions = kubectl.json("changeworkload", f"sleep--x--{third}")["status"]["conditions"]
-    assert "Slipped" not in {each["type"] for each in conditions}
+    assert "Ungated" not in {each["type"] for each in conditions}
     kubectl("rollout", "undo", "deployment/sleep", "--to-revision=2")
     assert (kubectl.labels("deployment", "sleep")[VERSION], carried(kubectl)) == (second, second)
     succeed(kubectl, second)
-    assert len(events(kubectl)) == 1, "no other release slipped"
+    assert len(events(kubectl)) == 1, "no other release ungated"
 
 
 def test_the_version_of_a_release_is_the_fingerprint_of_its_replica_set(kubectl: Kubectl) -> None:
@@ -221,7 +221,7 @@ def test_an_undo_that_no_gate_saw(kubectl: Kubectl) -> None:
     assert carried(kubectl) == first
 
 
-def test_what_slipped_and_does_not_come_up_is_rolled_back(kubectl: Kubectl) -> None:
+def test_what_ungated_and_does_not_come_up_is_rolled_back(kubectl: Kubectl) -> None:
     first = release(kubectl)
     with no_webhook(kubectl):
         kubectl("set", "image", "deployment", "sleep", "sleep=busybo")

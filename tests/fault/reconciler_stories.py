@@ -63,7 +63,7 @@ async def without_version(cluster: Cluster) -> None:
 
 
 async def followed_up(cluster: Cluster, reason: str) -> None:
-    """What slipped past the gate is recorded once and verified, and nothing was restarted for that."""
+    """An ungated release is recorded once and verified, and nothing was restarted for that."""
 
     async def succeeded() -> bool:
         states = await cluster.states()
@@ -72,15 +72,15 @@ async def followed_up(cluster: Cluster, reason: str) -> None:
     await cluster.until(succeeded, "its success")
     (release,) = await cluster.all(CHANGE_WORKLOADS)
     own = names.version_of(release["metadata"]["name"])
-    (slipped,) = [each for each in release["status"]["conditions"] if each["type"] == "Slipped"]
-    assert (slipped["status"], slipped["reason"]) == ("True", reason)
+    (ungated,) = [each for each in release["status"]["conditions"] if each["type"] == "Ungated"]
+    assert (ungated["status"], ungated["reason"]) == ("True", reason)
     deployment = await cluster.deployment()
     assert deployment["metadata"]["labels"][labels.VERSION] == own
     assert deployment["metadata"]["labels"][labels.DEFENSE_STATUS] == labels.PROCESSED
     revisions = {each["metadata"]["annotations"][REVISION] for each in await cluster.all(REPLICA_SETS)}
     assert deployment["metadata"]["annotations"][REVISION] == max(revisions) == str(len(revisions))
     assert deployment["metadata"]["generation"] == len(revisions), "nothing but the release changed the spec"
-    events = [each for each in await cluster.all(EVENTS) if each["reason"] == "ReleaseSlipped"]
+    events = [each for each in await cluster.all(EVENTS) if each["reason"] == "UngatedRelease"]
     assert [each.get("count", 1) for each in events] in ([], [1]), "at most one; a reconciler that is killed loses it"
 
 

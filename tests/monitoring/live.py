@@ -121,7 +121,7 @@ def watched(directory: Path, prometheus: str, rules: Path) -> Iterator[tuple[Wat
         serving.enter_context(gate.running("gatekeeper"))
         eventually(lambda: seen.value(reached), "the gatekeeper to be back")
         eventually(
-            lambda: seen.value("sum(altershield_slipped_releases_total) > 0"), "the slipped release to be noticed"
+            lambda: seen.value("sum(altershield_ungated_releases_total) > 0"), "the ungated release to be noticed"
         )
         yield gate, seen
 
@@ -227,7 +227,7 @@ async def _suspend(story: Story) -> None:
 async def _outage(gate: Watched, seen: Prometheus) -> None:
     """No gatekeeper is up: changes are refused, and with another failurePolicy one slips past."""
     async with await Client.connect(str(gate.kubeconfig)) as client:
-        release = {**manifest(), "metadata": {"name": "slipped"}}
+        release = {**manifest(), "metadata": {"name": "ungated"}}
         # ours: the reconciler's changes are refused, too
         ours = "error_type='calling_webhook_error', operation='CREATE'"
         count = f"sum(apiserver_admission_webhook_rejection_count{{{ours}}}) or vector(0)"

@@ -108,9 +108,9 @@ def test_dashboards_are_distinct() -> None:
 
 COUNTED = [
     # an hour-long outage: what was there before, and a new pod whose first scrape already shows three
-    ('altershield_slipped_releases_total{namespace="gate", pod="old", reason="no-version"}', "9x60 stale"),
-    ('altershield_slipped_releases_total{namespace="gate", pod="new", reason="no-version"}', "_x121 3x10 5x20 stale"),
-    ('altershield_slipped_releases_total{namespace="gate", pod="idle", reason="no-version"}', "_x121 0x200"),
+    ('altershield_ungated_releases_total{namespace="gate", pod="old", reason="no-version"}', "9x60 stale"),
+    ('altershield_ungated_releases_total{namespace="gate", pod="new", reason="no-version"}', "_x121 3x10 5x20 stale"),
+    ('altershield_ungated_releases_total{namespace="gate", pod="idle", reason="no-version"}', "_x121 0x200"),
     # one object that each of three replicas could not read in its first list
     *(
         (
@@ -133,9 +133,9 @@ COUNTED = [
 @pytest.mark.parametrize(
     ("title", "at", "value"),
     [
-        ("Slipped past the gate", "121m", 3),
-        ("Slipped past the gate", "179m", 5),
-        ("Slipped past the gate", "220m", 0),
+        ("Ungated releases", "121m", 3),
+        ("Ungated releases", "179m", 5),
+        ("Ungated releases", "220m", 0),
         ("Objects that could not be read", "121m", 1),
         ("Passed unasked", "121m", 2),
         ("Passed unasked", "160m", 2),

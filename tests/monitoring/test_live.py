@@ -141,7 +141,12 @@ def test_what_happened_is_told_with_names(prometheus: Prometheus) -> None:
             if alert["state"] == "firing"
         }
 
-    expected = {"AlterShieldRolledBack", "AlterShieldGateDown", "AlterShieldFailOpen", "AlterShieldReleaseSlipped"}
+    expected = {
+        "AlterShieldRolledBack",
+        "AlterShieldGatekeeperDown",
+        "AlterShieldFailOpen",
+        "AlterShieldUngatedRelease",
+    }
     eventually(lambda: expected <= firing().keys(), "the alerts to fire")
     told = firing()
     assert told.keys() == expected, "nothing else is wrong"

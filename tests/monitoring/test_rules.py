@@ -16,10 +16,10 @@ UNIT_TESTS = Path(__file__).parent / "rules.yaml"
 RUNBOOKS = Path(__file__).parents[2] / "docs" / "runbooks"
 
 ALERTS = {
-    "AlterShieldGateDown",
+    "AlterShieldGatekeeperDown",
     "AlterShieldNotAsked",
     "AlterShieldFailOpen",
-    "AlterShieldReleaseSlipped",
+    "AlterShieldUngatedRelease",
     "AlterShieldSuspendedLong",
     "AlterShieldReleaseStuck",
     "AlterShieldRolledBack",

@@ -50,7 +50,7 @@ CONTRACT = {
         "altershield_api_writes": (COUNTER, "kind verb"),
         "altershield_verifications": (COUNTER, "verdict"),
         "altershield_rollbacks": (COUNTER, "reason"),
-        "altershield_slipped_releases": (COUNTER, "reason"),
+        "altershield_ungated_releases": (COUNTER, "reason"),
         "altershield_releases": (GAUGE, "state"),
         "altershield_release_duration_seconds": (HISTOGRAM, "le result"),
         "altershield_release_entered_timestamp_seconds": (GAUGE, "by kind namespace stalled state version workload"),

@@ -16,8 +16,8 @@ Object = dict[str, Any]
 SUSPENDED = "1683791175"
 
 
-def slipped(own: str = "", carried: str | None = None) -> Object:
-    """A Deployment that slipped past the gate and got its version since; its template carries none, or that of an
+def ungated(own: str = "", carried: str | None = None) -> Object:
+    """A Deployment that no gatekeeper reviewed and got its version since; its template carries none, or that of an
     earlier release."""
     version = own or version_of(deployment())
     return deployment(own={labels.VERSION: version, labels.DEFENSE_STATUS: labels.PROCESSED}, template_version=carried)
@@ -109,8 +109,8 @@ def test_ignored_suspend_is_the_users() -> None:
         (released(suspend=SUSPENDED), released()),
         (relabelled(released(), defense_status=None), released()),
         (released(ignored_suspend="true"), released()),
-        (deployment(), slipped()),  # what slipped past the gate gets its version
-        (slipped(carried=OLD), slipped(own=NEW, carried=OLD)),
+        (deployment(), ungated()),  # an ungated release gets its version
+        (ungated(carried=OLD), ungated(own=NEW, carried=OLD)),
     ],
 )
 def test_the_reconciler_writes_its_labels(old: Object, new: Object) -> None:
@@ -118,26 +118,26 @@ def test_the_reconciler_writes_its_labels(old: Object, new: Object) -> None:
 
 
 def test_not_even_the_reconciler_writes_a_version_into_a_template() -> None:
-    for old in (released(), slipped()):
+    for old in (released(), ungated()):
         new = copy.deepcopy(old)
         new["spec"]["template"]["metadata"]["labels"][labels.VERSION] = NEW
         assert mutate(new, old, user=RECONCILER)[0] == old
 
 
-# What slipped past the gate has its version on the workload, and another one or none in its template. Were they made
+# An ungated release has its version on the workload, and another one or none in its template. Were they made
 # equal, its pods would be restarted.
 
 
 @pytest.mark.parametrize("carried", [None, OLD])
 @pytest.mark.parametrize("sent", [deployment(), deployment(template_version=OLD), deployment(template_version=NEW)])
-def test_a_manifest_does_not_change_the_versions_of_what_slipped(sent: Object, carried: str | None) -> None:
-    old = slipped(carried=carried)
+def test_a_manifest_does_not_change_the_versions_of_what_ungated(sent: Object, carried: str | None) -> None:
+    old = ungated(carried=carried)
     assert mutate(sent, old)[0] == old
 
 
 @pytest.mark.parametrize("carried", [None, OLD])
-def test_annotating_or_scaling_what_slipped_changes_nothing_else(carried: str | None) -> None:
-    old = slipped(carried=carried)
+def test_annotating_or_scaling_what_ungated_changes_nothing_else(carried: str | None) -> None:
+    old = ungated(carried=carried)
     new = copy.deepcopy(old)
     new["metadata"]["annotations"]["team"] = "shop"
     new["spec"]["replicas"] = 7
@@ -145,10 +145,10 @@ def test_annotating_or_scaling_what_slipped_changes_nothing_else(carried: str | 
 
 
 @pytest.mark.parametrize("carried", [None, OLD])
-def test_the_release_after_one_that_slipped_is_stamped_in_both_places(carried: str | None) -> None:
-    new = slipped(carried=carried)
+def test_the_release_after_one_that_ungated_is_stamped_in_both_places(carried: str | None) -> None:
+    new = ungated(carried=carried)
     new["spec"]["template"]["spec"]["containers"][0]["image"] = "busybox:2"
-    result, warnings = mutate(new, slipped(carried=carried))
+    result, warnings = mutate(new, ungated(carried=carried))
     version = version_of(deployment("busybox:2"))
     assert result["metadata"]["labels"] == {"app": "sleep", labels.VERSION: version}
     assert result["spec"]["template"]["metadata"]["labels"] == {"app": "sleep", labels.VERSION: version}

@@ -1,4 +1,4 @@
-"""Which releases slipped past the gate, and that none of the others is ever taken for one."""
+"""Which ungated releases, and that none of the others is ever taken for one."""
 
 from dataclasses import dataclass, field
 from math import inf
@@ -82,7 +82,7 @@ def verdict(
     return classify(target, all_releases, revisions, released_at=released, governed_since=since)
 
 
-# what slipped
+# what ungated
 
 
 @each_kind
@@ -149,7 +149,7 @@ def test_what_was_interrupted_goes_on_with_the_same_message() -> None:
     assert (between, after) == (before, None)
 
 
-def test_a_template_on_record_as_another_version_slipped_also_where_its_own_is_not_begun() -> None:
+def test_a_template_on_record_as_another_version_ungated_also_where_its_own_is_not_begun() -> None:
     """Two releases past the gate, the second one before the first was on record."""
     first, second = revision(V1), revision(V2, V1, number=2)
     ungated = verdict(workload(V2, V1), first, second, all_releases=(release(V1, first), release(V2)))
@@ -268,7 +268,7 @@ def of(content: int) -> str:
 
 @dataclass
 class World:
-    """A workload, its controller, the gate, and the reconciler as far as it versions what slipped. Templates are
+    """A workload, its controller, the gate, and the reconciler as far as it versions what ungated. Templates are
     numbers; an upgrade of the API server shows all of them otherwise."""
 
     content: int = 0
@@ -347,7 +347,7 @@ contents = st.integers(0, 4)
 
 
 @given(st.lists(st.tuples(by_the_gate | st.sampled_from(["upgrade", "look"]), contents), max_size=25))
-def test_what_passed_the_gate_never_slipped(history: list[tuple[str, int]]) -> None:
+def test_what_passed_the_gate_never_ungated(history: list[tuple[str, int]]) -> None:
     world = World()
     for action, content in history:
         world.do(action, content)

@@ -36,10 +36,10 @@ def counted(manager: Manager) -> dict[str, float]:
     return {each.labels["reason"]: each.value for each in family.samples if each.name.endswith("_total")}
 
 
-async def slipped(cluster: Cluster) -> list[str]:
+async def ungated(cluster: Cluster) -> list[str]:
     """The names of the Deployments that have an Event."""
     found = await cluster.all(EVENTS)
-    return [event["involvedObject"]["name"] for event in found if event["reason"] == "ReleaseSlipped"]
+    return [event["involvedObject"]["name"] for event in found if event["reason"] == "UngatedRelease"]
 
 
 async def test_a_slip_is_counted_once(bare: Cluster, manager: Manager) -> None:
@@ -56,7 +56,7 @@ async def test_a_slip_is_counted_once(bare: Cluster, manager: Manager) -> None:
     assert counted(manager) == {"no-version": 2, "version-reused": 0}
 
 
-async def test_pods_of_before_do_not_vouch_for_those_of_the_slipped_release(bare: Cluster, manager: Manager) -> None:
+async def test_pods_of_before_do_not_vouch_for_those_of_the_ungated_release(bare: Cluster, manager: Manager) -> None:
     """Its first pod never comes up, so the old ones stay, and all of these were verified."""
     await good_release(bare)
     await bare.set_image("nosuch")
@@ -65,7 +65,7 @@ async def test_pods_of_before_do_not_vouch_for_those_of_the_slipped_release(bare
         return next((name for name in await bare.states() if name != V1), "")
 
     own = names.change_workload_name("", "sleep", await bare.until(recorded, "its record"))
-    await bare.until_condition(CHANGE_WORKLOADS, own, "Slipped", status="True", reason="VersionReused")
+    await bare.until_condition(CHANGE_WORKLOADS, own, "Ungated", status="True", reason="VersionReused")
     rolled_back = await bare.until_condition(CHANGE_WORKLOADS, own, "RolledBack", status="True", reason="PodNotUp")
     release = await bare.get(CHANGE_WORKLOADS, own)
 
@@ -114,7 +114,7 @@ async def test_only_releases_of_deployments_that_pass_the_gate_are_looked_at(bar
         return [each["name"].rpartition("-")[0] for each in found if labels.VERSION in each.get("labels", {})]
 
     assert await bare.until(versioned, "a version") == ["sleep"]
-    assert await bare.until(lambda: slipped(bare), "the Event") == ["sleep"]
+    assert await bare.until(lambda: ungated(bare), "the Event") == ["sleep"]
 
 
 async def test_where_the_gate_never_is_nothing_can_slip_past_it(bare: Cluster, manager: Manager) -> None:

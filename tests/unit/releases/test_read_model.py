@@ -97,12 +97,12 @@ def test_whose_verdict_it_was(status: str, reason: str, by: str) -> None:
     assert releases.failed_by(with_status("Suspend")) == ""
 
 
-def test_what_it_waits_for_and_whether_it_slipped() -> None:
-    stalled, slipped = condition("Stalled"), condition("Slipped")
+def test_what_it_waits_for_and_whether_it_ungated() -> None:
+    stalled, ungated = condition("Stalled"), condition("Ungated")
     assert releases.stalled(with_status("Running", stalled)) == stalled
     assert releases.stalled(with_status("Running", condition("Stalled", "False"))) is None
-    assert releases.slipped(with_status("Running", slipped)) == slipped
-    assert releases.slipped(with_status()) is None
+    assert releases.ungated(with_status("Running", ungated)) == ungated
+    assert releases.ungated(with_status()) is None
 
 
 @pytest.mark.parametrize(
@@ -148,9 +148,9 @@ def test_the_pods_that_failed_by_name() -> None:
         (with_status("Running"), True, ""),
         (with_status("Running"), False, "superseded"),
         (
-            with_status("Running", condition("Slipped", reason="NoVersion"), condition("Verified", message="1 of 3")),
+            with_status("Running", condition("Ungated", reason="NoVersion"), condition("Verified", message="1 of 3")),
             True,
-            "slipped past the gate (NoVersion); 1 of 3",
+            "ungated (NoVersion); 1 of 3",
         ),
     ],
 )

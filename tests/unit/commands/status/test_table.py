@@ -65,10 +65,12 @@ def test_what_a_verdict_says_cannot_steer_the_terminal() -> None:
     assert said == "pod a:  [31mred line"
 
 
-def test_the_message_says_which_release_slipped_past_the_gate() -> None:
-    slipped = Condition(ConditionType.UNGATED, "True", "VersionReused", "web-1 slipped past the gate: ...")
+def test_the_message_says_which_release_ungated_past_the_gate() -> None:
+    ungated = Condition(
+        ConditionType.UNGATED, "True", "VersionReused", "web-1 was released without an admission review: ..."
+    )
     verified = Condition(ConditionType.VERIFIED, "True", "PodsPassed", "5 of 5 pods passed")
-    assert message(slipped, verified) == "slipped past the gate (VersionReused); 5 of 5 pods passed"
+    assert message(ungated, verified) == "ungated (VersionReused); 5 of 5 pods passed"
 
 
 def test_the_message_says_what_a_release_waits_for() -> None:
