@@ -14,6 +14,7 @@ from tests.mutants import (
     release_decisions,
     release_health,
     release_status,
+    routes,
     workloads,
     writer,
 )
@@ -28,6 +29,7 @@ _AREAS = (
     release_decisions,
     release_health,
     release_status,
+    routes,
     workloads,
     writer,
 )

@@ -27,10 +27,6 @@ SOURCES = (
             ('self._queues.namespaces.add(("", metadata.name))', 'self._queues.namespaces.add((metadata.name, ""))'),
             ("        for setting in (old, new):\n", "        for setting in (new,):\n"),
             ("                self._queues.settings.add(_key(setting.metadata))\n", "                pass\n"),
-            (
-                "        if old is not new and (old is None or new is None or (old.spec",
-                "        if (old is None or new is None or (old.spec",
-            ),
             ("(old.spec, old.status) != (new.spec, new.status)", "old.spec != new.spec"),
             ("(old.spec, old.status) != (new.spec, new.status)", "old.status != new.status"),
             ("(old.spec, old.status) != (new.spec, new.status)", "False"),
@@ -103,6 +99,13 @@ SOURCES = (
             ("        caches.settings.add_handler(self._setting)\n", ""),
             ("        caches.namespaces.add_handler(self._namespace)\n", ""),
         ),
+        equivalent=(
+            (
+                "        if old is not new and (old is None",
+                "        if (old is None",
+                "On a resync both are the same object, so spec and status are equal too. This saves the comparison.",
+            ),
+        ),
     ),
     Source(
         "reconciler/machinery/caches.py",
@@ -115,7 +118,7 @@ SOURCES = (
             ("read=adapter.read, keep=self._governs)", "read=adapter.read)"),
             ("metadata_only=True, keep=self._keeps_set, resync=0", "metadata_only=True, resync=0"),
             ("read=pods.read, keep=self._keeps_pod, resync=0)", "read=pods.read, resync=0)"),
-            ("read=kept.read, keep=self._governs)", "read=kept.read)"),
+            ("read=projection.read, keep=self._governs)", "read=projection.read)"),
             ("read=self._read_batch, keep=self._governs, resync=0)", "read=self._read_batch, resync=0)"),
             ("        self.settings.add_handler(lambda old, new: self._forget_settings())\n", ""),
             (
@@ -140,7 +143,6 @@ SOURCES = (
                 "return max(governed_at, unix(installed.metadata.creation_timestamp))",
                 "return min(governed_at, unix(installed.metadata.creation_timestamp))",
             ),
-            ("        if self._in_effect is None:\n", "        if True:\n"),
             ("        self._in_effect = None\n\n    # what", "        pass\n\n    # what"),
             (
                 "return _is_workload(each.owner) and self.governed(each.metadata.namespace)",
@@ -192,6 +194,13 @@ SOURCES = (
                 "adapter.between is not None",
             ),
             ('return "/".join(key)', 'return "".join(key)'),
+        ),
+        equivalent=(
+            (
+                "        if self._in_effect is None:\n",
+                "        if True:\n",
+                "The settings are computed each time instead of once per change, with the same result.",
+            ),
         ),
     ),
     Source(

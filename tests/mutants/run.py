@@ -179,7 +179,7 @@ def _arguments(source: Source) -> list[str]:
 def survivors(source: Source) -> list[str]:
     """The mutants with which no test fails. ValueError for one that cannot be made.
 
-    Hypothesis tries the same examples each time and stores none: an example that fails on a mutant says nothing about
+    Hypothesis tries the same few examples each time and stores none: an example that fails on a mutant says nothing about
     the code.
     """
     os.chdir(ROOT)
@@ -188,6 +188,7 @@ def survivors(source: Source) -> list[str]:
         deadline=None,
         suppress_health_check=[HealthCheck.too_slow],
         derandomize=True,
+        max_examples=20,
         database=None,
         phases=[Phase.explicit, Phase.generate],
     )

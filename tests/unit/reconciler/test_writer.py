@@ -1,15 +1,261 @@
-"""Patches that say what changed, and nothing more."""
+"""Writes are guarded, counted and seen by the caches, and a patch says what changed and nothing more."""
 
+from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from altershield.api import labels
-from reconciler.machinery.writer import label_path, merge_patch
+from altershield.api.kinds import (
+    ChangePodStatus,
+    ChangeWorkloadStatus,
+    OpsConfigInfoStatus,
+    PodInfo,
+    SourceRef,
+    WorkloadState,
+)
+from altershield.api.meta import OwnerReference
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, OPS_CONFIG_INFOS, PODS
+from altershield.kube.client import PatchType
+from altershield.kube.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    KubernetesError,
+    NotFoundError,
+    ServerError,
+    UnreachableError,
+)
+from reconciler.machinery.caches import Caches
+from reconciler.machinery.metrics import Metrics
+from reconciler.machinery.writer import Writer, label_path, merge_patch, owner
+from reconciler.releases import projection
+
+from . import builders
+from .builders import V1
+from .filled import empty_caches, namespace, pod, put, release, setting
 
 VALUES = st.integers(0, 3) | st.text(max_size=2) | st.lists(st.integers(0, 2), max_size=2)
 OBJECTS = st.dictionaries(st.sampled_from("abcd"), VALUES)
+
+
+class ApiServer:
+    """In place of the client: notes the requests, and answers each with the next answer, which may be an error."""
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
+        self.answers: list[object] = []
+
+    def _answer(self, verb: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        options.pop("as_", None)
+        self.requests.append((verb, args, options))
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer if answer is None else msgspec.Raw(msgspec.json.encode(answer))
+
+    async def create(self, *args: Any, **options: Any) -> Any:
+        return self._answer("create", args, options)
+
+    async def get(self, *args: Any, **options: Any) -> Any:
+        return self._answer("get", args, options)
+
+    async def patch(self, *args: Any, **options: Any) -> Any:
+        return self._answer("patch", args, options)
+
+    async def delete(self, *args: Any, **options: Any) -> Any:
+        return self._answer("delete", args, options)
+
+
+class World:
+    def __init__(self, caches: Caches) -> None:
+        self.api = ApiServer()
+        self.caches = caches
+        self.metrics = Metrics()
+        self.writer = Writer(self.api, caches, self.metrics)  # type: ignore[arg-type]
+
+    def written(self, kind: str, verb: str) -> float:
+        """How many such writes were counted."""
+        return float(self.metrics.writes.labels(kind, verb)._value.get())
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    async with empty_caches() as caches:
+        put(caches, namespace())
+        yield World(caches)
+
+
+def sent(name: str = "sleep", version: str = "2") -> dict[str, Any]:
+    """A ChangeWorkload as the API server answers with it."""
+    made = msgspec.to_builtins(builders.release(V1, name=name))
+    made["metadata"]["resourceVersion"] = version
+    return dict(made)
+
+
+# create
+
+
+async def test_a_created_object_is_counted_and_in_the_cache(world: World) -> None:
+    world.api.answers = [sent()]
+    made = await world.writer.create(world.caches.releases, builders.release(V1), "default")
+    assert [made] == world.caches.releases.all()
+    assert world.written("ChangeWorkload", "create") == 1
+    ((verb, args, _),) = world.api.requests
+    assert (verb, args) == ("create", (CHANGE_WORKLOADS, builders.release(V1), "default"))
+
+
+@pytest.mark.parametrize("error", [ServerError("in trouble"), UnreachableError("no answer")])
+async def test_an_object_that_may_have_been_created_is_looked_up(world: World, error: KubernetesError) -> None:
+    world.api.answers = [error, sent()]
+    made = await world.writer.create(world.caches.releases, builders.release(V1), "default")
+    assert world.caches.releases.all() == [made]
+    assert world.api.requests[1] == ("get", (CHANGE_WORKLOADS, builders.release(V1).metadata.name, "default"), {})
+
+
+async def test_the_first_error_is_raised_where_the_object_cannot_be_looked_up(world: World) -> None:
+    world.api.answers = [ServerError("in trouble"), NotFoundError("no such object")]
+    with pytest.raises(ServerError, match="in trouble"):
+        await world.writer.create(world.caches.releases, builders.release(V1), "default")
+    assert world.written("ChangeWorkload", "create") == 0
+
+
+async def test_an_object_that_was_refused_is_not_looked_up(world: World) -> None:
+    world.api.answers = [ForbiddenError("a policy")]
+    with pytest.raises(ForbiddenError):
+        await world.writer.create(world.caches.releases, builders.release(V1), "default")
+    assert len(world.api.requests) == 1
+
+
+# patch
+
+
+async def test_a_json_patch_is_guarded_by_the_uid(world: World) -> None:
+    world.api.answers = [sent()]
+    operations = [{"op": "replace", "path": "/spec/countThreshold", "value": 2}]
+    patched = await world.writer.patch(world.caches.releases, release(), operations)
+    guard = {"op": "test", "path": "/metadata/uid", "value": release().metadata.uid}
+    name = release().metadata.name
+    expected = ("patch", (CHANGE_WORKLOADS, [guard, *operations], name, "default"), {"type_": PatchType.JSON})
+    assert world.api.requests == [expected]
+    assert world.caches.releases.all() == [patched]
+    assert world.written("ChangeWorkload", "patch") == 1
+
+
+async def test_a_json_patch_whose_test_fails_is_a_conflict(world: World) -> None:
+    world.api.answers = [InvalidError("the server rejected our request", code=422, reason="Invalid")]
+    with pytest.raises(ConflictError, match="changed meanwhile") as raised:
+        await world.writer.patch(world.caches.pods, pod(), [])
+    assert (raised.value.code, raised.value.reason) == (422, "Invalid")
+
+
+async def test_a_json_patch_with_an_invalid_result_is_no_conflict(world: World) -> None:
+    causes = {"causes": [{"field": "spec.replicas"}]}
+    world.api.answers = [InvalidError("spec.replicas is invalid", code=422, details=causes)]
+    with pytest.raises(InvalidError):
+        await world.writer.patch(world.caches.pods, pod(), [])
+
+
+# status
+
+
+async def saved(world: World, before: ChangeWorkloadStatus, after: ChangeWorkloadStatus, *, lists: bool) -> Any:
+    """The patch that stores the status of a ChangeWorkload."""
+    stored = projection.read(msgspec.json.encode(builders.release(V1, before)))
+    world.api.answers = [sent()]
+    result = await world.writer.save_release(stored, after, lists=lists)
+    assert world.caches.releases.all() == [result]
+    assert world.written("ChangeWorkload", "patch status") == 1
+    ((_, (resource, patch, name, namespace), options),) = world.api.requests
+    assert (resource, name, namespace) == (CHANGE_WORKLOADS, stored.metadata.name, "default")
+    assert options == {"subresource": "status"}
+    assert patch["metadata"] == {"resourceVersion": "1"}  # refused if somebody wrote the object since
+    return msgspec.json.decode(msgspec.json.encode(patch["status"]))
+
+
+RUNNING = ChangeWorkloadStatus(status=WorkloadState.RUNNING, entry_time_unix=5, source=SourceRef(name="a", uid="b"))
+PODS_ = (PodInfo(pod="a"),)
+
+
+async def test_only_changed_fields_of_a_status_are_sent(world: World) -> None:
+    after = msgspec.structs.replace(RUNNING, status=WorkloadState.SUCCESS, entry_time_unix=0)
+    assert await saved(world, RUNNING, after, lists=False) == {"status": "Success", "entryTimeUnix": None}
+
+
+async def test_a_field_that_an_object_of_the_status_has_no_longer_is_removed(world: World) -> None:
+    after = msgspec.structs.replace(RUNNING, source=SourceRef(name="c"))
+    assert await saved(world, RUNNING, after, lists=False) == {"source": {"name": "c", "uid": None}}
+
+
+async def test_lists_of_pods_are_left_as_they_are_unless_they_were_decided(world: World) -> None:
+    after = msgspec.structs.replace(
+        RUNNING,
+        defense_preparing_pods=PODS_,
+        defense_checking_pods=PODS_,
+        defense_check_pass_pods=PODS_,
+        defense_check_fail_pods=PODS_,
+    )
+    assert await saved(world, RUNNING, after, lists=False) == {"defenseCheckFailPods": [{"pod": "a"}]}
+
+
+async def test_lists_of_pods_that_were_decided_replace_those_that_are_stored(world: World) -> None:
+    after = msgspec.structs.replace(RUNNING, defense_preparing_pods=PODS_)
+    assert await saved(world, RUNNING, after, lists=True) == {
+        "defensePreparingPods": [{"pod": "a"}],
+        "defenseCheckingPods": None,
+        "defenseCheckPassPods": None,
+    }
+
+
+async def test_the_status_of_a_batch_is_stored_unless_somebody_wrote_the_batch(world: World) -> None:
+    seen = builders.change_pod(1, "a", status=ChangePodStatus(status="Init", message="kept"))
+    answer = {**msgspec.to_builtins(seen), "status": {"status": "ExecuteDone"}}
+    answer["metadata"] = {**answer["metadata"], "resourceVersion": "2"}
+    world.api.answers = [answer]
+    seen = msgspec.structs.replace(seen, metadata=msgspec.structs.replace(seen.metadata, resource_version="1"))
+    stored = await world.writer.save_batch(seen, msgspec.structs.replace(seen.status, status="ExecuteDone"))
+    patch = {"metadata": {"resourceVersion": "1"}, "status": {"status": "ExecuteDone"}}
+    name = seen.metadata.name
+    assert world.api.requests == [("patch", (CHANGE_PODS, patch, name, "default"), {"subresource": "status"})]
+    assert stored.status.status == "ExecuteDone"
+    assert [batch.done for batch in world.caches.batches.all()] == [True]
+    assert world.written("ChangePod", "patch status") == 1
+
+
+async def test_the_status_of_a_setting_is_stored_unless_somebody_wrote_the_setting(world: World) -> None:
+    before = setting(status={"enable": True})
+    answer = msgspec.to_builtins(before)
+    answer["metadata"]["resourceVersion"] = "2"
+    world.api.answers = [answer]
+    stored = await world.writer.save_setting(before, OpsConfigInfoStatus(enable=True, content="10"))
+    ((_, (resource, patch, *_), options),) = world.api.requests
+    assert (resource, options) == (OPS_CONFIG_INFOS, {"subresource": "status"})
+    assert patch == {"metadata": {"resourceVersion": "1"}, "status": {"content": "10"}}
+    assert world.caches.settings.all() == [stored]
+
+
+# delete
+
+
+async def test_only_this_very_object_is_deleted_and_what_it_owns_later(world: World) -> None:
+    world.api.answers = [None]
+    await world.writer.delete(PODS, pod().metadata)
+    options = {"uid": "sleep-1-a-uid", "propagation": "Background"}
+    assert world.api.requests == [("delete", (PODS, "sleep-1-a", "default"), options)]
+    assert world.written("Pod", "delete") == 1
+
+
+@pytest.mark.parametrize("error", [NotFoundError("gone"), ConflictError("a namesake")])
+async def test_an_object_that_is_gone_already_is_no_error_and_not_counted(world: World, error: Exception) -> None:
+    world.api.answers = [error]
+    await world.writer.delete(PODS, pod().metadata)
+    assert world.written("Pod", "delete") == 0
+
+
+# texts and references
 
 
 @given(old=OBJECTS, new=OBJECTS)
@@ -21,6 +267,27 @@ def test_a_merge_patch_turns_the_old_into_the_new(old: dict[str, Any], new: dict
     assert patch.keys() == {name for name in old.keys() | new.keys() if old.get(name) != new.get(name)}
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "patch"),
+    [
+        ({"a": {"b": 1}}, {"a": {"c": 2}}, {"a": {"b": None, "c": 2}}),
+        ({"a": {"b": 1}}, {"a": 2}, {"a": 2}),
+        ({"a": [1]}, {"a": {"c": 2}}, {"a": {"c": 2}}),
+        ({}, {"a": {"c": 2}}, {"a": {"c": 2}}),
+    ],
+)
+def test_a_merge_patch_replaces_objects_as_a_whole(
+    old: dict[str, Any], new: dict[str, Any], patch: dict[str, Any]
+) -> None:
+    assert merge_patch(old, new) == patch
+
+
 def test_label_keys_are_escaped_in_pointers() -> None:
     assert label_path(labels.SUSPEND) == "/metadata/labels/altershield.defense.antgroup.com~1suspend"
     assert label_path("a/b~c") == "/metadata/labels/a~1b~0c"
+
+
+def test_an_owner_reference_names_the_controller_and_blocks_its_deletion() -> None:
+    made = owner(CHANGE_WORKLOADS, release().metadata)
+    name, uid, version = release().metadata.name, release().metadata.uid, CHANGE_WORKLOADS.api_version
+    assert made == OwnerReference("ChangeWorkload", name, uid, version, controller=True, block_owner_deletion=True)

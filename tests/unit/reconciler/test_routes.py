@@ -1,0 +1,340 @@
+"""Which keys an event puts into which queues, and what the pod groups of releases are told."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from altershield.api import names
+from altershield.kube.queue import WorkQueue
+from altershield.workloads import BY_KIND
+from altershield.workloads.meta import Owner
+from altershield.workloads.pods import Pod, Trouble
+from reconciler.machinery.caches import Caches, WorkloadKey
+from reconciler.routes import Queues, Routes
+
+from . import builders
+from .builders import V1, V2
+from .filled import change_pod, empty_caches, namespace, newer, pod, put, release, remove, replica_set, setting
+
+SLEEP = WorkloadKey("Deployment", "default", "sleep")
+OTHER = WorkloadKey("Deployment", "default", "other")
+SYSTEM = names.SYSTEM_NAMESPACE
+
+
+class Calls:
+    """In place of the cache of pod groups: notes what it is told."""
+
+    def __init__(self) -> None:
+        self.closed: list[WorkloadKey] = []
+        self.pods: list[tuple[WorkloadKey, Pod, bool]] = []
+        self.batches: list[tuple[WorkloadKey, object, str, bool]] = []
+
+    def close(self, key: WorkloadKey) -> None:
+        self.closed.append(key)
+
+    def pod(self, key: WorkloadKey, pod: Pod, *, gone: bool) -> None:
+        self.pods.append((key, pod, gone))
+
+    def batch(self, key: WorkloadKey, batch: object, record: Any, *, gone: bool) -> None:
+        self.batches.append((key, batch, record.metadata.name, gone))
+
+
+class Cluster:
+    """The caches of a governed namespace, and what the routes made of the events since the last look."""
+
+    def __init__(self, caches: Caches) -> None:
+        self.caches = caches
+        self.queues = Queues()
+        self.groups = Calls()
+        self.routes = Routes(caches, self.queues, self.groups)  # type: ignore[arg-type]
+
+    def put(self, *objs: Any) -> None:
+        put(self.caches, *objs)
+
+    def remove(self, obj: Any) -> None:
+        remove(self.caches, obj)
+
+    async def queued(self) -> dict[str, set[Any]]:
+        """The keys in each queue that has any; they are taken out."""
+        found = {name: await _keys(queue) for name, queue in self.queues.by_name().items()}
+        return {name: keys for name, keys in found.items() if keys}
+
+    async def forget(self) -> None:
+        await self.queued()
+        self.groups.__init__()  # type: ignore[misc]
+
+
+async def _keys(queue: WorkQueue[Any]) -> set[Any]:
+    found = set()
+    while queue.depth:
+        found.add(await queue.get())
+    for key in found:
+        queue.done(key)
+    return found
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[Cluster]:
+    async with empty_caches() as caches:
+        made = Cluster(caches)
+        made.put(namespace())
+        made.caches.namespaces._follower.synced.set()
+        await made.forget()
+        yield made
+
+
+# namespaces
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (None, namespace("shop")),
+        (namespace("shop", governed=False), namespace("shop", 2)),
+        (namespace("shop"), namespace("shop", 2, governed=False)),
+        (namespace("shop"), namespace("shop", 2, deletionTimestamp="2026-08-21T07:29:49Z")),
+        (namespace("shop"), None),
+    ],
+    ids=["created", "becomes governed", "governed no longer", "is being deleted", "deleted"],
+)
+async def test_a_namespace_is_queued_when_what_is_kept_of_it_changes(cluster: Cluster, before: Any, after: Any) -> None:
+    if before is not None:
+        cluster.put(before)
+        await cluster.forget()
+    if after is not None:
+        cluster.put(after)
+    else:
+        cluster.remove(before)
+    assert await cluster.queued() == {"namespaces": {("", "shop")}}
+
+
+async def test_a_namespace_that_changes_otherwise_is_not_queued(cluster: Cluster) -> None:
+    cluster.put(namespace("default", 2, annotations={"note": "new"}))
+    assert await cluster.queued() == {}
+
+
+async def test_namespaces_of_the_first_list_are_not_queued(cluster: Cluster) -> None:
+    cluster.caches.namespaces._follower.synced.clear()
+    cluster.put(namespace("shop"))
+    assert await cluster.queued() == {}
+
+
+# settings
+
+BLOCKING_KEY = (SYSTEM, "blocking")
+ALL = {"settings": {BLOCKING_KEY}, "releases": {SLEEP, OTHER}}
+
+
+@pytest.fixture
+async def with_setting(cluster: Cluster) -> Cluster:
+    """Two releases and a setting."""
+    cluster.put(release(V1), release(V1, name="other"), setting())
+    await cluster.forget()
+    return cluster
+
+
+async def test_a_new_setting_queues_itself_and_every_release(cluster: Cluster) -> None:
+    cluster.put(release(V1), release(V1, name="other"))
+    await cluster.forget()
+    cluster.put(setting())
+    assert await cluster.queued() == ALL
+
+
+@pytest.mark.parametrize("changed", [setting(2, enable=False), setting(2, status={"enable": True})])
+async def test_a_setting_whose_spec_or_status_changes_queues_every_release(with_setting: Cluster, changed: Any) -> None:
+    with_setting.put(changed)
+    assert await with_setting.queued() == ALL
+
+
+async def test_a_deleted_setting_queues_itself_and_every_release(with_setting: Cluster) -> None:
+    with_setting.remove(setting())
+    assert await with_setting.queued() == ALL
+
+
+async def test_a_setting_with_the_same_spec_and_status_queues_only_itself(with_setting: Cluster) -> None:
+    with_setting.put(setting(2))
+    assert await with_setting.queued() == {"settings": {BLOCKING_KEY}}
+
+
+async def test_a_resync_of_a_setting_queues_only_itself(with_setting: Cluster) -> None:
+    with_setting.caches.settings._cache.tell_again(BLOCKING_KEY)
+    assert await with_setting.queued() == {"settings": {BLOCKING_KEY}}
+
+
+# workloads, and the objects between them and their pods
+
+
+@pytest.mark.parametrize("kind", sorted(BY_KIND))
+async def test_a_workload_that_comes_changes_or_goes_queues_its_release(cluster: Cluster, kind: str) -> None:
+    expected = {"releases": {WorkloadKey(kind, "default", "sleep")}}
+    made = builders.workload(V1, kind=kind)
+    cluster.put(made)
+    assert await cluster.queued() == expected
+    cluster.put(newer(made, replicas=7))
+    assert await cluster.queued() == expected
+    cluster.remove(made)
+    assert await cluster.queued() == expected
+
+
+async def test_a_new_replica_set_closes_the_pod_groups_as_pods_may_have_come_before_it(cluster: Cluster) -> None:
+    cluster.put(replica_set())
+    assert cluster.groups.closed == [SLEEP]
+    assert await cluster.queued() == {"releases": {SLEEP}}
+
+
+async def test_a_replica_set_with_the_same_owner_keeps_the_pod_groups(cluster: Cluster) -> None:
+    cluster.put(replica_set())
+    await cluster.forget()
+    cluster.put(replica_set(2))
+    assert cluster.groups.closed == []
+    assert await cluster.queued() == {"releases": {SLEEP}}
+
+
+async def test_a_replica_set_that_another_workload_takes_over_closes_both_pod_groups(cluster: Cluster) -> None:
+    cluster.put(replica_set())
+    await cluster.forget()
+    cluster.put(replica_set(2, workload="other"))
+    assert cluster.groups.closed == [SLEEP, OTHER]
+    assert await cluster.queued() == {"releases": {SLEEP, OTHER}}
+
+
+async def test_a_deleted_replica_set_closes_the_pod_groups(cluster: Cluster) -> None:
+    cluster.put(replica_set())
+    await cluster.forget()
+    cluster.remove(replica_set())
+    assert cluster.groups.closed == [SLEEP]
+    assert await cluster.queued() == {"releases": {SLEEP}}
+
+
+# pods
+
+
+@pytest.fixture
+async def with_pod(cluster: Cluster) -> Cluster:
+    cluster.put(replica_set(), pod())
+    assert [call[1:] for call in cluster.groups.pods] == [(pod(), False)]
+    await cluster.forget()
+    return cluster
+
+
+async def test_a_new_pod_is_put_into_the_pod_groups_and_queues_its_release(cluster: Cluster) -> None:
+    cluster.put(replica_set())
+    await cluster.forget()
+    cluster.put(pod())
+    assert cluster.groups.pods == [(SLEEP, pod(), False)]
+    assert await cluster.queued() == {"releases": {SLEEP}}
+
+
+async def test_a_pod_of_no_known_workload_is_ignored(cluster: Cluster) -> None:
+    cluster.put(pod())
+    assert cluster.groups.pods == []
+    assert await cluster.queued() == {}
+
+
+async def test_a_change_of_a_pod_that_no_decision_reads_is_ignored(with_pod: Cluster) -> None:
+    with_pod.put(newer(pod(), disrupted=True))
+    assert with_pod.groups.pods == []
+    assert await with_pod.queued() == {}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"hash": "sleep-2"},
+        {"version": V2},
+        {"finished": "1700000000"},
+        {"ended": True},
+        {"ready": True},
+        {"ready_at": 1},
+        {"restarts": 1},
+        {"node": "node-2"},
+        {"ip": "10.0.0.1"},
+        {"unscheduled": True},
+        {"creating": True},
+        {"trouble": Trouble("CrashLoopBackOff")},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+async def test_a_change_of_a_pod_that_decisions_read_goes_into_the_pod_groups(
+    with_pod: Cluster, changes: dict[str, Any]
+) -> None:
+    present = msgspec.structs.replace(pod(), creating=False)
+    with_pod.put(newer(present, 2))
+    await with_pod.forget()
+    changed = newer(present, 3, **changes)
+    with_pod.put(changed)
+    assert with_pod.groups.pods == [(SLEEP, changed, False)]
+    assert await with_pod.queued() == {"releases": {SLEEP}}
+
+
+async def test_a_pod_made_again_under_its_name_goes_into_the_pod_groups(with_pod: Cluster) -> None:
+    other = newer(pod())
+    other = msgspec.structs.replace(other, metadata=msgspec.structs.replace(other.metadata, packed_uid="another"))
+    with_pod.put(other)
+    assert with_pod.groups.pods == [(SLEEP, other, False)]
+
+
+async def test_a_deleted_pod_is_taken_out_of_the_pod_groups(with_pod: Cluster) -> None:
+    with_pod.remove(pod())
+    assert with_pod.groups.pods == [(SLEEP, pod(), True)]
+    assert await with_pod.queued() == {"releases": {SLEEP}}
+
+
+async def test_a_pod_that_another_workload_takes_over_moves_to_its_pod_groups(with_pod: Cluster) -> None:
+    with_pod.put(replica_set(name="other-1", workload="other"))
+    await with_pod.forget()
+    moved = newer(pod(), owner=Owner("apps/v1", "ReplicaSet", "other-1", "other-1"))
+    with_pod.put(moved)
+    assert with_pod.groups.pods == [(SLEEP, pod(), True), (OTHER, moved, False)]
+    assert await with_pod.queued() == {"releases": {SLEEP, OTHER}}
+
+
+# ChangeWorkloads and ChangePods
+
+
+async def test_a_change_workload_that_comes_changes_or_goes_queues_its_release(cluster: Cluster) -> None:
+    cluster.put(release())
+    assert await cluster.queued() == {"releases": {SLEEP}}
+    cluster.put(newer(release()))
+    assert await cluster.queued() == {"releases": {SLEEP}}
+    cluster.remove(release())
+    assert await cluster.queued() == {"releases": {SLEEP}}
+
+
+@pytest.fixture
+async def with_release(cluster: Cluster) -> Cluster:
+    cluster.put(release())
+    await cluster.forget()
+    return cluster
+
+
+async def test_a_change_pod_with_work_to_do_is_queued_with_its_release(with_release: Cluster) -> None:
+    batch = change_pod()
+    with_release.put(batch)
+    assert await with_release.queued() == {"batches": {batch.metadata.key}, "releases": {SLEEP}}
+    assert with_release.groups.batches == [(SLEEP, batch, release().metadata.name, False)]
+
+
+async def test_a_change_pod_that_is_done_queues_only_its_release(with_release: Cluster) -> None:
+    with_release.put(change_pod())
+    await with_release.forget()
+    done = newer(change_pod(), open=None, done=True)
+    with_release.put(done)
+    assert await with_release.queued() == {"releases": {SLEEP}}
+    assert with_release.groups.batches == [(SLEEP, done, release().metadata.name, False)]
+
+
+async def test_a_deleted_change_pod_is_taken_out_of_the_pod_groups(with_release: Cluster) -> None:
+    with_release.put(change_pod())
+    await with_release.forget()
+    with_release.remove(change_pod())
+    assert await with_release.queued() == {"releases": {SLEEP}}
+    assert with_release.groups.batches == [(SLEEP, change_pod(), release().metadata.name, True)]
+
+
+async def test_a_change_pod_without_its_change_workload_queues_no_release(cluster: Cluster) -> None:
+    cluster.put(change_pod())
+    assert await cluster.queued() == {"batches": {change_pod().metadata.key}}
+    assert cluster.groups.batches == []
