@@ -105,8 +105,7 @@ class Intake:
     def release(self, body: Body) -> None:
         """The body was decided."""
         body.data = b""
-        self.held -= body.size
-        body.size = 0
+        self._forget(body)
         if body.has_turn:
             body.has_turn = False
             memory.end_large()
@@ -165,8 +164,14 @@ class Intake:
     def _drop(self, body: Body) -> None:
         if body in self._bodies:
             self._bodies.discard(body)
+            self._forget(body)
+
+    def _forget(self, body: Body) -> None:
+        """Do not count the bytes of a body any more."""
+        if body.size:
             self.held -= body.size
             body.size = 0
+            memory.give_back_soon()
 
 
 _Entry = tuple[tuple[int, ...], int, asyncio.Future[None]]
