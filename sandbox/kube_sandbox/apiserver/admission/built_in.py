@@ -21,9 +21,9 @@ _NAME_CHARACTERS = "bcdfghjklmnpqrstvwxz2456789"
 """The characters of generated names. There are no vowels, so that the names do not form words."""
 
 
-def suffix(length: int = 5) -> str:
-    """A random suffix for a generated name."""
-    return "".join(secrets.choice(_NAME_CHARACTERS) for _ in range(length))
+def suffix() -> str:
+    """A random suffix of five characters for a generated name."""
+    return "".join(secrets.choice(_NAME_CHARACTERS) for _ in range(5))
 
 
 def admit(attributes: Attributes, reader: Reader) -> None:

@@ -16,8 +16,8 @@ MASTERS = "system:masters"
 ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
 
 
-def administrator(name: str = "kubernetes-admin") -> User:
-    return User(name, (MASTERS, AUTHENTICATED))
+def administrator() -> User:
+    return User("kubernetes-admin", (MASTERS, AUTHENTICATED))
 
 
 class Authenticator:

@@ -17,7 +17,7 @@ YAML = "application/yaml"
 
 _REPRESENTATIONS = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 _STREAMS = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
-_AS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+_SHAPES = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Form:
     version: str = "v1"
 
 
-def negotiate(accept: str, *, watch: bool = False, shapes: Sequence[str] = _AS) -> Form:
+def negotiate(accept: str, *, watch: bool = False) -> Form:
     """The supported representation with the highest quality in an Accept header. Raises StatusError 406 for none."""
     for media_type, parameters in accepted(accept):
         if media_type in ("*/*", "application/*"):
@@ -43,7 +43,7 @@ def negotiate(accept: str, *, watch: bool = False, shapes: Sequence[str] = _AS) 
         if not shape:
             return Form(media_type)
         version = parameters.get("v", "")
-        if shape in shapes and parameters.get("g") == "meta.k8s.io" and version in ("v1", "v1beta1"):
+        if shape in _SHAPES and parameters.get("g") == "meta.k8s.io" and version in ("v1", "v1beta1"):
             return Form(media_type, shape, version)
     raise not_acceptable(accept, watch=watch)
 

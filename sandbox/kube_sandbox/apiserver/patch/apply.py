@@ -182,7 +182,7 @@ def _remove_from_others(managed: Managed, changes: typed.Comparison, owner: Mana
         if manager != owner and (lost := owned.fields & (changes.modified | changes.added))
     }
     if conflicts and not force:
-        message, details = managers.conflict_details(conflicts, managed)
+        message, details = managers.conflict_details(conflicts)
         raise StatusError(409, message, details=details)
     changed = changes.modified | changes.added | changes.removed
     return {

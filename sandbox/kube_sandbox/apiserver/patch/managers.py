@@ -111,7 +111,7 @@ def limit_updaters(managed: Managed) -> Managed:
     return result
 
 
-def conflict_details(conflicts: Mapping[Manager, Fields], managed: Managed) -> tuple[str, Object]:
+def conflict_details(conflicts: Mapping[Manager, Fields]) -> tuple[str, Object]:
     """The message and the details of a 409: the fields and the managers that own them."""
     causes = [
         {

@@ -44,7 +44,7 @@ def has_rules(schema: Object) -> bool:
 
 def _check(value: Any, old: Any, schema: Object, path: str) -> Iterator[dict[str, str]]:
     for rule in schema.get(_RULES) or ():
-        if (found := _violation(rule, value, old, schema, path)) is not None:
+        if (found := _violation(rule, value, old, path)) is not None:
             yield found
     if isinstance(value, dict):
         properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
@@ -60,7 +60,7 @@ def _check(value: Any, old: Any, schema: Object, path: str) -> Iterator[dict[str
             yield from _check(item, old_item, schema["items"], f"{path}[{index}]")
 
 
-def _violation(rule: Object, value: Any, old: Any, schema: Object, path: str) -> dict[str, str] | None:
+def _violation(rule: Object, value: Any, old: Any, path: str) -> dict[str, str] | None:
     expression = str(rule["rule"])
     context: dict[str, Any] = {"self": value}
     if "oldSelf" in expression:
@@ -78,7 +78,7 @@ def _violation(rule: Object, value: Any, old: Any, schema: Object, path: str) ->
         return None
     field = f"{path}{rule.get('fieldPath', '')}".lstrip(".") or "<nil>"
     message = message or _message(rule, context) or f"failed rule: {' '.join(expression.split())}"
-    return _cause(rule, field, value, schema, message)
+    return _cause(rule, field, value, message)
 
 
 def _message(rule: Object, context: dict[str, Any]) -> str:
@@ -92,7 +92,7 @@ def _message(rule: Object, context: dict[str, Any]) -> str:
     return str(rule.get("message") or "").strip()
 
 
-def _cause(rule: Object, field: str, value: Any, schema: Object, message: str) -> dict[str, str]:
+def _cause(rule: Object, field: str, value: Any, message: str) -> dict[str, str]:
     reason = rule["reason"] if rule.get("reason") in _REASONS else "FieldValueInvalid"
     prefix = {"FieldValueForbidden": "Forbidden: ", "FieldValueRequired": "Required value: "}.get(reason)
     if reason == "FieldValueDuplicate":

@@ -104,7 +104,6 @@ def _builtin(
     verbs: tuple[str, ...] = READ_WRITE,
     fields: str = "",
     storage: Storage | None = None,
-    singular: str = "",
 ) -> ResourceType:
     own = (*subresources, _status(kind)) if status else subresources
     return ResourceType(
@@ -113,7 +112,7 @@ def _builtin(
         plural,
         kind,
         namespaced=scope == "Namespaced",
-        singular=singular or kind.lower(),
+        singular=kind.lower(),
         list_kind=f"{kind}List" if "list" in verbs else "",
         short_names=tuple(short.split()),
         categories=tuple(category.split()),

@@ -15,48 +15,48 @@ _UNCHANGEABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimes
 NameRule = Callable[[str], list[str]]
 
 
-def new_metadata(metadata: Object, *, namespaced: bool, name_rule: NameRule, path: str = "metadata") -> Causes:
+def new_metadata(metadata: Object, *, namespaced: bool, name_rule: NameRule) -> Causes:
     """Validate the metadata of a new object."""
     if prefix := metadata.get("generateName"):
-        yield from causes.invalid_each(f"{path}.generateName", prefix, name_rule(texts.name_prefix(prefix)))
+        yield from causes.invalid_each("metadata.generateName", prefix, name_rule(texts.name_prefix(prefix)))
     if name := metadata.get("name"):
-        yield from causes.invalid_each(f"{path}.name", name, name_rule(name))
+        yield from causes.invalid_each("metadata.name", name, name_rule(name))
     else:
-        yield causes.required(f"{path}.name", "name or generateName is required")
+        yield causes.required("metadata.name", "name or generateName is required")
     namespace = metadata.get("namespace")
     if namespaced and not namespace:
-        yield causes.required(f"{path}.namespace")
+        yield causes.required("metadata.namespace")
     elif namespaced:
-        yield from causes.invalid_each(f"{path}.namespace", namespace, texts.label_1123(namespace or ""))
+        yield from causes.invalid_each("metadata.namespace", namespace, texts.label_1123(namespace or ""))
     elif namespace:
-        yield causes.forbidden(f"{path}.namespace", "not allowed on this type")
-    yield from causes.non_negative(f"{path}.generation", metadata.get("generation"))
-    yield from labels(metadata.get("labels"), f"{path}.labels")
-    yield from annotations(metadata.get("annotations"), f"{path}.annotations")
-    yield from _owners(metadata.get("ownerReferences") or (), f"{path}.ownerReferences")
-    yield from _finalizers(metadata.get("finalizers") or (), f"{path}.finalizers")
-    yield from _managed_fields(metadata.get("managedFields") or (), f"{path}.managedFields")
+        yield causes.forbidden("metadata.namespace", "not allowed on this type")
+    yield from causes.non_negative("metadata.generation", metadata.get("generation"))
+    yield from labels(metadata.get("labels"), "metadata.labels")
+    yield from annotations(metadata.get("annotations"), "metadata.annotations")
+    yield from _owners(metadata.get("ownerReferences") or (), "metadata.ownerReferences")
+    yield from _finalizers(metadata.get("finalizers") or (), "metadata.finalizers")
+    yield from _managed_fields(metadata.get("managedFields") or (), "metadata.managedFields")
 
 
-def changed_metadata(metadata: Object, old: Object, path: str = "metadata") -> Causes:
+def changed_metadata(metadata: Object, old: Object) -> Causes:
     """Validate the metadata of an updated object."""
     if old.get("deletionTimestamp"):
         added = sorted(set(metadata.get("finalizers") or ()) - set(old.get("finalizers") or ()))
         if added:
             listed = ", ".join(causes.shown(name) for name in added)
             yield causes.forbidden(
-                f"{path}.finalizers",
+                "metadata.finalizers",
                 "no new finalizers can be added if the object is being deleted, found new finalizers "
                 f"[]string{{{listed}}}",
             )
     for field in _UNCHANGEABLE:
         new_value = metadata.get(field) or ("" if field in ("name", "namespace", "uid") else None)
         old_value = old.get(field) or ("" if field in ("name", "namespace", "uid") else None)
-        yield from causes.immutable(f"{path}.{field}", new_value, old_value)
-    yield from labels(metadata.get("labels"), f"{path}.labels")
-    yield from annotations(metadata.get("annotations"), f"{path}.annotations")
-    yield from _owners(metadata.get("ownerReferences") or (), f"{path}.ownerReferences")
-    yield from _managed_fields(metadata.get("managedFields") or (), f"{path}.managedFields")
+        yield from causes.immutable(f"metadata.{field}", new_value, old_value)
+    yield from labels(metadata.get("labels"), "metadata.labels")
+    yield from annotations(metadata.get("annotations"), "metadata.annotations")
+    yield from _owners(metadata.get("ownerReferences") or (), "metadata.ownerReferences")
+    yield from _managed_fields(metadata.get("managedFields") or (), "metadata.managedFields")
 
 
 def labels(found: Mapping[str, str] | None, path: str) -> Causes:
@@ -106,13 +106,13 @@ def _finalizers(finalizers: Sequence[str], path: str) -> Causes:
         yield causes.invalid(path, list(finalizers), "finalizer orphan and foregroundDeletion cannot be both set")
 
 
-def standard_finalizers(finalizers: Sequence[str], path: str = "metadata.finalizers") -> Causes:
+def standard_finalizers(finalizers: Sequence[str]) -> Causes:
     """Validate that finalizers are standard or qualified names, as most built-in kinds require
     (pkg/apis/core/validation)."""
     for index, name in enumerate(finalizers):
         if "/" not in name and name not in ("kubernetes", "orphan", "foregroundDeletion"):
             why = "name is neither a standard finalizer name nor is it fully qualified"
-            yield causes.invalid(f"{path}[{index}]", name, why)
+            yield causes.invalid(f"metadata.finalizers[{index}]", name, why)
 
 
 def _managed_fields(entries: Sequence[Object], path: str) -> Causes:
