@@ -46,7 +46,7 @@ def test_the_architecture_names_files_that_exist() -> None:
 
 
 def _places(name: str) -> Iterator[bool]:
-    for room in (
+    for package in (
         "",
         "gatekeeper",
         "gatekeeper/handlers/releases",
@@ -55,7 +55,7 @@ def _places(name: str) -> Iterator[bool]:
         "reconciler/releases",
         "certgen",
     ):
-        yield (ROOT / room / name).exists()
+        yield (ROOT / package / name).exists()
     yield (ROOT / "tests" / "unit" / "gatekeeper" / name).exists()
 
 

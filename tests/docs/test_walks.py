@@ -1,0 +1,81 @@
+"""docs/architecture.md walks through the files of one review and of one pod event, in the order in which they run."""
+
+import contextlib
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from altershield.api.resources import CHANGE_PODS, PODS
+from tests.docs.pages import ROOT
+from tests.fault.reconciler_cluster import running_cluster, version
+from tests.unit.gatekeeper.reviews import MUTATING_PATH, deployment, encode, review
+from tests.unit.gatekeeper.serving import serving, session
+
+_STEP = re.compile(r"^\d+\. `([\w/]+\.py)`", re.MULTILINE)
+_PACKAGES = ("altershield", "gatekeeper", "reconciler")
+
+
+def walk(heading: str) -> list[str]:
+    """The files of a section's numbered list, in its order."""
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    section = page.split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
+    return _STEP.findall(section)
+
+
+@contextlib.contextmanager
+def files_called() -> Iterator[list[str]]:
+    """The files of the product in which a function runs, each where it runs for the first time."""
+    found: dict[str, None] = {}
+
+    def note(frame: FrameType, event: str, _argument: Any) -> None:
+        if event == "call":
+            path = Path(frame.f_code.co_filename)
+            if path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in _PACKAGES:
+                found[path.relative_to(ROOT).as_posix()] = None
+
+    result: list[str] = []
+    before: Callable[..., Any] | None = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        yield result
+    finally:
+        sys.setprofile(before)
+        result += found
+
+
+def in_order(steps: list[str], called: list[str]) -> None:
+    assert len(steps) == len(set(steps)), "each file is opened once"
+    assert [step for step in called if step in steps] == steps
+
+
+async def test_the_walk_of_a_review_names_each_file_in_the_order_in_which_it_runs(tmp_path: Path) -> None:
+    async with serving(tmp_path) as served, session() as client:
+        headers = {"Content-Type": "application/json"}
+        with files_called() as called:
+            async with client.post(
+                served.url(MUTATING_PATH), data=encode(review(deployment())), headers=headers
+            ) as answer:
+                assert answer.status == 200
+                await answer.read()
+    in_order(walk("One review"), called)
+
+
+async def test_the_walk_of_a_pod_event_names_each_file_in_the_order_in_which_it_runs(tmp_path: Path) -> None:
+    async with running_cluster(tmp_path) as cluster:
+        await cluster.go_to("shop")
+        async with cluster.reconciler():
+            await cluster.release(version("v1"))
+            await cluster.until_states(v1="Success")
+            before = len((await cluster.admin.list(CHANGE_PODS, cluster.namespace, as_=dict)).items)
+            pod, *_ = (await cluster.admin.list(PODS, cluster.namespace, as_=dict)).items
+            with files_called() as called:
+                await cluster.admin.delete(PODS, pod["metadata"]["name"], cluster.namespace)
+
+                async def verified_again() -> bool:
+                    return len((await cluster.admin.list(CHANGE_PODS, cluster.namespace, as_=dict)).items) > before
+
+                await cluster.until(verified_again, "the new pod to be verified")
+    in_order(walk("One pod event"), called)
