@@ -57,7 +57,7 @@ SOURCES = (
     ),
     Source(
         "reconciler/releases/executor.py",
-        (_T + "test_carry_out.py",),
+        (_T + "test_executor.py",),
         (
             (
                 "        release = await self._before(release, workload, decision.before)\n",

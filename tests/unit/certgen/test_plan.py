@@ -4,6 +4,7 @@ import datetime
 from collections.abc import Sequence
 
 import pytest
+from cryptography import x509
 
 from altershield.api.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from altershield.errors import UsageError
@@ -237,3 +238,138 @@ def test_distrusted_authorities_are_gone(second: Contents) -> None:
 def test_lifetimes_that_leave_no_time_to_take_over_are_refused(authority: int, leaf: int, settle: int) -> None:
     with pytest.raises(UsageError):
         Lifetimes(authority * HOUR, leaf * HOUR, settle * HOUR)
+
+
+# CAs that the Secret has lost
+
+
+def ca(days: float, name: str = "altershield-ca-0") -> Authority:
+    """A CA that lives so long from START on."""
+    return Authority.create(name, lifetime=days * DAY, now=START)
+
+
+def certificate(authority: Authority) -> x509.Certificate:
+    return certificates.certificates(authority.pair.certificate)[0]
+
+
+def test_a_recovered_authority_is_trusted_beside_the_retired_ones(first: Contents) -> None:
+    retired = certificate(ca(50))
+    lost = planned(Contents(None, (), (retired,)), published(first.bundle), START + HOUR)
+    assert Reason.AUTHORITY_RECOVERED in lost.reasons
+    assert lost.contents.retired == (retired, *first.trusted)
+
+
+def test_only_so_many_lost_authorities_are_recovered_those_that_live_longest(first: Contents) -> None:
+    retired = tuple(certificate(ca(50)) for _ in range(6))
+    lost = [ca(days) for days in (40, 60, 50)]
+    contents = Contents(None, first.authorities, retired)
+    bundle = b"".join(each.pair.certificate for each in lost)
+    assert planned(contents, published(bundle), START).contents.retired == (*retired, certificate(lost[1]))
+
+
+def test_no_lost_authority_is_recovered_where_too_many_are_trusted(first: Contents) -> None:
+    contents = Contents(None, first.authorities, tuple(certificate(ca(50)) for _ in range(8)))
+    bundle = b"".join(ca(days).pair.certificate for days in (40, 60))
+    found = planned(contents, published(bundle), START)
+    assert Reason.AUTHORITY_RECOVERED not in found.reasons
+    assert found.contents.retired == contents.retired
+
+
+def test_a_distrusted_authority_that_is_still_published_is_not_recovered(second: Contents) -> None:
+    settled = without_retired(planned(second, published(second.bundle), START + 2 * HOUR).contents)
+    found = planned(settled, published(second.bundle), START + 2 * HOUR)
+    assert found.reasons == ()
+    assert found.contents == settled
+
+
+def test_the_lost_authority_of_the_serving_certificate_is_recovered(first: Contents) -> None:
+    found = planned(Contents(first.leaf), published(first.bundle), START + HOUR)
+    assert found.reasons == (Reason.AUTHORITY_RECOVERED, Reason.NO_AUTHORITY)
+    assert found.contents.serving == first.leaf
+
+
+def test_an_expired_authority_and_a_certificate_of_no_authority_are_not_recovered(first: Contents) -> None:
+    expired = ca(1)
+    serving = first.authorities[0].issue("altershield-ca-1", hosts=HOSTS, lifetime=9 * DAY, now=START)
+    bundle = expired.pair.certificate + serving.certificate.split(b"-----END CERTIFICATE-----")[0]
+    bundle += b"-----END CERTIFICATE-----\n"
+    assert planned(Contents(), published(bundle), START + 2 * DAY).reasons == (Reason.NO_AUTHORITY, Reason.NO_LEAF)
+
+
+# the edges
+
+
+def test_an_authority_is_expired_from_the_second_on_at_which_it_ends(first: Contents) -> None:
+    found = planned(first, published(first.bundle), START + 90 * DAY)
+    assert found.reasons == (Reason.AUTHORITY_EXPIRED, Reason.NO_AUTHORITY, Reason.NO_LEAF)
+
+
+def test_retired_authorities_count_among_those_that_are_trusted(first: Contents) -> None:
+    contents = Contents(first.leaf, first.authorities, tuple(certificate(ca(days)) for days in range(40, 47)))
+    with pytest.raises(CertificateError, match="must wait until 2026-02-10 00:00:00 UTC"):
+        new_authority(contents, LIFETIMES, START)
+
+
+def test_more_authorities_than_are_ever_trusted_leave_no_room_for_retired_ones() -> None:
+    due = tuple(ca(30) for _ in range(9))
+    contents = Contents(None, due, tuple(certificate(ca(30)) for _ in range(3)))
+    found = planned(contents, [], START)
+    assert (len(found.contents.authorities) + len(found.contents.retired)) == 10
+
+
+def test_no_certificate_is_issued_on_demand_while_no_authority_is_settled(first: Contents) -> None:
+    unsettled = published(first.bundle, None)
+    with pytest.raises(CertificateError, match="try again in 3600 s"):
+        new_leaf(Contents(None, first.authorities), unsettled, hosts=HOSTS, lifetimes=LIFETIMES, now=START)
+
+
+def test_an_expired_certificate_is_replaced_by_the_authority_that_most_configurations_hold(second: Contents) -> None:
+    newest = second.authorities[0]
+    unsettled = published(newest.pair.certificate, None)
+    found = planned(second, unsettled, START + LIFETIMES.leaf)
+    assert found.reasons == (Reason.LEAF_EXPIRED,)
+    assert found.contents.issuer == newest.certificate
+
+
+def test_a_certificate_of_the_newest_authority_is_not_replaced_by_one_of_an_older_authority(second: Contents) -> None:
+    newest, oldest = second.authorities
+    leaf = certificates.Leaf.load(newest.issue(HOSTS[0], hosts=HOSTS, lifetime=9 * DAY, now=START))
+    found = planned(Contents(leaf, second.authorities), published(oldest.pair.certificate), START + 5 * HOUR)
+    assert found.reasons == ()
+
+
+def test_a_certificate_that_lacks_one_of_several_names_gets_it(first: Contents) -> None:
+    found = planned(first, published(first.bundle), START + HOUR, ["new.example.com", *HOSTS])
+    assert found.reasons == (Reason.HOSTS_MISSING,)
+    leaf = found.contents.leaf
+    assert leaf
+    assert certificates.common_name(leaf.chain[0]) == "new.example.com"  # a name that is wanted now
+    names = leaf.chain[0].extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert len(list(names)) == 2
+
+
+def test_retired_authorities_stay_trusted_when_the_certificate_is_renewed(first: Contents) -> None:
+    retired = certificate(ca(50))
+    contents = Contents(first.leaf, first.authorities, (retired,))
+    renewed = planned(contents, published(contents.bundle), START + 6 * DAY)
+    assert renewed.reasons == (Reason.LEAF_DUE,)
+    assert renewed.contents.retired == (retired,)
+
+
+# when time alone changes what is planned
+
+
+@pytest.mark.parametrize(("days", "again"), [(45, 45), (89, 60)])
+def test_it_is_woken_when_a_retired_authority_expires_or_the_present_one_is_due(
+    first: Contents, days: int, again: int
+) -> None:
+    """Nothing is signed here: another CA is known to more API servers than ours."""
+    retired = ca(days)
+    waiting = Contents(None, first.authorities, (certificate(retired),))
+    found = planned(waiting, published(retired.pair.certificate), START + 2 * HOUR)
+    assert found.again == START + again * DAY
+
+
+def test_it_is_woken_when_a_certificate_expires_that_nobody_can_renew(first: Contents) -> None:
+    healed = planned(Contents(first.leaf, (), first.trusted), published(first.bundle, None), START + HOUR).contents
+    assert planned(healed, published(first.bundle, None), START + 7 * DAY).again == START + 9 * DAY

@@ -361,3 +361,99 @@ def test_control_characters_in_a_rollbacks_reason_are_taken_out() -> None:
     message = validate(released("busybo"), released(), rolled_back(BAD, conditions=[condition]))["status"]["message"]
     assert "a b [31mcc" in message
     assert len(message) < 700
+
+
+# the warnings, case by case
+
+
+def without_version(obj: Object) -> Object:
+    del obj["metadata"]["labels"][labels.VERSION]
+    return obj
+
+
+def test_a_release_without_the_repair_label_is_not_told_to_wait() -> None:
+    new, old = suspended_release()
+    del old["metadata"]["labels"][labels.DEFENSE_STATUS]
+    assert not any("not recorded yet" in warning for warning in validate(new, old)["warnings"])
+
+
+def test_a_repair_after_a_release_without_a_version_says_so() -> None:
+    new, old = suspended_release(ignored_suspend="true")
+    del old["metadata"]["labels"][labels.DEFENSE_STATUS]
+    warnings = validate(new, without_version(old))["warnings"]
+    assert "let version unknown pass" in warnings[0]
+    assert "version unknown failed verification" in warnings[1]
+
+
+def test_a_repair_waits_until_defense_status_says_processed() -> None:
+    new, old = suspended_release(ignored_suspend="true")
+    old["metadata"]["labels"][labels.DEFENSE_STATUS] = "soon"
+    assert validate(new, old)["allowed"] is False
+
+
+def test_a_created_workload_with_the_repair_label_may_have_a_version_that_was_rolled_back() -> None:
+    new = released("busybox:2", ignored_suspend="true")
+    condition = {"type": "RolledBack", "status": "True", "reason": "PodNotUp"}
+    listers = StaticListers(releases=release(version_of(deployment("busybox:2")), conditions=[condition]))
+    assert validate(released("busybox:2"), None, listers)["allowed"] is False
+    assert validate(new, None, listers)["allowed"] is True
+
+
+def test_a_rollback_without_a_reason_is_denied_without_one() -> None:
+    condition = {"type": "RolledBack", "status": "True", "reason": ""}
+    listers = StaticListers(releases=release(version_of(deployment("busybox:2")), conditions=[condition]))
+    message = validate(released("busybox:2"), released(), listers)["status"]["message"]
+    assert " was rolled back; change the template" in message
+
+
+def test_failed_pods_are_named_also_before_the_release_is_suspended() -> None:
+    listers = StaticListers(
+        releases=release(OLD, status="Running", defenseCheckFailPods=[{"pod": "a", "message": "find error"}])
+    )
+    warnings = validate(*suspended_release(), listers)["warnings"]
+    assert f"version {OLD} failed verification" in warnings[0]
+    assert warnings[1] == "pod a failed: find error"
+
+
+def test_a_suspended_release_without_failed_pods_is_no_repair() -> None:
+    warnings = validate(*suspended_release(), StaticListers(releases=release(OLD, status="Suspend")))["warnings"]
+    assert f"version {OLD} failed verification" in warnings[0]
+    assert not any("delete pod" in warning for warning in warnings)
+
+
+def test_a_pod_without_message_and_verdict_is_named() -> None:
+    listers = StaticListers(releases=release(OLD, status="Suspend", defenseCheckFailPods=[{"pod": "a"}]))
+    warnings = validate(*suspended_release(), listers)["warnings"]
+    assert warnings[1] == "pod a failed: no message"
+    assert "kubectl delete pod -n default a" in warnings[3]
+
+
+def test_five_failed_pods_are_named_and_none_is_counted() -> None:
+    warnings = validate(*suspended_release(), failed(*"abcde"))["warnings"]
+    assert not any("more pods failed" in warning for warning in warnings)
+
+
+def test_the_warnings_say_why_a_repair_waits() -> None:
+    stalled = {"type": "Stalled", "status": "True", "reason": "Paused", "message": "the workload is paused"}
+    listers = StaticListers(releases=release(OLD, status="Running", conditions=[stalled]))
+    warnings = validate(*suspended_release(), listers)["warnings"]
+    assert "it waits because of this: " in warnings[1]
+    assert "the workload is paused" in warnings[1]
+
+
+@pytest.mark.parametrize("suspend", ["\u0661\u0662\u0663", "9" * 5000], ids=["other digits", "too many digits"])
+def test_a_time_of_suspension_that_is_no_unix_time_is_left_out(suspend: str) -> None:
+    new, old = suspended_release()
+    old["metadata"]["labels"][labels.SUSPEND] = suspend
+    assert validate(new, old)["warnings"][0].startswith(f"AlterShield: releases of {kind()} sleep are suspended: ")
+
+
+def test_the_stored_workload_says_whose_releases_count() -> None:
+    new, old = released("busybox:2"), released()
+    new["metadata"]["uid"] = "forged"
+    ref = {"apiVersion": about().api_version, "kind": about().kind, "name": "sleep", "uid": old["metadata"]["uid"]}
+    owner = {"apiVersion": "v1", "kind": "Other", "name": "sleep", "uid": "x", "controller": True}
+    condition = {"type": "RolledBack", "status": "True", "reason": "PodNotUp"}
+    version = version_of(deployment("busybox:2"))
+    known = release(version, spec={"workloadRef": ref}, owner=owner, conditions=[condition])
+    assert validate(new, old, StaticListers(releases=known))["allowed"] is False

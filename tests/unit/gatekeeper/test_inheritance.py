@@ -6,7 +6,7 @@ import pytest
 
 from altershield.api import labels
 
-from .reviews import MUTATE, OLD, StaticListers, about, ask, deployment, mutate, release, released, review
+from .reviews import MUTATE, OLD, RECONCILER, StaticListers, about, ask, deployment, mutate, release, released, review
 
 pytestmark = pytest.mark.usefixtures("every_kind")
 
@@ -73,3 +73,25 @@ def test_another_name_and_another_kind_inherit_nothing() -> None:
 
 def test_an_update_inherits_nothing() -> None:
     assert mutate(released(), released(), left()) == (released(), [])
+
+
+def test_a_copy_of_a_suspended_workload_loses_the_suspension_with_a_warning() -> None:
+    result, (warning,) = mutate(deployment(own={labels.SUSPEND: "1"}))
+    assert labels.SUSPEND not in own(result)
+    assert f"{labels.SUSPEND}: it was removed" in warning
+
+
+def test_the_reconciler_may_create_a_suspended_workload() -> None:
+    result, warnings = mutate(deployment(own={labels.SUSPEND: "1"}), view=left(), user=RECONCILER)
+    assert own(result)[labels.SUSPEND] == "1"
+    assert warnings == []
+
+
+def test_of_several_failed_releases_the_first_suspension_counts() -> None:
+    view = StaticListers(releases=left(entryTimeUnix=SINCE + 60).releases | release("f" * 32, **_suspended(SINCE)))
+    assert own(mutate(deployment(), view=view)[0])[labels.SUSPEND] == str(SINCE)
+
+
+def _suspended(since: int) -> dict[str, Any]:
+    ref = {"apiVersion": about().api_version, "kind": about().kind, "name": "sleep", "uid": "gone"}
+    return {"status": "Suspend", "entryTimeUnix": since, "spec": {"workloadRef": ref}}

@@ -159,3 +159,16 @@ def test_the_release_after_one_that_ungated_is_stamped_in_both_places(carried: s
 def test_nobody_passes_for_the_reconciler_by_a_similar_name(user: str) -> None:
     result, _ = mutate(released(), released(suspend=SUSPENDED), user=user)
     assert result == released(suspend=SUSPENDED)
+
+
+def test_the_warning_says_which_value_the_label_keeps() -> None:
+    _, (warning,) = mutate(relabelled(released(suspend=SUSPENDED), suspend="1"), released(suspend=SUSPENDED))
+    assert f"its value is still '{SUSPENDED}'" in warning
+
+
+def test_a_version_changed_in_both_places_is_warned_about_once() -> None:
+    new = relabelled(released(), version=NEW)
+    new["spec"]["template"]["metadata"]["labels"][labels.VERSION] = NEW
+    result, warnings = mutate(new, released())
+    assert result == released()
+    assert len(warnings) == 1

@@ -166,3 +166,23 @@ def test_nothing_but_owned_labels_is_ever_patched(new: Object, old: Object | Non
             own(obj).pop(key, None)
             template(obj).pop(key, None)
     assert result == new
+
+
+@pytest.mark.parametrize("place", ["workload", "template"])
+def test_a_version_that_the_user_wrote_in_one_place_gives_way_with_a_warning(place: str) -> None:
+    new = deployment(own={labels.VERSION: NEW}) if place == "workload" else deployment(template_version=NEW)
+    result, (warning,) = mutate(new)
+    assert result == mutate(deployment())[0]
+    assert labels.VERSION in warning
+
+
+@pytest.mark.parametrize("forged", ["mine", "abc"])
+def test_what_is_no_version_gives_way_with_a_warning_also_in_both_places(forged: str) -> None:
+    _, warnings = mutate(deployment(own={labels.VERSION: forged}, template_version=forged))
+    assert len(warnings) == 1
+
+
+def test_the_stored_versions_of_both_places_may_be_sent_back_without_a_warning() -> None:
+    old = deployment(own={labels.VERSION: OLD}, template_version=NEW)
+    new = deployment("busybox:2", own={labels.VERSION: OLD, "team": "a"}, template_version=NEW)
+    assert mutate(new, old)[1] == []

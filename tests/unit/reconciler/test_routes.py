@@ -37,8 +37,8 @@ class Calls:
     def pod(self, key: WorkloadKey, pod: Pod, *, gone: bool) -> None:
         self.pods.append((key, pod, gone))
 
-    def batch(self, key: WorkloadKey, batch: object, record: Any, *, gone: bool) -> None:
-        self.batches.append((key, batch, record.metadata.name, gone))
+    def batch(self, key: WorkloadKey, batch: object, release: Any, *, gone: bool) -> None:
+        self.batches.append((key, batch, release.metadata.name, gone))
 
 
 class Cluster:

@@ -1,4 +1,4 @@
-"""What was decided is carried out on what was seen, or not at all."""
+"""The executor on a Kubernetes API: what was written meanwhile is not overwritten."""
 
 import time
 from pathlib import Path

@@ -1,0 +1,435 @@
+"""Decisions are carried out in their order, on the objects that were seen, or not at all."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from altershield.api import labels
+from altershield.api.kinds import ChangeWorkloadStatus, PodInfo, SourceRef, WorkloadState
+from altershield.api.meta import Condition, plain_time
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, PODS
+from altershield.kube.errors import (
+    ApiError,
+    BadRequestError,
+    ConflictError,
+    ForbiddenError,
+    InvalidError,
+    NamespaceTerminatingError,
+    NotFoundError,
+    ServerError,
+    TooManyRequestsError,
+    UnauthorizedError,
+)
+from altershield.kube.events import NORMAL, WARNING, ObjectRef
+from altershield.workloads.workload import Workload
+from reconciler.machinery.caches import Caches
+from reconciler.machinery.metrics import Metrics
+from reconciler.machinery.writer import label_path, owner
+from reconciler.releases.effects import (
+    Announce,
+    CreateBatch,
+    Decision,
+    DeletePod,
+    Mark,
+    PutBack,
+    ReleaseAgain,
+    Remove,
+    Resume,
+    SetThreshold,
+    Suspend,
+)
+from reconciler.releases.executor import Executor, Refused
+from reconciler.releases.live_reader import Present
+
+from . import builders
+from .builders import NOW, V1, V2
+from .filled import change_pod, empty_caches, newer, pod, release, replica_set
+
+VERSION, SUSPEND = label_path(labels.VERSION), label_path(labels.SUSPEND)
+SAME_VERSION = {"op": "test", "path": VERSION, "value": V1}
+TEMPLATE = {"metadata": {"labels": {"app": "sleep"}}, "spec": {"containers": []}}
+
+
+class Writer:
+    """Notes each write, and answers with a newer object. `errors`: what the next patches raise."""
+
+    def __init__(self) -> None:
+        self.writes: list[tuple[Any, ...]] = []
+        self.errors: list[Exception] = []
+
+    async def patch(self, informer: Any, obj: Any, operations: Any) -> Any:
+        self.writes.append(("patch", informer, obj, list(operations)))
+        if self.errors:
+            raise self.errors.pop(0)
+        return newer(obj, 7)
+
+    async def create(self, informer: Any, obj: Any, namespace: str) -> Any:
+        self.writes.append(("create", informer, obj, namespace))
+
+    async def delete(self, resource: Any, metadata: Any) -> None:
+        self.writes.append(("delete", resource, metadata))
+
+    async def save_release(self, stored: Any, status: Any, *, lists: bool) -> Any:
+        self.writes.append(("save", stored, status, lists))
+        return msgspec.structs.replace(newer(stored, 8), status=status)
+
+
+class Look:
+    """The API server has `present`, and this template."""
+
+    def __init__(self) -> None:
+        self.present: Workload | None = None
+        self.asked: list[Workload] = []
+
+    async def workload(self, seen: Workload) -> Present:
+        self.asked.append(seen)
+        return Present(self.present or seen, None)
+
+    async def template(self, workload: Workload, source: SourceRef) -> dict[str, Any]:
+        return TEMPLATE
+
+
+class Recorder:
+    def __init__(self) -> None:
+        self.events: list[tuple[ObjectRef, str, str, str]] = []
+
+    def event(self, regarding: ObjectRef, type_: str, reason: str, message: str) -> None:
+        self.events.append((regarding, type_, reason, message))
+
+
+class World:
+    def __init__(self, caches: Caches) -> None:
+        self.caches = caches
+        self.writer, self.look, self.recorder, self.metrics = Writer(), Look(), Recorder(), Metrics()
+        self.now = NOW + 42.5
+        self.release = release()
+        self.workload = builders.workload(V1)
+        self.executor = Executor(
+            caches,
+            self.writer,  # type: ignore[arg-type]
+            self.look,  # type: ignore[arg-type]
+            self.recorder,  # type: ignore[arg-type]
+            self.metrics,
+            lambda: self.now,
+        )
+
+    async def do(self, *before: Any, status: Any = None, after: tuple[Any, ...] = (), lists: bool = False) -> Any:
+        decision = Decision(status, before=before, after=after, lists=lists)
+        return await self.executor.carry_out(self.release, self.workload, decision)
+
+    @property
+    def only_write(self) -> tuple[Any, ...]:
+        (write,) = self.writer.writes
+        return write
+
+    def durations(self, result: str) -> tuple[float, float]:
+        """How many ends of releases were counted, and the seconds of all together."""
+        found = {
+            sample.name.rpartition("_")[2]: sample.value
+            for metric in self.metrics._release_duration.collect()
+            for sample in metric.samples
+            if sample.labels.get("result") == result and "le" not in sample.labels
+        }
+        return found["count"], found["sum"]
+
+    def rollbacks(self, reason: str) -> float:
+        return float(self.metrics.rollbacks.labels(reason)._value.get())
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    async with empty_caches() as caches:
+        yield World(caches)
+
+
+def status(state: str = WorkloadState.SUCCESS, *conditions: Condition) -> ChangeWorkloadStatus:
+    return ChangeWorkloadStatus(status=state, conditions=conditions)
+
+
+# the order
+
+
+async def test_the_status_is_stored_after_its_grounds_and_before_its_consequences(world: World) -> None:
+    after = (Remove(change_pod()), Suspend(5))
+    await world.do(DeletePod(pod()), Resume(), SetThreshold(2), status=status(), after=after)
+    verbs = [write[0] for write in world.writer.writes]
+    assert verbs == ["delete", "patch", "patch", "save", "delete", "patch"]
+
+
+async def test_the_status_is_stored_on_the_release_as_the_threshold_left_it(world: World) -> None:
+    done = await world.do(SetThreshold(2), status=status(), lists=True)
+    assert world.writer.writes[-1] == ("save", newer(world.release, 7), status(), True)
+    assert done.metadata.resource_version == "8"
+
+
+async def test_nothing_is_stored_where_no_status_was_decided(world: World) -> None:
+    assert await world.do() == world.release
+    assert world.writer.writes == []
+
+
+async def test_lists_of_pods_are_stored_only_where_they_were_decided(world: World) -> None:
+    await world.do(status=status())
+    assert world.only_write == ("save", world.release, status(), False)
+
+
+async def test_the_status_is_not_stored_where_its_grounds_could_not_be_written(world: World) -> None:
+    world.writer.errors = [ConflictError("changed"), ServerError("in trouble")]
+    with pytest.raises(ConflictError):
+        await world.do(SetThreshold(2), status=status())
+    assert len(world.writer.writes) == 1
+
+
+async def test_an_error_counts_more_than_a_conflict(world: World) -> None:
+    """A conflict is tried again at once, an error after a while."""
+
+    async def refused(*_: Any) -> None:
+        raise ServerError("in trouble")
+
+    async def changed(*_: Any) -> None:
+        raise ConflictError("changed")
+
+    world.writer.create = changed  # type: ignore[method-assign]
+    world.writer.delete = refused  # type: ignore[method-assign]
+    with pytest.raises(ServerError):
+        await world.do(CreateBatch(1, ()), DeletePod(pod()), SetThreshold(2), status=status())
+    assert world.writer.writes == []
+    with pytest.raises(ConflictError):
+        await world.do(CreateBatch(1, ()), SetThreshold(2), status=status())
+    assert world.writer.writes == []
+
+
+# before the status
+
+
+async def test_a_rollback_that_was_asked_for_meanwhile_is_not_overwritten_by_the_threshold(world: World) -> None:
+    await world.do(SetThreshold(3))
+    operations = [
+        {"op": "test", "path": "/metadata/resourceVersion", "value": "1"},
+        {"op": "replace", "path": "/spec/countThreshold", "value": 3},
+    ]
+    assert world.only_write == ("patch", world.caches.releases, world.release, operations)
+
+
+async def test_a_pod_that_came_up_is_marked_with_the_second(world: World) -> None:
+    await world.do(Mark(pod(), NOW))
+    mark = {"op": "add", "path": label_path(labels.OPERATE_FINISHED), "value": str(NOW)}
+    assert world.only_write == ("patch", world.caches.pods, pod(), [mark])
+
+
+async def test_pods_and_replica_sets_get_their_version_back(world: World) -> None:
+    await world.do(PutBack(pod()), PutBack(replica_set()))
+    label = {"op": "add", "path": VERSION, "value": V1}
+    assert world.writer.writes == [
+        ("patch", world.caches.pods, pod(), [label]),
+        ("patch", world.caches.sets["ReplicaSet"], replica_set(), [label]),
+    ]
+
+
+@pytest.mark.parametrize("effect", [Mark(pod(), NOW), PutBack(pod())])
+@pytest.mark.parametrize("error", [ConflictError, NotFoundError, BadRequestError, ForbiddenError, InvalidError])
+async def test_a_label_of_a_pod_that_cannot_be_written_stops_nothing(
+    world: World, effect: Any, error: type[ApiError], caplog: pytest.LogCaptureFixture
+) -> None:
+    world.writer.errors = [error("not now")]
+    await world.do(effect, status=status())
+    assert len(world.writer.writes) == 2
+    told = "a label could not be written" in caplog.messages
+    assert told == (error not in (ConflictError, NotFoundError))
+
+
+@pytest.mark.parametrize("effect", [Mark(pod(), NOW), PutBack(pod())])
+async def test_an_api_server_in_trouble_stops_the_labels_of_pods(world: World, effect: Any) -> None:
+    world.writer.errors = [ServerError("in trouble")]
+    with pytest.raises(ServerError):
+        await world.do(effect, status=status())
+
+
+async def test_a_batch_names_its_pods_its_change_workload_and_who_failed_it(world: World) -> None:
+    pods = (PodInfo(pod="a", uid="a-uid", verdict="unpass"),)
+    world.release = release(name="w" * 70)
+    await world.do(CreateBatch(3, pods, failed_by="Person"))
+    verb, informer, made, namespace = world.only_write
+    assert (verb, informer, namespace) == ("create", world.caches.batches, "default")
+    assert made.metadata.name == f"{world.release.metadata.name}--x--3"
+    assert made.metadata.namespace == "default"
+    assert made.metadata.owner_references == (owner(CHANGE_WORKLOADS, world.release.metadata),)
+    assert made.metadata.labels[labels.VERSION] == V1
+    assert len(made.metadata.labels[labels.WORKLOAD_NAME]) == 63
+    assert (made.spec.pod_infos, made.spec.failed_by) == (pods, "Person")
+    assert made.spec.change_workload_id == world.release.metadata.name
+    assert (made.spec.create_time, made.spec.create_time_unix) == (plain_time(NOW + 42), NOW + 42)
+
+
+async def test_a_pod_that_its_controller_waits_for_is_deleted(world: World) -> None:
+    await world.do(DeletePod(pod()))
+    assert world.only_write == ("delete", PODS, pod().metadata)
+
+
+async def test_releases_are_resumed_only_at_the_version_that_was_decided_about(world: World) -> None:
+    await world.do(Resume())
+    operations = [SAME_VERSION, {"op": "remove", "path": SUSPEND}]
+    assert world.only_write == ("patch", world.caches.workloads["Deployment"], world.workload, operations)
+
+
+# after the status
+
+
+async def test_releases_are_suspended_only_at_the_version_that_was_decided_about(world: World) -> None:
+    await world.do(after=(Suspend(1234),))
+    operations = [SAME_VERSION, {"op": "add", "path": SUSPEND, "value": "1234"}]
+    assert world.only_write == ("patch", world.caches.workloads["Deployment"], world.workload, operations)
+
+
+async def test_a_label_of_an_earlier_repair_goes_with_the_suspension(world: World) -> None:
+    world.workload = msgspec.structs.replace(world.workload, ignores_suspension=True)
+    await world.do(after=(Suspend(1234),))
+    assert world.only_write[3][2:] == [{"op": "remove", "path": label_path(labels.IGNORED_SUSPEND)}]
+
+
+async def test_change_workloads_and_change_pods_are_removed_as_what_they_are(world: World) -> None:
+    await world.do(after=(Remove(release()), Remove(change_pod())))
+    assert world.writer.writes == [
+        ("delete", CHANGE_WORKLOADS, release().metadata),
+        ("delete", CHANGE_PODS, change_pod().metadata),
+    ]
+
+
+@pytest.mark.parametrize(("warning", "type_"), [(True, WARNING), (False, NORMAL)])
+async def test_an_event_is_about_the_workload(world: World, warning: bool, type_: str) -> None:
+    await world.do(after=(Announce("Verified", "all pods passed", warning=warning),))
+    regarding = ObjectRef("apps/v1", "Deployment", "sleep", "default", "sleep")
+    assert world.recorder.events == [(regarding, type_, "Verified", "all pods passed")]
+
+
+async def test_what_the_controller_announces_itself_is_a_warning(world: World) -> None:
+    world.executor.announce(world.workload, "Slipped", "it passed no gatekeeper")
+    assert world.recorder.events[0][1] == WARNING
+
+
+# another template
+
+
+TARGET = SourceRef("ReplicaSet", "sleep-0", "uid", V2, "f" * 32)
+
+
+async def test_an_older_template_is_released_on_the_workload_as_it_is_now(world: World) -> None:
+    world.look.present = newer(world.workload, 5)
+    await world.do(after=(ReleaseAgain(TARGET),))
+    operations = [
+        {"op": "test", "path": "/metadata/resourceVersion", "value": "5"},
+        {"op": "replace", "path": "/spec/template", "value": TEMPLATE},
+        {"op": "add", "path": VERSION, "value": V2},
+        {"op": "remove", "path": label_path(labels.DEFENSE_STATUS)},
+    ]
+    assert world.only_write == ("patch", world.caches.workloads["Deployment"], world.workload, operations)
+
+
+async def test_a_template_without_a_version_gets_its_fingerprint_as_version(world: World) -> None:
+    await world.do(after=(ReleaseAgain(msgspec.structs.replace(TARGET, version="")),))
+    assert {"op": "add", "path": VERSION, "value": "f" * 32} in world.only_write[3]
+
+
+@pytest.mark.parametrize("processed", [True, False])
+async def test_defense_status_is_removed_if_the_workload_has_it_now(world: World, processed: bool) -> None:
+    world.workload = msgspec.structs.replace(world.workload, processed=not processed)
+    world.look.present = msgspec.structs.replace(world.workload, processed=processed)
+    await world.do(after=(ReleaseAgain(TARGET),))
+    removal = {"op": "remove", "path": label_path(labels.DEFENSE_STATUS)}
+    assert (removal in world.only_write[3]) == processed
+
+
+async def test_after_a_suspension_the_workload_is_the_one_that_was_written(world: World) -> None:
+    await world.do(after=(Suspend(5), ReleaseAgain(TARGET)))
+    assert world.look.asked == [newer(world.workload, 7)]
+
+
+@pytest.mark.parametrize("changes", [{"version": V2}, {"fingerprint": V2}])
+async def test_an_older_template_is_not_released_over_a_newer_release(world: World, changes: dict[str, str]) -> None:
+    world.look.present = msgspec.structs.replace(world.workload, **changes)
+    with pytest.raises(ConflictError, match="another version of sleep was released meanwhile"):
+        await world.do(after=(ReleaseAgain(TARGET),))
+    assert world.writer.writes == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConflictError("the object has been modified"),
+        NotFoundError("gone"),
+        TooManyRequestsError("slow down"),
+        NamespaceTerminatingError("being deleted"),
+        UnauthorizedError("expired"),
+    ],
+)
+async def test_a_release_that_may_work_later_is_tried_again(world: World, error: ApiError) -> None:
+    world.writer.errors = [error]
+    with pytest.raises(type(error)):
+        await world.do(after=(ReleaseAgain(TARGET),))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ConflictError('admission webhook "policy.example.com" denied the request: no', code=409),
+        ForbiddenError("a quota"),
+        InvalidError("spec.template is invalid"),
+        ServerError("a webhook failed"),
+    ],
+)
+async def test_a_release_that_the_api_server_refuses_is_reported_as_refused(world: World, error: ApiError) -> None:
+    world.writer.errors = [error]
+    with pytest.raises(Refused) as raised:
+        await world.do(after=(ReleaseAgain(TARGET),))
+    assert raised.value.cause is error
+
+
+# what is counted
+
+
+def rolled_back(is_true: bool) -> Condition:
+    return Condition("RolledBack", str(is_true), "PodNotUp")
+
+
+@pytest.mark.parametrize(
+    ("state", "result"), [(WorkloadState.SUCCESS, "success"), (WorkloadState.SUSPEND, "suspended")]
+)
+async def test_the_end_of_a_release_is_counted_with_its_seconds(world: World, state: str, result: str) -> None:
+    await world.do(status=status(state))
+    assert world.durations(result) == (1, 42.5)
+
+
+async def test_a_rollback_is_counted_with_its_reason(world: World) -> None:
+    await world.do(status=status(WorkloadState.FAILED, rolled_back(True)))
+    assert world.durations("rolled-back") == (1, 42.5)
+    assert world.rollbacks("PodNotUp") == 1
+
+
+@pytest.mark.parametrize("conditions", [(), (rolled_back(False),)])
+async def test_a_rollback_that_another_release_made_needless_is_not_counted(
+    world: World, conditions: tuple[Condition, ...]
+) -> None:
+    await world.do(status=status(WorkloadState.FAILED, *conditions))
+    assert world.durations("rolled-back") == (0, 0)
+    assert world.rollbacks("PodNotUp") == 0
+
+
+@pytest.mark.parametrize("state", [WorkloadState.RUNNING, WorkloadState.ROLLBACK])
+async def test_a_state_that_ends_nothing_is_not_counted(world: World, state: str) -> None:
+    world.release = release(status=WorkloadState.SUCCESS)
+    await world.do(status=status(state, rolled_back(True)))
+    assert [world.durations(each) for each in ("success", "suspended", "rolled-back")] == [(0, 0)] * 3
+    assert world.rollbacks("PodNotUp") == 0
+
+
+async def test_an_end_is_counted_once_however_often_its_status_is_stored(world: World) -> None:
+    world.release = release(status=WorkloadState.SUCCESS)
+    await world.do(status=status())
+    assert world.durations("success") == (0, 0)
+
+
+async def test_a_clock_that_is_behind_counts_no_negative_seconds(world: World) -> None:
+    world.now = NOW - 10
+    await world.do(status=status())
+    assert world.durations("success") == (1, 0)
