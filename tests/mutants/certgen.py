@@ -106,7 +106,6 @@ SOURCES = (
                 ".replace(microsecond=0), signer.certificate.not_valid_after_utc)",
                 ".replace(microsecond=0), now + lifetimes.leaf)",
             ),
-            ("(now + lifetimes.leaf).replace(microsecond=0)", "(now + lifetimes.leaf)"),
             ("moments = [certificate.not_valid_after_utc for certificate in contents.trusted]", "moments = []"),
             (
                 "    moments += [moment - lifetimes.authority / 3 for moment in moments[: len(contents.authorities)]]\n",
@@ -130,7 +129,19 @@ SOURCES = (
                 "return max((moment for moment in moments if moment > now)",
             ),
             ("if moment > now)", "if moment >= now)"),
-            ("default=now + lifetimes.settle)", "default=now)"),
+        ),
+        equivalent=(
+            (
+                "(now + lifetimes.leaf).replace(microsecond=0)",
+                "(now + lifetimes.leaf)",
+                "The certificate has whole seconds anyway. The end is compared with that of a certificate in the last "
+                "third of its life, so a fraction of a second makes no difference.",
+            ),
+            (
+                "default=now + lifetimes.settle)",
+                "default=now)",
+                "A plan always has a CA that expires later than now, so the default is not used.",
+            ),
         ),
     ),
 )

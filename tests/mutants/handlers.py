@@ -4,8 +4,9 @@ from tests.mutants.mutant import Source
 
 _H = "gatekeeper/handlers/releases/"
 _T = "tests/unit/gatekeeper/"
-_DENIALS = (_T + "test_denials.py", _T + "test_metrics.py")
-_VERSION = (_T + "test_version.py", _T + "test_fingerprint.py", _T + "test_template_labels.py")
+_OUTCOMES = _T + "test_outcomes.py"
+_DENIALS = (_OUTCOMES, _T + "test_denials.py", _T + "test_metrics.py")
+_VERSION = (_OUTCOMES, _T + "test_version.py", _T + "test_fingerprint.py", _T + "test_template_labels.py")
 
 SOURCES = (
     Source(
@@ -17,7 +18,6 @@ SOURCES = (
             ("        return Reason.RECONCILER\n", "        return Reason.IGNORED_SUSPEND\n"),
             ("if _repairs(change) and _processed(change) else None", "if _repairs(change) else None"),
             ("if _repairs(change) and _processed(change) else None", "if _processed(change) else None"),
-            ("if not _repairs(change) or _processed(change):", "if not _repairs(change):"),
             ("if not _repairs(change) or _processed(change):", "if _processed(change):"),
             ("change.old_object.label(labels.VERSION) if", "change.object.label(labels.VERSION) if"),
             ("{version or 'unknown'} pass", "{version} pass"),
@@ -27,26 +27,40 @@ SOURCES = (
             ("change.old_object.label(labels.DEFENSE_STATUS) ==", "change.object.label(labels.DEFENSE_STATUS) =="),
             ("label(labels.DEFENSE_STATUS) == labels.PROCESSED", "label(labels.DEFENSE_STATUS) is not None"),
         ),
+        equivalent=(
+            (
+                "if not _repairs(change) or _processed(change):",
+                "if not _repairs(change):",
+                "Handlers ask only about a change that `bypass` does not let pass: a repair of a release that is processed passes.",
+            ),
+        ),
     ),
     Source(
         _H + "fingerprint.py",
         _VERSION,
         (
-            ("    if new == old:", "    if False:"),
             ("            if before == wanted and encode(before) == encoded:", "            if before == wanted:"),
-            (
-                "            if before == wanted and encode(before) == encoded:",
-                "            if encode(before) == encoded:",
-            ),
             ("            if before == wanted and encode(before) == encoded:", "            if False:"),
             ("except (orjson.JSONDecodeError, orjson.JSONEncodeError)", "except orjson.JSONDecodeError"),
             ("except (orjson.JSONDecodeError, orjson.JSONEncodeError)", "except orjson.JSONEncodeError"),
             ("            before = form(old)", "            before = form(new)"),
         ),
+        equivalent=(
+            (
+                "            if before == wanted and encode(before) == encoded:",
+                "            if encode(before) == encoded:",
+                "Forms that are unequal to Python have different JSON. This saves encoding them.",
+            ),
+            (
+                "    if new == old:",
+                "    if False:",
+                "Equal templates have equal forms, which are compared next. This saves the fingerprint.",
+            ),
+        ),
     ),
     Source(
         _H + "inheritance.py",
-        (_T + "test_inheritance.py",),
+        (_OUTCOMES, _T + "test_inheritance.py"),
         (
             ("    if change.user == listers.reconciler:\n        return NOTHING\n", ""),
             ("if change.name else None", "if not change.name else None"),
@@ -67,9 +81,8 @@ SOURCES = (
     ),
     Source(
         _H + "ownership.py",
-        (_T + "test_ownership.py", _T + "test_version.py"),
+        (_OUTCOMES, _T + "test_ownership.py", _T + "test_version.py"),
         (
-            ("if old is None or not relabelled(change):", "if old is None:"),
             ("() if change.user == listers.reconciler else (labels", "(labels"),
             ("(labels.SUSPEND,) if release else labels.OWNED", "labels.OWNED"),
             ("(labels.SUSPEND,) if release else labels.OWNED", "(labels.SUSPEND,)"),
@@ -92,6 +105,13 @@ SOURCES = (
             (", reason=Reason.RESTORED)", ")"),
             ("return len(had) > 1 and", "return len(had) > 0 and"),
             ("return len(had) > 1 and all(", "return len(had) > 1 and any("),
+        ),
+        equivalent=(
+            (
+                "if old is None or not relabelled(change):",
+                "if old is None:",
+                "Labels that are what they were are not restored. This saves the fingerprint.",
+            ),
         ),
     ),
     Source(
@@ -160,7 +180,7 @@ SOURCES = (
     ),
     Source(
         _H + "template_labels.py",
-        (_T + "test_template_labels.py",),
+        (_OUTCOMES, _T + "test_template_labels.py"),
         (
             ("if key in sent or key in stored]", "if key in sent]"),
             ("if key in sent or key in stored]", "if key in stored]"),
@@ -190,7 +210,6 @@ SOURCES = (
             ("{labels.VERSION: version, labels.DEFENSE_STATUS: None}", "{labels.DEFENSE_STATUS: None}"),
             ("        template_labels={labels.VERSION: version},\n", ""),
             ("_warnings(change, version) if relabelled(change) else ()", "()"),
-            ("_warnings(change, version) if relabelled(change) else ()", "_warnings(change, version)"),
             ('        audit={"version": version},\n', ""),
             ("        reason=Reason.NEW_VERSION,\n", ""),
             ("known = {None, release}", "known = {None}"),
@@ -213,12 +232,18 @@ SOURCES = (
             (' and _VERSION.fullmatch(version or "") is not None', ""),
             ('"[0-9a-f]{32}"', '"[0-9a-f]*"'),
         ),
+        equivalent=(
+            (
+                "_warnings(change, version) if relabelled(change) else ()",
+                "_warnings(change, version)",
+                "Labels that are what they were raise no warning.",
+            ),
+        ),
     ),
     Source(
         _H + "workload.py",
-        (_T + "test_version.py", _T + "test_ownership.py", _T + "test_denials.py", _T + "test_review.py"),
+        (_OUTCOMES, _T + "test_version.py", _T + "test_ownership.py", _T + "test_denials.py", _T + "test_review.py"),
         (
-            ("return labels if isinstance(labels, dict) else None", "return labels"),
             ("return labels.get(key) if labels else None", "return labels.get(key)"),
             ("return self.spec.template.metadata is not None", "return True"),
             ("        if template is _NO_TEMPLATE:\n", "        if False:\n"),
@@ -240,6 +265,13 @@ SOURCES = (
                 "old is None or new.template_labels != old.template_labels",
             ),
             ("return old is None or new", "return old is not None and new"),
+        ),
+        equivalent=(
+            (
+                "return labels if isinstance(labels, dict) else None",
+                "return labels",
+                "`problem` refuses labels that are no map before any handler runs.",
+            ),
         ),
     ),
 )

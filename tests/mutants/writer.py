@@ -42,7 +42,6 @@ SOURCES = (
             ("        self._metrics.writes.labels(informer.resource.kind, verb).inc()\n", ""),
             ("        informer.observe(obj)\n", ""),
             ("if name not in old or old[name] != value", "if name not in old"),
-            ("if name not in old or old[name] != value", "if old.get(name) != value"),
             ("if name not in old or old[name] != value", "if True"),
             ("_whole(old.get(name), value) for name", "value for name"),
             ("{name: None for name in old if name not in new}", "{}"),
@@ -53,6 +52,13 @@ SOURCES = (
             ("        controller=True,\n", ""),
             ("        block_owner_deletion=True,\n", ""),
             ("        uid=metadata.uid,\n", '        uid="",\n'),
+        ),
+        equivalent=(
+            (
+                "if name not in old or old[name] != value",
+                "if old.get(name) != value",
+                "They differ for a new field that is null: in a merge patch this removes a field that is not there.",
+            ),
         ),
     ),
     Source(

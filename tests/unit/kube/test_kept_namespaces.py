@@ -273,3 +273,63 @@ async def _chaos(chance: random.Random, *, streaming: bool) -> None:
                 (obj.metadata.namespace, obj.metadata.name): obj.metadata.resource_version for obj in informer.all()
             }
             assert cached == there
+
+
+def slow(api: StubApi, seconds: float) -> Any:
+    """A list that is as old as its answer, and takes so long."""
+
+    async def late(request: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(seconds)
+        return await api.list_page(request)
+
+    return late
+
+
+async def test_a_refill_before_the_first_list_waits_for_it_and_needs_no_other() -> None:
+    async with serving() as (api, client):
+        await api.put(PODS, pod("a"))
+        informer = Informer(client, PODS, Pod)
+        waiting = asyncio.create_task(informer.refill("shop"))
+        await asyncio.sleep(10)
+        assert (waiting.done(), api.requests) == (False, [])
+        async with running(informer):
+            await asyncio.wait_for(waiting, 10)
+            assert len(informer) == 1
+            assert [request.path for request in api.requests if is_paged_list(request)] == ["/api/v1/pods"]
+
+
+@pytest.mark.parametrize("listed", [True, False])
+async def test_a_refill_that_a_list_of_everything_overtakes_returns_when_that_list_is_complete(listed: bool) -> None:
+    async with serving() as (api, client):
+        if listed:
+            await api.put(PODS, pod("a"))
+        wanted: set[str] = set()
+        informer = Informer(client, PODS, Pod, keep=lambda obj: obj.metadata.namespace in wanted)
+        async with running(informer):
+            await api.wait_for_requests(is_watch, 1)
+            wanted.add("shop")
+
+            async def lose_the_watch() -> None:
+                api.fault(is_paged_list, slow(api, 20))
+                api.fault(is_watch, answer(410, "Expired"))
+                api.cut_watches()
+                await asyncio.sleep(5)
+                await api.put(PODS, pod("made"))
+
+            api.fault(refills, listed_before(api, lose_the_watch))
+            await informer.refill("shop")
+            assert informer.get("shop", "made") is not None
+            assert informer._cache._refills == []
+
+
+async def test_only_the_evicted_namespace_is_dropped() -> None:
+    async with serving() as (api, client):
+        await api.put(PODS, pod("a"))
+        await api.put(PODS, pod("a", "depot"))
+        wanted = {"shop", "depot"}
+        informer = Informer(client, PODS, Pod, keep=lambda obj: obj.metadata.namespace in wanted, name="own pods")
+        assert informer.name == "own pods"
+        async with running(informer):
+            wanted.clear()
+            await informer.evict("shop")
+            assert [obj.metadata.namespace for obj in informer.all()] == ["depot"]

@@ -1,0 +1,162 @@
+"""What a cache makes of objects that come in any order, from the watch and from elsewhere."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from altershield.kube.cache import Cache
+from altershield.kube.errors import UnreadableError
+from tests.views import Pod
+
+A = ("shop", "a")
+UNREADABLE = "skipped an object that cannot be read"
+
+
+class World:
+    def __init__(self) -> None:
+        self.kept = {"shop", "depot"}
+        self.told: list[tuple[str | None, str | None]] = []
+        self.cache: Cache[Pod] = Cache(
+            "pods", msgspec.json.Decoder(Pod).decode, lambda pod: pod.metadata.namespace in self.kept
+        )
+        self.cache.add_handler(lambda old, new: self.told.append((_version(old), _version(new))), None)
+
+    @property
+    def held(self) -> str | None:
+        """The resourceVersion of shop/a in the cache."""
+        return _version(self.cache.get(A))
+
+
+def _version(pod: Pod | None) -> str | None:
+    return pod.metadata.resource_version if pod is not None else None
+
+
+def sent(version: int, namespace: str = "shop") -> bytes:
+    metadata = {"name": "a", "namespace": namespace, "resourceVersion": str(version)}
+    return msgspec.json.encode({"metadata": metadata})
+
+
+def answer(version: int, namespace: str = "shop") -> Pod:
+    return msgspec.json.decode(sent(version, namespace), type=Pod)
+
+
+def unreadable() -> bytes:
+    return msgspec.json.encode({"metadata": {"name": "a", "namespace": "shop"}, "status": "none"})
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.mark.parametrize("error", [RecursionError, ValueError])
+def test_bytes_that_cannot_be_read_are_an_unreadable_error(error: type[Exception]) -> None:
+    def read(data: Any) -> Pod:
+        raise error
+
+    with pytest.raises(UnreadableError, match="an object of pods cannot be read"):
+        Cache("pods", read, lambda pod: True).read(b"{}")
+
+
+def test_an_answer_as_old_as_what_the_watch_has_told_is_ignored(world: World) -> None:
+    world.cache.passed = 5
+    world.cache.observe(answer(5))
+    assert world.held is None
+    world.cache.observe(answer(6))
+    assert world.held == "6"
+
+
+@pytest.mark.parametrize("version", [6, 7])
+def test_an_answer_that_is_not_newer_than_what_is_held_is_ignored(world: World, version: int) -> None:
+    world.cache.observe(answer(7))
+    world.cache.observe(answer(version))
+    assert world.told == [(None, "7")]
+
+
+def test_an_answer_of_an_object_that_is_no_longer_kept_drops_it(world: World) -> None:
+    world.cache.observe(answer(1))
+    world.kept.clear()
+    world.cache.observe(answer(2))
+    assert world.held is None
+
+
+def test_an_answer_that_a_list_of_the_same_version_lacks_is_unconfirmed(world: World) -> None:
+    world.cache.observe(answer(5))
+    assert world.cache.unconfirmed(4) == []
+    assert world.cache.unconfirmed(5) == [A]
+
+
+def test_an_answer_that_the_watch_confirmed_gives_way_to_a_restored_storage(world: World) -> None:
+    world.cache.observe(answer(5))
+    world.cache.take(sent(4))
+    assert world.held == "5"  # the watch has not come as far
+    world.cache.take(sent(5))
+    world.cache.take(sent(3))
+    assert world.held == "3"
+
+
+@pytest.mark.parametrize("namespace", ["shop", ""])
+@pytest.mark.parametrize("version", [4, 5])
+def test_a_refill_does_not_bring_back_an_object_that_ended_since(world: World, namespace: str, version: int) -> None:
+    refill = world.cache.begin_refill(namespace)
+    world.cache.drop(A, 5)
+    world.cache.take_missing(refill, msgspec.Raw(sent(version)))
+    assert world.held is None
+    world.cache.take_missing(refill, msgspec.Raw(sent(6)))
+    assert world.held == "6"
+
+
+def test_a_refill_leaves_out_what_is_not_kept(world: World) -> None:
+    refill = world.cache.begin_refill("")
+    world.cache.take_missing(refill, msgspec.Raw(sent(1, "lab")))
+    assert len(world.cache) == 0
+
+
+def test_a_refill_that_ends_leaves_the_others_under_way(world: World) -> None:
+    first, second = world.cache.begin_refill("shop"), world.cache.begin_refill("shop")
+    world.cache.end_refill(first)
+    world.cache.drop(A, 5)
+    assert (first.ended, second.ended) == ({}, {A: 5})
+
+
+def test_a_refilled_object_that_the_watch_has_passed_gives_way_to_a_restored_storage(world: World) -> None:
+    world.cache.passed = 10
+    world.cache.take_missing(world.cache.begin_refill("shop"), msgspec.Raw(sent(5)))
+    world.cache.take(sent(3))
+    assert world.held == "3"
+
+
+def test_a_refilled_object_that_is_ahead_of_the_watch_stays(world: World) -> None:
+    world.cache.passed = 4
+    world.cache.take_missing(world.cache.begin_refill("shop"), msgspec.Raw(sent(7)))
+    world.cache.take(sent(5))
+    world.cache.drop(A, 6)
+    assert world.held == "7"
+
+
+def test_only_what_is_not_kept_is_evicted(world: World) -> None:
+    world.cache.take(sent(1))
+    world.cache.evict(A)
+    assert world.held == "1"
+    world.kept.clear()
+    world.cache.evict(A)
+    assert world.held is None
+
+
+def reported(caplog: pytest.LogCaptureFixture) -> int:
+    return caplog.messages.count(UNREADABLE)
+
+
+def test_an_unreadable_object_is_reported_again_after_it_was_evicted_or_read(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        world.cache.take(unreadable())
+    assert (reported(caplog), world.cache.skipped) == (1, 2)
+    world.cache.evict(A)
+    world.cache.take(unreadable())
+    assert reported(caplog) == 2
+    world.cache.take(sent(1))
+    world.cache.take(unreadable())
+    assert reported(caplog) == 3
