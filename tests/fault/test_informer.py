@@ -12,8 +12,8 @@ from aiohttp import web
 from altershield.api.resources import DEPLOYMENTS, PODS
 from altershield.kube import client as client_module
 from altershield.kube.informer import Informer
+from tests.projections import Deployment, Pod
 from tests.stub_api import answer, is_list, is_watch, line, serving
-from tests.views import Deployment, Pod
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.looptime

@@ -10,9 +10,9 @@ import pytest
 from altershield.api.resources import PODS
 from altershield.kube.errors import UnreadableError
 from altershield.kube.informer import Informer
+from tests.projections import Pod
 from tests.stub_api import serving
 from tests.unit.kube.informers import names, pod, running
-from tests.views import Pod
 from tests.waiting import eventually
 
 

@@ -13,8 +13,8 @@ from altershield.kube.errors import CODES, KubernetesError, UnreachableError, Un
 from altershield.kube.events import WARNING, EventRecorder, ObjectRef
 from altershield.kube.informer import Informer
 from altershield.process.metrics import ProcessMetrics
+from tests.projections import Pod
 from tests.stub_api import answer, is_list, is_watch, line, serving
-from tests.views import Pod
 from tests.waiting import eventually
 
 POD = {"metadata": {"name": "a", "namespace": "shop"}}

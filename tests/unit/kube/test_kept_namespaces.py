@@ -15,9 +15,9 @@ from altershield.api.resources import PODS
 from altershield.kube import client as client_module
 from altershield.kube.errors import ServerError
 from altershield.kube.informer import Informer
+from tests.projections import Pod
 from tests.stub_api import StubApi, answer, is_paged_list, is_watch, serving
 from tests.unit.kube.informers import pod, running
-from tests.views import Pod
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.looptime

@@ -15,9 +15,9 @@ from aiohttp import web
 from altershield.api.resources import PODS
 from altershield.kube.informer import Informer
 from altershield.kube.turns import turns
+from tests.projections import Pod
 from tests.stub_api import answer, end_of_list, is_list, is_paged_list, is_watch, serving
 from tests.unit.kube.informers import running, started
-from tests.views import Pod
 from tests.waiting import eventually
 
 _MOST = 0.1  # seconds

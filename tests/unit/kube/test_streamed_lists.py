@@ -7,6 +7,7 @@ from aiohttp import web
 
 from altershield.api.resources import PODS
 from altershield.kube.informer import Informer
+from tests.projections import Pod
 from tests.stub_api import (
     Answer,
     Place,
@@ -21,7 +22,6 @@ from tests.stub_api import (
     status,
 )
 from tests.unit.kube.informers import names, pod, running, started
-from tests.views import Pod
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.looptime
