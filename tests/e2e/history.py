@@ -1,4 +1,4 @@
-"""What became of records, seen as it happens: one watch by the real kubectl, no asking in between.
+"""What became of releases, seen as it happens: one watch by the real kubectl, no asking in between.
 
 A state that lasts for a moment only is in it as well.
 """
@@ -14,7 +14,7 @@ from typing import Any
 from tests.e2e.conftest import Json, eventually
 
 
-class Record:
+class ReleaseHistory:
     """One ChangeWorkload, as it was last seen."""
 
     def __init__(self) -> None:
@@ -59,27 +59,27 @@ class History:
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
-        self._records: dict[tuple[str, str], Record] = {}
+        self._releases: dict[tuple[str, str], ReleaseHistory] = {}
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
-    def record(self, namespace: str, name: str) -> Record | None:
-        return self._records.get((namespace, name))
+    def release(self, namespace: str, name: str) -> ReleaseHistory | None:
+        return self._releases.get((namespace, name))
 
     def until(
-        self, namespace: str, name: str, met: Callable[[Record], object], waiting_for: str, seconds: float = 90
-    ) -> Record:
-        """The record, once this is so."""
+        self, namespace: str, name: str, met: Callable[[ReleaseHistory], object], waiting_for: str, seconds: float = 90
+    ) -> ReleaseHistory:
+        """The release, once this is so."""
 
         def found() -> Any:
             assert self._process.poll() is None, "kubectl ended"
-            record = self.record(namespace, name)
-            return record if record is not None and met(record) else None
+            release = self.release(namespace, name)
+            return release if release is not None and met(release) else None
 
         try:
-            result: Record = eventually(found, waiting_for, seconds)
+            result: ReleaseHistory = eventually(found, waiting_for, seconds)
         except AssertionError as error:
-            raise AssertionError(f"{namespace}: {error}; it is {self.record(namespace, name)!r}") from None
+            raise AssertionError(f"{namespace}: {error}; it is {self.release(namespace, name)!r}") from None
         return result
 
     def _read(self) -> None:
@@ -87,7 +87,7 @@ class History:
         for line in self._process.stdout:  # one event each
             event = json.loads(line)
             metadata = event["object"]["metadata"]
-            self._records.setdefault((metadata["namespace"], metadata["name"]), Record()).see(event)
+            self._releases.setdefault((metadata["namespace"], metadata["name"]), ReleaseHistory()).see(event)
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ class Kind(NamedTuple):
         """As kubectl names it, and denials."""
         return self.kind.lower()
 
-    def record(self, workload: str, version: str) -> str:
+    def change_workload_name(self, workload: str, version: str) -> str:
         """The name of the ChangeWorkload of a version."""
         prefix = "" if self.kind == "Deployment" else f"{self.resource}."
         return f"{prefix}{workload}--x--{version}"

@@ -12,7 +12,7 @@ import pytest
 
 from altershield.api import labels
 from tests.e2e.conftest import Json, Kubectl, eventually, govern
-from tests.e2e.history import History, Record, watching
+from tests.e2e.history import History, ReleaseHistory, watching
 from tests.e2e.kinds import Kind
 
 NAME = "app"
@@ -41,12 +41,12 @@ class Story:
     def version(self) -> str:
         return self.labels()[labels.VERSION]
 
-    def until(self, version: str, state: str = "", seconds: float = 90) -> Record:
-        """The record of this version, once it is in this state; in any state if none is given."""
-        name = self.kind.record(NAME, version)
+    def until(self, version: str, state: str = "", seconds: float = 90) -> ReleaseHistory:
+        """The release of this version, once it is in this state; in any state if none is given."""
+        name = self.kind.change_workload_name(NAME, version)
 
-        def met(record: Record) -> bool:
-            return bool(record.state) and state in ("", record.state)
+        def met(release: ReleaseHistory) -> bool:
+            return bool(release.state) and state in ("", release.state)
 
         return self._history.until(self.kubectl.namespace, name, met, f"{name} to be {state or 'there'}", seconds)
 
@@ -58,7 +58,7 @@ class Story:
 
     def fail(self, version: str) -> str:
         """Fail one of its pods, as a person does; the pod."""
-        name = f"{self.kind.record(NAME, version)}--x--1"
+        name = f"{self.kind.change_workload_name(NAME, version)}--x--1"
         pod = self.kubectl.json("changepod", name)["spec"]["podInfos"][0]["pod"]
         patch = {"status": {"podResults": [{"pod": pod, "verdict": "unpass", "message": "find error"}]}}
         self.kubectl("patch", "changepod", name, "--subresource=status", "--type=merge", "-p", json.dumps(patch))

@@ -15,7 +15,7 @@ import pytest
 
 from altershield.api import labels
 from tests.e2e.conftest import START_TIMEOUT, Json, Kubectl, eventually, govern
-from tests.e2e.history import History, Record, watching
+from tests.e2e.history import History, ReleaseHistory, watching
 from tests.e2e.kinds import (
     CLONE_SET,
     CLONE_SET_IN_PLACE,
@@ -167,23 +167,25 @@ class Failures:
             self._apply([(case, case.after, {}) for case in wave])
             self.before |= self._read_versions(wave)
             for case in wave:
-                self._until(case, self.before[case.name], lambda record: record.state == "Success", "the first success")
+                self._until(
+                    case, self.before[case.name], lambda release: release.state == "Success", "the first success"
+                )
         self._break_cluster()
         for wave in _waves(self._cases):
             self._apply([(case, case.image, case.pod) for case in wave])
             self._versions |= self._read_versions(wave)
             time.sleep(_PAUSE)
 
-    def until(self, case: Case, met: object, waiting_for: str, seconds: float = START_TIMEOUT + 90) -> Record:
-        """The record of the failing release, once this is so."""
+    def until(self, case: Case, met: object, waiting_for: str, seconds: float = START_TIMEOUT + 90) -> ReleaseHistory:
+        """The release of the failing release, once this is so."""
         return self._until(case, self._versions[case.name], met, waiting_for, seconds)
 
     def workload(self, case: Case) -> Json:
         return self.kubectl(case).json(case.kind.resource, NAME)
 
-    def _until(self, case: Case, version: str, met: object, waiting_for: str, seconds: float = 60) -> Record:
+    def _until(self, case: Case, version: str, met: object, waiting_for: str, seconds: float = 60) -> ReleaseHistory:
         assert callable(met)
-        name = case.kind.record(NAME, version)
+        name = case.kind.change_workload_name(NAME, version)
         return self._history.until(self._namespaces[case.name], name, met, waiting_for, seconds)
 
     def _apply(self, releases: Sequence[tuple[Case, str, Json]]) -> None:
@@ -290,33 +292,33 @@ def failures(request: pytest.FixtureRequest, gate: Path, has_kubectl: None) -> I
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_failing_release(failures: Failures, case: Case) -> None:
-    record = failures.until(case, lambda record: _ended(record, case.ends), " or ".join(case.ends))
-    end = next(end for end in case.ends if _ends(record, end))
-    _CHECKS[end](failures, case, record)
-    assert end is End.SUCCESS or case.passes_before or "Success" not in record.states
+    release = failures.until(case, lambda release: _ended(release, case.ends), " or ".join(case.ends))
+    end = next(end for end in case.ends if _ends(release, end))
+    _CHECKS[end](failures, case, release)
+    assert end is End.SUCCESS or case.passes_before or "Success" not in release.states
     failures.kubectl(case)("delete", "namespace", failures.kubectl(case).namespace, "--wait=false")
 
 
-def _ended(record: Record, ends: Sequence[End]) -> bool:
-    return any(_ends(record, end) for end in ends)
+def _ended(release: ReleaseHistory, ends: Sequence[End]) -> bool:
+    return any(_ends(release, end) for end in ends)
 
 
-def _ends(record: Record, end: End) -> bool:
+def _ends(release: ReleaseHistory, end: End) -> bool:
     match end:
         case End.UNDONE:
-            return record.state == "Failed"
+            return release.state == "Failed"
         case End.SUSPENDED:
-            return record.state == "Suspend"
+            return release.state == "Suspend"
         case End.STALLED:
-            return record.condition("Stalled").get("status") == "True"
+            return release.condition("Stalled").get("status") == "True"
         case End.NO_REPLICAS:
-            return record.condition("NoReplicas").get("status") == "True"
+            return release.condition("NoReplicas").get("status") == "True"
         case End.SUCCESS:
-            return record.condition("Settled").get("status") == "True"
+            return release.condition("Settled").get("status") == "True"
 
 
-def _undone(failures: Failures, case: Case, record: Record) -> None:
-    undone = record.condition("RolledBack")
+def _undone(failures: Failures, case: Case, release: ReleaseHistory) -> None:
+    undone = release.condition("RolledBack")
     assert (undone["status"], undone["reason"]) == ("True", "PodNotUp")
     assert case.says in undone["message"]
     workload = failures.workload(case)
@@ -324,27 +326,27 @@ def _undone(failures: Failures, case: Case, record: Record) -> None:
     assert workload["spec"]["template"]["spec"]["containers"][0]["image"] == case.after
 
 
-def _suspended(failures: Failures, case: Case, record: Record) -> None:
-    assert record.failed
+def _suspended(failures: Failures, case: Case, release: ReleaseHistory) -> None:
+    assert release.failed
     there = {pod["metadata"]["name"] for pod in failures.kubectl(case).json("pods")["items"]}
-    assert {pod["pod"] for pod in record.failed} <= there
-    for pod in record.failed:
+    assert {pod["pod"] for pod in release.failed} <= there
+    for pod in release.failed:
         assert pod["verdict"] == "unpass"
         assert case.says in pod["message"]
-    verified = record.condition("Verified")
+    verified = release.condition("Verified")
     assert (verified["status"], verified["reason"]) == ("False", "FailedByHealth")
     eventually(lambda: labels.SUSPEND in failures.workload(case)["metadata"]["labels"], "the label suspend")
     changed = case.kind.manifest(NAME, "busybox:3", **case.spec)
     denied = failures.kubectl(case).run("apply", "--server-side", "-f", "-", stdin=json.dumps(changed))
     assert f"{case.kind.resource} {NAME} is suspended" in denied.stderr
-    assert record.failed[0]["pod"] in denied.stderr
+    assert release.failed[0]["pod"] in denied.stderr
 
 
-def _stalled(failures: Failures, case: Case, record: Record) -> None:
-    stalled = record.condition("Stalled")
+def _stalled(failures: Failures, case: Case, release: ReleaseHistory) -> None:
+    stalled = release.condition("Stalled")
     assert stalled["reason"] in case.says.split(", "), stalled["message"]
-    _stays(record, "Running")
-    assert record.condition("Stalled")["status"] == "True"
+    _stays(release, "Running")
+    assert release.condition("Stalled")["status"] == "True"
     assert labels.SUSPEND not in failures.workload(case)["metadata"]["labels"]
     told = ("events", "--field-selector", "reason=ReleaseStalled")
 
@@ -355,19 +357,19 @@ def _stalled(failures: Failures, case: Case, record: Record) -> None:
     eventually(announced, "the Event")
 
 
-def _no_replicas(failures: Failures, case: Case, record: Record) -> None:
-    _stays(record, "Running")
+def _no_replicas(failures: Failures, case: Case, release: ReleaseHistory) -> None:
+    _stays(release, "Running")
 
 
-def _succeeded(failures: Failures, case: Case, record: Record) -> None:
-    assert record.state == "Success"
+def _succeeded(failures: Failures, case: Case, release: ReleaseHistory) -> None:
+    assert release.state == "Success"
 
 
-def _stays(record: Record, state: str) -> None:
+def _stays(release: ReleaseHistory, state: str) -> None:
     """For a start timeout more, and has been in no other but those before it."""
-    time.sleep(max(0.0, record.status["entryTimeUnix"] + 2 * START_TIMEOUT + 2 - time.time()))
-    assert set(record.states) <= {"Init", state, "TimeOutPreThreshold"}
-    assert record.state == state
+    time.sleep(max(0.0, release.status["entryTimeUnix"] + 2 * START_TIMEOUT + 2 - time.time()))
+    assert set(release.states) <= {"Init", state, "TimeOutPreThreshold"}
+    assert release.state == state
 
 
 _CHECKS = {

@@ -18,21 +18,21 @@ def verified_suspended_repaired(story: Story) -> None:
     kind = story.kind
     first = story.released("busybox:1")
     workload = story.get()
-    record = story.until(first, "Success")
+    release = story.until(first, "Success")
     assert workload["metadata"]["labels"][labels.DEFENSE_STATUS] == labels.PROCESSED
     assert workload["spec"]["template"]["metadata"]["labels"][labels.VERSION] == first
-    assert record.obj["spec"]["reversion"] == first == record.obj["metadata"]["labels"][labels.VERSION]
-    assert record.obj["spec"]["workloadRef"] == {
+    assert release.obj["spec"]["reversion"] == first == release.obj["metadata"]["labels"][labels.VERSION]
+    assert release.obj["spec"]["workloadRef"] == {
         "apiVersion": kind.api_version,
         "kind": kind.kind,
         "name": NAME,
         "uid": workload["metadata"]["uid"],
     }
-    assert len(record.status["defenseCheckPassPods"]) == len(story.pods())
+    assert len(release.status["defenseCheckPassPods"]) == len(story.pods())
 
     second = story.released("busybox:2")
     assert second != first
-    eventually(lambda: len(story.kubectl.json("changeworkloads")["items"]) == 1, "the older record to go")
+    eventually(lambda: len(story.kubectl.json("changeworkloads")["items"]) == 1, "the older release to go")
 
     failed = story.fail(second)
     (shown,) = story.until(second, "Suspend").failed
@@ -48,7 +48,7 @@ def verified_suspended_repaired(story: Story) -> None:
     repaired = story.version()
     story.until(repaired, "Success")
     eventually(lambda: not {labels.SUSPEND, labels.IGNORED_SUSPEND} & set(story.labels()), "the all-clear")
-    eventually(lambda: len(story.kubectl.json("changeworkloads")["items"]) == 1, "the suspended record to go")
+    eventually(lambda: len(story.kubectl.json("changeworkloads")["items"]) == 1, "the suspended release to go")
     story.released("busybox:4")
 
 
@@ -57,9 +57,9 @@ def undone_by_itself(story: Story) -> None:
     before = {pod["metadata"]["uid"] for pod in story.pods()}
     bad = story.release("nosuch:1")
     assert bad != good
-    record = story.until(bad, "Failed", START_TIMEOUT + 60)
-    assert "Success" not in record.states
-    undone = record.condition("RolledBack")
+    release = story.until(bad, "Failed", START_TIMEOUT + 60)
+    assert "Success" not in release.states
+    undone = release.condition("RolledBack")
     assert (undone["status"], undone["reason"]) == ("True", "PodNotUp")
     assert "ImagePullBackOff" in undone["message"] or "ErrImagePull" in undone["message"]
     assert story.version() == good
@@ -75,10 +75,16 @@ def undone_on_request(story: Story) -> None:
     good = story.released("busybox:1")
     bad = story.released("busybox:2")
     story.fail(bad)
-    patch = ("patch", "changeworkload", story.kind.record(NAME, bad), "--subresource=status", "--type=merge")
+    patch = (
+        "patch",
+        "changeworkload",
+        story.kind.change_workload_name(NAME, bad),
+        "--subresource=status",
+        "--type=merge",
+    )
     story.kubectl(*patch, "-p", '{"status":{"status":"Rollback"}}')
-    record = story.until(bad, "Failed")
-    assert record.condition("RolledBack")["reason"] == "Requested"
+    release = story.until(bad, "Failed")
+    assert release.condition("RolledBack")["reason"] == "Requested"
     assert story.version() == good
     story.until_all_ready("busybox:1")
     story.until(good, "Success")

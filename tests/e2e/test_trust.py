@@ -81,9 +81,9 @@ def labels_are_no_evidence(story: Story) -> None:
     user("label", "pods", "--all", f"{labels.OPERATE_FINISHED}-")
     user("label", "--overwrite", story.kind.resource, NAME, f"{labels.SUSPEND}-", f"{labels.VERSION}={FORGED}")
     stays(lambda: is_suspended(story, version))
-    record = story.until(version, "Suspend")
-    assert record.states[-1] == "Suspend"
-    assert [pod["pod"] for pod in record.failed] == [failed]
+    release = story.until(version, "Suspend")
+    assert release.states[-1] == "Suspend"
+    assert [pod["pod"] for pod in release.failed] == [failed]
     assert len(story.pods()) == pods
     assert len(story.kubectl.json("changeworkloads")["items"]) == 1
 
@@ -109,8 +109,8 @@ def a_mark_in_the_template(story: Story) -> None:
         eventually(lambda: [pod for pod in story.pods() if not ready_or_old(pod)], "a pod of it")
         for pod in story.pods():
             user("label", "--overwrite", "pod", pod["metadata"]["name"], f"{labels.OPERATE_FINISHED}=9999999999")
-        record = story.until(version, "Failed", START_TIMEOUT + 60)
-        assert "Success" not in record.states
+        release = story.until(version, "Failed", START_TIMEOUT + 60)
+        assert "Success" not in release.states
         assert story.version() == good
         story.until_all_ready("busybox:1")
 
@@ -172,14 +172,14 @@ def what_goes_back_is_what_was_verified(story: Story) -> None:
     user = editor(story.kubectl)
     evil = '[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"evil:1"}]'
     user("patch", "replicaset", passed["metadata"]["name"], "--type=json", "-p", evil)
-    record = story.until(bad, "Suspend", START_TIMEOUT + 60)
-    assert "is not the one that passed" in record.condition("RolledBack")["message"]
-    patch = ("patch", "changeworkload", record.name, "--subresource=status", "--type=merge", "-p")
+    release = story.until(bad, "Suspend", START_TIMEOUT + 60)
+    assert "is not the one that passed" in release.condition("RolledBack")["message"]
+    patch = ("patch", "changeworkload", release.name, "--subresource=status", "--type=merge", "-p")
     story.kubectl(*patch, json.dumps({"status": {"status": "Rollback"}}))
     stays(lambda: story.get()["spec"]["template"]["spec"]["containers"][0]["image"] == "nosuch:1")
     assert story.version() == bad != good
-    assert "Rollback" in record.states
-    assert record.condition("RolledBack")["reason"] == "NoTarget"
+    assert "Rollback" in release.states
+    assert release.condition("RolledBack")["reason"] == "NoTarget"
 
 
 def orphaned_and_made_anew(story: Story) -> None:
@@ -201,10 +201,10 @@ def orphaned_and_made_anew(story: Story) -> None:
     uid = story.get()["metadata"]["uid"]
 
     def adopted() -> bool:
-        (record,) = story.kubectl.json("changeworkloads")["items"]
-        return [each["uid"] for each in record["metadata"].get("ownerReferences", [])] == [uid]
+        (release,) = story.kubectl.json("changeworkloads")["items"]
+        return [each["uid"] for each in release["metadata"].get("ownerReferences", [])] == [uid]
 
-    eventually(adopted, "the record to be taken over")
+    eventually(adopted, "the release to be taken over")
     stays(lambda: is_suspended(story, version))
 
 
@@ -230,7 +230,7 @@ def long_names(story: Story) -> None:
         found = sorted((each["spec"]["serviceName"][-3:], each.get("status", {}).get("status", "")) for each in records)
         return found == [("one", "Success"), ("two", "Success")]
 
-    eventually(both, "a record of each")
+    eventually(both, "a release of each")
     stays(both)
 
 
