@@ -91,7 +91,7 @@ class Release:
     def begin_book(self, found: Sequence[Pod]) -> PodGroups:
         groups = PodGroups(self.workload, self.release, self.source, Nodes(), _TIMING)
         for pod in found:
-            groups.put(pod, self.now)
+            groups.update_pod(pod, self.now)
         return groups
 
     def decide(self) -> Any:
@@ -113,7 +113,7 @@ class Release:
         decision = self.decide()
         for effect in decision.before:
             if isinstance(effect, CreateBatch):
-                self.groups.judge(self.done(effect))
+                self.groups.update_batch(self.done(effect))
         if decision.status is not None:
             patch = merge_patch(msgspec.to_builtins(self.release.status), msgspec.to_builtins(decision.status))
             for name in _LISTS:
@@ -130,8 +130,8 @@ class Release:
             self.whole = msgspec.structs.replace(self.whole, status=status)
             self.release = projection.read(msgspec.json.encode(self.whole))
             if decision.lists:
-                self.groups.written = self.groups.revision
-        again: float | None = 0.0 if decision.before else decision.again  # the batches' events lead here again
+                self.groups.written_revision = self.groups.revision
+        again: float | None = 0.0 if decision.before else decision.requeue_after  # the batches' events lead here again
         return again
 
     def done(self, effect: CreateBatch) -> batch.Batch:
@@ -148,7 +148,7 @@ class Release:
             owner_references=(owner,),
         )
         spec = ChangePodSpec(metadata.name, "", int(self.now), effect.pods)
-        return batch.kept(ChangePod(own, spec, ChangePodStatus(status=PodState.EXECUTE_DONE)))
+        return batch.project(ChangePod(own, spec, ChangePodStatus(status=PodState.EXECUTE_DONE)))
 
 
 def measure(count: int) -> Result:
@@ -156,7 +156,7 @@ def measure(count: int) -> Result:
     release.step()
     for number, pod in enumerate(release.up):
         release.now = release.began + 1 + number / 10
-        release.groups.put(msgspec.structs.replace(pod, finished=str(int(release.now))), release.now)
+        release.groups.update_pod(msgspec.structs.replace(pod, finished=str(int(release.now))), release.now)
         release.step()
     for _ in range(10_000):
         again = release.step()
@@ -181,7 +181,7 @@ def measure(count: int) -> Result:
     for number in range(_REPEATS):
         pod = release.up[number % count]
         release.now += 0.01
-        release.groups.put(release.down(pod) if number % 2 else pod, release.now)
+        release.groups.update_pod(release.down(pod) if number % 2 else pod, release.now)
         began = time.process_time()
         release.decide()
         changed.append(time.process_time() - began)

@@ -118,7 +118,7 @@ async def measure(deployments: int, replicas: int) -> Result:
         watcher = Watcher(manager, deployments)
         stop = asyncio.Event()
         running = asyncio.create_task(manager.run(stop))
-        for informer in manager.caches.always:
+        for informer in manager.caches.required:
             await informer.wait_synced()
         began = time.monotonic()
         making = asyncio.create_task(make(client, deployments, replicas))

@@ -93,7 +93,7 @@ async def reconcile(path: str) -> None:
             ),
         )
         background = [asyncio.create_task(manager.run(asyncio.Event())), asyncio.create_task(watchdog.run())]
-        synced = manager.caches.always
+        synced = manager.caches.required
         while True:
             wanted = (await asked.get()).strip()
             if not wanted:

@@ -16,8 +16,8 @@ from altershield.kube.server_clock import ServerClock
 from altershield.process.health import serving
 from reconciler.batches.batch_reconciler import BatchReconciler, Server
 from reconciler.machinery.caches import Caches
-from reconciler.machinery.garbage import spare
-from reconciler.machinery.informers import follow
+from reconciler.machinery.garbage import freeze_caches
+from reconciler.machinery.informers import run_informers
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.runner import Reconcile, work
 from reconciler.machinery.writer import Writer
@@ -50,9 +50,9 @@ class Manager:
         self._client = client
         self._options = options
         self._identity = options.identity or f"{socket.gethostname()}_{secrets.token_hex(4)}"
-        by_server = ServerClock(clock)
-        client.hear(by_server.heard)
-        clock = by_server
+        server_clock = ServerClock(clock)
+        client.hear(server_clock.heard)
+        clock = server_clock
         self.caches = Caches(client, options.system_namespace)
         self.queues = Queues()
         self.metrics = Metrics()
@@ -88,30 +88,30 @@ class Manager:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set. The lease is released before this returns, so that another one goes on at once."""
-        async with serving(self._options.metrics_port, self.metrics.registry, self._missing):
+        async with serving(self._options.metrics_port, self.metrics.registry, self._not_ready):
             background = [
-                asyncio.create_task(follow(self.caches)),
+                asyncio.create_task(run_informers(self.caches)),
                 asyncio.create_task(self._recorder.run()),
-                asyncio.create_task(self._keep_what_is_governed()),
+                asyncio.create_task(self._reconcile_namespaces()),
             ]
-            sparing = asyncio.create_task(spare(self.caches))
-            leading = asyncio.create_task(self._stand_for_election())
+            freezing = asyncio.create_task(freeze_caches(self.caches))
+            leading = asyncio.create_task(self._lead())
             stopping = asyncio.create_task(stop.wait())
             try:
                 done, _ = await asyncio.wait((leading, stopping, *background), return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
                     task.result()  # nothing but the signal to stop ends without an error
             finally:
-                await _cancelled(leading)  # while the caches still follow: what is under way ends in order
-                await _cancelled(stopping, sparing, *background)
+                await _cancel(leading)  # while the caches still follow: what is under way ends in order
+                await _cancel(stopping, freezing, *background)
 
-    async def _keep_what_is_governed(self) -> None:
+    async def _reconcile_namespaces(self) -> None:
         """Whether we lead or not: whoever does needs full caches."""
         await work("namespaces", self.queues.namespaces, self._namespaces.reconcile, self.metrics)
 
-    async def _stand_for_election(self) -> None:
+    async def _lead(self) -> None:
         """Lead only with full caches; a follower keeps them, so that taking over costs no listing."""
-        for informer in self.caches.always:
+        for informer in self.caches.required:
             await informer.wait_synced()
         await lead(
             self._client,
@@ -135,12 +135,12 @@ class Manager:
         finally:
             self.metrics.leader.set(0)
 
-    def _missing(self) -> str:
-        missing = [informer.name for informer in self.caches.always if not informer.synced]
+    def _not_ready(self) -> str:
+        missing = [informer.name for informer in self.caches.required if not informer.synced]
         return f"not yet listed: {', '.join(missing)}" if missing else ""
 
 
-async def _cancelled(*tasks: asyncio.Task[None] | asyncio.Task[bool]) -> None:
+async def _cancel(*tasks: asyncio.Task[None] | asyncio.Task[bool]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

@@ -9,7 +9,7 @@ class NamespaceReconciler:
 
     async def reconcile(self, key: Key) -> float | None:
         namespace = key[1]
-        for informer in self._caches.of_namespaces:
+        for informer in self._caches.namespaced:
             if not informer.synced:
                 continue  # it lists what is kept by then
             if self._caches.governed(namespace):

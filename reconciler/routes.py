@@ -80,17 +80,17 @@ class Routes:
             if each is not None:
                 key = WorkloadKey(each.owner.kind, each.metadata.namespace, each.owner.name)
                 if old is None or new is None or old.owner != new.owner:
-                    self._groups_cache.close(key)  # pods may have come before what they hang on
+                    self._groups_cache.discard(key)  # pods may have come before what they hang on
                 self._queues.releases.add(key)
 
     def _pod(self, old: Pod | None, new: Pod | None) -> None:
-        if old is not None and new is not None and _seen(old) == _seen(new):
+        if old is not None and new is not None and _decisive(old) == _decisive(new):
             return  # most of a pod's changes mean nothing here
         for pod in (old, new):
             key = self._caches.workload_of(pod) if pod is not None else None
             if pod is not None and key is not None:
                 if pod is new or new is None or old is None or old.owner != new.owner:
-                    self._groups_cache.pod(key, pod, gone=pod is not new)
+                    self._groups_cache.on_pod(key, pod, gone=pod is not new)
                 self._queues.releases.add(key)
 
     def _release(self, old: Release | None, new: Release | None) -> None:
@@ -102,12 +102,12 @@ class Routes:
         batch = new or old
         if batch is None:
             return
-        if new is not None and new.open is not None:
+        if new is not None and new.unfinished is not None:
             self._queues.batches.add(new.metadata.key)
         release = self._caches.releases.get(*batch.release)
         if release is not None:
             key = workload_key(release)
-            self._groups_cache.batch(key, batch, release, gone=new is None)
+            self._groups_cache.on_batch(key, batch, release, gone=new is None)
             self._queues.releases.add(key)
 
 
@@ -119,7 +119,7 @@ def _ends(namespace: Namespace) -> bool:
     return namespace.metadata.deletion_timestamp is not None
 
 
-def _seen(pod: Pod) -> tuple[object, ...]:
+def _decisive(pod: Pod) -> tuple[object, ...]:
     """All of a pod that decisions look at."""
     return (
         pod.metadata.uid,

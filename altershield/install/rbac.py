@@ -48,7 +48,7 @@ def _each_group(resources: Iterable[Resource], verbs: str, subresource: str = ""
 
 
 _WORKLOADS = [adapter.resource for adapter in ADAPTERS]
-_BETWEEN = [adapter.between for adapter in ADAPTERS if adapter.between is not None]
+_BETWEEN = [adapter.intermediate for adapter in ADAPTERS if adapter.intermediate is not None]
 _REVISIONS = [adapter.revisions for adapter in ADAPTERS if adapter.revisions not in _BETWEEN]
 _OPTIONAL = [adapter.crd for adapter in ADAPTERS if adapter.crd]
 

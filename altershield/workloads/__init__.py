@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from altershield.workloads import adapter as _adapter
-from altershield.workloads.adapter import Adapter, is_of
+from altershield.workloads.adapter import Adapter, is_pod_of_revision
 from altershield.workloads.clone_sets import CloneSets
 from altershield.workloads.daemon_sets import DaemonSets
 from altershield.workloads.deployments import Deployments
@@ -21,4 +21,4 @@ def change_workload_name(kind: str, workload: str, version: str) -> str:
     return _adapter.change_workload_name(BY_KIND[kind], workload, version, _PREFIXES)
 
 
-__all__ = ["ADAPTERS", "BY_KIND", "Adapter", "change_workload_name", "is_of"]
+__all__ = ["ADAPTERS", "BY_KIND", "Adapter", "change_workload_name", "is_pod_of_revision"]

@@ -32,7 +32,7 @@ class Adapter(Protocol):
         """The objects that hold its pod templates, the present one and older ones; the workload controls them."""
 
     @property
-    def between(self) -> Resource | None:
+    def intermediate(self) -> Resource | None:
         """What stands between the workload and its pods: what it controls and what controls them (its revisions).
         None where the workload itself controls its pods, which then bear the hash of their revision."""
 
@@ -64,12 +64,12 @@ class Adapter(Protocol):
         """Let no more of its pods be replaced; empty where the kind knows no such thing."""
 
 
-def is_of(adapter: Adapter, pod: Pod, name: str, uid: str) -> bool:
+def is_pod_of_revision(adapter: Adapter, pod: Pod, name: str, uid: str) -> bool:
     """Whether a pod of a workload of this kind was made of the revision with this name and uid.
 
     A pod's hash label is its revision's name (as of StatefulSets), or what follows the workload's name in it.
     """
-    if adapter.between is not None:
+    if adapter.intermediate is not None:
         return pod.owner.uid == uid
     return bool(pod.hash) and (pod.hash == name or name.endswith(f"-{pod.hash}"))
 

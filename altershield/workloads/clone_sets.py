@@ -52,7 +52,7 @@ class CloneSets(OfRevisions):
         on_delete = spec.update_strategy.type == "OnDelete"
         return Workload(
             replicas=spec.replicas,
-            reach=None if on_delete else spec.replicas - kept(spec.update_strategy.partition, spec.replicas),
+            reach=None if on_delete else spec.replicas - held_back(spec.update_strategy.partition, spec.replicas),
             strategy=Strategy.ON_DELETE if on_delete else Strategy.ROLLING,
             paused=spec.update_strategy.paused,
             min_ready=spec.min_ready_seconds,
@@ -66,7 +66,7 @@ class CloneSets(OfRevisions):
         return [{"op": "add", "path": "/spec/updateStrategy/paused", "value": True}]
 
 
-def kept(partition: int | str | None, replicas: int) -> int:
+def held_back(partition: int | str | None, replicas: int) -> int:
     """Pods that the partition keeps at the old version: a number, or a percentage of the replicas, rounded up, of
     which one below 100 % reaches at least one pod (openkruise/kruise, CalculatePartitionReplicas)."""
     if partition is None:

@@ -53,7 +53,7 @@ class Deployments:
     resource: Resource = DEPLOYMENTS
     short_names: tuple[str, ...] = ("deploy",)
     revisions: Resource = REPLICA_SETS
-    between: Resource | None = REPLICA_SETS
+    intermediate: Resource | None = REPLICA_SETS
     in_place: bool = False
     crd: str = ""
     change_workload_prefix: str = ""

@@ -94,7 +94,7 @@ class WireMeta(msgspec.Struct, frozen=True, rename="camel", gc=False):
         return (self.labels or {}).get(key, "")
 
     @property
-    def kept(self) -> Meta:
+    def projection(self) -> Meta:
         return Meta(
             sys.intern(self.namespace),
             self.name,

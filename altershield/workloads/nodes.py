@@ -36,5 +36,5 @@ def read(data: bytes | msgspec.Raw) -> Node:
     wire = _decode(data)
     ready = next((each for each in wire.status.conditions if each.type == "Ready"), None)
     if ready is None:
-        return Node(wire.metadata.kept, False, 0)
-    return Node(wire.metadata.kept, ready.status == "True", int(unix(ready.last_transition_time)))
+        return Node(wire.metadata.projection, False, 0)
+    return Node(wire.metadata.projection, ready.status == "True", int(unix(ready.last_transition_time)))

@@ -135,7 +135,7 @@ def read(data: bytes | msgspec.Raw) -> Pod:
     unscheduled = not wire.spec.node_name and (scheduled is None or scheduled.status != "True")
     metadata = wire.metadata
     return Pod(
-        metadata.kept,
+        metadata.projection,
         metadata.owner,
         sys.intern(metadata.label(labels.CONTROLLER_REVISION_HASH)),
         sys.intern(metadata.label(labels.VERSION)),

@@ -29,7 +29,7 @@ class OfRevisions:
     """What adapters have in common whose workloads control their pods themselves and keep ControllerRevisions."""
 
     revisions: Resource = CONTROLLER_REVISIONS
-    between: Resource | None = None
+    intermediate: Resource | None = None
 
     def template(self, revision: Object) -> Object | None:
         return template(revision)

@@ -122,7 +122,7 @@ def common(
     """What is read alike of every kind: arguments of `Workload`."""
     own: Mapping[str, str] = metadata.labels or {}
     return {
-        "metadata": metadata.kept,
+        "metadata": metadata.projection,
         "kind": kind,
         "generation": metadata.generation,
         "version": sys.intern(own.get(labels.VERSION, "")),

@@ -11,7 +11,7 @@ from altershield.api.meta import unix
 from altershield.workloads.meta import NO_OWNER, Meta, Owner, Packed, packed, packed_version, shared, unpacked
 from altershield.workloads.pods import Pod, clip
 
-MAX_SAID = 200
+MAX_MESSAGE = 200
 """Characters of a verdict's message in lists and messages."""
 
 
@@ -38,7 +38,7 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
     done: bool
     giver: str
     """Whose verdict fails it; empty where none does."""
-    open: ChangePod | None
+    unfinished: ChangePod | None
     """The whole object, as long as something has to be done for it."""
 
     @property
@@ -54,32 +54,32 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
 _decode = msgspec.json.Decoder(ChangePod).decode
 
 
-Find = Callable[[str, str], Pod | None]
+FindPod = Callable[[str, str], Pod | None]
 """The pod that is known by a namespace and a name."""
 
 
-def read(data: bytes | msgspec.Raw, find: Find = lambda namespace, name: None) -> Batch:
+def read(data: bytes | msgspec.Raw, find: FindPod = lambda namespace, name: None) -> Batch:
     """A ChangePod as the API server sent it; msgspec.DecodeError where it is none. It shares the names of its pods
     with those that `find` gives."""
-    return kept(_decode(data), find)
+    return project(_decode(data), find)
 
 
-def kept(release: ChangePod, find: Find = lambda namespace, name: None) -> Batch:
+def project(change_pod: ChangePod, find: FindPod = lambda namespace, name: None) -> Batch:
     """What is kept of it."""
     # Imported late: deciding needs what is kept, and what is kept follows from whether there is something to decide.
     from reconciler.batches.transitions import failed_by, needs_work
 
-    metadata = release.metadata
-    results = {result.pod: result for result in release.status.pod_results if result.verdict}
+    metadata = change_pod.metadata
+    results = {result.pod: result for result in change_pod.status.pod_results if result.verdict}
     members = []
-    for info in release.spec.pod_infos:
-        said = results.get(info.pod, info)
-        overruled = bool(info.verdict) and said.verdict == Verdict.PASS
+    for info in change_pod.spec.pod_infos:
+        result = results.get(info.pod, info)
+        overruled = bool(info.verdict) and result.verdict == Verdict.PASS
         pod, uid = info.pod, packed(info.uid)
         known = find(metadata.namespace, pod)
         if known is not None and known.metadata.packed_uid == uid:
             pod, uid = known.metadata.name, known.metadata.packed_uid
-        members.append(Member(pod, uid, sys.intern(said.verdict), clip(said.message, MAX_SAID), overruled))
+        members.append(Member(pod, uid, sys.intern(result.verdict), clip(result.message, MAX_MESSAGE), overruled))
     owner = metadata.controller
     return Batch(
         Meta(
@@ -87,12 +87,12 @@ def kept(release: ChangePod, find: Find = lambda namespace, name: None) -> Batch
             metadata.name,
             packed(metadata.uid),
             packed_version(metadata.resource_version),
-            int(unix(metadata.creation_timestamp)) or release.spec.create_time_unix,
+            int(unix(metadata.creation_timestamp)) or change_pod.spec.create_time_unix,
             deleting=metadata.deletion_timestamp is not None,
         ),
         NO_OWNER if owner is None else shared(owner),
         tuple(members),
-        release.status.status == PodState.EXECUTE_DONE,
-        failed_by(release) if any(each.verdict not in ("", Verdict.PASS) for each in members) else "",
-        release if needs_work(release) else None,
+        change_pod.status.status == PodState.EXECUTE_DONE,
+        failed_by(change_pod) if any(each.verdict not in ("", Verdict.PASS) for each in members) else "",
+        change_pod if needs_work(change_pod) else None,
     )

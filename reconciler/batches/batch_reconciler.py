@@ -6,7 +6,7 @@ from typing import Protocol
 
 from altershield.api.kinds import ChangePod, ChangePodStatus, ConditionType, PodState, Verdict
 from altershield.api.meta import find_condition
-from reconciler.batches.transitions import Answer, Ask, Call, Later, Observed, decide
+from reconciler.batches.transitions import Answer, Ask, BatchSnapshot, Call, Later, decide
 from reconciler.machinery.caches import Caches, Key
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.writer import Writer
@@ -16,7 +16,7 @@ class Server(Protocol):
     """An AlterShield server."""
 
     async def ask(self, call: Call, change_pod: ChangePod) -> Answer:
-        """Call it about a batch. Never raises: what cannot be reached has `NotYet` answered."""
+        """Call it about a batch. Never raises: what cannot be reached has `NoResult` answered."""
         ...
 
 
@@ -44,37 +44,39 @@ class BatchReconciler:
 
     async def reconcile(self, key: Key) -> float | None:
         batch = self._caches.batches.get(*key)
-        if batch is None or batch.open is None or batch.metadata.deleting:
+        if batch is None or batch.unfinished is None or batch.metadata.deleting:
             return None
-        release = batch.open
+        change_pod = batch.unfinished
         answer: Answer | None = None
         while True:
-            observed = Observed(release, self._server is not None, answer, self._pre_timeout, self._post_timeout)
-            status, following = decide(release.status, observed, self._clock())
-            if status != release.status:
+            snapshot = BatchSnapshot(
+                change_pod, self._server is not None, answer, self._pre_timeout, self._post_timeout
+            )
+            status, following = decide(change_pod.status, snapshot, self._clock())
+            if status != change_pod.status:
                 # stored before the server is called: a restart in between calls again rather than never
-                saved = await self._writer.save_batch(release, status)
-                self._count(release, status)
-                release = saved
+                saved = await self._writer.save_batch(change_pod, status)
+                self._count(change_pod, status)
+                change_pod = saved
             match following:
                 case Ask(call) if self._server is not None:
-                    answer = await self._server.ask(call, release)
+                    answer = await self._server.ask(call, change_pod)
                 case Later(seconds):
                     return seconds
                 case _:
                     return None
 
-    def _count(self, release: ChangePod, status: ChangePodStatus) -> None:
+    def _count(self, change_pod: ChangePod, status: ChangePodStatus) -> None:
         """Count the verdicts of a batch that is done, and later those with which somebody fails it after all."""
         if status.status != PodState.EXECUTE_DONE:
             return
         results = {result.pod: result.verdict for result in status.pod_results if result.verdict}
         verdicts = [
             Verdict.PASS if results.get(pod.pod, Verdict.PASS) == Verdict.PASS else Verdict.UNPASS
-            for pod in release.spec.pod_infos
+            for pod in change_pod.spec.pod_infos
         ]
-        if release.status.status == PodState.EXECUTE_DONE:
-            fails_now = _fails(status) and not _fails(release.status)
+        if change_pod.status.status == PodState.EXECUTE_DONE:
+            fails_now = _fails(status) and not _fails(change_pod.status)
             verdicts = [verdict for verdict in verdicts if fails_now and verdict == Verdict.UNPASS]
         for verdict in verdicts:
             self._metrics.verifications.labels(verdict).inc()

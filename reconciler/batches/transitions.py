@@ -67,15 +67,15 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
-class NotYet:
+class NoResult:
     """No result yet, or no answer at all."""
 
 
-Answer = Accepted | Refused | Checked | NotYet
+Answer = Accepted | Refused | Checked | NoResult
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class BatchSnapshot:
     change_pod: ChangePod
     server: bool
     """Whether an AlterShield server is configured."""
@@ -85,14 +85,14 @@ class Observed:
     post_timeout: int
 
 
-def decide(state: ChangePodStatus, observed: Observed, now: float) -> tuple[ChangePodStatus, Next]:
+def decide(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> tuple[ChangePodStatus, Next]:
     """The status that should be stored (`state` itself where nothing changed), and what to do once it is."""
-    wanted, following = _step(state, observed, now)
-    generation = observed.change_pod.metadata.generation
-    by = _failed_by(state, observed.change_pod, by_server=wanted.pod_results != state.pod_results)
+    wanted, following = _step(state, snapshot, now)
+    generation = snapshot.change_pod.metadata.generation
+    by = _failed_by(state, snapshot.change_pod, by_server=wanted.pod_results != state.pod_results)
     wanted = msgspec.structs.replace(
         wanted,
-        conditions=set_condition(wanted.conditions, _verified(wanted, observed.change_pod, by), now),
+        conditions=set_condition(wanted.conditions, _verified(wanted, snapshot.change_pod, by), now),
         observed_generation=generation,
     )
     if wanted == state:
@@ -100,14 +100,14 @@ def decide(state: ChangePodStatus, observed: Observed, now: float) -> tuple[Chan
     return msgspec.structs.replace(wanted, update_time=plain_time(now), update_time_unix=int(now)), following
 
 
-def _step(state: ChangePodStatus, observed: Observed, now: float) -> tuple[ChangePodStatus, Next]:
-    answer = observed.answer
+def _step(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> tuple[ChangePodStatus, Next]:
+    answer = snapshot.answer
     if state.status == PodState.EXECUTE_DONE:
         return state, None
-    state = _with_verdicts_of_birth(state, observed.change_pod)
-    if not _undecided(state, observed.change_pod):
+    state = _with_initial_verdicts(state, snapshot.change_pod)
+    if not _undecided(state, snapshot.change_pod):
         return _done(state, PodState.POST_FINISH), None
-    if not observed.server:
+    if not snapshot.server:
         posting = state.status in (PodState.POST_WAIT, PodState.POST_SUBMITTED)
         return _done(state, PodState.POST_FAILED if posting else PodState.PRE_FAILED), None
     if state.status in ("", PodState.INIT):
@@ -116,8 +116,8 @@ def _step(state: ChangePodStatus, observed: Observed, now: float) -> tuple[Chang
             status=PodState.PRE_WAIT,
             pre_submit_time=plain_time(now),
             pre_submit_time_unix=int(now),
-            pre_timeout_threshold=observed.pre_timeout,
-            post_timeout_threshold=observed.post_timeout,
+            pre_timeout_threshold=snapshot.pre_timeout,
+            post_timeout_threshold=snapshot.post_timeout,
         )
         return state, Ask(Call.SUBMIT_PRE)
     pre_left = state.pre_submit_time_unix + state.pre_timeout_threshold - now
@@ -129,7 +129,7 @@ def _step(state: ChangePodStatus, observed: Observed, now: float) -> tuple[Chang
         case PodState.PRE_WAIT, _:
             return _waiting(state, answer, Call.SUBMIT_PRE, PodState.PRE_FAILED, pre_left)
         case PodState.PRE_SUBMITTED, Checked(passed=False, message=message):
-            return _done(_with_results(state, observed.change_pod, Verdict.UNPASS, message), PodState.PRE_FAILED), None
+            return _done(_with_results(state, snapshot.change_pod, Verdict.UNPASS, message), PodState.PRE_FAILED), None
         case PodState.PRE_SUBMITTED, Checked():
             state = msgspec.structs.replace(
                 state,
@@ -147,25 +147,25 @@ def _step(state: ChangePodStatus, observed: Observed, now: float) -> tuple[Chang
             return _waiting(state, answer, Call.SUBMIT_POST, PodState.POST_FAILED, post_left)
         case PodState.POST_SUBMITTED, Checked(passed=passed, message=message):
             verdict = Verdict.PASS if passed else Verdict.UNPASS
-            return _done(_with_results(state, observed.change_pod, verdict, message), PodState.POST_FINISH), None
+            return _done(_with_results(state, snapshot.change_pod, verdict, message), PodState.POST_FINISH), None
         case PodState.POST_SUBMITTED, _:
             return _waiting(state, answer, Call.POLL_POST, PodState.POST_TIMEOUT, post_left)
         case last, _:  # one of the states on the way, which only a person can have stored
             return _done(state, last), None
 
 
-def failed_by(release: ChangePod) -> Giver:
+def failed_by(change_pod: ChangePod) -> Giver:
     """Whose verdict it is, if one fails the batch."""
-    return _failed_by(release.status, release, by_server=False)
+    return _failed_by(change_pod.status, change_pod, by_server=False)
 
 
-def needs_work(release: ChangePod) -> bool:
+def needs_work(change_pod: ChangePod) -> bool:
     """Whether it is not at its end, or its condition does not say what its results do."""
-    status = release.status
+    status = change_pod.status
     if status.status != PodState.EXECUTE_DONE:
         return True
     known = find_condition(status.conditions, ConditionType.VERIFIED)
-    wanted = _verified(status, release, failed_by(release))
+    wanted = _verified(status, change_pod, failed_by(change_pod))
     return known is None or (known.status, known.reason, known.message) != (
         wanted.status,
         wanted.reason,
@@ -173,7 +173,7 @@ def needs_work(release: ChangePod) -> bool:
     )
 
 
-def _with_verdicts_of_birth(state: ChangePodStatus, change_pod: ChangePod) -> ChangePodStatus:
+def _with_initial_verdicts(state: ChangePodStatus, change_pod: ChangePod) -> ChangePodStatus:
     """A batch of pods that were not up in time is made with the verdict on them."""
     known = {result.pod for result in state.pod_results if result.verdict}
     born = [pod for pod in change_pod.spec.pod_infos if pod.verdict and pod.pod not in known]
@@ -181,11 +181,11 @@ def _with_verdicts_of_birth(state: ChangePodStatus, change_pod: ChangePod) -> Ch
 
 
 def _waiting(
-    state: ChangePodStatus, answer: Answer | None, call: Call, in_vain: str, left: float
+    state: ChangePodStatus, answer: Answer | None, call: Call, given_up: str, left: float
 ) -> tuple[ChangePodStatus, Next]:
     """Ask, ask again later, or give up: what got no answer counts as passed."""
     if isinstance(answer, Refused) or left <= 0:
-        return _done(state, in_vain), None
+        return _done(state, given_up), None
     if answer is None:
         return state, Ask(call)
     return state, Later(min(POLL_INTERVAL, left))

@@ -46,7 +46,7 @@ _KUBE_SYSTEM = "kube-system"
 
 _OWNER = "owner"
 _WORKLOAD = "workload"
-_RECORD = "record"
+_CHANGE_WORKLOAD = "changeworkload"
 
 
 class WorkloadKey(NamedTuple):
@@ -78,11 +78,11 @@ class Caches:
             for adapter in ADAPTERS
         }
         self.sets: dict[str, Informer[Set]] = {
-            adapter.between.kind: Informer(
-                client, adapter.between, Set, read=sets.read, metadata_only=True, keep=self._keeps_set, resync=0
+            adapter.intermediate.kind: Informer(
+                client, adapter.intermediate, Set, read=sets.read, metadata_only=True, keep=self._keeps_set, resync=0
             )
             for adapter in ADAPTERS
-            if adapter.between is not None
+            if adapter.intermediate is not None
         }
         self.pods = Informer(client, PODS, Pod, read=pods.read, keep=self._keeps_pod, resync=0)
         self.releases = Informer(client, CHANGE_WORKLOADS, Release, read=projection.read, keep=self._governs)
@@ -110,11 +110,11 @@ class Caches:
         for informer in self.sets.values():
             informer.add_index(_OWNER, lambda each: (each.owner.uid,))
         self.pods.add_index(_OWNER, lambda pod: (pod.owner.uid,))
-        self.releases.add_index(_WORKLOAD, lambda release: (_place(workload_key(release)),))
-        self.batches.add_index(_RECORD, lambda each: (sys.intern(each.release[1]),))
+        self.releases.add_index(_WORKLOAD, lambda release: (_index_key(workload_key(release)),))
+        self.batches.add_index(_CHANGE_WORKLOAD, lambda each: (sys.intern(each.release[1]),))
 
     @property
-    def always(self) -> tuple[Informer[Any], ...]:
+    def required(self) -> tuple[Informer[Any], ...]:
         """The informers without which nothing can be decided, in the order in which they are to be filled: first what
         says which namespaces are governed."""
         return (
@@ -130,14 +130,14 @@ class Caches:
         )
 
     @property
-    def of_namespaces(self) -> tuple[Informer[Any], ...]:
+    def namespaced(self) -> tuple[Informer[Any], ...]:
         """The informers that keep what is in governed namespaces alone. Workloads are the last: once they are there, so
         is what is theirs."""
         return (self.batches, self.releases, self.pods, *self.sets.values(), *self.workloads.values())
 
     @property
     def informers(self) -> tuple[Informer[Any], ...]:
-        return (*self.always, *(self.workloads[kind] for kind in self.definitions))
+        return (*self.required, *(self.workloads[kind] for kind in self.definitions))
 
     def defined(self, kind: str) -> bool:
         """Whether the cluster has this kind of workload."""
@@ -185,7 +185,7 @@ class Caches:
         return _is_workload(each.owner) and self.governed(each.metadata.namespace)
 
     def _keeps_pod(self, pod: Pod) -> bool:
-        return (_is_workload(pod.owner) or _is_between(pod.owner)) and self.governed(pod.metadata.namespace)
+        return (_is_workload(pod.owner) or _is_intermediate(pod.owner)) and self.governed(pod.metadata.namespace)
 
     def _read_batch(self, data: bytes | msgspec.Raw) -> Batch:
         """With the very strings that the pods hold: there are as many batches as pods."""
@@ -232,7 +232,7 @@ class Caches:
         """Whether the pod is one of this very workload."""
         if pod.metadata.namespace != workload.metadata.namespace:
             return False
-        if BY_KIND[workload.kind].between is None:
+        if BY_KIND[workload.kind].intermediate is None:
             return pod.owner.uid == workload.metadata.uid
         found = self.set_of(pod)
         return found is not None and found.owner.uid == workload.metadata.uid
@@ -241,7 +241,7 @@ class Caches:
         """All pods of the workload, of whatever version."""
         adapter, uid, namespace = BY_KIND[workload.kind], workload.metadata.uid, workload.metadata.namespace
         owners = [uid]
-        if adapter.between is not None:
+        if adapter.intermediate is not None:
             owners = [each.metadata.uid for each in self.sets_of(workload)]
         for owner in owners:
             for pod in self.pods.by_index(_OWNER, owner):
@@ -250,28 +250,28 @@ class Caches:
 
     def informer_of(self, obj: Set) -> Informer[Set]:
         """Where such an object is kept."""
-        between = BY_KIND[obj.owner.kind].between
-        if between is None:
+        intermediate = BY_KIND[obj.owner.kind].intermediate
+        if intermediate is None:
             raise KeyError(f"nothing stands between a {obj.owner.kind} and its pods")
-        return self.sets[between.kind]
+        return self.sets[intermediate.kind]
 
     def sets_of(self, workload: Workload) -> list[Set]:
         """What stands between the workload and its pods."""
-        between = BY_KIND[workload.kind].between
-        if between is None:
+        intermediate = BY_KIND[workload.kind].intermediate
+        if intermediate is None:
             return []
-        found = self.sets[between.kind].by_index(_OWNER, workload.metadata.uid)
+        found = self.sets[intermediate.kind].by_index(_OWNER, workload.metadata.uid)
         return [each for each in found if each.metadata.namespace == workload.metadata.namespace]
 
     def releases_of(self, workload: Workload) -> list[Release]:
         """The records of workloads of this kind and name: of this very one, of a deleted one, and those without owner
         of one that was deleted with `--cascade=orphan`."""
         key = WorkloadKey(workload.kind, workload.metadata.namespace, workload.metadata.name)
-        return self.releases.by_index(_WORKLOAD, _place(key))
+        return self.releases.by_index(_WORKLOAD, _index_key(key))
 
     def batches_of(self, release: ChangeWorkload) -> list[Batch]:
         """The ChangePods by the name of a record, those of a deleted namesake included."""
-        found = self.batches.by_index(_RECORD, release.metadata.name)
+        found = self.batches.by_index(_CHANGE_WORKLOAD, release.metadata.name)
         return [each for each in found if each.metadata.namespace == release.metadata.namespace]
 
 
@@ -309,17 +309,20 @@ def _is_workload(owner: Owner) -> bool:
     return adapter is not None and owner.api_version == adapter.resource.api_version
 
 
-_BETWEEN: dict[str, Adapter] = {adapter.between.kind: adapter for adapter in ADAPTERS if adapter.between is not None}
+_INTERMEDIATE: dict[str, Adapter] = {
+    adapter.intermediate.kind: adapter for adapter in ADAPTERS if adapter.intermediate is not None
+}
 
 
-def _is_between(owner: Owner) -> bool:
-    adapter = _BETWEEN.get(owner.kind)
-    return adapter is not None and adapter.between is not None and owner.api_version == adapter.between.api_version
+def _is_intermediate(owner: Owner) -> bool:
+    adapter = _INTERMEDIATE.get(owner.kind)
+    resource = adapter.intermediate if adapter is not None else None
+    return resource is not None and owner.api_version == resource.api_version
 
 
-def _place(key: WorkloadKey) -> str:
+def _index_key(key: WorkloadKey) -> str:
     return "/".join(key)
 
 
 def _read_definition(data: bytes | msgspec.Raw) -> _Definition:
-    return _Definition(msgspec.json.decode(data, type=_WireDefinition).metadata.kept)
+    return _Definition(msgspec.json.decode(data, type=_WireDefinition).metadata.projection)

@@ -9,7 +9,7 @@ from altershield.kube.informer import Informer
 from reconciler.machinery.caches import Caches
 
 
-async def follow(caches: Caches) -> None:
+async def run_informers(caches: Caches) -> None:
     """Follow the cluster until cancelled."""
     first = (caches.namespaces, caches.settings)
     async with asyncio.TaskGroup() as group:
@@ -17,7 +17,7 @@ async def follow(caches: Caches) -> None:
             group.create_task(informer.run())
         for informer in first:
             await informer.wait_synced()
-        for each in caches.always:
+        for each in caches.required:
             if each not in first:
                 group.create_task(each.run())
         for kind in caches.definitions:
@@ -37,22 +37,22 @@ async def _while_defined(caches: Caches, kind: str) -> None:
             if caches.defined(kind) and running is None:
                 running = asyncio.create_task(workloads.run())
             elif not caches.defined(kind) and running is not None:
-                await _ended(running)
+                await _cancel(running)
                 running = None
-                await _emptied(workloads)
+                await _evict_all(workloads)
             await changed.wait()
     finally:
         if running is not None:
-            await _ended(running)
+            await _cancel(running)
 
 
-async def _emptied(informer: Informer[Any]) -> None:
+async def _evict_all(informer: Informer[Any]) -> None:
     """What was there is gone with its definition."""
     for namespace in {obj.metadata.namespace for obj in informer.all()}:
         await informer.evict(namespace)
 
 
-async def _ended(task: asyncio.Task[None]) -> None:
+async def _cancel(task: asyncio.Task[None]) -> None:
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task

@@ -22,7 +22,7 @@ from reconciler.releases.ungated import UngatedReason
 
 _WRITES = {
     **{adapter.resource.kind: ("patch",) for adapter in ADAPTERS},
-    **{adapter.between.kind: ("patch",) for adapter in ADAPTERS if adapter.between is not None},
+    **{adapter.intermediate.kind: ("patch",) for adapter in ADAPTERS if adapter.intermediate is not None},
     PODS.kind: ("patch", "delete"),
     CHANGE_WORKLOADS.kind: ("create", "patch", "patch status", "delete"),
     CHANGE_PODS.kind: ("create", "patch status", "delete"),
@@ -94,7 +94,7 @@ class Metrics:
             self.reconcile_duration.labels(controller)
             for outcome in Outcome:
                 self.reconciles.labels(controller, outcome)
-        self.registry.register(_Live(caches, queues))
+        self.registry.register(_StateCollector(caches, queues))
         self.registry.register(ProcessMetrics("reconciler", client, caches.informers, recorder))
 
     def ended(self, state: str, seconds: float) -> None:
@@ -112,7 +112,7 @@ class Metrics:
         return Histogram(name, text, labels, buckets=buckets, registry=self.registry)
 
 
-class _Live(Collector):
+class _StateCollector(Collector):
     """Reads the figures that queues and caches keep."""
 
     def __init__(self, caches: Caches, queues: Mapping[str, WorkQueue[Any]]) -> None:

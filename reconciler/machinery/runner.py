@@ -36,7 +36,7 @@ async def work(name: str, queue: WorkQueue[K], reconcile: Reconcile[K], metrics:
         key = await queue.get()
         began = time.perf_counter()
         try:
-            outcome = await _turn(name, queue, reconcile, key)
+            outcome = await _reconcile_once(name, queue, reconcile, key)
             metrics.reconciles.labels(name, outcome).inc()
             metrics.reconcile_duration.labels(name).observe(time.perf_counter() - began)
         except asyncio.CancelledError:
@@ -47,30 +47,30 @@ async def work(name: str, queue: WorkQueue[K], reconcile: Reconcile[K], metrics:
         await turn.give_way()
 
 
-async def _turn(name: str, queue: WorkQueue[K], reconcile: Reconcile[K], key: K) -> Outcome:
+async def _reconcile_once(name: str, queue: WorkQueue[K], reconcile: Reconcile[K], key: K) -> Outcome:
     try:
-        again = await reconcile(key)
+        requeue_after = await reconcile(key)
     except (ConflictError, NotFoundError, NamespaceTerminatingError) as error:
         # somebody was faster, or our cache is behind: the watch brings the news
         queue.add_rate_limited(key)
-        logger.debug("will decide again", extra=_about(name, key, error))
+        logger.debug("will decide again", extra=_log_fields(name, key, error))
         return Outcome.CONFLICT
     except TooManyRequestsError as error:
         queue.add_throttled(key, error.retry_after)
         return Outcome.THROTTLED
     except KubernetesError as error:
         queue.add_rate_limited(key)
-        logger.warning("could not reconcile, trying again", extra=_about(name, key, error))
+        logger.warning("could not reconcile, trying again", extra=_log_fields(name, key, error))
         return Outcome.ERROR
     except Exception as error:
         queue.add_rate_limited(key)
-        logger.exception("could not reconcile, trying again", extra=_about(name, key, error))
+        logger.exception("could not reconcile, trying again", extra=_log_fields(name, key, error))
         return Outcome.ERROR
     queue.forget(key)
-    if again is not None:
-        queue.add_after(key, again)
+    if requeue_after is not None:
+        queue.add_after(key, requeue_after)
     return Outcome.DONE
 
 
-def _about(name: str, key: tuple[str, ...], error: Exception) -> dict[str, str]:
+def _log_fields(name: str, key: tuple[str, ...], error: Exception) -> dict[str, str]:
     return {"controller": name, "namespace": key[-2], "object": "/".join((*key[:-2], key[-1])), "cause": str(error)}

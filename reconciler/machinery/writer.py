@@ -68,7 +68,7 @@ class Writer:
                 answer = await self._client.get(resource, obj.metadata.name, namespace, as_=msgspec.Raw)
             except KubernetesError:
                 raise error from None
-        return self._seen(informer, answer, "create")
+        return self._to_cache(informer, answer, "create")
 
     async def patch(self, informer: Informer[T], obj: T, operations: Sequence[Operation]) -> T:
         """Apply a JSON patch to this very object, not to a namesake."""
@@ -87,7 +87,7 @@ class Writer:
                 code=error.code,
                 reason=error.reason,
             ) from error
-        return self._seen(informer, answer, "patch")
+        return self._to_cache(informer, answer, "patch")
 
     async def save_release(self, release: Release, status: ChangeWorkloadStatus, *, lists: bool) -> Release:
         """Store what changed of the status, unless somebody wrote the object since; `lists`: also the lists of pods,
@@ -99,19 +99,19 @@ class Writer:
             else:
                 patch.pop(name, None)
         answer = await self._save(CHANGE_WORKLOADS, release.metadata, patch)
-        return self._seen(self._caches.releases, answer, "patch status")
+        return self._to_cache(self._caches.releases, answer, "patch status")
 
     async def save_batch(self, batch: ChangePod, status: ChangePodStatus) -> ChangePod:
         """Store what changed of the status, unless somebody wrote the object since."""
         patch = merge_patch(msgspec.to_builtins(batch.status), msgspec.to_builtins(status))
         answer = await self._save(CHANGE_PODS, batch.metadata, patch)
-        self._seen(self._caches.batches, answer, "patch status")
+        self._to_cache(self._caches.batches, answer, "patch status")
         return msgspec.json.decode(answer, type=ChangePod)
 
     async def save_setting(self, setting: OpsConfigInfo, status: OpsConfigInfoStatus) -> OpsConfigInfo:
         patch = merge_patch(msgspec.to_builtins(setting.status), msgspec.to_builtins(status))
         answer = await self._save(self._caches.settings.resource, setting.metadata, patch)
-        return self._seen(self._caches.settings, answer, "patch status")
+        return self._to_cache(self._caches.settings, answer, "patch status")
 
     async def delete(self, resource: Resource, metadata: Metadata) -> None:
         """Delete this very object. Gone already is as good."""
@@ -129,7 +129,7 @@ class Writer:
             resource, patch, metadata.name, metadata.namespace, subresource="status", as_=msgspec.Raw
         )
 
-    def _seen(self, informer: Informer[T], answer: msgspec.Raw, verb: str) -> T:
+    def _to_cache(self, informer: Informer[T], answer: msgspec.Raw, verb: str) -> T:
         self._metrics.writes.labels(informer.resource.kind, verb).inc()
         obj = informer.read(answer)
         informer.observe(obj)
@@ -139,12 +139,12 @@ class Writer:
 def merge_patch(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """The RFC 7386 patch of the top-level fields that turns `old` into `new`; lists are replaced as a whole."""
     changed = {
-        name: _whole(old.get(name), value) for name, value in new.items() if name not in old or old[name] != value
+        name: _replacing(old.get(name), value) for name, value in new.items() if name not in old or old[name] != value
     }
     return {**changed, **{name: None for name in old if name not in new}}
 
 
-def _whole(old: Any, new: Any) -> Any:
+def _replacing(old: Any, new: Any) -> Any:
     """What of an object is not there any more has to be said to go."""
     if isinstance(old, dict) and isinstance(new, dict):
         return {**dict.fromkeys(old), **new}

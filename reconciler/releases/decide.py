@@ -6,10 +6,10 @@ from altershield.api.kinds import ConditionType, Giver, PodInfo, WorkloadState
 from altershield.api.meta import find_condition, has_reason
 from altershield.releases import rolled_back, state
 from altershield.releases.release import version
-from altershield.workloads import BY_KIND, is_of
+from altershield.workloads import BY_KIND, is_pod_of_revision
 from reconciler.releases import rollback, suspension, verification
 from reconciler.releases.effects import After, Announce, Before, Decision, DeletePod, PutBack, Remove, SetThreshold
-from reconciler.releases.ending import automatic_target, counts, ending, not_undone, verdict
+from reconciler.releases.ending import automatic_target, ending, health_counts, no_rollback_reason, overdue_verdict
 from reconciler.releases.pod_groups import Group, PodGroups
 from reconciler.releases.projection import Release
 from reconciler.releases.snapshot import RollbackReason, Snapshot
@@ -32,7 +32,7 @@ def decide(snapshot: Snapshot, now: float) -> Decision:
         case WorkloadState.FAILED:
             return Decision()  # history
         case WorkloadState.ROLLBACK:
-            step = rollback.carry_on(snapshot, now)
+            step = rollback.next_step(snapshot, now)
             return _meanwhile(snapshot, step, now) if rollback.write_refused(snapshot.release) else step
         case _:
             return _restore(snapshot) or _end(snapshot, now) or _go_on(snapshot, (), now)
@@ -43,8 +43,12 @@ def _restore(snapshot: Snapshot) -> Decision | None:
     groups = snapshot.groups
     if groups is None:
         return None
-    lost = verification.without_batch(snapshot.release, groups)
-    return Decision(before=(verification.again(snapshot.release, groups, lost),), again=0.0) if lost else None
+    lost = verification.failed_without_batch(snapshot.release, groups)
+    return (
+        Decision(before=(verification.repeat_batch(snapshot.release, groups, lost),), requeue_after=0.0)
+        if lost
+        else None
+    )
 
 
 def _end(snapshot: Snapshot, now: float) -> Decision | None:
@@ -54,21 +58,23 @@ def _end(snapshot: Snapshot, now: float) -> Decision | None:
         return None
     targets = snapshot.targets
     if targets is None:
-        return Decision(look=True)
-    refusal = not_undone(snapshot, sum(each.serving for each in targets))
+        return Decision(read_live=True)
+    refusal = no_rollback_reason(snapshot, sum(each.serving for each in targets))
     if not refusal:
         target = automatic_target(snapshot, targets)
         if not isinstance(target, str):
-            return rollback.intend(snapshot, target, RollbackReason.POD_NOT_UP, found.why, now)
+            return rollback.store_intent(snapshot, target, RollbackReason.POD_NOT_UP, found.why, now)
         refusal = target
-    failing = [verification.failed_now(snapshot.groups, seen, verdict(seen, now)) for seen in found.pods]
+    failing = [
+        verification.failed_now(snapshot.groups, tracked, overdue_verdict(tracked, now)) for tracked in found.pods
+    ]
     return _go_on(snapshot, failing, now, f"{found.why}; not rolled back: {refusal}")
 
 
 def _meanwhile(snapshot: Snapshot, step: Decision, now: float) -> Decision:
     """While the API server refuses the write of a rollback, pods are verified and further releases denied."""
     groups = snapshot.groups
-    if step.look or step.status is not None or groups is None:
+    if step.read_live or step.status is not None or groups is None:
         return step
     ready = verification.batches(snapshot, groups, now)
     before: tuple[Before, ...] = (
@@ -77,12 +83,12 @@ def _meanwhile(snapshot: Snapshot, step: Decision, now: float) -> Decision:
     )
     # first the label: a write that is refused ends the turn
     after: tuple[After, ...] = (*suspension.suspend(snapshot, WorkloadState.SUSPEND, now), *step.after)
-    return Decision(None, before, after, again=ready.left)
+    return Decision(None, before, after, requeue_after=ready.left)
 
 
-def _go_on(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, not_undone: str = "") -> Decision:
+def _go_on(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_rollback: str = "") -> Decision:
     """Verify what came up, and bring state, conditions and labels to what follows. `failing`: pods to be failed now,
-    because they are overdue, and why the release is `not_undone`."""
+    because they are overdue, and why the release is `no_rollback`."""
     release, groups = snapshot.release, snapshot.groups
     target = WorkloadState.SUSPEND if failing else verification.target_state(snapshot)
     target, taken, wake = _batches(snapshot, target, now)
@@ -101,8 +107,8 @@ def _go_on(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, not_undon
     else:
         draft = draft.without(ConditionType.SETTLED).replace(settle_time_unix=0)
     draft = _verified(draft.enter(target), snapshot, target, message, failing)
-    if not_undone and not _released_again(snapshot):
-        draft = draft.condition(ConditionType.ROLLED_BACK, False, RollbackReason.NOT_UNDONE, not_undone)
+    if no_rollback and not _released_again(snapshot):
+        draft = draft.condition(ConditionType.ROLLED_BACK, False, RollbackReason.NOT_UNDONE, no_rollback)
     elif target is WorkloadState.RUNNING:
         draft = _without_refusal(draft)
     before: list[Before] = []
@@ -118,7 +124,7 @@ def _go_on(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, not_undon
         before.append(SetThreshold(size))
     before += suspension.resume(snapshot, target)
     after += suspension.suspend(snapshot, target, now) or suspension.inherited(snapshot, target)
-    after += suspension.announce(snapshot, target, not_undone or message)
+    after += suspension.announce(snapshot, target, no_rollback or message)
     after += _stalled(snapshot, draft)
     if target is WorkloadState.SUCCESS:
         after += [Remove(other) for other in snapshot.others if _obsolete(other, release)]
@@ -150,7 +156,7 @@ def _verified(
     failed = failed_pods(groups) if groups is not None else ()
     draft = draft.replace(defense_check_fail_pods=tuple(sorted((*failed, *failing), key=lambda info: info.pod)))
     if groups is not None:
-        draft = draft.replace(down_pods=down_pods(groups) if counts(snapshot) else ())
+        draft = draft.replace(down_pods=down_pods(groups) if health_counts(snapshot) else ())
     match target:
         case WorkloadState.SUSPEND:
             if groups is not None and not failing and not groups.count(Group.FAILED):
@@ -195,7 +201,7 @@ def _stuck(snapshot: Snapshot, groups: PodGroups) -> list[Before]:
     return [
         DeletePod(pod)
         for pod in groups.older
-        if not pod.ready and any(is_of(adapter, pod, source.name, source.uid) for source in gone)
+        if not pod.ready and any(is_pod_of_revision(adapter, pod, source.name, source.uid) for source in gone)
     ]
 
 
@@ -237,8 +243,8 @@ def _written(
     status, lists = draft.status, False
     write = urgent(release.status, status)
     # a book that was made anew does not know yet that pods which passed long ago are up
-    unknown = groups is not None and state(release) is WorkloadState.SUCCESS and groups.count(Group.OBSERVED) > 0
-    if groups is not None and groups.revision != groups.written and not unknown:
+    unknown = groups is not None and state(release) is WorkloadState.SUCCESS and groups.count(Group.OBSERVING) > 0
+    if groups is not None and groups.revision != groups.written_revision and not unknown:
         left = 0.0 if status.status != release.status.status else lists_due(release, groups.count(Group.PASSED), now)
         if left > 0:
             wakes.append(now + left)
@@ -246,7 +252,11 @@ def _written(
             status, lists = with_lists(status, groups), True
             write = write or groups.changes(release, status)
     due = min((wake for wake in wakes if wake is not None), default=None)
-    again = None if due is None else max(0.0, due - now)
+    requeue_after = None if due is None else max(0.0, due - now)
     return Decision(
-        stamped(status, now) if write else None, tuple(before), tuple(after), again=again, lists=lists and write
+        stamped(status, now) if write else None,
+        tuple(before),
+        tuple(after),
+        requeue_after=requeue_after,
+        lists=lists and write,
     )

@@ -74,7 +74,7 @@ class DeletePod:
 class Remove:
     """Delete a record that is no longer needed."""
 
-    release: ChangeWorkload | Batch
+    obj: ChangeWorkload | Batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,6 @@ class Decision:
     status: ChangeWorkloadStatus | None = None
     before: tuple[Before, ...] = ()
     after: tuple[After, ...] = ()
-    look: bool = False
+    read_live: bool = False
     lists: bool = False
-    again: float | None = None
+    requeue_after: float | None = None

@@ -10,7 +10,7 @@ from altershield.api.meta import find_condition, has_reason
 from altershield.releases import rolled_back, state, version
 from altershield.workloads.pods import clip
 from altershield.workloads.workload import Strategy
-from reconciler.releases.health import Seen
+from reconciler.releases.health import TrackedPod
 from reconciler.releases.pod_groups import Group
 from reconciler.releases.snapshot import RollbackReason, Snapshot, Target
 
@@ -19,7 +19,7 @@ from reconciler.releases.snapshot import RollbackReason, Snapshot, Target
 class Ending:
     """The release does not come up."""
 
-    pods: Sequence[Seen]
+    pods: Sequence[TrackedPod]
     """Those that are overdue."""
     why: str
 
@@ -27,15 +27,15 @@ class Ending:
 def ending(snapshot: Snapshot, now: float) -> Ending | None:
     """Why the release ends, if it does."""
     groups = snapshot.groups
-    if groups is None or not groups.count(Group.OVERDUE) or not counts(snapshot):
+    if groups is None or not groups.count(Group.OVERDUE) or not health_counts(snapshot):
         return None
     overdue = overdue_pods(snapshot)
     if not overdue or len(overdue) < snapshot.settings.overdue(len(groups)):
         return None
-    return Ending(overdue, late(overdue, now))
+    return Ending(overdue, overdue_message(overdue, now))
 
 
-def counts(snapshot: Snapshot) -> bool:
+def health_counts(snapshot: Snapshot) -> bool:
     """Whether health counts against the release: until it has settled."""
     if state(snapshot.release) != WorkloadState.SUCCESS:
         return True
@@ -43,37 +43,37 @@ def counts(snapshot: Snapshot) -> bool:
     return settled is not None and not settled.is_true
 
 
-def overdue_pods(snapshot: Snapshot) -> list[Seen]:
+def overdue_pods(snapshot: Snapshot) -> list[TrackedPod]:
     """Those that are overdue, but for pods of which a person said after all that they pass, until these are up."""
     groups = snapshot.groups
     if groups is None:
         return []
     found = []
-    for seen in groups.seen(Group.OVERDUE):
-        member = groups.member(seen)
-        if member is None or not member.overruled or seen.was_up:
-            found.append(seen)
+    for tracked in groups.pods_in(Group.OVERDUE):
+        member = groups.member(tracked)
+        if member is None or not member.overruled or tracked.was_up:
+            found.append(tracked)
     return found
 
 
-def late(overdue: Sequence[Seen], now: float) -> str:
+def overdue_message(overdue: Sequence[TrackedPod], now: float) -> str:
     """Which pods are not up, since when and why."""
-    first = min(overdue, key=lambda seen: (seen.down_since, seen.pod.metadata.name))
+    first = min(overdue, key=lambda tracked: (tracked.down_since, tracked.pod.metadata.name))
     others = f" (and {len(overdue) - 1} more)" if len(overdue) > 1 else ""
     return f"pod {first.pod.metadata.name}{others} is not up {_since(first, now)}: {first.trouble or 'not ready'}"
 
 
-def verdict(seen: Seen, now: float) -> str:
+def overdue_verdict(tracked: TrackedPod, now: float) -> str:
     """What is said of an overdue pod as its failure."""
-    return clip(f"not up {_since(seen, now)}: {seen.trouble or 'not ready'}")
+    return clip(f"not up {_since(tracked, now)}: {tracked.trouble or 'not ready'}")
 
 
-def _since(seen: Seen, now: float) -> str:
-    seconds = f"{int(now - seen.down_since)} s"
-    return f"any more for {seconds}" if seen.was_up else f"after {seconds}"
+def _since(tracked: TrackedPod, now: float) -> str:
+    seconds = f"{int(now - tracked.down_since)} s"
+    return f"any more for {seconds}" if tracked.was_up else f"after {seconds}"
 
 
-def not_undone(snapshot: Snapshot, serving: int) -> str:
+def no_rollback_reason(snapshot: Snapshot, serving: int) -> str:
     """Why the release is not undone by itself; empty where it may be. `serving`: pods of other versions."""
     workload = snapshot.workload
     if not snapshot.settings.rollback:

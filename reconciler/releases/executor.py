@@ -75,14 +75,14 @@ class Executor:
         self,
         caches: Caches,
         writer: Writer,
-        look: LiveReader,
+        live: LiveReader,
         recorder: EventRecorder,
         metrics: Metrics,
         clock: Callable[[], float],
     ) -> None:
         self._caches = caches
         self._writer = writer
-        self._live = look
+        self._live = live
         self._recorder = recorder
         self._metrics = metrics
         self._clock = clock

@@ -4,7 +4,7 @@ A pod is up when it is available now: ready for `minReadySeconds` and for the ob
 since. What it was before, whatever mark it carries, does not count.
 
 Times are by our own clock, which follows the API server's. The kubelet's clock is believed only with an allowance:
-where we have not seen ourselves for how long a pod has been ready, because we have just begun.
+where we have not tracked ourselves for how long a pod has been ready, because we have just begun.
 """
 
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ class Timing:
 
 class Health(StrEnum):
     UP = "Up"
-    OBSERVED = "Observed"
+    OBSERVING = "Observing"
     """Ready, but not for long enough."""
     DOWN = "Down"
     """Not up, and in time."""
@@ -43,18 +43,18 @@ class Health(StrEnum):
 
 
 @dataclass(slots=True)
-class Seen:
-    """What was seen of one pod of a release."""
+class TrackedPod:
+    """What was tracked of one pod of a release."""
 
     pod: Pod
     down_since: float
     """When it was made, or when it was last up."""
     ready_since: float | None
-    """Since when it was seen to be ready without a restart or a break; None where it is not."""
+    """Since when it was tracked to be ready without a restart or a break; None where it is not."""
     was_up: bool
     """Whether it was up once in this release."""
     broken: bool
-    """Whether it was seen not to be up any more, and has not been up since."""
+    """Whether it was tracked not to be up any more, and has not been up since."""
     baseline: int
     """Restarts that do not count: those from before the release, of a pod that was updated in place."""
     fault: Fault | None = None
@@ -70,12 +70,12 @@ class Seen:
     trouble: Trouble | None = None
     """Why it was not ready when it last was not."""
     ready_again: float | None = None
-    """When it became ready, where that was seen: by the kubelet's word, if we saw it later."""
+    """When it became ready, where that was tracked: by the kubelet's word, if we saw it later."""
     stayed_from: float | None = None
     """When it will have stayed ready for the observation time, `minReadySeconds` aside; None where it is not ready."""
 
 
-def seen_first(
+def start_tracking(
     pod: Pod,
     began: float,
     now: float,
@@ -85,7 +85,7 @@ def seen_first(
     node_ready_at: float = 0.0,
     in_place: bool,
     held_up: bool = False,
-) -> Seen:
+) -> TrackedPod:
     """What can be said of a pod when we look at it for the first time, in a release that `began` then.
 
     `down_since`: what the record remembers of a pod that was up and is not any more. `in_place`: it is older than the
@@ -98,7 +98,7 @@ def seen_first(
     if node_ready_at > made:
         since = max(since, node_ready_at + CLOCK_SKEW)
     since = min(since, now)
-    return Seen(
+    return TrackedPod(
         pod=pod,
         down_since=since,
         # the container that is ready just after an update in place may still be the old one
@@ -119,24 +119,24 @@ def _ready_since(pod: Pod, now: float) -> float | None:
     return min(pod.ready_at + CLOCK_SKEW, now) if pod.ready_at else now
 
 
-def seen_again(seen: Seen, pod: Pod, now: float, *, updated_in_place: bool) -> None:
+def update_tracked(tracked: TrackedPod, pod: Pod, now: float, *, updated_in_place: bool) -> None:
     """Take in what the pod says now."""
-    before = seen.pod
-    seen.pod, seen.trouble = pod, pod.trouble or seen.trouble
+    before = tracked.pod
+    tracked.pod, tracked.trouble = pod, pod.trouble or tracked.trouble
     if updated_in_place:
-        seen.baseline, seen.was_up, seen.broken, seen.down_since = pod.restarts, False, False, now
-    interrupted = pod.ready and seen.ready_since is not None and _interrupted(before, pod)
+        tracked.baseline, tracked.was_up, tracked.broken, tracked.down_since = pod.restarts, False, False, now
+    interrupted = pod.ready and tracked.ready_since is not None and _interrupted(before, pod)
     if interrupted or not pod.ready:
-        if seen.stayed_from is not None and now >= seen.stayed_from:
-            seen.down_since = now  # only `minReadySeconds` kept it from being up until now
-            seen.breaks += 1
-        seen.ready_since, seen.stayed_from = None, None
-        seen.broken = seen.broken or seen.was_up
-    if pod.ready and seen.ready_since is None:
+        if tracked.stayed_from is not None and now >= tracked.stayed_from:
+            tracked.down_since = now  # only `minReadySeconds` kept it from being up until now
+            tracked.breaks += 1
+        tracked.ready_since, tracked.stayed_from = None, None
+        tracked.broken = tracked.broken or tracked.was_up
+    if pod.ready and tracked.ready_since is None:
         told = pod.ready_at if pod.ready_at != before.ready_at else 0
-        seen.ready_since, seen.ready_again = now, min(told or now, now)
+        tracked.ready_since, tracked.ready_again = now, min(told or now, now)
     if pod.ready or pod.unscheduled != before.unscheduled or pod.trouble != before.trouble:
-        seen.fault = None
+        tracked.fault = None
 
 
 def _interrupted(before: Pod, after: Pod) -> bool:
@@ -144,33 +144,33 @@ def _interrupted(before: Pod, after: Pod) -> bool:
     return before.restarts != after.restarts or before.ready_at != after.ready_at
 
 
-def needed(seen: Seen, min_ready: int, timing: Timing) -> float:
+def needed(tracked: TrackedPod, min_ready: int, timing: Timing) -> float:
     """Seconds for which the pod has to be ready. Each restart, and each loss of readiness, doubles what is observed, up
     to the start timeout: what crashes or flaps again and again must not seem up in between."""
-    restarts = min(max(seen.pod.restarts - seen.baseline, seen.breaks, 0), _MAX_DOUBLINGS)
+    restarts = min(max(tracked.pod.restarts - tracked.baseline, tracked.breaks, 0), _MAX_DOUBLINGS)
     base = max(timing.observe, 1.0) if restarts else timing.observe
     return max(min_ready, 0) + min(base * 2.0**restarts, max(timing.start_timeout, timing.observe))
 
 
 def assess(
-    seen: Seen, min_ready: int, timing: Timing, now: float, *, node_ready: bool, node_lost: bool
+    tracked: TrackedPod, min_ready: int, timing: Timing, now: float, *, node_ready: bool, node_lost: bool
 ) -> tuple[Health, float | None]:
-    """How the pod is, and when that may change by itself (Unix seconds; None: not before it is seen again)."""
-    pod = seen.pod
-    if pod.ready and node_ready and seen.ready_since is not None:
-        _hold(seen, now, held_up=False)
-        due = seen.ready_since + needed(seen, min_ready, timing)
+    """How the pod is, and when that may change by itself (Unix seconds; None: not before it is tracked again)."""
+    pod = tracked.pod
+    if pod.ready and node_ready and tracked.ready_since is not None:
+        _set_held_up(tracked, now, held_up=False)
+        due = tracked.ready_since + needed(tracked, min_ready, timing)
         if now >= due:
-            seen.was_up, seen.broken, seen.stayed_from = True, False, None
+            tracked.was_up, tracked.broken, tracked.stayed_from = True, False, None
             return Health.UP, None
-        seen.stayed_from = seen.ready_since + needed(seen, 0, timing)
+        tracked.stayed_from = tracked.ready_since + needed(tracked, 0, timing)
         # what was not ready when its time was over has to be up before it counts as in time
-        late = seen.ready_again is not None and seen.ready_again > seen.down_since + timing.start_timeout
-        return (Health.OVERDUE if late else Health.OBSERVED), due
-    seen.broken = seen.broken or seen.was_up
-    held_up = fault(seen, node_lost=node_lost) is not None
-    _hold(seen, now, held_up=held_up)
-    due = seen.down_since + timing.start_timeout
+        late = tracked.ready_again is not None and tracked.ready_again > tracked.down_since + timing.start_timeout
+        return (Health.OVERDUE if late else Health.OBSERVING), due
+    tracked.broken = tracked.broken or tracked.was_up
+    held_up = fault(tracked, node_lost=node_lost) is not None
+    _set_held_up(tracked, now, held_up=held_up)
+    due = tracked.down_since + timing.start_timeout
     if now < due:
         return Health.DOWN, due
     if held_up:  # looked at again: that a node is back, no event of the pod need tell
@@ -178,24 +178,24 @@ def assess(
     return Health.OVERDUE, None
 
 
-def _hold(seen: Seen, now: float, *, held_up: bool) -> None:
+def _set_held_up(tracked: TrackedPod, now: float, *, held_up: bool) -> None:
     """The time of a pod that the cluster kept from coming up begins anew when it does so no longer. That of one whose
     predecessors ended by themselves goes on: each of these had to wait for its node, too."""
-    if held_up and not seen.held_up:
-        seen.held_since = now
-    if seen.held_up and not held_up:
-        seen.down_since = now if not seen.inherited else min(now, seen.down_since + now - seen.held_since)
-    seen.held_up = held_up
+    if held_up and not tracked.held_up:
+        tracked.held_since = now
+    if tracked.held_up and not held_up:
+        tracked.down_since = now if not tracked.inherited else min(now, tracked.down_since + now - tracked.held_since)
+    tracked.held_up = held_up
 
 
-def fault(seen: Seen, *, node_lost: bool) -> Fault | None:
+def fault(tracked: TrackedPod, *, node_lost: bool) -> Fault | None:
     """Why the pod is not up where that is the cluster's fault."""
-    pod = seen.pod
+    pod = tracked.pod
     if pod.unscheduled:
         return Fault.UNSCHEDULABLE
     if pod.node and node_lost:
         return Fault.NODE_NOT_READY
-    return seen.fault
+    return tracked.fault
 
 
 def events_fault(events: Iterable[tuple[str, str]]) -> Fault | None:

@@ -13,7 +13,7 @@ from altershield.api.resources import EVENTS, PODS
 from altershield.kube.client import Client
 from altershield.kube.errors import ConflictError, NotFoundError
 from altershield.releases.release import version as version_of
-from altershield.workloads import BY_KIND, is_of
+from altershield.workloads import BY_KIND, is_pod_of_revision
 from altershield.workloads import pods as pod_projections
 from altershield.workloads.adapter import Object, template_of
 from altershield.workloads.pods import Pod
@@ -55,16 +55,16 @@ class LiveReader:
         self._client = client
         self._caches = caches
 
-    async def workload(self, seen: Workload) -> Present:
-        """The workload; ConflictError where it is not the one that was seen any more."""
-        adapter, metadata = BY_KIND[seen.kind], seen.metadata
+    async def workload(self, known: Workload) -> Present:
+        """The workload; ConflictError where it is not the one that was tracked any more."""
+        adapter, metadata = BY_KIND[known.kind], known.metadata
         try:
             raw = await self._client.get(adapter.resource, metadata.name, metadata.namespace, as_=msgspec.Raw)
         except NotFoundError as error:
-            raise _changed(seen) from error
+            raise _changed(known) from error
         found = adapter.read(raw)
         if found.metadata.uid != metadata.uid or found.metadata.deleting:
-            raise _changed(seen)
+            raise _changed(known)
         managed = msgspec.json.decode(raw, type=_Managed)
         return Present(found, managed.metadata.released_at)
 
@@ -86,7 +86,7 @@ class LiveReader:
             raise _changed(workload)
         return template
 
-    async def around(
+    async def refresh_and_find_targets(
         self, snapshot: Snapshot, groups: PodGroups, all_releases: Sequence[Release], now: float
     ) -> list[Target]:
         """Bring the release's pods up to date, and find what it could be taken back to. ConflictError where another
@@ -102,14 +102,14 @@ class LiveReader:
         pods = [pod_projections.read(raw) for raw in listed.items]
         uids = {each.source.uid for each in revisions}
         adapter = BY_KIND[workload.kind]
-        owners = uids if adapter.between is not None else {workload.metadata.uid}
+        owners = uids if adapter.intermediate is not None else {workload.metadata.uid}
         own = [pod for pod in pods if pod.owner.uid in owners]
         for pod in own:
             self._caches.pods.observe(pod)
-            groups.put(self._newest(pod), now)
+            groups.update_pod(self._newest(pod), now)
         there = {pod.metadata.uid for pod in own}
         for uid in [uid for uid in groups.uids() if uid not in there]:
-            groups.drop(uid)
+            groups.remove_pod(uid)
         groups.refresh(workload, now)
         await self._read_events(snapshot, groups, now)
         return self._targets(workload, snapshot.source, revisions, own, all_releases)
@@ -120,15 +120,15 @@ class LiveReader:
 
     async def _read_events(self, snapshot: Snapshot, groups: PodGroups, now: float) -> None:
         """Why containers could not be started, of pods that say nothing of it themselves."""
-        silent = [seen for seen in overdue_pods(snapshot) if seen.pod.creating]
-        for seen in silent[:_MAX_EVENTS_READ]:
-            metadata = seen.pod.metadata
+        silent = [tracked for tracked in overdue_pods(snapshot) if tracked.pod.creating]
+        for tracked in silent[:_MAX_EVENTS_READ]:
+            metadata = tracked.pod.metadata
             events = await self._client.list(
                 EVENTS, metadata.namespace, as_=_Event, field_selector=f"involvedObject.uid={metadata.uid}"
             )
             found = events_fault((event.reason, event.message) for event in events.items)
             for other in silent if found is not None else ():
-                groups.look_at_events(other.pod.metadata.uid, found)
+                groups.set_events_fault(other.pod.metadata.uid, found)
             if found is not None:
                 break
         groups.refresh(snapshot.workload, now)
@@ -156,7 +156,7 @@ class LiveReader:
             own = revision.source
             if own.uid == source.uid:
                 continue
-            of_it = [pod for pod in pods if pod.exists and is_of(adapter, pod, own.name, own.uid)]
+            of_it = [pod for pod in pods if pod.exists and is_pod_of_revision(adapter, pod, own.name, own.uid)]
             release = _release_of(revision, all_releases)
             version = version_of(release) if release is not None else ""
             found.append(

@@ -12,11 +12,11 @@ from typing import NamedTuple, Protocol
 from altershield.api.kinds import ChangeWorkloadStatus, ConditionType, PodInfo, SourceRef, Verdict
 from altershield.api.meta import find_condition, unix
 from altershield.releases.release import version as version_of
-from altershield.workloads import BY_KIND, is_of
+from altershield.workloads import BY_KIND, is_pod_of_revision
 from altershield.workloads.pods import Fault, Pod
 from altershield.workloads.workload import Workload
 from reconciler.batches.batch import Batch, Member
-from reconciler.releases.health import Health, Seen, Timing, assess, fault, seen_again, seen_first
+from reconciler.releases.health import Health, Timing, TrackedPod, assess, fault, start_tracking, update_tracked
 from reconciler.releases.projection import Release, digest
 
 
@@ -28,7 +28,7 @@ class Group(StrEnum):
     OVERDUE = "overdue"
     HELD_UP = "held up"
     DOWN = "down"
-    OBSERVED = "observed"
+    OBSERVING = "observing"
     PREPARING = "preparing"
     """Up, and in no batch."""
     CHECKING = "checking"
@@ -39,7 +39,7 @@ _BY_HEALTH = {
     Health.OVERDUE: Group.OVERDUE,
     Health.HELD_UP: Group.HELD_UP,
     Health.DOWN: Group.DOWN,
-    Health.OBSERVED: Group.OBSERVED,
+    Health.OBSERVING: Group.OBSERVING,
 }
 
 
@@ -54,7 +54,7 @@ class Nodes(Protocol):
         """Since when the node is ready, Unix seconds; 0 where that is not known, or it is not."""
 
 
-class _Judged:
+class _Membership:
     """The newest batch of a pod, and what it says."""
 
     __slots__ = ("batch", "member")
@@ -64,7 +64,7 @@ class _Judged:
         self.member = member
 
 
-class _Ended(NamedTuple):
+class _EndedPod(NamedTuple):
     """A pod that ended by itself."""
 
     at: float
@@ -80,11 +80,11 @@ class PodGroups:
         self.release_uid = release.metadata.uid
         self.source = source
         self.workload = workload
-        self.highest = 0
+        self.highest_batch = 0
         """Of the numbers of its batches."""
         self.revision = 0
         """Counts what has changed so far of where pods stand."""
-        self.written = -1
+        self.written_revision = -1
         """The revision that the record's lists show."""
         self.progress_at = float(release.spec.create_time_unix)
         """When a pod last came up."""
@@ -98,23 +98,23 @@ class PodGroups:
         if stall is not None and not stall.is_true:
             # the cluster has let the release go on only since then
             self._began = max(self._began, int(unix(stall.last_transition_time)))
-        self._ended: list[_Ended] = []  # pods that ended by themselves, in whose place others are to come
-        self._by_member: dict[str, _Judged] = {}  # by the pod's name, of batches that know no uid
+        self._ended: list[_EndedPod] = []  # pods that ended by themselves, in whose place others are to come
+        self._named_memberships: dict[str, _Membership] = {}  # by the pod's name, of batches that know no uid
         self._remembered = {down.uid: float(down.since_unix) for down in release.status.down_pods}
-        self._seen: dict[str, Seen] = {}
+        self._tracked: dict[str, TrackedPod] = {}
         self._up_at: dict[str, float] = {}
         self._group_of: dict[str, Group] = {}
-        self._groups: dict[Group, dict[str, Seen]] = {group: {} for group in Group}
+        self._groups: dict[Group, dict[str, TrackedPod]] = {group: {} for group in Group}
         self._older: dict[str, Pod] = {}
         self._batches: dict[str, Batch] = {}
-        self._judged: dict[str, _Judged] = {}
-        self._by_name: dict[str, str] = {}
+        self._memberships: dict[str, _Membership] = {}
+        self._uid_by_name: dict[str, str] = {}
         self._due: list[tuple[float, str]] = []
         self._changed: set[str] = set()
         self._mislabelled: set[str] = set()
         self._version = version_of(release)
 
-    def is_of(self, workload: Workload, release: Release, source: SourceRef) -> bool:
+    def is_for(self, workload: Workload, release: Release, source: SourceRef) -> bool:
         """Whether it is of this very release."""
         return (self.workload.metadata.uid, self.release_uid, self.source.uid, self._created) == (
             workload.metadata.uid,
@@ -141,7 +141,7 @@ class PodGroups:
     def count(self, group: Group) -> int:
         return len(self._groups[group])
 
-    def seen(self, group: Group) -> Iterable[Seen]:
+    def pods_in(self, group: Group) -> Iterable[TrackedPod]:
         """The pods of a group, in the order in which they came into it."""
         return self._groups[group].values()
 
@@ -150,21 +150,21 @@ class PodGroups:
         """Pods of other versions."""
         return self._older.values()
 
-    def up_at(self, seen: Seen) -> float:
+    def up_at(self, tracked: TrackedPod) -> float:
         """When it came up."""
-        return self._up_at.get(seen.pod.metadata.uid, 0.0)
+        return self._up_at.get(tracked.pod.metadata.uid, 0.0)
 
-    def fault(self, seen: Seen) -> Fault | None:
-        return fault(seen, node_lost=self._nodes.node_lost(seen.pod.node))
+    def fault(self, tracked: TrackedPod) -> Fault | None:
+        return fault(tracked, node_lost=self._nodes.node_lost(tracked.pod.node))
 
-    def member(self, seen: Seen) -> Member | None:
+    def member(self, tracked: TrackedPod) -> Member | None:
         """What its newest batch says of it."""
-        judged = self._judged.get(seen.pod.metadata.uid)
-        return judged.member if judged is not None else None
+        membership = self._memberships.get(tracked.pod.metadata.uid)
+        return membership.member if membership is not None else None
 
-    def info(self, seen: Seen) -> PodInfo:
+    def info(self, tracked: TrackedPod) -> PodInfo:
         """The pod as our kinds list it, with the explicit verdict on it."""
-        pod, member = seen.pod, self.member(seen)
+        pod, member = tracked.pod, self.member(tracked)
         return PodInfo(
             pod=pod.metadata.name,
             uid=pod.metadata.uid,
@@ -177,10 +177,10 @@ class PodGroups:
             message=member.message if member is not None else "",
         )
 
-    def giver(self, seen: Seen) -> str:
+    def giver(self, tracked: TrackedPod) -> str:
         """Whose verdict fails it; empty where none does."""
-        judged = self._judged.get(seen.pod.metadata.uid)
-        return judged.batch.giver if judged is not None else ""
+        membership = self._memberships.get(tracked.pod.metadata.uid)
+        return membership.batch.giver if membership is not None else ""
 
     @property
     def batch_count(self) -> int:
@@ -193,115 +193,115 @@ class PodGroups:
         """Whether the lists in this status differ from those of the record; if not, they need not be made again."""
         if digest(status) != release.digest or _message(status) != _message(release.status):
             return True
-        self.written = self.revision
+        self.written_revision = self.revision
         return False
 
     def mislabelled(self) -> list[Pod]:
         """Pods of the release whose version label is another one."""
-        return [self._seen[uid].pod for uid in self._mislabelled]
+        return [self._tracked[uid].pod for uid in self._mislabelled]
 
     def uids(self) -> list[str]:
         """Of all pods of the workload, of whatever version."""
-        return [*self._seen, *self._older]
+        return [*self._tracked, *self._older]
 
     @property
-    def at_rest(self) -> bool:
+    def rebuildable(self) -> bool:
         """Whether all that is to be known of it is in the caches."""
         return not self._ended and self.count(Group.PASSED) + self.count(Group.FAILED) == len(self)
 
-    def knows(self, uid: str) -> bool:
+    def has_pod(self, uid: str) -> bool:
         """Whether the pod with this uid exists in the release."""
         return uid in self._group_of
 
-    def is_unjudged(self, uid: str) -> bool:
+    def has_no_batch(self, uid: str) -> bool:
         """Whether the pod with this uid exists in the release, and no batch says anything of it."""
-        return uid in self._group_of and uid not in self._judged
+        return uid in self._group_of and uid not in self._memberships
 
     # what changes
 
-    def put(self, pod: Pod, now: float) -> None:
+    def update_pod(self, pod: Pod, now: float) -> None:
         """A pod of the workload, new or changed."""
         uid = pod.metadata.uid
-        if not is_of(self._adapter, pod, self.source.name, self.source.uid):
+        if not is_pod_of_revision(self._adapter, pod, self.source.name, self.source.uid):
             # the verdict on a pod lasts as long as it exists in the workload, whatever it says it is made of
-            failed = uid in self._judged and _fails(self._judged[uid].member) and pod.exists
+            failed = uid in self._memberships and _fails(self._memberships[uid].member) and pod.exists
             if not failed:
-                self._forget(uid)
+                self._untrack(uid)
                 if pod.exists:
                     self._older[uid] = pod
                 return
         self._older.pop(uid, None)
         if not pod.exists:
-            if pod.ended and not pod.disrupted and not pod.metadata.deleting and uid in self._seen:
-                self._hand_down(self._seen[uid], now)
-            self._forget(uid)
+            if pod.ended and not pod.disrupted and not pod.metadata.deleting and uid in self._tracked:
+                self._keep_time(self._tracked[uid], now)
+            self._untrack(uid)
             return
-        known = self._seen.get(uid)
+        known = self._tracked.get(uid)
         if known is None:
-            self._begin(pod, now)
+            self._track(pod, now)
         else:
-            seen_again(known, pod, now, updated_in_place=known.pod.hash != pod.hash)
+            update_tracked(known, pod, now, updated_in_place=known.pod.hash != pod.hash)
         if pod.version == self._version:
             self._mislabelled.discard(uid)
         else:
             self._mislabelled.add(uid)
         self._changed.add(uid)
 
-    def drop(self, uid: str) -> None:
+    def remove_pod(self, uid: str) -> None:
         """The pod is gone."""
         self._older.pop(uid, None)
-        self._forget(uid)
+        self._untrack(uid)
 
-    def judge(self, batch: Batch) -> None:
+    def update_batch(self, batch: Batch) -> None:
         """A batch of the release, new or changed."""
         self._batches[batch.metadata.name] = batch
-        self.highest = max(self.highest, batch.number)
+        self.highest_batch = max(self.highest_batch, batch.number)
         # what passed in an earlier release of this version may have been updated in place, to and fro, since
         stale = self._adapter.in_place and batch.metadata.created < self._created - 1
         for member in batch.members:
             if stale and not _fails(member):
                 continue
             if member.uid:
-                self._judge(member.uid, _Judged(batch, member))
+                self._set_membership(member.uid, _Membership(batch, member))
                 continue
-            named = self._by_member.get(member.pod)
+            named = self._named_memberships.get(member.pod)
             if named is None or named.batch.number <= batch.number:
-                self._by_member[member.pod] = _Judged(batch, member)
-                self._judge_by_name(member.pod)
+                self._named_memberships[member.pod] = _Membership(batch, member)
+                self._set_membership_by_name(member.pod)
 
-    def _judge_by_name(self, name: str) -> None:
+    def _set_membership_by_name(self, name: str) -> None:
         """A batch from before uids were noted is about the pod of that name that was there when it was made."""
-        judged, uid = self._by_member.get(name), self._by_name.get(name)
-        seen = self._seen.get(uid) if uid is not None else None
-        if judged is None or uid is None or seen is None:
+        membership, uid = self._named_memberships.get(name), self._uid_by_name.get(name)
+        tracked = self._tracked.get(uid) if uid is not None else None
+        if membership is None or uid is None or tracked is None:
             return
-        if judged.batch.metadata.created >= seen.pod.metadata.created:
-            seen.was_up = seen.was_up or not judged.member.overruled
-            self._judge(uid, judged)
+        if membership.batch.metadata.created >= tracked.pod.metadata.created:
+            tracked.was_up = tracked.was_up or not membership.member.overruled
+            self._set_membership(uid, membership)
 
-    def _judge(self, uid: str, judged: _Judged) -> None:
-        known = self._judged.get(uid)
-        if known is None or known.batch.number <= judged.batch.number:
-            self._judged[uid] = judged
+    def _set_membership(self, uid: str, membership: _Membership) -> None:
+        known = self._memberships.get(uid)
+        if known is None or known.batch.number <= membership.batch.number:
+            self._memberships[uid] = membership
             self._changed.add(uid)
             self.revision += 1
 
-    def _hand_down(self, seen: Seen, now: float) -> None:
+    def _keep_time(self, tracked: TrackedPod, now: float) -> None:
         """A pod that ended by itself is made anew: the time in which it did not come up is that of its successor."""
-        up = seen.pod.metadata.uid in self._up_at
-        self._ended.append(_Ended(now, now if up else seen.down_since, seen.breaks + up, seen.was_up))
+        up = tracked.pod.metadata.uid in self._up_at
+        self._ended.append(_EndedPod(now, now if up else tracked.down_since, tracked.breaks + up, tracked.was_up))
 
-    def look_at_events(self, uid: str, found: Fault | None) -> None:
+    def set_events_fault(self, uid: str, found: Fault | None) -> None:
         """What the Events of a pod say of why it is not up."""
-        seen = self._seen.get(uid)
-        if seen is not None:
-            seen.fault = found
+        tracked = self._tracked.get(uid)
+        if tracked is not None:
+            tracked.fault = found
             self._changed.add(uid)
 
     def refresh(self, workload: Workload, now: float) -> None:
         """Bring the groups up to date."""
         if workload.min_ready != self.workload.min_ready:
-            self._changed.update(self._seen)
+            self._changed.update(self._tracked)
         self.workload = workload
         if self._ended:
             self._forget_ended(now)
@@ -309,9 +309,9 @@ class PodGroups:
             self._changed.add(heapq.heappop(self._due)[1])
         changed, self._changed = self._changed, set()
         for uid in sorted(changed, key=self._order):
-            seen = self._seen.get(uid)
-            if seen is not None:
-                self._assign(uid, seen, now)
+            tracked = self._tracked.get(uid)
+            if tracked is not None:
+                self._assign(uid, tracked, now)
 
     def _forget_ended(self, now: float) -> None:
         """What was to come in their place came, or is kept from coming by others than the release."""
@@ -324,43 +324,43 @@ class PodGroups:
         return self._due[0][0] if self._due else None
 
     def _order(self, uid: str) -> tuple[float, str]:
-        seen = self._seen.get(uid)
-        if seen is None:
+        tracked = self._tracked.get(uid)
+        if tracked is None:
             return 0.0, uid
-        return seen.ready_since or 0.0, seen.pod.metadata.name
+        return tracked.ready_since or 0.0, tracked.pod.metadata.name
 
-    def _begin(self, pod: Pod, now: float) -> None:
+    def _track(self, pod: Pod, now: float) -> None:
         uid = pod.metadata.uid
         in_place = self._adapter.in_place and pod.metadata.created < self._created - 1
         remembered = self._remembered.get(uid)
         ended = self._ended.pop(0) if remembered is None and self._ended else None
-        judged = self._judged.get(uid)
-        seen = self._seen[uid] = seen_first(
+        membership = self._memberships.get(uid)
+        tracked = self._tracked[uid] = start_tracking(
             pod,
             self._began,
             now,
-            was_up=judged is not None and not judged.member.overruled,
+            was_up=membership is not None and not membership.member.overruled,
             down_since=remembered,
             node_ready_at=self._nodes.node_ready_at(pod.node),
             in_place=in_place,
             held_up=self._held_up and not pod.ready,
         )
         if ended is not None:
-            seen.inherited, seen.down_since = True, ended.down_since
-            seen.breaks, seen.broken = ended.breaks, ended.was_up
-        self._by_name[pod.metadata.name] = uid
-        self._judge_by_name(pod.metadata.name)
+            tracked.inherited, tracked.down_since = True, ended.down_since
+            tracked.breaks, tracked.broken = ended.breaks, ended.was_up
+        self._uid_by_name[pod.metadata.name] = uid
+        self._set_membership_by_name(pod.metadata.name)
 
-    def _assign(self, uid: str, seen: Seen, now: float) -> None:
+    def _assign(self, uid: str, tracked: TrackedPod, now: float) -> None:
         if uid in self._up_at:
-            seen.down_since, seen.broken = now, True  # it was up until now, if it is not any more
+            tracked.down_since, tracked.broken = now, True  # it was up until now, if it is not any more
         health, due = assess(
-            seen,
+            tracked,
             self.workload.min_ready,
             self._timing,
             now,
-            node_ready=self._nodes.node_ready(seen.pod.node),
-            node_lost=self._nodes.node_lost(seen.pod.node),
+            node_ready=self._nodes.node_ready(tracked.pod.node),
+            node_lost=self._nodes.node_lost(tracked.pod.node),
         )
         if due is not None:
             heapq.heappush(self._due, (due, uid))
@@ -369,32 +369,32 @@ class PodGroups:
                 self._up_at[uid] = now
                 self.progress_at = max(self.progress_at, now)
         elif self._up_at.pop(uid, None) is not None:
-            seen.breaks += 1
+            tracked.breaks += 1
         group = self._group(uid, health)
         old = self._group_of.get(uid)
         if group != old:
             if old is not None:
                 del self._groups[old][uid]
-            self._groups[group][uid] = seen
+            self._groups[group][uid] = tracked
             self._group_of[uid] = group
             self.revision += 1
 
     def _group(self, uid: str, health: Health) -> Group:
-        judged = self._judged.get(uid)
-        if judged is not None and _fails(judged.member):
+        membership = self._memberships.get(uid)
+        if membership is not None and _fails(membership.member):
             return Group.FAILED
         if health is not Health.UP:
             return _BY_HEALTH[health]
-        if judged is None:
+        if membership is None:
             return Group.PREPARING
-        return Group.PASSED if judged.member.verdict or judged.batch.done else Group.CHECKING
+        return Group.PASSED if membership.member.verdict or membership.batch.done else Group.CHECKING
 
-    def _forget(self, uid: str) -> None:
+    def _untrack(self, uid: str) -> None:
         self._mislabelled.discard(uid)
-        seen = self._seen.pop(uid, None)
-        if seen is None:
+        tracked = self._tracked.pop(uid, None)
+        if tracked is None:
             return
-        self._by_name.pop(seen.pod.metadata.name, None)
+        self._uid_by_name.pop(tracked.pod.metadata.name, None)
         self._up_at.pop(uid, None)
         group = self._group_of.pop(uid, None)
         if group is not None:

@@ -13,7 +13,7 @@ from altershield.kube.client import Client
 from altershield.kube.events import EventRecorder
 from altershield.releases import is_current, is_of_template, rolled_back, state
 from altershield.releases.release import version as version_of
-from altershield.workloads import BY_KIND, is_of
+from altershield.workloads import BY_KIND, is_pod_of_revision
 from altershield.workloads.workload import Workload
 from reconciler.machinery.caches import Caches, WorkloadKey, belongs
 from reconciler.machinery.metrics import Metrics
@@ -28,7 +28,7 @@ from reconciler.releases.live_reader import LiveReader
 from reconciler.releases.pod_groups_cache import PodGroupsCache
 from reconciler.releases.projection import Release
 from reconciler.releases.snapshot import Snapshot
-from reconciler.releases.ungated import Refresh, Restore, UngatedRelease, classify, doubtful, present
+from reconciler.releases.ungated import Refresh, Restore, UngatedRelease, classify, may_be_ungated, present
 
 _VERSION = label_path(labels.VERSION)
 _REFUSED_FIRST = 5.0  # seconds until a refused write is tried again, doubling up to
@@ -58,20 +58,20 @@ class ReleaseReconciler:
         self._creator = ReleaseCreator(caches, writer, clock, batch_wait)
         self._executor = Executor(caches, writer, self._live, recorder, metrics, clock)
         self._writer = writer
-        self._refused: dict[WorkloadKey, int] = {}
-        self._fresh: set[WorkloadKey] = set()
+        self._refusals: dict[WorkloadKey, int] = {}
+        self._denied_refreshed: set[WorkloadKey] = set()
         """Workloads whose rolled-back versions were looked at since this process began."""
-        self._cleared: dict[WorkloadKey, tuple[str, ...]] = {}
+        self._checked: dict[WorkloadKey, tuple[str, ...]] = {}
         """Doubtful releases that were looked at and are not ungated, by what was looked at."""
 
     async def reconcile(self, key: WorkloadKey) -> float | None:
         """In how many seconds to look again, or None."""
         workload = self._caches.workload(key)
         if workload is None or workload.metadata.deleting or not self._caches.governed(key.namespace):
-            self.groups_cache.close(key)
-            self._refused.pop(key, None)
-            self._cleared.pop(key, None)
-            self._fresh.discard(key)
+            self.groups_cache.discard(key)
+            self._refusals.pop(key, None)
+            self._checked.pop(key, None)
+            self._denied_refreshed.discard(key)
             return None
         all_releases = [each for each in self._caches.releases_of(workload) if each.metadata.deletion_timestamp is None]
         own = [each for each in all_releases if belongs(each, workload)]
@@ -82,11 +82,11 @@ class ReleaseReconciler:
                 and names.is_version(workload.version)
                 and not is_of_template(other, workload.fingerprint)
             ):
-                return await self._close(key, workload, other)
-        await self._keep_denied(key, workload, own)
+                return await self._end_rollback(key, workload, other)
+        await self._refresh_denied(key, workload, own)
         release = next((each for each in own if version_of(each) == workload.version), None)
-        if doubtful(workload, release) and self._cleared.get(key) != _looked_at(workload, release):
-            handled, release = await self._doubt(key, workload, own, release)
+        if may_be_ungated(workload, release) and self._checked.get(key) != _check_key(workload, release):
+            handled, release = await self._check_ungated(key, workload, own, release)
             if handled:
                 return None
         if not names.is_version(workload.version):
@@ -95,16 +95,18 @@ class ReleaseReconciler:
         if release is None or not is_current(release, workload) or state(release) is WorkloadState.FAILED:
             await self._begin(workload, all_releases)
             return None
-        return await self._go_on(key, workload, release, [each for each in all_releases if each is not release])
+        return await self._verify(key, workload, release, [each for each in all_releases if each is not release])
 
-    async def _close(self, key: WorkloadKey, workload: Workload, release: Release) -> float | None:
+    async def _end_rollback(self, key: WorkloadKey, workload: Workload, release: Release) -> float | None:
         """A version that is being rolled back is not the present one any more."""
         source, adapter = release.status.source, BY_KIND[workload.kind]
-        pods = [pod for pod in self._caches.pods_of(workload) if is_of(adapter, pod, source.name, source.uid)]
+        pods = [
+            pod for pod in self._caches.pods_of(workload) if is_pod_of_revision(adapter, pod, source.name, source.uid)
+        ]
         decision = rollback.close(release, workload, rollback.stuck_pods(workload, pods), self._clock())
         await self._executor.carry_out(release, workload, decision)
-        self._refused.pop(key, None)
-        return 0.0 if decision.again is None else decision.again
+        self._refusals.pop(key, None)
+        return 0.0 if decision.requeue_after is None else decision.requeue_after
 
     # what begins
 
@@ -130,41 +132,41 @@ class ReleaseReconciler:
             return state(release) is not WorkloadState.SUSPEND
         return not workload.processed and release.spec.workload_generation != workload.generation
 
-    async def _doubt(
+    async def _check_ungated(
         self, key: WorkloadKey, workload: Workload, own: Sequence[Release], release: Release | None
     ) -> tuple[bool, Release | None]:
         """Look closer at a release that may be ungated. Whether that was all for now, and the record
         of the present version."""
         if not workload.up_to_date:
             return not names.is_version(workload.version), release
-        seen = await self._live.workload(workload)
-        if seen.workload.generation != workload.generation or seen.workload.fingerprint != workload.fingerprint:
+        live = await self._live.workload(workload)
+        if live.workload.generation != workload.generation or live.workload.fingerprint != workload.fingerprint:
             return True, release  # the watch brings it
-        revisions = await self._live.revisions(seen.workload)
+        revisions = await self._live.revisions(live.workload)
         governed_since = self._caches.governed_since(workload.metadata.namespace)
-        found = classify(seen.workload, own, revisions, released_at=seen.released_at, governed_since=governed_since)
+        found = classify(live.workload, own, revisions, released_at=live.released_at, governed_since=governed_since)
         match found:
             case None:
-                if present(seen.workload, revisions) is not None and governed_since < math.inf:
-                    self._cleared[key] = _looked_at(workload, release)
+                if present(live.workload, revisions) is not None and governed_since < math.inf:
+                    self._checked[key] = _check_key(workload, release)
                 return False, release
             case Refresh(source) if release is not None:
-                self._fresh.discard(key)
+                self._denied_refreshed.discard(key)
                 return False, await self._refresh(release, source, [each.source for each in revisions])
             case Refresh():
                 return False, release
             case Restore(version):
-                await self._stamp(seen.workload, version)
+                await self._set_version(live.workload, version)
                 return True, release
             case UngatedRelease():
-                await self._verify_ungated(seen.workload, own, found)
+                await self._verify_ungated(live.workload, own, found)
                 return True, release
 
-    async def _keep_denied(self, key: WorkloadKey, workload: Workload, own: Sequence[Release]) -> None:
+    async def _refresh_denied(self, key: WorkloadKey, workload: Workload, own: Sequence[Release]) -> None:
         """What was rolled back is denied by the fingerprint of its template, which an API server with other defaults
         shows with another one. That it has other defaults, nothing tells: so it is looked at whenever a reconciler
         begins to lead, and when the present version shows it."""
-        if key in self._fresh:
+        if key in self._denied_refreshed:
             return
         denied = [each for each in own if rolled_back(each) and each.status.source.uid]
         shown = {each.source.uid: each.source for each in await self._live.revisions(workload)} if denied else {}
@@ -175,7 +177,7 @@ class ReleaseReconciler:
                 fresh = msgspec.structs.replace(source, fingerprint=now.fingerprint)
                 status = msgspec.structs.replace(release.status, source=fresh)
                 await self._writer.save_release(release, status, lists=False)
-        self._fresh.add(key)
+        self._denied_refreshed.add(key)
 
     async def _refresh(self, release: Release, source: SourceRef, sources: Sequence[SourceRef]) -> Release:
         """The API server shows templates otherwise than before: what is remembered of them follows."""
@@ -211,9 +213,9 @@ class ReleaseReconciler:
             if not recorded:
                 self._executor.announce(workload, "UngatedRelease", ungated.message)
                 self._metrics.ungated(ungated.reason)
-        await self._stamp(workload, ungated.version)
+        await self._set_version(workload, ungated.version)
 
-    async def _stamp(self, workload: Workload, version: str) -> None:
+    async def _set_version(self, workload: Workload, version: str) -> None:
         """Give the workload this version, and nothing else: its template stays as it is."""
         operations: list[Operation] = [
             # a release that came meanwhile has another version
@@ -228,7 +230,7 @@ class ReleaseReconciler:
 
     # what goes on
 
-    async def _go_on(
+    async def _verify(
         self, key: WorkloadKey, workload: Workload, release: Release, others: Sequence[Release]
     ) -> float | None:
         source = await self._source(workload, release)
@@ -236,7 +238,7 @@ class ReleaseReconciler:
         left = release.spec.create_time_unix + grace - self._clock()
         if not source.uid and state(release) is WorkloadState.INIT and 0 < left <= grace:
             return left  # its controller is about to act: one status is written then, not two
-        groups = self.groups_cache.open(key, workload, release, source) if source.uid else None
+        groups = self.groups_cache.current(key, workload, release, source) if source.uid else None
         now = self._clock()
         known = release.status.previous
         snapshot = Snapshot(
@@ -250,34 +252,34 @@ class ReleaseReconciler:
             previous=known if known.uid else previous(release, others),
         )
         decision = decide(snapshot, now)
-        if decision.look and groups is not None:
-            targets = await self._live.around(snapshot, groups, [release, *others], now)
+        if decision.read_live and groups is not None:
+            targets = await self._live.refresh_and_find_targets(snapshot, groups, [release, *others], now)
             snapshot = replace(snapshot, targets=targets)
             decision = decide(snapshot, now)
         decision = self._with_sets(workload, release, source, decision)
         try:
             release = await self._executor.carry_out(release, workload, decision)
         except Refused as refusal:
-            return await self._was_refused(key, workload, snapshot.release, refusal)
-        self._refused.pop(key, None)
+            return await self._report_refusal(key, workload, snapshot.release, refusal)
+        self._refusals.pop(key, None)
         if groups is not None and decision.lists:
-            groups.written = groups.revision
-        if decision.again is None and source.uid:
-            self.groups_cache.rest(key)
-        return decision.again
+            groups.written_revision = groups.revision
+        if decision.requeue_after is None and source.uid:
+            self.groups_cache.evict_rebuildable(key)
+        return decision.requeue_after
 
     async def _source(self, workload: Workload, release: Release) -> SourceRef:
         """The object that holds the present template; an empty one as long as there is none."""
         known, adapter = release.status.source, BY_KIND[workload.kind]
-        there = adapter.between is None or any(each.uid == known.uid for each in self._caches.sets_of(workload))
+        there = adapter.intermediate is None or any(each.uid == known.uid for each in self._caches.sets_of(workload))
         if known.uid and there:
             return known
         if not workload.up_to_date:
             return known
-        seen = await self._live.workload(workload)
-        if seen.workload.version != workload.version:
+        live = await self._live.workload(workload)
+        if live.workload.version != workload.version:
             return known
-        found = present(seen.workload, await self._live.revisions(seen.workload))
+        found = present(live.workload, await self._live.revisions(live.workload))
         if found is None:
             return known
         source = found.source
@@ -285,7 +287,7 @@ class ReleaseReconciler:
 
     def _with_sets(self, workload: Workload, release: Release, source: SourceRef, decision: Decision) -> Decision:
         """What stands between the workload and its pods gets its version label back as well."""
-        if workload.selects_version or decision.look:
+        if workload.selects_version or decision.read_live:
             return decision
         back = tuple(
             PutBack(each)
@@ -294,16 +296,16 @@ class ReleaseReconciler:
         )
         return replace(decision, before=(*decision.before, *back)) if back else decision
 
-    async def _was_refused(self, key: WorkloadKey, workload: Workload, release: Release, refusal: Refused) -> float:
+    async def _report_refusal(self, key: WorkloadKey, workload: Workload, release: Release, refusal: Refused) -> float:
         """Say so where people look, and try again, less and less often."""
-        count = self._refused.get(key, 0)
-        self._refused[key] = count + 1
+        count = self._refusals.get(key, 0)
+        self._refusals[key] = count + 1
         current = self._caches.releases.get(release.metadata.namespace, release.metadata.name) or release
         await self._executor.carry_out(current, workload, rollback.refused(current, str(refusal.cause), self._clock()))
         return min(_REFUSED_FIRST * 2.0 ** min(count, 10), _REFUSED_LAST)
 
 
-def _looked_at(workload: Workload, release: Release | None) -> tuple[str, ...]:
-    """What has to change for a doubtful release to be looked at once more."""
+def _check_key(workload: Workload, release: Release | None) -> tuple[str, ...]:
+    """What has to change for a may_be_ungated release to be looked at once more."""
     source = release.status.source.uid if release is not None else ""
     return workload.metadata.uid, str(workload.generation), workload.version, workload.fingerprint, source

@@ -14,7 +14,7 @@ from altershield.releases.release import version as version_of
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
 from reconciler.releases.effects import Announce, Before, Decision, DeletePod, ReleaseAgain
-from reconciler.releases.ending import automatic_target, ending, not_undone
+from reconciler.releases.ending import automatic_target, ending, no_rollback_reason
 from reconciler.releases.projection import Release
 from reconciler.releases.snapshot import RollbackReason, Snapshot, Target
 from reconciler.releases.status import Draft, begin, begin_with, stamped
@@ -24,7 +24,7 @@ _ASKED = "it was asked for"
 _SHOWN = 10  # versions that a refusal offers
 
 
-def intend(snapshot: Snapshot, target: Target, reason: RollbackReason, why: str, now: float) -> Decision:
+def store_intent(snapshot: Snapshot, target: Target, reason: RollbackReason, why: str, now: float) -> Decision:
     """Store the intent; the next decision carries it out."""
     source = target.source
     message = f"{why}; releasing {_named(source)} of {source.kind} {source.name} again"
@@ -35,7 +35,7 @@ def intend(snapshot: Snapshot, target: Target, reason: RollbackReason, why: str,
         .condition(ConditionType.ROLLED_BACK, False, reason, message)
         .without(ConditionType.STALLED)
     )
-    return Decision(stamped(draft.status, now), after=(Announce("RollbackStarted", message),), again=0.0)
+    return Decision(stamped(draft.status, now), after=(Announce("RollbackStarted", message),), requeue_after=0.0)
 
 
 def intent(release: Release) -> Condition | None:
@@ -45,11 +45,11 @@ def intent(release: Release) -> Condition | None:
     return known if stored and release.status.rollback_target.uid else None
 
 
-def carry_on(snapshot: Snapshot, now: float) -> Decision:
+def next_step(snapshot: Snapshot, now: float) -> Decision:
     """The next step of a rollback of the present version."""
     targets = snapshot.targets
     if targets is None:
-        return Decision(look=True)
+        return Decision(read_live=True)
     known = intent(snapshot.release)
     if known is None:
         return _requested(snapshot, targets, now)
@@ -62,7 +62,7 @@ def carry_on(snapshot: Snapshot, now: float) -> Decision:
     if not was_requested(snapshot.release):
         if ending(snapshot, now) is None:
             return withdraw(snapshot, "its pods are up by now, or fewer of them are overdue", now)
-        refusal = not_undone(snapshot, sum(each.serving for each in targets))
+        refusal = no_rollback_reason(snapshot, sum(each.serving for each in targets))
         if refusal:
             return withdraw(snapshot, refusal, now)
         best = automatic_target(snapshot, targets)
@@ -89,7 +89,7 @@ def withdraw(snapshot: Snapshot, why: str, now: float) -> Decision:
         .condition(ConditionType.ROLLED_BACK, False, RollbackReason.WITHDRAWN, message)
     )
     return Decision(
-        stamped(draft.status, now), after=(Announce("RollbackWithdrawn", message, warning=False),), again=0.0
+        stamped(draft.status, now), after=(Announce("RollbackWithdrawn", message, warning=False),), requeue_after=0.0
     )
 
 
@@ -112,7 +112,7 @@ def write_refused(release: Release) -> bool:
 def close(release: Release, workload: Workload, stuck: Sequence[Before], now: float) -> Decision:
     """Another version is released: by us, or before we could. `stuck`: pods that have to be deleted first."""
     if stuck:
-        return Decision(before=tuple(stuck), again=1.0)
+        return Decision(before=tuple(stuck), requeue_after=1.0)
     target, known = release.status.rollback_target, intent(release)
     if known is None:
         return _not_the_present(release, workload, now)
@@ -150,14 +150,14 @@ def _requested(snapshot: Snapshot, targets: Sequence[Target], now: float) -> Dec
     if wanted:
         found = [each for each in targets if wanted in (each.source.version, each.source.name, each.source.fingerprint)]
         if found:
-            return intend(snapshot, found[0], RollbackReason.REQUESTED, _ASKED, now)
+            return store_intent(snapshot, found[0], RollbackReason.REQUESTED, _ASKED, now)
         return _give_up(snapshot, targets, f"there is no version {wanted} to go back to", now)
     if not snapshot.previous.uid:
         return _give_up(snapshot, targets, "no version is known to have passed before this one", now)
     best = automatic_target(snapshot, targets)
     if isinstance(best, str):
         return _give_up(snapshot, targets, best, now)
-    return intend(snapshot, best, RollbackReason.REQUESTED, _ASKED, now)
+    return store_intent(snapshot, best, RollbackReason.REQUESTED, _ASKED, now)
 
 
 def _give_up(snapshot: Snapshot, targets: Sequence[Target], why: str, now: float) -> Decision:
@@ -173,7 +173,7 @@ def _give_up(snapshot: Snapshot, targets: Sequence[Target], why: str, now: float
         .replace(rollback_to="", rollback_target=SourceRef())
         .condition(ConditionType.ROLLED_BACK, False, _kept_reason(snapshot.release), message)
     )
-    return Decision(stamped(draft.status, now), after=(Announce("RollbackImpossible", message),), again=0.0)
+    return Decision(stamped(draft.status, now), after=(Announce("RollbackImpossible", message),), requeue_after=0.0)
 
 
 def _before(release: Release) -> WorkloadState:

@@ -70,31 +70,31 @@ def down_pods(groups: PodGroups) -> tuple[DownPod, ...]:
     """Those that were up in this release and are not: since when is known nowhere else."""
     found = [
         DownPod(
-            seen.pod.metadata.name,
-            seen.pod.metadata.uid,
-            int(seen.down_since),
-            str(seen.trouble or "not ready"),
+            tracked.pod.metadata.name,
+            tracked.pod.metadata.uid,
+            int(tracked.down_since),
+            str(tracked.trouble or "not ready"),
         )
         for group in (Group.DOWN, Group.OVERDUE, Group.HELD_UP)
-        for seen in groups.seen(group)
-        if seen.was_up
+        for tracked in groups.pods_in(group)
+        if tracked.was_up
     ]
     found.sort(key=lambda down: (down.since_unix, down.pod))
     return tuple(found[:_LISTED_DOWN])
 
 
 def failed_pods(groups: PodGroups) -> tuple[PodInfo, ...]:
-    found = sorted((groups.info(seen) for seen in groups.seen(Group.FAILED)), key=lambda info: info.pod)
+    found = sorted((groups.info(tracked) for tracked in groups.pods_in(Group.FAILED)), key=lambda info: info.pod)
     return tuple(found[:_LISTED_FAILED])
 
 
 def with_lists(status: ChangeWorkloadStatus, groups: PodGroups) -> ChangeWorkloadStatus:
-    room = _LISTED - len(status.defense_check_fail_pods)
+    space = _LISTED - len(status.defense_check_fail_pods)
     lists: list[tuple[PodInfo, ...]] = []
     for group in (Group.CHECKING, Group.PREPARING, Group.PASSED):
-        pods = sorted((groups.info(seen) for seen in groups.seen(group)), key=lambda info: info.pod)
-        lists.append(tuple(pods[:room]))
-        room -= len(lists[-1])
+        pods = sorted((groups.info(tracked) for tracked in groups.pods_in(group)), key=lambda info: info.pod)
+        lists.append(tuple(pods[:space]))
+        space -= len(lists[-1])
     checking, preparing, passed = lists
     return msgspec.structs.replace(
         status,

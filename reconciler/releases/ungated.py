@@ -61,7 +61,7 @@ class Revision:
     number: int
 
 
-def doubtful(workload: Workload, release: Release | None) -> bool:
+def may_be_ungated(workload: Workload, release: Release | None) -> bool:
     """Whether the present release may be ungated, so that it pays to look closer."""
     if not workload.fingerprint:
         return False

@@ -13,7 +13,7 @@ from altershield.releases import state
 from altershield.workloads.pods import Pod
 from reconciler.batches.batch import Batch
 from reconciler.releases.effects import CreateBatch, Mark
-from reconciler.releases.health import CLOCK_SKEW, Seen
+from reconciler.releases.health import CLOCK_SKEW, TrackedPod
 from reconciler.releases.pod_groups import Group, PodGroups
 from reconciler.releases.projection import Release
 from reconciler.releases.snapshot import Snapshot
@@ -94,9 +94,9 @@ def batches(snapshot: Snapshot, groups: PodGroups, now: float) -> Batches:
         return Batches(())
     size = snapshot.settings.batch(snapshot.workload.replicas)
     full = waiting // size * size
-    seen = iter(list(groups.seen(Group.PREPARING)))
-    found = [tuple(groups.info(each) for each in islice(seen, size)) for _ in range(full // size)]
-    rest = list(seen)
+    waiting_pods = iter(list(groups.pods_in(Group.PREPARING)))
+    found = [tuple(groups.info(each) for each in islice(waiting_pods, size)) for _ in range(full // size)]
+    rest = list(waiting_pods)
     if not rest:
         return Batches(found)
     left = groups.up_at(rest[0]) + snapshot.release.spec.wait_time_threshold - now
@@ -106,20 +106,20 @@ def batches(snapshot: Snapshot, groups: PodGroups, now: float) -> Batches:
 
 
 def numbered(groups: PodGroups, found: Sequence[tuple[PodInfo, ...]]) -> tuple[CreateBatch, ...]:
-    return tuple(CreateBatch(groups.highest + offset, pods) for offset, pods in enumerate(found, start=1))
+    return tuple(CreateBatch(groups.highest_batch + offset, pods) for offset, pods in enumerate(found, start=1))
 
 
-def again(release: Release, groups: PodGroups, pods: tuple[PodInfo, ...]) -> CreateBatch:
+def repeat_batch(release: Release, groups: PodGroups, pods: tuple[PodInfo, ...]) -> CreateBatch:
     """The batch of failed pods once more, with the verdict of whoever failed the release."""
     known = find_condition(release.status.conditions, ConditionType.VERIFIED)
     by = known.reason if known is not None and known.reason in (Giver.PERSON, Giver.SERVER) else ""
-    return CreateBatch(groups.highest + 1, pods, by)
+    return CreateBatch(groups.highest_batch + 1, pods, by)
 
 
-def without_batch(release: Release, groups: PodGroups) -> tuple[PodInfo, ...]:
+def failed_without_batch(release: Release, groups: PodGroups) -> tuple[PodInfo, ...]:
     """The pods that failed and exist, of which no ChangePod says anything."""
     return tuple(
-        info for info in release.status.defense_check_fail_pods if info.verdict and groups.is_unjudged(info.uid)
+        info for info in release.status.defense_check_fail_pods if info.verdict and groups.has_no_batch(info.uid)
     )
 
 
@@ -127,9 +127,9 @@ def marks(snapshot: Snapshot, groups: PodGroups, now: float) -> tuple[Mark, ...]
     """Pods that came up and do not bear the mark of it."""
     began = snapshot.release.spec.create_time_unix
     return tuple(
-        Mark(seen.pod, int(groups.up_at(seen)))
-        for seen in groups.seen(Group.PREPARING)
-        if not _marked(seen.pod, began, now)
+        Mark(tracked.pod, int(groups.up_at(tracked)))
+        for tracked in groups.pods_in(Group.PREPARING)
+        if not _marked(tracked.pod, began, now)
     )
 
 
@@ -145,14 +145,14 @@ def surplus(groups: PodGroups) -> list[Batch]:
     """The oldest ChangePods of which no pod exists any more, past those that are kept."""
     if groups.batch_count <= KEPT_BATCHES + len(groups):
         return []
-    gone = [each for each in groups.batches() if not any(groups.knows(member.uid) for member in each.members)]
+    gone = [each for each in groups.batches() if not any(groups.has_pod(member.uid) for member in each.members)]
     gone.sort(key=lambda each: each.number)
     return gone[:-KEPT_BATCHES]
 
 
 def giver(groups: PodGroups) -> Giver:
     """Whose verdict failed the release: a person's counts before a server's, and that before what we saw ourselves."""
-    found = {groups.giver(seen) for seen in groups.seen(Group.FAILED)}
+    found = {groups.giver(tracked) for tracked in groups.pods_in(Group.FAILED)}
     return next((each for each in Giver if each in found), Giver.PERSON)
 
 
@@ -161,7 +161,7 @@ def summary(snapshot: Snapshot, failing: Sequence[PodInfo] = ()) -> str:
     groups = snapshot.groups
     if groups is None:
         return "no pod of this version exists yet"
-    failed = [*(groups.info(seen) for seen in islice(groups.seen(Group.FAILED), _NAMED)), *failing]
+    failed = [*(groups.info(tracked) for tracked in islice(groups.pods_in(Group.FAILED), _NAMED)), *failing]
     count = groups.count(Group.FAILED) + len(failing)
     if count:
         failed.sort(key=lambda info: info.pod)
@@ -170,7 +170,7 @@ def summary(snapshot: Snapshot, failing: Sequence[PodInfo] = ()) -> str:
         return f"{count} of {len(groups)} pods failed verification: {named}{more}"
     total = max(groups.wanted, len(groups))
     waits = (
-        (total - len(groups) + groups.count(Group.DOWN) + groups.count(Group.OBSERVED), "coming up"),
+        (total - len(groups) + groups.count(Group.DOWN) + groups.count(Group.OBSERVING), "coming up"),
         (groups.count(Group.OVERDUE) + groups.count(Group.HELD_UP), "not up in time"),
         (groups.count(Group.PREPARING), "waiting to be verified"),
         (groups.count(Group.CHECKING), "being verified"),
@@ -179,6 +179,6 @@ def summary(snapshot: Snapshot, failing: Sequence[PodInfo] = ()) -> str:
     return ", ".join([passed, *(f"{number} {what}" for number, what in waits if number)])
 
 
-def failed_now(groups: PodGroups, seen: Seen, message: str) -> PodInfo:
+def failed_now(groups: PodGroups, tracked: TrackedPod, message: str) -> PodInfo:
     """The pod with the verdict that it was not up in time."""
-    return msgspec.structs.replace(groups.info(seen), verdict=Verdict.UNPASS.value, message=message)
+    return msgspec.structs.replace(groups.info(tracked), verdict=Verdict.UNPASS.value, message=message)

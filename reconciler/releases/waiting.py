@@ -6,12 +6,12 @@ from altershield.api.kinds import ConditionType, WorkloadState
 from altershield.api.meta import find_condition, unix
 from altershield.workloads.pods import Fault
 from altershield.workloads.workload import Workload
-from reconciler.releases.ending import counts, late, overdue_pods
+from reconciler.releases.ending import health_counts, overdue_message, overdue_pods
 from reconciler.releases.pod_groups import Group, PodGroups
 from reconciler.releases.snapshot import Snapshot, StallReason
 from reconciler.releases.status import Draft
 
-_NOT_UP = (Group.DOWN, Group.OBSERVED, Group.OVERDUE, Group.HELD_UP)
+_NOT_UP = (Group.DOWN, Group.OBSERVING, Group.OVERDUE, Group.HELD_UP)
 
 _UP = (Group.PASSED, Group.CHECKING, Group.PREPARING)
 
@@ -24,7 +24,7 @@ Stall = tuple[StallReason | Fault, str]
 def with_waits(draft: Draft, snapshot: Snapshot, target: WorkloadState) -> tuple[Draft, float | None]:
     """The conditions NoReplicas and Stalled; and when they may change by themselves (Unix seconds)."""
     draft = _no_replicas(draft, snapshot, target)
-    stall, due = _stall(snapshot, target, draft.now, _went_on(draft, snapshot.workload))
+    stall, due = _stall(snapshot, target, draft.now, _resumed_at(draft, snapshot.workload))
     if stall is not None:
         return draft.condition(ConditionType.STALLED, True, *stall), due
     if find_condition(draft.status.conditions, ConditionType.STALLED) is not None:
@@ -47,7 +47,7 @@ def _no_replicas(draft: Draft, snapshot: Snapshot, target: WorkloadState) -> Dra
     return draft
 
 
-def _went_on(draft: Draft, workload: Workload) -> float:
+def _resumed_at(draft: Draft, workload: Workload) -> float:
     """When the release last went on after it had stalled (Unix seconds): now, where something else is said of it than
     before."""
     known = find_condition(draft.status.conditions, ConditionType.STALLED)
@@ -59,12 +59,16 @@ def _went_on(draft: Draft, workload: Workload) -> float:
     return draft.now if over else 0.0
 
 
-def _stall(snapshot: Snapshot, target: WorkloadState, now: float, went_on: float) -> tuple[Stall | None, float | None]:
-    """Why the release does not go on where that is not its own fault; and when to look again. `went_on`: when it last
-    did after it had stalled."""
+def _stall(
+    snapshot: Snapshot, target: WorkloadState, now: float, resumed_at: float
+) -> tuple[Stall | None, float | None]:
+    """Why the release is stalled, or None; and when that may change by itself (Unix seconds), or None.
+
+    `resumed_at`: when the release last resumed after it had been stalled, Unix seconds; 0 if it never was.
+    """
     if target not in (WorkloadState.RUNNING, WorkloadState.TIME_OUT_PRE_THRESHOLD, WorkloadState.SUCCESS):
         return None, None
-    if target is WorkloadState.SUCCESS and not counts(snapshot):
+    if target is WorkloadState.SUCCESS and not health_counts(snapshot):
         return None, None
     groups, workload, grace = snapshot.groups, snapshot.workload, snapshot.timing.start_timeout
     if groups is None:
@@ -75,16 +79,16 @@ def _stall(snapshot: Snapshot, target: WorkloadState, now: float, went_on: float
         return _held_up(groups), None
     overdue = overdue_pods(snapshot)
     if overdue:
-        few = f"{len(overdue)} of {len(groups)} pods, too few to end the release: {late(overdue, now)}"
+        few = f"{len(overdue)} of {len(groups)} pods, too few to end the release: {overdue_message(overdue, now)}"
         return (StallReason.PODS_OVERDUE, few), None
     if groups.count(Group.OVERDUE):
         text = f"{groups.count(Group.OVERDUE)} of {len(groups)} pods are not up, of which a person said that they pass"
         return (StallReason.PODS_OVERDUE, text), None
     missing = max(0, groups.wanted - len(groups))
-    if not (missing or groups.count(Group.DOWN)) or groups.count(Group.OBSERVED) or target is WorkloadState.SUCCESS:
+    if not (missing or groups.count(Group.DOWN)) or groups.count(Group.OBSERVING) or target is WorkloadState.SUCCESS:
         return None, None
     # pods that are not up have their own time first, which began when they were made
-    due = max(groups.progress_at, went_on) + grace * (2 if groups.count(Group.DOWN) else 1)
+    due = max(groups.progress_at, resumed_at) + grace * (2 if groups.count(Group.DOWN) else 1)
     if now < due:
         return None, due
     if not missing:
@@ -104,11 +108,11 @@ def _stall(snapshot: Snapshot, target: WorkloadState, now: float, went_on: float
 
 
 def _held_up(groups: PodGroups) -> Stall:
-    faults = Counter(fault for seen in groups.seen(Group.HELD_UP) if (fault := groups.fault(seen)) is not None)
+    faults = Counter(fault for tracked in groups.pods_in(Group.HELD_UP) if (fault := groups.fault(tracked)) is not None)
     if not faults:
         return Fault.NODE_NOT_READY, f"{groups.count(Group.HELD_UP)} pods are not up, which is the cluster's fault"
     found, count = faults.most_common(1)[0]
-    first = next(seen for seen in groups.seen(Group.HELD_UP) if groups.fault(seen) is found)
+    first = next(tracked for tracked in groups.pods_in(Group.HELD_UP) if groups.fault(tracked) is found)
     words = str(first.pod.trouble) if first.pod.trouble is not None else f"node {first.pod.node}"
     return (
         found,
@@ -160,7 +164,9 @@ def _broken_text(broken: int) -> str:
 
 def _outlasted(groups: PodGroups | None, since: float) -> bool:
     """Whether a pod from before that time is still up."""
-    return groups is None or any(seen.pod.metadata.created <= since for group in _UP for seen in groups.seen(group))
+    return groups is None or any(
+        tracked.pod.metadata.created <= since for group in _UP for tracked in groups.pods_in(group)
+    )
 
 
 def _broke_anew(draft: Draft) -> bool:
@@ -169,4 +175,4 @@ def _broke_anew(draft: Draft) -> bool:
 
 
 def _broken(groups: PodGroups) -> int:
-    return sum(1 for group in _NOT_UP if groups.count(group) for seen in groups.seen(group) if seen.broken)
+    return sum(1 for group in _NOT_UP if groups.count(group) for tracked in groups.pods_in(group) if tracked.broken)

@@ -13,12 +13,12 @@ from reconciler.batches.transitions import (
     Accepted,
     Answer,
     Ask,
+    BatchSnapshot,
     Call,
     Checked,
     Later,
     Next,
-    NotYet,
-    Observed,
+    NoResult,
     Refused,
     decide,
     needs_work,
@@ -32,7 +32,7 @@ def run(
     status: ChangePodStatus, answer: Answer | None = None, *, now: float = NOW, server: bool = True, pods: str = "ab"
 ) -> tuple[ChangePodStatus, Next]:
     release = change_pod(1, *pods, status=status)
-    return decide(status, Observed(release, server, answer, pre_timeout=120, post_timeout=90), now)
+    return decide(status, BatchSnapshot(release, server, answer, pre_timeout=120, post_timeout=90), now)
 
 
 def kept_of(made: ChangePod) -> batch.Batch:
@@ -70,7 +70,7 @@ def test_the_whole_way_with_a_server_that_passes() -> None:
     assert (status.status, status.change_pod_id, following) == ("PreSubmitted", "node-1", Later(POLL_INTERVAL))
 
     assert run(status) == (status, Ask(Call.POLL_PRE))
-    assert run(status, NotYet()) == (status, Later(POLL_INTERVAL))
+    assert run(status, NoResult()) == (status, Later(POLL_INTERVAL))
 
     status, following = run(status, PASSED, now=NOW + 5)
     assert (status.status, status.post_submit_time_unix, following) == ("PostWait", NOW + 5, Ask(Call.SUBMIT_POST))
@@ -103,7 +103,7 @@ def test_an_explicit_failure_fails_the_batch(state: str, message: str) -> None:
 def test_what_gets_no_answer_ends_at_the_deadline_in_the_status_and_passes(
     state: str, deadline: int, message: str
 ) -> None:
-    before, following = run(at(state), NotYet(), now=NOW + deadline - 1)
+    before, following = run(at(state), NoResult(), now=NOW + deadline - 1)
     assert before.status == state
     assert following == Later(1)
 
@@ -180,7 +180,7 @@ def born_failed(*pods: str) -> ChangePod:
 
 def test_a_batch_of_pods_that_were_not_up_is_made_with_the_verdict_on_them() -> None:
     made = born_failed("a", "b")
-    status, following = decide(made.status, Observed(made, True, None, 120, 90), NOW)
+    status, following = decide(made.status, BatchSnapshot(made, True, None, 120, 90), NOW)
 
     assert (status.status, status.message, following) == ("ExecuteDone", "PostFinish", None)
     assert [(result.pod, result.verdict) for result in status.pod_results] == [("a", "unpass"), ("b", "unpass")]
@@ -190,7 +190,7 @@ def test_a_batch_of_pods_that_were_not_up_is_made_with_the_verdict_on_them() -> 
 def test_a_person_overrules_what_a_batch_was_made_with() -> None:
     made = born_failed("a", "b")
     written = ChangePodStatus(pod_results=(PodInfo("a", verdict="pass"),))
-    status, _ = decide(written, Observed(made, False, None, 120, 90), NOW)
+    status, _ = decide(written, BatchSnapshot(made, False, None, 120, 90), NOW)
 
     assert [(result.pod, result.verdict) for result in status.pod_results] == [("a", "pass"), ("b", "unpass")]
     assert reason(status) == ("False", Giver.HEALTH)
@@ -253,7 +253,7 @@ def test_what_is_kept_of_a_batch_at_work_is_all_of_it() -> None:
     made = change_pod(7, "a")
     kept = kept_of(made)
 
-    assert (kept.number, kept.open, kept.done, kept.giver) == (7, made, False, "")
+    assert (kept.number, kept.unfinished, kept.done, kept.giver) == (7, made, False, "")
     assert kept.release == ("default", made.spec.change_workload_id)
     assert [(member.pod, member.uid, member.verdict) for member in kept.members] == [("a", "a-uid", "")]
 
@@ -262,7 +262,7 @@ def test_what_is_kept_of_a_batch_at_its_end_is_little() -> None:
     done, _ = run(ChangePodStatus(), server=False)
     made = change_pod(1, *"ab", status=done)
     assert not needs_work(made)
-    assert kept_of(made).open is None
+    assert kept_of(made).unfinished is None
     assert kept_of(made).done
 
 

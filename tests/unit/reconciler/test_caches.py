@@ -130,7 +130,7 @@ async def test_only_replica_sets_of_deployments_are_kept(caches: Caches, owner: 
 
 async def test_a_namespace_is_filled_with_workloads_last(caches: Caches) -> None:
     """Once a workload is there, everything that belongs to it is there."""
-    filled = caches.of_namespaces
+    filled = caches.namespaced
     assert filled[-len(caches.workloads) :] == tuple(caches.workloads.values())
     assert set(filled) == {
         caches.batches,

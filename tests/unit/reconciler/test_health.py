@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from altershield.workloads.pods import Fault
-from reconciler.releases.health import CLOCK_SKEW, Seen, events_fault, seen_first
+from reconciler.releases.health import CLOCK_SKEW, TrackedPod, events_fault, start_tracking
 from tests.unit.workloads.objects import condition, pod
 
 READY = pod(status={"conditions": [condition("Ready", True)]})
@@ -12,9 +12,9 @@ DOWN = msgspec.structs.replace(READY, ready=False)
 BORN = READY.metadata.created
 
 
-def first(began: float, now: float, *, scheduled: int = 0, up: bool = False, since: float | None = None) -> Seen:
+def first(began: float, now: float, *, scheduled: int = 0, up: bool = False, since: float | None = None) -> TrackedPod:
     there = msgspec.structs.replace(DOWN, scheduled_at=scheduled)
-    return seen_first(there, began, now, was_up=up, down_since=since, in_place=False)
+    return start_tracking(there, began, now, was_up=up, down_since=since, in_place=False)
 
 
 @pytest.mark.parametrize(
@@ -46,11 +46,11 @@ def test_nothing_was_made_in_the_future() -> None:
 def test_a_kubelets_word_is_believed_less_what_its_clock_may_differ() -> None:
     for age, seconds in ((0, 0), (CLOCK_SKEW, 0), (CLOCK_SKEW + 7, 7)):
         now = READY.ready_at + age
-        seen = seen_first(READY, BORN, now, was_up=False, down_since=None, in_place=False)
-        assert seen.ready_since == now - seconds
+        tracked = start_tracking(READY, BORN, now, was_up=False, down_since=None, in_place=False)
+        assert tracked.ready_since == now - seconds
     silent = msgspec.structs.replace(READY, ready_at=0)
-    seen = seen_first(silent, BORN, BORN + 9999, was_up=False, down_since=None, in_place=False)
-    assert seen.ready_since == BORN + 9999
+    tracked = start_tracking(silent, BORN, BORN + 9999, was_up=False, down_since=None, in_place=False)
+    assert tracked.ready_since == BORN + 9999
     assert first(BORN, BORN + 9999).ready_since is None
 
 
@@ -85,5 +85,5 @@ def test_what_the_release_itself_lacks_counts_before_what_the_cluster_does() -> 
 
 def test_what_was_updated_in_place_is_ready_from_when_it_was_seen() -> None:
     """The container that is ready just then may still be the old one."""
-    seen = seen_first(READY, BORN, BORN + 9999, was_up=False, down_since=None, in_place=True)
-    assert (seen.ready_since, seen.baseline) == (BORN + 9999, READY.restarts)
+    tracked = start_tracking(READY, BORN, BORN + 9999, was_up=False, down_since=None, in_place=True)
+    assert (tracked.ready_since, tracked.baseline) == (BORN + 9999, READY.restarts)

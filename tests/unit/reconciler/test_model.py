@@ -152,8 +152,8 @@ class Releases(RuleBasedStateMachine):
             self.reconcile()
             self.next = {uid: each for uid, each in self.next.items() if uid in world.pods}
             due = [at for at, _ in self.next.values()]
-            if world.decision.again is not None:
-                due.append(world.t + max(world.decision.again, 0.001))
+            if world.decision.requeue_after is not None:
+                due.append(world.t + max(world.decision.requeue_after, 0.001))
             if len(world.of(world.image)) < world.replicas and all(pod.ready for pod in world.of(world.image)):
                 due.append(world.t + 1)
             at = min([*due, end])

@@ -23,7 +23,7 @@ class Informer:
 
 @dataclass
 class Caches:
-    of_namespaces: tuple[Informer, ...]
+    namespaced: tuple[Informer, ...]
     is_governed: bool
 
     def governed(self, namespace: str) -> bool:

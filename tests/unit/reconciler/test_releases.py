@@ -920,7 +920,7 @@ def test_a_restart_that_was_seen_counts_whatever_the_kubelet_says_of_readiness(k
     world.touch(pods[0])
     world.rest()
     assert world.groups is not None
-    assert [seen.pod.metadata.uid for seen in world.groups.seen(Group.OBSERVED)] == [pods[0].uid]
+    assert [tracked.pod.metadata.uid for tracked in world.groups.pods_in(Group.OBSERVING)] == [pods[0].uid]
 
 
 @each_kind

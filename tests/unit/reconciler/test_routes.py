@@ -31,13 +31,13 @@ class Calls:
         self.pods: list[tuple[WorkloadKey, Pod, bool]] = []
         self.batches: list[tuple[WorkloadKey, object, str, bool]] = []
 
-    def close(self, key: WorkloadKey) -> None:
+    def discard(self, key: WorkloadKey) -> None:
         self.closed.append(key)
 
-    def pod(self, key: WorkloadKey, pod: Pod, *, gone: bool) -> None:
+    def on_pod(self, key: WorkloadKey, pod: Pod, *, gone: bool) -> None:
         self.pods.append((key, pod, gone))
 
-    def batch(self, key: WorkloadKey, batch: object, release: Any, *, gone: bool) -> None:
+    def on_batch(self, key: WorkloadKey, batch: object, release: Any, *, gone: bool) -> None:
         self.batches.append((key, batch, release.metadata.name, gone))
 
 
@@ -320,7 +320,7 @@ async def test_a_change_pod_with_work_to_do_is_queued_with_its_release(with_rele
 async def test_a_change_pod_that_is_done_queues_only_its_release(with_release: Cluster) -> None:
     with_release.put(change_pod())
     await with_release.forget()
-    done = newer(change_pod(), open=None, done=True)
+    done = newer(change_pod(), unfinished=None, done=True)
     with_release.put(done)
     assert await with_release.queued() == {"releases": {SLEEP}}
     assert with_release.groups.batches == [(SLEEP, done, release().metadata.name, False)]

@@ -21,7 +21,7 @@ from reconciler.releases.ungated import (
     UngatedReason,
     UngatedRelease,
     classify,
-    doubtful,
+    may_be_ungated,
     present,
 )
 
@@ -77,7 +77,7 @@ def verdict(
 ) -> Found:
     """What the controller makes of it."""
     own = next((each for each in all_releases if each.metadata.name.endswith(target.version or "-")), None)
-    if not doubtful(target, own):
+    if not may_be_ungated(target, own):
         return None
     return classify(target, all_releases, revisions, released_at=released, governed_since=since)
 
@@ -255,8 +255,8 @@ def test_the_one_that_its_controller_rolls_out_goes_first() -> None:
 )
 def test_when_it_pays_to_look_closer(version: str, template: str, source: str | None, expected: bool) -> None:
     known = release(V1, revision(source)) if source is not None else None
-    assert doubtful(workload(version, template), known) is expected
-    assert doubtful(workload(version, template), release(V1) if known is None else known) is expected
+    assert may_be_ungated(workload(version, template), known) is expected
+    assert may_be_ungated(workload(version, template), release(V1) if known is None else known) is expected
 
 
 # any history
@@ -320,7 +320,7 @@ class World:
         """What the reconciler does."""
         target, revisions = self.workload, self.revisions
         found: Found = None
-        if doubtful(target, self.releases.get(self.version)):
+        if may_be_ungated(target, self.releases.get(self.version)):
             known = tuple(self.releases.values())
             found = classify(target, known, revisions, released_at=NOW, governed_since=LONG_AGO)
         match found:

@@ -20,7 +20,12 @@ STALLED, SETTLED = ConditionType.STALLED, ConditionType.SETTLED
 class Forgetful(World):
     def _reconcile_release(self) -> None:
         super()._reconcile_release()
-        if self.decision.again is None and self.groups is not None and self.groups.at_rest and len(self.groups) < 100:
+        if (
+            self.decision.requeue_after is None
+            and self.groups is not None
+            and self.groups.rebuildable
+            and len(self.groups) < 100
+        ):
             self.groups = None
 
 

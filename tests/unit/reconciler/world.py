@@ -26,7 +26,7 @@ from altershield.api.kinds import (
 )
 from altershield.api.meta import Condition, ObjectMeta, OwnerReference, find_condition, plain_time, rfc3339
 from altershield.api.ops_config import Settings
-from altershield.workloads import BY_KIND, change_workload_name, is_of
+from altershield.workloads import BY_KIND, change_workload_name, is_pod_of_revision
 from altershield.workloads import pods as pod_projections
 from altershield.workloads.adapter import template_of
 from altershield.workloads.pods import Pod
@@ -358,7 +358,7 @@ class World:
         revision = self.revisions[image]["metadata"]
         # only the pods of a StatefulSet come again under their names
         name = f"{NAME}-{number if number is not None and self.kind == 'StatefulSet' else self._born}"
-        between = self.adapter.between
+        between = self.adapter.intermediate
         pod = SimPod(name, f"pod-{self._born}", image, self.t)
         pod.pod_labels = {"app": "web", labels.VERSION: self._version_in(image)}
         if between is not None:
@@ -392,7 +392,7 @@ class World:
         """Tell the reconciler of the pods as they are now."""
         if self.groups is not None:
             for pod in pods:
-                self.groups.put(self.view(pod), self.now)
+                self.groups.update_pod(self.view(pod), self.now)
 
     def view(self, pod: SimPod) -> Pod:
         return pod.read(self.api, self.kubelet)
@@ -401,7 +401,7 @@ class World:
         for pod in pods:
             self.pods.pop(pod.uid, None)
             if self.groups is not None:
-                self.groups.drop(pod.uid)
+                self.groups.remove_pod(pod.uid)
 
     def of(self, image: str) -> list[SimPod]:
         return [pod for pod in self.pods.values() if pod.image == image]
@@ -471,7 +471,7 @@ class World:
     def rest(self, turns: int = 60) -> int:
         """Reconcile until nothing is written, without time going by; how many turns that took."""
         for turn in range(turns):
-            if not self.reconcile() and self.decision.again not in (0, 0.0):
+            if not self.reconcile() and self.decision.requeue_after not in (0, 0.0):
                 return turn
         raise AssertionError("it never comes to rest")
 
@@ -480,7 +480,7 @@ class World:
         end = self.t + seconds
         self.rest()
         for _ in range(2000):
-            again = self.decision.again
+            again = self.decision.requeue_after
             if again is None or self.t + again > end:
                 break
             self.t += max(again, 0.001)
@@ -504,7 +504,7 @@ class World:
     def _reconcile_batches(self) -> None:
         for name in list(self.batches):
             release = self.batches[name]
-            observed = batches.Observed(release, False, None, 120, 120)
+            observed = batches.BatchSnapshot(release, False, None, 120, 120)
             status, following = batches.decide(release.status, observed, self.now)
             assert following is None
             if status != release.status:
@@ -515,7 +515,7 @@ class World:
         release = msgspec.structs.replace(release, status=status)
         self.batches[release.metadata.name] = release
         if self.groups is not None and self.groups.release_uid == release.metadata.owner_references[0].uid:
-            self.groups.judge(batch_projections.kept(release))
+            self.groups.update_batch(batch_projections.project(release))
 
     def _store(self, release: ChangeWorkload) -> None:
         self.releases[names.version_of(release.metadata.name)] = release
@@ -581,18 +581,18 @@ class World:
     def _close(self, release: Release, workload: Workload) -> None:
         source = release.status.source
         views = [self.view(pod) for pod in self.pods.values()]
-        pods = [pod for pod in views if is_of(self.adapter, pod, source.name, source.uid)]
+        pods = [pod for pod in views if is_pod_of_revision(self.adapter, pod, source.name, source.uid)]
         decision = rollback.close(release, workload, rollback.stuck_pods(workload, pods), self.now)
         self._carry_out(release, workload, decision)
 
     def open_book(self, release: Release, source: SourceRef, workload: Workload) -> PodGroups:
-        if self.groups is None or not self.groups.is_of(workload, release, source):
+        if self.groups is None or not self.groups.is_for(workload, release, source):
             self.groups = PodGroups(workload, release, source, self, self.timing)
             for each in self.batches.values():
                 if each.metadata.owner_references[0].uid == release.metadata.uid:
-                    self.groups.judge(batch_projections.kept(each))
+                    self.groups.update_batch(batch_projections.project(each))
             for pod in self.pods.values():
-                self.groups.put(self.view(pod), self.now)
+                self.groups.update_pod(self.view(pod), self.now)
         self.groups.refresh(workload, self.now)
         return self.groups
 
@@ -625,7 +625,7 @@ class World:
         if self.events_say is not None:
             for pod in self.pods.values():
                 if pod.creating:
-                    groups.look_at_events(pod.uid, self.events_say)
+                    groups.set_events_fault(pod.uid, self.events_say)
             groups.refresh(snapshot.workload, self.now)
         look: Any = LiveReader(None, self)  # type: ignore[arg-type]
         views = [self.view(pod) for pod in self.pods.values()]
@@ -637,17 +637,17 @@ class World:
     def _go_on(self, workload: Workload, release: Release, others: list[Release]) -> None:
         snapshot = self.snapshot(release, others, workload)
         self.decision = decide(snapshot, self.now)
-        if self.decision.look:
+        if self.decision.read_live:
             snapshot = msgspec_replace(snapshot, targets=self.targets(snapshot))
             self.decision = decide(snapshot, self.now)
-            assert not self.decision.look
+            assert not self.decision.read_live
         try:
             self._carry_out(release, workload, self.decision)
         except WriteRefused as cause:
             current = self._kept(self.releases[self.version])
             decision = rollback.refused(current, str(cause), self.now)
             self._carry_out(current, workload, decision)
-            self.decision = msgspec_replace(decision, again=5.0)
+            self.decision = msgspec_replace(decision, requeue_after=5.0)
 
     def _carry_out(self, release: Release, workload: Workload, decision: Decision) -> None:
         for effect in decision.before:
@@ -699,7 +699,7 @@ class World:
                 case Announce():
                     self.announced.append(after)
         if decision.lists and self.groups is not None:
-            self.groups.written = self.groups.revision
+            self.groups.written_revision = self.groups.revision
 
     def _save(self, release: Release, decision: Decision) -> None:
         status = decision.status

@@ -13,7 +13,7 @@ from altershield.api import labels
 from altershield.api.meta import unix
 from altershield.workloads import ADAPTERS, BY_KIND, Adapter
 from altershield.workloads.adapter import template_of
-from altershield.workloads.clone_sets import kept
+from altershield.workloads.clone_sets import held_back
 from altershield.workloads.workload import Strategy, version_of
 
 from .objects import CREATED, VERSION, Object, manifest, template, workload
@@ -341,7 +341,7 @@ def test_a_clone_set_that_is_paused() -> None:
 
 @given(st.integers(0, 99), st.integers(0, 1000))
 def test_a_share_below_all_reaches_a_pod(percent: int, replicas: int) -> None:
-    held = kept(f"{percent}%", replicas)
+    held = held_back(f"{percent}%", replicas)
 
     assert 0 <= held <= replicas
     assert held < replicas or replicas == 0
@@ -373,7 +373,7 @@ def controller_revision(held: Object, number: object = 4) -> Object:
 
 
 def revision(adapter: Adapter, held: Object, **number: object) -> Object:
-    return replica_set(held, **number) if adapter.between is not None else controller_revision(held, **number)
+    return replica_set(held, **number) if adapter.intermediate is not None else controller_revision(held, **number)
 
 
 @each_adapter
@@ -500,7 +500,7 @@ def test_where_each_kind_is_and_what_it_is_called(
     adapter = BY_KIND[kind]
 
     assert (adapter.resource.kind, adapter.resource.plural) == (kind, plural)
-    assert (adapter.between.kind if adapter.between is not None else None) == between
+    assert (adapter.intermediate.kind if adapter.intermediate is not None else None) == between
     assert (adapter.revisions.kind, adapter.crd, adapter.change_workload_prefix) == (revisions, crd, prefix)
     assert webhook_name(adapter.resource, mutating=True) == f"m{webhook}"
     assert webhook_name(adapter.resource, mutating=False) == f"v{webhook}"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from altershield.api import labels
 from altershield.api.meta import unix
-from altershield.workloads import BY_KIND, is_of, nodes, sets
+from altershield.workloads import BY_KIND, is_pod_of_revision, nodes, sets
 from altershield.workloads import pods as pod_projections
 from altershield.workloads.meta import NO_OWNER, Owner
 from altershield.workloads.pods import Trouble
@@ -275,14 +275,14 @@ def test_what_is_no_pod_is_refused(data: bytes) -> None:
 def test_without_an_object_in_between_the_hash_says_it(kind: str, name: str, of: bool) -> None:
     for own in ("6b8", "web-6b8") if name == "web-6b8" else ("6b8",):
         found = pod(labels={labels.CONTROLLER_REVISION_HASH: own})
-        assert is_of(BY_KIND[kind], found, name, "any uid") is of
-    assert not is_of(BY_KIND[kind], pod(labels={}), name, "any uid")
+        assert is_pod_of_revision(BY_KIND[kind], found, name, "any uid") is of
+    assert not is_pod_of_revision(BY_KIND[kind], pod(labels={}), name, "any uid")
 
 
 def test_with_one_in_between_its_uid_alone_says_it() -> None:
     found = pod(labels={labels.CONTROLLER_REVISION_HASH: "web-6b8"})
-    assert is_of(BY_KIND["Deployment"], found, "web-6b8", "rs-uid")
-    assert not is_of(BY_KIND["Deployment"], found, "web-5d4f8c7b9", "another")
+    assert is_pod_of_revision(BY_KIND["Deployment"], found, "web-6b8", "rs-uid")
+    assert not is_pod_of_revision(BY_KIND["Deployment"], found, "web-5d4f8c7b9", "another")
 
 
 # nodes, and what is in between
