@@ -407,3 +407,160 @@ async def test_a_lease_too_short_is_refused() -> None:
     async with cluster() as (_, start):
         with pytest.raises(UsageError, match="too short"):
             await start("a", 1.0).task
+
+
+# what a Lease may hold
+
+
+def put_lease(api: StubApi, **spec: Any) -> Any:
+    return api.put(LEASES, {"metadata": {"name": "altershield", "namespace": "system"}, "spec": spec})
+
+
+def is_get(request: web.Request) -> bool:
+    return request.method == "GET"
+
+
+async def test_an_unreadable_lease_is_reported_once_and_taken_when_it_can_be_read(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with cluster() as (api, start):
+        await put_lease(api, holderIdentity=5)
+        candidate = start("a")
+        await asyncio.sleep(60)
+        assert not candidate.leading
+        assert not candidate.task.done()
+        assert caplog.messages.count("cannot read the lease") == 1
+        await put_lease(api, holderIdentity="")
+        await eventually(lambda: candidate.leading, within=5)
+
+
+async def test_a_lease_that_becomes_unreadable_ends_the_term() -> None:
+    async with cluster() as (api, start):
+        first = start("a")
+        await eventually(lambda: first.leading)
+        await put_lease(api, holderIdentity=5)
+        await eventually(lambda: not first.leading, within=10.5)
+        assert not first.task.done()
+
+
+async def test_a_lease_without_a_holder_is_taken_at_once() -> None:
+    async with cluster() as (api, start):
+        await put_lease(api, holderIdentity="", leaseDurationSeconds=60)
+        candidate = start("a")
+        await eventually(lambda: candidate.leading, within=1)
+
+
+async def test_a_lease_without_a_duration_is_respected_for_our_own() -> None:
+    async with cluster() as (api, start):
+        await put_lease(api, holderIdentity="other")
+        candidate = start("a")
+        await asyncio.sleep(14.5)
+        assert not candidate.leading
+        await eventually(lambda: candidate.leading, within=4)
+
+
+async def test_a_lease_that_is_taken_over_keeps_other_fields_and_says_since_when() -> None:
+    async with cluster() as (api, start):
+        before = "2020-01-01T00:00:00.000000Z"
+        await put_lease(
+            api, holderIdentity="dead", leaseDurationSeconds=15, acquireTime=before, renewTime=before, strategy="Oldest"
+        )
+        candidate = start("a")
+        await eventually(lambda: candidate.leading)
+        acquired = spec(api)["acquireTime"]
+        assert acquired > before
+        assert spec(api)["strategy"] == "Oldest"
+        await asyncio.sleep(60)
+        assert spec(api)["acquireTime"] == acquired
+
+
+# what it costs, and what the log says
+
+
+async def test_a_long_lease_is_renewed_seldom() -> None:
+    async with cluster() as (api, start):
+        first = start("a", 60.0)
+        await eventually(lambda: first.leading)
+        before = len(api.requests)
+        await asyncio.sleep(80)
+        assert 0 < sum(map(is_put, api.requests[before:])) <= 11
+
+
+async def test_each_trouble_with_the_lease_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
+    async with cluster() as (api, start):
+        first = start("a")
+        await eventually(lambda: first.leading)
+        for count in (1, 2):
+            api.fault(is_put, answer(500), times=2)
+            await asyncio.sleep(30)
+            assert caplog.messages.count("cannot renew the lease") == count
+
+
+async def test_a_follower_reports_each_trouble_with_the_lease_once(caplog: pytest.LogCaptureFixture) -> None:
+    async with cluster() as (api, start):
+        await put_lease(api, holderIdentity="other", leaseDurationSeconds=600)
+        start("b")
+        for count in (1, 2):
+            await asyncio.sleep(10)
+            api.fault(is_get, answer(500), times=2)
+            await asyncio.sleep(20)
+            assert caplog.messages.count("cannot read the lease") == count
+
+
+async def test_a_lease_that_cannot_be_made_is_reported_and_a_missing_one_is_not(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with cluster() as (api, start):
+        api.fault(lambda request: request.method == "POST", answer(403, "Forbidden"), times=2)
+        first = start("a")
+        await eventually(lambda: first.leading)
+        assert caplog.messages.count("cannot take the lease") == 1
+        assert "cannot read the lease" not in caplog.messages
+
+
+async def test_a_lease_that_cannot_be_read_is_not_made() -> None:
+    async with cluster() as (api, start):
+        api.fault(is_get, answer(403, "Forbidden"), times=5)
+        first = start("a")
+        await asyncio.sleep(3)
+        assert not first.leading
+        assert all(map(is_get, api.requests))
+
+
+# giving it up
+
+
+async def test_a_released_lease_runs_out_at_once_for_any_client() -> None:
+    async with cluster() as (api, start):
+        first = start("a")
+        await eventually(lambda: first.leading)
+        await first.stop()
+        assert spec(api)["leaseDurationSeconds"] == 1
+
+
+async def test_a_lease_is_released_also_in_the_middle_of_a_renewal() -> None:
+    async with cluster() as (api, start):
+        first = start("a")
+        await eventually(lambda: first.leading)
+
+        async def answer_late(request: web.Request) -> web.StreamResponse:
+            response = await api.answer(request)
+            await asyncio.sleep(3)
+            return response
+
+        before = sum(map(is_put, api.requests))
+        api.fault(is_put, answer_late)
+        await api.wait_for_requests(is_put, before + 1)
+        await asyncio.sleep(1)
+        await first.stop()
+        assert spec(api)["holderIdentity"] == ""
+
+
+async def test_a_follower_that_stops_asks_for_nothing() -> None:
+    async with cluster() as (api, start):
+        await put_lease(api, holderIdentity="other", leaseDurationSeconds=60)
+        follower = start("b")
+        await asyncio.sleep(5)
+        before = len(api.requests)
+        await follower.stop()
+        assert len(api.requests) == before

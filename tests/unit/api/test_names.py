@@ -115,3 +115,10 @@ def test_a_label_value_is_cut_and_hashed_from_64_characters_on() -> None:
 
 def test_a_version_has_only_hex_digits() -> None:
     assert not names.is_version("g" * 32)
+
+
+def test_a_long_name_is_the_same_in_every_release_of_the_product() -> None:
+    """An upgrade must find the ChangeWorkloads of the version before it."""
+    own = names.change_workload_name("statefulset.", "a" * 200, VERSION).removesuffix(f"--x--{VERSION}")
+    assert own == f"statefulset.{'a' * 158}-43ddb1fab9c1171000c88e562f788911"
+    assert names.label_value("a" * 100) == f"{'a' * 52}-2816597888"

@@ -164,3 +164,10 @@ def test_what_has_no_canonical_form_is_refused(spec: bytes) -> None:
 
 def test_a_deployment_of_the_walkthrough_keeps_its_version_in_both_places() -> None:
     assert len(reviews.version_of(reviews.deployment())) == 32
+
+
+@pytest.mark.parametrize("value", [b"1e999", b'"\xff"'])
+def test_a_template_that_only_one_json_decoder_takes_is_an_unreadable_review(value: bytes) -> None:
+    template = _decode(b'{"spec":{"a":' + value + b"}}")
+    with pytest.raises(ReviewError, match="cannot be read"):
+        release(template, None)
