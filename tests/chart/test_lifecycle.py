@@ -175,7 +175,7 @@ def test_pods_are_admitted_where_the_restricted_standard_is_enforced(system: Kub
 def test_a_second_gate_is_refused(release: Release, cluster: Path) -> None:
     release.install()
     other = helm_python.Config(kubeconfig_path=cluster, namespace="default")
-    with pytest.raises(helm_python.HelmError, match="AlterShield is in this cluster already"):
+    with pytest.raises(helm_python.HelmError, match="AlterShield is already installed in this cluster"):
         other.install(str(CHART), "another", {}, dry_run="server")
 
 

@@ -365,7 +365,7 @@ def test_rules_and_dashboards_among_the_files_are_installed_as_they_are(tmp_path
 
 def test_notes_warn_below_two_replicas_and_tell_the_next_command(chart: helm_python.Chart) -> None:
     assert "WARNING" not in notes(chart)
-    assert "WARNING: with 1 replica(s)" in notes(chart, {"replicas": 1})
+    assert "WARNING: replicas is 1" in notes(chart, {"replicas": 1})
     assert "kubectl label namespace NAME admission-webhook-altershield=enabled" in notes(chart)
     assert "Secret altershield-tls" in notes(chart, {"certificates": {"mode": "secret"}})
 

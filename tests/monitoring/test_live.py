@@ -150,7 +150,7 @@ def test_what_happened_is_told_with_names(prometheus: Prometheus) -> None:
     eventually(lambda: expected <= firing().keys(), "the alerts to fire")
     told = firing()
     assert told.keys() == expected, "nothing else is wrong"
-    assert f"deployment sleep in {NAMESPACE};" in told["AlterShieldRolledBack"]
+    assert f"deployment sleep in {NAMESPACE}" in told["AlterShieldRolledBack"]
 
 
 @pytest.mark.parametrize("alert", sorted(ALERTS))

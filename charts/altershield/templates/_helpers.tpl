@@ -2,7 +2,8 @@
 {{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
 
-{{- /* The name of all objects: the release's where it contains the chart's. 48 characters leave room for suffixes. */ -}}
+{{- /* The name of all objects: the release's name, with the chart's name unless it contains that already. The limit of
+48 characters leaves room for suffixes. */ -}}
 {{- define "altershield.fullname" -}}
 {{- $name := include "altershield.name" . -}}
 {{- if .Values.fullnameOverride -}}
@@ -20,7 +21,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: gate
 {{- end -}}
 
-{{- /* Labels of an object. Argument: a dict with `root`, `component` and, if there are any, `more`. */ -}}
+{{- /* Labels of an object. Argument: a dict with `root`, `component` and, optionally, `more` labels. */ -}}
 {{- define "altershield.labels" -}}
 {{- $own := dict
   "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-")
@@ -34,7 +35,7 @@ app.kubernetes.io/component: gate
 {{- toYaml (merge $own (default dict .more) .root.Values.commonLabels) -}}
 {{- end -}}
 
-{{- /* Labels of the gate's pods. */ -}}
+{{- /* Labels of the Deployment's pods. */ -}}
 {{- define "altershield.podLabels" -}}
 {{- $own := include "altershield.selectorLabels" . | fromYaml -}}
 {{- $_ := set $own "app.kubernetes.io/part-of" "altershield" -}}
@@ -55,11 +56,12 @@ app.kubernetes.io/component: gate
 {{- default (printf "%s-tls" (include "altershield.fullname" .)) .Values.certificates.secretName -}}
 {{- end -}}
 
-{{- /* What every container is alike in. Argument: a dict with `root`, `port` (of health and metrics) and `resources`. */ -}}
+{{- /* The fields that all containers have in common. Argument: a dict with `root`, `port` (for probes and metrics) and
+`resources`. */ -}}
 {{- define "altershield.container" -}}
 image: {{ include "altershield.image" .root }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
-{{- /* Numbers as the API server writes quantities, or who compares with Git would see a difference for ever. */}}
+{{- /* Quantities are strings, as the API server returns them. Otherwise GitOps tools report a difference for ever. */}}
 {{- $resources := deepCopy .resources }}
 {{- range $kind := list "requests" "limits" }}
 {{- $quantities := default dict (get $resources $kind) }}
@@ -79,7 +81,7 @@ livenessProbe:
   initialDelaySeconds: 10
   timeoutSeconds: 5
   failureThreshold: 6
-  terminationGracePeriodSeconds: 10  # what hangs has nothing to finish
+  terminationGracePeriodSeconds: 10  # a process that hangs does not shut down gracefully
 readinessProbe:
   httpGet: {path: /readyz, port: {{ . }}}
   periodSeconds: 3
@@ -88,7 +90,7 @@ readinessProbe:
 {{- end }}
 {{- end -}}
 
-{{- /* What certgen would refuse, before there are pods that cannot start. */ -}}
+{{- /* certgen refuses these lifetimes. Fail here, before pods are created that cannot start. */ -}}
 {{- define "altershield.refuseLifetimes" -}}
 {{- with .Values.certificates -}}
 {{- if and (eq .mode "certgen") (gt (mul 3 (int .leafLifetimeSeconds)) (int .caLifetimeSeconds)) -}}
@@ -100,7 +102,8 @@ readinessProbe:
 {{- end -}}
 {{- end -}}
 
-{{- /* Two gates in one cluster would undo each other's work. Only seen where the cluster can be asked. */ -}}
+{{- /* Two installations in one cluster would undo each other's changes. `lookup` finds the other one only if Helm is
+connected to the cluster: `helm template` does not fail here. */ -}}
 {{- define "altershield.refuseSecond" -}}
 {{- $name := include "altershield.fullname" . -}}
 {{- range (lookup "admissionregistration.k8s.io/v1" "ValidatingWebhookConfiguration" "" "").items -}}
@@ -108,7 +111,7 @@ readinessProbe:
 {{- $namespace := dig "annotations" "meta.helm.sh/release-namespace" "" .metadata -}}
 {{- $isOurs := and (eq $release $.Release.Name) (eq $namespace $.Release.Namespace) -}}
 {{- if and (eq (dig "labels" "app.kubernetes.io/part-of" "" .metadata) "altershield") (ne .metadata.name $name) (not $isOurs) -}}
-{{- fail (printf "AlterShield is in this cluster already (ValidatingWebhookConfiguration %s): upgrade that release, or take it out first, with `helm uninstall` or `altershield uninstall`" .metadata.name) -}}
+{{- fail (printf "AlterShield is already installed in this cluster (ValidatingWebhookConfiguration %s): upgrade that release, or remove it first with `helm uninstall` or `altershield uninstall`" .metadata.name) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
