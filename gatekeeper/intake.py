@@ -3,7 +3,7 @@
 Nearly all reviews are small: at most `SMALL` bytes with few values. They are read and decided at once, and bounded by
 the number of connections. Larger ones share a budget of bytes. A few are read at a time, and one is decided at a time,
 the smallest first. After each decision the event loop runs some times before the next one, so that small reviews that
-have come meanwhile are answered first. So callers who send large reviews delay other large reviews only.
+have arrived meanwhile are answered first. So callers who send large reviews delay other large reviews only.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ _SHRINK = "make the object smaller: move large texts out of the pod template, fo
 
 
 class Body:
-    """The body of a review. A large one is counted until it is released."""
+    """The body of a review. The bytes of a large body are counted until it is released."""
 
     def __init__(self) -> None:
         self.data = b""
@@ -59,11 +59,12 @@ class Intake:
         self._readers = _Places(_READERS)
 
     async def take(self, request: web.BaseRequest) -> Body:
-        """The body of a request, to be decided at once and then released. ReviewError where it is too large, too slow,
-        cut, not to be decoded, or where there is no room for it."""
+        """Read the body of a request. The caller decides the review at once and then calls `release`. ReviewError (4xx)
+        if the body is too large, too slow, cut short or too complex to be decoded; ReviewError (503) if there is no
+        room for it."""
         body = Body()
         content = request.content
-        if content.is_eof() and content.total_bytes <= SMALL:  # usually the body comes with the header
+        if content.is_eof() and content.total_bytes <= SMALL:  # usually the body arrives together with the header
             body.data = content.read_nowait()
             if not _is_dense(body.data):
                 return body
@@ -91,10 +92,10 @@ class Intake:
         return body
 
     async def _turn(self, request: web.BaseRequest, body: Body) -> None:
-        """Wait for the turn of a large or dense body, and measure it."""
+        """Wait for the turn of a body that is large or has many values, and check its structure."""
         await self._turns.wait(len(body.data))
         body.has_turn = True
-        self._bodies.discard(body)  # it does not give way any more
+        self._bodies.discard(body)  # it is not dropped any more
         memory.begin_large()
         try:
             _check(request, body.data)
@@ -103,7 +104,7 @@ class Intake:
             raise
 
     def release(self, body: Body) -> None:
-        """The body was decided."""
+        """Call this when the review was decided."""
         body.data = b""
         self._forget(body)
         if body.has_turn:
@@ -126,7 +127,7 @@ class Intake:
                 self._grow(body, size)
             stalls = 0
             while not content.at_eof():
-                # the smallest first; those that did not send when it was their time come last
+                # The smallest body is read first. Bodies whose callers sent nothing in their time come last.
                 await self._readers.take(stalls, request.content_length or MAX_BODY)
                 try:
                     async with asyncio.timeout(_PART_SECONDS):
@@ -144,7 +145,7 @@ class Intake:
         return b"".join(chunks)
 
     def _grow(self, body: Body, size: int) -> None:
-        """Count the bytes of a body. Where there are too many, the largest body gives way, which may be this one."""
+        """Count the bytes of a body. If all together exceed the budget, drop the largest, which may be this one."""
         if size <= SMALL:
             return
         if size > MAX_BODY:
@@ -225,7 +226,7 @@ class _Turns:
         self._places = _Places(1)
 
     async def wait(self, size: int) -> None:
-        """Wait for a turn; then `done` has to be called. ReviewError where it does not come in time."""
+        """Wait for a turn. Call `done` afterwards. ReviewError (503) if no turn comes in time."""
         try:
             async with asyncio.timeout(_TURN_SECONDS):
                 await self._places.take(size)
@@ -247,7 +248,8 @@ def _is_dense(data: bytes) -> bool:
 
 
 def _check(request: web.BaseRequest, data: bytes) -> None:
-    """Refuse what must not be decoded; ConnectionResetError where nobody waits for an answer any more."""
+    """Check a large body before it is decoded. ReviewError (413) if it must not be decoded; ConnectionResetError if the
+    caller has gone."""
     if request.transport is None:
         raise ConnectionResetError("the caller is gone")
     if len(data) > SMALL:

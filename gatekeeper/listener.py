@@ -1,4 +1,4 @@
-"""The sockets: opened once, closed so that no request fails, and bounded so that idle callers shut nobody out."""
+"""The listening sockets and their connections, bounded so that idle callers do not keep others from connecting."""
 
 import asyncio
 import contextlib
@@ -11,7 +11,8 @@ from typing import Any
 from aiohttp import web
 
 CONNECTIONS = 512
-"""Open connections of one port, those in the TLS handshake included. One more closes the one that was idle longest."""
+"""The most open connections of one port, including those in the TLS handshake. A further connection closes the one that
+was idle longest."""
 
 _BACKLOG = 1024
 _HANDSHAKE_SECONDS = 5.0
@@ -46,7 +47,7 @@ class _Connection:
 
 
 class _Server(web.Server):
-    """aiohttp's server, which tells the listener of requests and of closed connections."""
+    """aiohttp's server. It reports requests and closed connections to the listener."""
 
     def __init__(self, listener: "Listener", handler: Handler) -> None:
         super().__init__(
@@ -70,7 +71,7 @@ class _Server(web.Server):
 
 
 class Listener:
-    """One port, plain or (with `context`) TLS. `host` empty: all addresses."""
+    """One port: TLS with a `context`, plain otherwise. With an empty `host` it listens on all addresses."""
 
     def __init__(
         self,
@@ -96,7 +97,7 @@ class Listener:
 
     @property
     def port(self) -> int:
-        """The port that is listened on; where 0 is asked for, the one that the system chose."""
+        """The port of the listening socket. If 0 was configured, the operating system chose it."""
         return int(self._sockets[0].getsockname()[1]) if self._sockets else self._port
 
     @property
@@ -105,7 +106,7 @@ class Listener:
         return len(self._new) + len(self._used)
 
     async def start(self) -> None:
-        """Listen. OSError where the address cannot be had."""
+        """Start listening. It raises OSError if the address is not available."""
         self._server = _Server(self, self._answer)
         self._sockets = await _bound(self._host, self._port)
         self._port = self.port
@@ -115,7 +116,7 @@ class Listener:
         self._sweeper = loop.create_task(self._sweep())
 
     async def refuse_connections(self) -> None:
-        """Take no new connections; those that are open are served on."""
+        """Stop accepting connections. Open connections are still served."""
         sockets, self._sockets = self._sockets, []
         for each in sockets:
             asyncio.get_running_loop().remove_reader(each)
@@ -125,7 +126,7 @@ class Listener:
             await asyncio.gather(self._sweeper, return_exceptions=True)
 
     async def stop(self) -> None:
-        """Close what is open. Requests whose bodies have arrived are answered first."""
+        """Close all connections. Requests whose bodies have arrived are answered first."""
         await self.refuse_connections()
         for task in list(self._opening):
             task.cancel()
@@ -134,7 +135,7 @@ class Listener:
             await self._server.shutdown(_FINISH_SECONDS)
 
     def used(self, protocol: Any) -> None:
-        """A request has come on a connection."""
+        """A connection has received a request."""
         connection = self._new.pop(protocol, None)
         if connection is not None:
             self._used[protocol] = connection
@@ -186,15 +187,15 @@ class Listener:
         return answer
 
     def _make_room(self) -> None:
-        """Close the connection that has waited longest. New connections do not take more than half of the places from
-        those that are used."""
+        """Close the connection that was idle longest. Connections without a request get at most half of the places, so
+        that they do not push out all connections with requests."""
         while self.open >= self._limit:
             first = self._new if len(self._new) > self._limit // 2 or not self._used else self._used
             _, connection = first.popitem(last=False)
             connection.abort()
 
     async def _open(self, connected: socket.socket) -> None:
-        """The handshake, and the protocol behind it."""
+        """Do the TLS handshake, then start the HTTP protocol."""
         server, task, loop = self._server, asyncio.current_task(), asyncio.get_running_loop()
         assert server is not None  # noqa: S101  (it is set before the first connection is accepted)
         options: dict[str, Any] = (
@@ -218,7 +219,7 @@ class Listener:
             connected.close()
             raise
         connection = self._new.pop(task, None)
-        if connection is None or transport.is_closing():  # it gave way meanwhile, or the caller is gone
+        if connection is None or transport.is_closing():  # it was closed to make room, or by the caller
             if isinstance(transport, asyncio.WriteTransport):
                 transport.abort()
             return
@@ -226,7 +227,7 @@ class Listener:
         self._new[protocol] = connection
 
     async def _sweep(self) -> None:
-        """Close connections on which no request comes."""
+        """Close connections that have received no request in time."""
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
             oldest = asyncio.get_running_loop().time() - _FIRST_REQUEST_SECONDS
@@ -237,12 +238,12 @@ class Listener:
 
 
 async def _bound(host: str, port: int) -> list[socket.socket]:
-    """Listening sockets: one for all addresses, or one for each address of the host."""
+    """The listening sockets: one for all addresses, or one for each address of the host."""
     if not host:
         if socket.has_dualstack_ipv6():
-            with contextlib.suppress(OSError):  # the kernel has IPv6 switched off
+            with contextlib.suppress(OSError):  # IPv6 is disabled in the kernel
                 return [_listening(socket.AF_INET6, ("::", port), dualstack=True)]
-        return [_listening(socket.AF_INET, ("0.0.0.0", port))]  # noqa: S104  (asked for)
+        return [_listening(socket.AF_INET, ("0.0.0.0", port))]  # noqa: S104  (the user configured it)
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     return [_listening(family, address) for family, address in dict.fromkeys((each[0], each[4]) for each in found)]
 

@@ -1,6 +1,6 @@
-"""HTTP: a request's bytes in, an answer's bytes out.
+"""The HTTP endpoints: admission reviews, health and metrics.
 
-One handler looks at the path itself: no router and no middleware between a request and its answer.
+One handler looks the path up itself. A router and middlewares would take longer than a decision.
 """
 
 import asyncio
@@ -37,12 +37,12 @@ _REASONS = {
     500: "InternalError",
     503: "ServiceUnavailable",
 }
-"""The API machinery's words for the codes that are answered with."""
+"""The reasons of a Kubernetes Status (`metav1.StatusReason`), by HTTP code."""
 
 
 class Gatekeeper:
-    """Answers reviews, and says how it is. `unready` gives the reasons why it should get no requests. With a
-    `client`, only whose certificate has that common name may ask."""
+    """Answers reviews, and reports its health. `unready` returns the reasons why it should get no requests. With a
+    `client`, only callers whose certificate has this common name get an answer."""
 
     def __init__(
         self,
@@ -65,11 +65,11 @@ class Gatekeeper:
         self._idle = asyncio.Event()
 
     def drain(self) -> None:
-        """The end is near: not ready any more, and connections close after their next answer."""
+        """Report not ready from now on, and close each connection after its next answer."""
         self._draining = True
 
     async def finish(self) -> None:
-        """Wait until nothing is in flight, after `drain`; no longer than an API server waits for a webhook."""
+        """After `drain`, wait until no request is in flight, at most as long as an API server waits for a webhook."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_FINISH_SECONDS):
                 while self._metrics.in_flight:
@@ -107,7 +107,7 @@ class Gatekeeper:
         except ReviewError as error:
             self._journal.refuse(route.webhook, error)
             answer = _status(error.code, str(error))
-        except ConnectionError:  # the caller is gone, so nobody reads the answer
+        except ConnectionError:  # the caller has gone, so nobody reads the answer
             answer = web.Response(status=400)
             answer.force_close()
         except Exception:
@@ -140,8 +140,8 @@ class Gatekeeper:
         return web.Response(status=503 if reasons else 200, text="\n".join(reasons or ["ok"]) + "\n")
 
     def _failed(self, route: Route, wire: WireRequest[Any] | None) -> web.Response:
-        """Our own bug. The HTTP status lets the cluster's `failurePolicy` decide; the body denies, for clients that
-        look at the body alone."""
+        """The answer to a request that met a bug of the gatekeeper. With the HTTP status 500, the `failurePolicy`
+        decides. The body denies the request, for clients that only read the body."""
         self._metrics.failed(route.webhook.name, 500)
         logger.exception("failed", extra={"webhook": route.webhook.name, "uid": wire and wire.uid})
         message = "AlterShield failed to judge this request; its log says why"
@@ -152,7 +152,7 @@ class Gatekeeper:
 
 
 def _identify(request: web.BaseRequest, client: str) -> None:
-    """ReviewError for anybody else; that the certificate is of a CA that counts is the handshake's affair."""
+    """ReviewError (403) unless the certificate has the common name `client`. The TLS handshake has verified its CA."""
     certificate = request.get_extra_info("peercert") or {}
     names = [value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"]
     if client not in names:
@@ -161,7 +161,7 @@ def _identify(request: web.BaseRequest, client: str) -> None:
 
 
 def _check(request: web.BaseRequest) -> None:
-    """ReviewError for anything but a POST of JSON."""
+    """ReviewError (4xx) unless the request is a POST of JSON without a Content-Encoding."""
     headers = request.headers
     if request.method != "POST":
         raise ReviewError(f"reviews are sent with POST, not {request.method[:16]}", 405)

@@ -1,16 +1,16 @@
-"""How many values a JSON text has and how deeply they are nested, found without decoding it.
+"""The number of values in a JSON text and their nesting depth, without decoding the text.
 
-A few bytes of JSON become an object of a hundred bytes, so a text within the size limit may cost seconds and hundreds
-of megabytes. All steps here run over the bytes in C and make no object for each value.
+A few bytes of JSON become a Python object of a hundred bytes. So decoding a text within the size limit may take seconds
+and hundreds of megabytes. The functions here scan the bytes in C, and create no object for each value.
 """
 
 from array import array
 from itertools import accumulate
 
 MAX_VALUES = 200_000
-"""Of a review. The largest object that etcd takes (1.5 MiB), sent twice, has about 170,000."""
+"""The most values of a review. The largest object that etcd stores (1.5 MiB), sent twice, has about 170,000."""
 MAX_DEPTH = 128
-"""Of a review that is measured. Smaller ones are bounded by the JSON decoders."""
+"""The greatest depth of a review that is measured. The JSON decoders bound the depth of smaller ones."""
 
 _FEW_VALUES = 4_000  # take about 0.5 ms; a Kubernetes object has about 50 in each KiB
 _MANY_OPENED = 1_500  # lists and objects
@@ -33,7 +33,7 @@ def is_dense(data: bytes) -> bool:
 
 
 def problem(data: bytes) -> str:
-    """Why a JSON text must not be decoded; empty if it may be."""
+    """The reason why a JSON text must not be decoded. Empty if it may be decoded."""
     marks = _without_strings(data)
     if marks is None or marks.count(b",") + marks.count(b"[") + marks.count(b"{") > MAX_VALUES:
         return f"has more than {MAX_VALUES:,} values"
@@ -41,11 +41,11 @@ def problem(data: bytes) -> str:
 
 
 def _without_strings(data: bytes) -> bytes | None:
-    """The brackets and commas outside of strings; None for too many of them."""
+    """The brackets and commas outside of strings. None if there are too many."""
     if b"\\" in data:
         data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
-    # A string without marks in it becomes an empty string, and goes. In what is left, each quotation mark still
-    # changes between inside and outside.
+    # A string without marks in it becomes an empty string and is removed. In the rest, each quotation mark still
+    # changes between inside and outside of a string.
     marks = data.translate(None, _NO_MARKS).replace(b'""', b"")
     if len(marks) > _MAX_MARKS:
         return None
@@ -54,8 +54,8 @@ def _without_strings(data: bytes) -> bytes | None:
 
 
 def _too_deep(brackets: bytes) -> bool:
-    """Objects of Kubernetes are shallow: some passes, each of which removes the innermost level, leave nothing of them.
-    Of anything else the depth is counted. Brackets that do not match are for the decoder to report."""
+    """Each pass removes the innermost level. Kubernetes objects are shallow, so a few passes remove all their brackets.
+    If some are left, the depth is counted. The decoder reports brackets that do not match."""
     for _ in range(_PASSES):
         brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
         if not brackets:

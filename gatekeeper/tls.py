@@ -1,5 +1,5 @@
-"""Who we are to API servers, and who they are to us: certificates from files, exchanged on the living server when
-these change."""
+"""The serving certificate, and the CAs of client certificates. Both are read from files, and read again when the files
+change, without a restart."""
 
 import asyncio
 import logging
@@ -14,9 +14,9 @@ _POLL_SECONDS = 1.0
 
 
 class Certificate:
-    """A certificate and its key, as files hold them. `context` is for the listener and never changes; every
-    handshake takes the pair that was loaded last. A pair that cannot be used is reported, once, and the one
-    before stays. With `client_ca_file` (PEM), only clients with a certificate of one of these CAs get an answer."""
+    """A certificate and its key, read from files. The listener uses `context`, which never changes; each handshake uses
+    the pair that was loaded last. A pair that cannot be used is logged once, and the previous pair stays in use. With
+    `client_ca_file` (PEM), only clients with a certificate of one of these CAs get an answer."""
 
     def __init__(self, cert_file: Path, key_file: Path, client_ca_file: Path | None = None) -> None:
         self._pair = (cert_file, key_file)
@@ -29,23 +29,23 @@ class Certificate:
             self.context.verify_mode = ssl.CERT_REQUIRED
         self.context.sni_callback = self._present
         self.expires = 0.0
-        """When the pair in use ends to be valid, in Unix seconds; 0 before there is one."""
+        """When the certificate in use expires, in Unix seconds. 0 before one is loaded."""
         self.lifetime = 0.0
-        """For how many seconds it is valid, from its first to its last; 0 before there is one."""
+        """The validity period of the certificate in use, in seconds. 0 before one is loaded."""
 
     @property
     def loaded(self) -> bool:
         return self._loaded is not None
 
     async def follow(self) -> None:
-        """Reload whenever the files change, until cancelled. Polling their content sees every way of replacing
-        them, the exchanged symlinks of a mounted Secret among them."""
+        """Reload the files when they change, until cancelled. It polls their content, because that notices every way of
+        replacing them, including the symbolic links of a mounted Secret."""
         while True:
             self.reload()
             await asyncio.sleep(_POLL_SECONDS)
 
     def reload(self) -> None:
-        """Load the files if they hold something else than is in use."""
+        """Load the files if their content differs from the pair in use."""
         try:
             contents = [file.read_bytes() for file in self._files]
             if contents == self._loaded:

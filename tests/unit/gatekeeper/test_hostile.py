@@ -1,4 +1,4 @@
-"""Callers who send too much, too slowly or nothing at all: others are answered meanwhile."""
+"""Callers that send too much, too slowly or nothing: other callers still get answers."""
 
 import asyncio
 import contextlib
@@ -37,7 +37,7 @@ async def answered(served: Served) -> bool:
         return (await post(client, served.url(MUTATING_PATH), SMALL))[0] == 200
 
 
-async def test_a_caller_that_expects_to_be_asked_for_the_body_is_asked(served: Served) -> None:
+async def test_a_request_with_expect_100_continue_gets_100_and_then_an_answer(served: Served) -> None:
     reader, writer = await raw(served)
     writer.write(head(f"Content-Length: {len(SMALL)}", "Expect: 100-continue"))
     assert await asyncio.wait_for(reader.readline(), 1) == b"HTTP/1.1 100 Continue\r\n"
@@ -47,7 +47,7 @@ async def test_a_caller_that_expects_to_be_asked_for_the_body_is_asked(served: S
     writer.close()
 
 
-async def test_the_largest_body_gives_way_when_there_are_too_many_bytes(
+async def test_the_largest_body_gets_503_when_all_bodies_exceed_the_budget(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(intake, "BUDGET", 500_000)
@@ -75,7 +75,7 @@ async def test_the_largest_body_gives_way_when_there_are_too_many_bytes(
     await until(given_back)
 
 
-async def test_bytes_are_given_back_whatever_becomes_of_a_review(served: Served) -> None:
+async def test_no_bytes_stay_counted_after_an_answer_or_a_refusal(served: Served) -> None:
     wide = encode(review(deployment("WIDE"))).replace(b'"WIDE"', b"[" + b"[1,12345]," * 60_000 + b"[]]")
     many = encode(review(deployment("WIDE"))).replace(b'"WIDE"', b"[" + b"[1,12345]," * 300_000 + b"[]]")
     async with session() as client:
@@ -95,7 +95,7 @@ async def test_bytes_are_given_back_whatever_becomes_of_a_review(served: Served)
         (SMALL.replace(b'"busybox"', b"[" * 200 + b"1" * 300_000 + b"]" * 200), "nested more than 128 levels deep"),
     ],
 )
-async def test_a_review_that_is_too_large_says_what_to_do(served: Served, data: bytes, says: str) -> None:
+async def test_the_answer_to_a_review_that_is_too_large_says_what_to_do(served: Served, data: bytes, says: str) -> None:
     async with session() as client:
         code, answer = await post(client, served.url(MUTATING_PATH), data)
     assert code == 413
@@ -103,7 +103,7 @@ async def test_a_review_that_is_too_large_says_what_to_do(served: Served, data: 
     assert "make the object smaller: move large texts out of the pod template" in answer["message"]
 
 
-async def test_idle_connections_shut_nobody_out() -> None:
+async def test_a_connection_above_the_limit_closes_the_one_idle_longest() -> None:
     async def handle(request: Any) -> Any:
         return aiohttp.web.Response(text="ok")
 
@@ -125,7 +125,9 @@ async def test_idle_connections_shut_nobody_out() -> None:
     await served.stop()
 
 
-async def test_a_connection_without_a_request_is_closed(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_connection_without_a_request_is_closed_after_a_time(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(listener, "_FIRST_REQUEST_SECONDS", 0.0)
     reader, writer = await raw(served)
     with contextlib.suppress(ConnectionError):
@@ -133,7 +135,9 @@ async def test_a_connection_without_a_request_is_closed(served: Served, monkeypa
     writer.close()
 
 
-async def test_a_handshake_that_does_not_come_ends(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_connection_without_a_tls_handshake_is_closed_after_a_time(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(listener, "_HANDSHAKE_SECONDS", 0.1)
     reader, writer = await asyncio.open_connection("127.0.0.1", served.tls.port)
     with contextlib.suppress(ConnectionError):
@@ -147,7 +151,9 @@ async def test_a_handshake_that_does_not_come_ends(served: Served, monkeypatch: 
     await until(forgotten)
 
 
-async def test_of_large_reviews_the_smallest_has_the_next_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_smallest_waiting_review_has_the_next_turn_and_late_ones_get_503(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     turns = intake._Turns()
     order: list[int] = []
 
@@ -169,7 +175,9 @@ async def test_of_large_reviews_the_smallest_has_the_next_turn(monkeypatch: pyte
     await one(3)
 
 
-async def test_many_refusals_are_counted_and_some_are_logged(served: Served, caplog: pytest.LogCaptureFixture) -> None:
+async def test_all_refusals_are_counted_when_there_are_more_than_are_logged(
+    served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
     async with session() as client:
         for _ in range(30):
             async with client.post(served.url(MUTATING_PATH), data=b"x", headers=JSON):

@@ -1,4 +1,4 @@
-"""Over HTTP and TLS, as the API server calls. Design rule 6: what cannot be read is a 4xx, our own bug a 5xx."""
+"""Requests over HTTP and TLS, as API servers send them. Design rule 6: unreadable reviews get 4xx, bugs give 5xx."""
 
 import asyncio
 import contextlib
@@ -56,7 +56,7 @@ async def post(
         return answer.status, json.loads(await answer.read())
 
 
-async def test_a_release_is_stamped_and_passes(served: Served, client: aiohttp.ClientSession) -> None:
+async def test_a_release_gets_a_version_label_and_is_allowed(served: Served, client: aiohttp.ClientSession) -> None:
     new, old = deployment("busybox:2"), released()
     code, answer = await post(client, served.url(MUTATING_PATH + "?timeout=2s"), encode(review(new, old)))
     assert code == 200
@@ -66,25 +66,25 @@ async def test_a_release_is_stamped_and_passes(served: Served, client: aiohttp.C
     assert (code, answer["response"]) == (200, {"uid": UID, "allowed": True})
 
 
-async def test_a_denial_is_an_answer_and_no_http_error(served: Served, client: aiohttp.ClientSession) -> None:
+async def test_a_denial_has_http_status_200(served: Served, client: aiohttp.ClientSession) -> None:
     body = review(released("busybox:2", suspend="1"), released(suspend="1"))
     code, answer = await post(client, served.url(VALIDATING_PATH), encode(body))
     assert code == 200
     assert answer["response"]["status"]["message"] == "deployment sleep is suspended"
 
 
-async def test_the_answer_is_json(served: Served, client: aiohttp.ClientSession) -> None:
+async def test_the_answer_has_content_type_json(served: Served, client: aiohttp.ClientSession) -> None:
     async with client.post(served.url(MUTATING_PATH), data=encode(review(deployment())), headers=JSON) as answer:
         assert answer.headers["Content-Type"] == "application/json"
 
 
 @pytest.mark.parametrize("path", [MUTATING_PATH, VALIDATING_PATH])
-async def test_everything_malformed_is_refused_at_once_and_does_no_harm(
+async def test_malformed_reviews_get_4xx_and_later_reviews_are_answered(
     served: Served, client: aiohttp.ClientSession, path: str
 ) -> None:
     for name, (data, _) in MALFORMED.items():
         if path == VALIDATING_PATH and "in the template" in name:
-            continue  # what passes without a look at it need not be readable
+            continue  # reviews that are allowed unread need not be readable
         began = time.perf_counter()
         code, answer = await post(client, served.url(path), data)
         assert time.perf_counter() - began < 10, name
@@ -100,7 +100,9 @@ async def test_everything_malformed_is_refused_at_once_and_does_no_harm(
 
 
 @pytest.mark.parametrize("media_type", ["application/json; charset=utf-8", "Application/JSON", "application/json"])
-async def test_json_by_any_spelling_is_read(served: Served, client: aiohttp.ClientSession, media_type: str) -> None:
+async def test_any_spelling_of_the_media_type_json_is_accepted(
+    served: Served, client: aiohttp.ClientSession, media_type: str
+) -> None:
     headers = {"Content-Type": media_type}
     assert (await post(client, served.url(MUTATING_PATH), encode(review(deployment())), headers))[0] == 200
 
@@ -108,31 +110,31 @@ async def test_json_by_any_spelling_is_read(served: Served, client: aiohttp.Clie
 @pytest.mark.parametrize(
     "media_type", ["text/plain", "application/yaml", "application/json-patch+json", "application/x-www-form-urlencoded"]
 )
-async def test_another_content_type_is_refused(served: Served, client: aiohttp.ClientSession, media_type: str) -> None:
+async def test_another_content_type_gets_415(served: Served, client: aiohttp.ClientSession, media_type: str) -> None:
     headers = {"Content-Type": media_type}
     code, answer = await post(client, served.url(MUTATING_PATH), encode(review(deployment())), headers)
     assert code == 415
     assert media_type in answer["message"]
 
 
-async def test_a_missing_content_type_is_refused(served: Served, client: aiohttp.ClientSession) -> None:
+async def test_a_missing_content_type_gets_415(served: Served, client: aiohttp.ClientSession) -> None:
     async with client.post(served.url(MUTATING_PATH), data=b"{}", skip_auto_headers=["Content-Type"]) as answer:
         assert answer.status == 415
 
 
-async def test_a_compressed_body_is_refused_unread(served: Served, client: aiohttp.ClientSession) -> None:
+async def test_a_compressed_body_gets_415(served: Served, client: aiohttp.ClientSession) -> None:
     data = gzip.compress(encode(review(deployment())))
     code, _ = await post(client, served.url(MUTATING_PATH), data, {**JSON, "Content-Encoding": "gzip"})
     assert code == 415
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH"])
-async def test_reviews_are_only_posted(served: Served, client: aiohttp.ClientSession, method: str) -> None:
+async def test_other_methods_than_post_get_405(served: Served, client: aiohttp.ClientSession, method: str) -> None:
     async with client.request(method, served.url(MUTATING_PATH), headers=JSON) as answer:
         assert answer.status == 405
 
 
-async def test_another_path_is_not_found(served: Served, client: aiohttp.ClientSession) -> None:
+async def test_an_unknown_path_gets_404(served: Served, client: aiohttp.ClientSession) -> None:
     async with client.post(served.url("/"), data=b"{}", headers=JSON) as answer:
         assert answer.status == 404
 
@@ -145,11 +147,11 @@ def large(size: int) -> bytes:
     return encode(review(obj))
 
 
-async def test_a_review_of_8_mib_is_judged(served: Served, client: aiohttp.ClientSession) -> None:
+async def test_a_review_of_8_mib_is_answered(served: Served, client: aiohttp.ClientSession) -> None:
     assert (await post(client, served.url(MUTATING_PATH), large(MAX_BODY)))[0] == 200
 
 
-async def test_a_larger_review_is_413(served: Served, client: aiohttp.ClientSession) -> None:
+async def test_a_review_above_8_mib_gets_413(served: Served, client: aiohttp.ClientSession) -> None:
     code, answer = await post(client, served.url(MUTATING_PATH), large(MAX_BODY + 1))
     assert code == 413
     assert "8 MiB" in answer["message"]
@@ -168,14 +170,14 @@ def head(*headers: str, path: str = MUTATING_PATH) -> bytes:
     return "\r\n".join(lines).encode()
 
 
-async def test_a_body_announced_too_large_is_refused_before_it_is_sent(served: Served) -> None:
+async def test_a_too_large_content_length_gets_413_before_the_body_is_sent(served: Served) -> None:
     reader, writer = await raw(served)
     writer.write(head(f"Content-Length: {MAX_BODY + 1}", "Expect: 100-continue"))
     assert b" 413 " in await reader.readline()
     writer.close()
 
 
-async def test_a_chunked_body_that_grows_too_large_is_refused_before_its_end(served: Served) -> None:
+async def test_a_chunked_body_that_becomes_too_large_gets_413_before_its_end(served: Served) -> None:
     reader, writer = await raw(served)
     writer.write(head("Transfer-Encoding: chunked"))
     answer = asyncio.ensure_future(reader.readline())
@@ -189,7 +191,7 @@ async def test_a_chunked_body_that_grows_too_large_is_refused_before_its_end(ser
     writer.transport.abort()
 
 
-async def test_a_chunked_body_is_read(served: Served, client: aiohttp.ClientSession) -> None:
+async def test_a_chunked_body_is_accepted(served: Served, client: aiohttp.ClientSession) -> None:
     async def chunks() -> AsyncIterator[bytes]:
         data = encode(review(deployment()))
         for start in range(0, len(data), 100):
@@ -198,7 +200,7 @@ async def test_a_chunked_body_is_read(served: Served, client: aiohttp.ClientSess
     assert (await post(client, served.url(MUTATING_PATH), chunks()))[0] == 200
 
 
-async def test_a_body_that_does_not_come_is_408(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_body_that_does_not_arrive_in_time_gets_408(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(intake, "_BODY_SECONDS", 0.05)
     reader, writer = await raw(served)
     writer.write(head("Content-Length: 100") + b"{")
@@ -206,7 +208,9 @@ async def test_a_body_that_does_not_come_is_408(served: Served, monkeypatch: pyt
     writer.close()
 
 
-async def test_a_caller_that_goes_away_does_no_harm(served: Served, client: aiohttp.ClientSession) -> None:
+async def test_reviews_are_answered_after_a_caller_disconnected_before_its_body_ended(
+    served: Served, client: aiohttp.ClientSession
+) -> None:
     for part in (b"", b"{"):
         _, writer = await raw(served)
         writer.write(head("Content-Length: 100") + part)
@@ -217,10 +221,10 @@ async def test_a_caller_that_goes_away_does_no_harm(served: Served, client: aioh
 
 class BrokenListers(StaticListers):
     def rolled_back(self, namespace: str, workload: WorkloadRef) -> Sequence[Release]:
-        raise ZeroDivisionError("a bug in a gate")
+        raise ZeroDivisionError("a bug in a handler")
 
 
-async def test_a_bug_in_a_gate_is_a_500_with_a_well_formed_review_counted_and_logged(
+async def test_an_exception_in_a_handler_gives_500_with_a_review_and_is_counted_and_logged(
     tmp_path: Path, client: aiohttp.ClientSession, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with serving(tmp_path, BrokenListers()) as served:
@@ -238,7 +242,9 @@ async def test_a_bug_in_a_gate_is_a_500_with_a_well_formed_review_counted_and_lo
         assert (await post(client, served.url(MUTATING_PATH), body))[0] == 200
 
 
-async def test_many_at_once_each_get_their_own_answer(served: Served, client: aiohttp.ClientSession) -> None:
+async def test_each_of_many_concurrent_reviews_gets_its_own_answer(
+    served: Served, client: aiohttp.ClientSession
+) -> None:
     async def one(number: int) -> None:
         body = review(deployment(f"busybox:{number}"), uid=f"uid-{number}")
         _, answer = await post(client, served.url(MUTATING_PATH), encode(body))
@@ -249,9 +255,7 @@ async def test_many_at_once_each_get_their_own_answer(served: Served, client: ai
 
 
 @pytest.mark.parametrize("port", ["tls", "plain"])
-async def test_health_and_readiness_are_told_on_both_ports(
-    served: Served, client: aiohttp.ClientSession, port: str
-) -> None:
+async def test_both_ports_serve_health_and_readiness(served: Served, client: aiohttp.ClientSession, port: str) -> None:
     url = served.url if port == "tls" else served.plain_url
 
     async def get(path: str) -> tuple[int, str]:
@@ -268,7 +272,7 @@ async def test_health_and_readiness_are_told_on_both_ports(
     assert await get("/readyz") == (503, "shutting down\n")
 
 
-async def test_every_decision_is_counted(served: Served, client: aiohttp.ClientSession) -> None:
+async def test_every_decision_and_refusal_is_counted(served: Served, client: aiohttp.ClientSession) -> None:
     async def metrics() -> str:
         async with client.get(served.plain_url("/metrics")) as answer:
             return await answer.text()
@@ -316,7 +320,7 @@ async def test_every_decision_is_logged_in_one_line_without_the_object(
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated")
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_1, ssl.TLSVersion.TLSv1_2])
-async def test_older_tls_is_refused(served: Served, version: ssl.TLSVersion) -> None:
+async def test_handshakes_with_tls_before_1_3_fail(served: Served, version: ssl.TLSVersion) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     context.set_ciphers("ALL:@SECLEVEL=0")
@@ -325,7 +329,7 @@ async def test_older_tls_is_refused(served: Served, version: ssl.TLSVersion) -> 
         await asyncio.open_connection("127.0.0.1", served.tls.port, ssl=context)
 
 
-async def test_the_end_waits_for_what_is_in_flight(served: Served) -> None:
+async def test_finish_waits_for_requests_in_flight(served: Served) -> None:
     data = encode(review(deployment()))
     reader, writer = await raw(served)
     writer.write(head(f"Content-Length: {len(data)}") + data[:100])
@@ -349,7 +353,7 @@ async def test_the_end_waits_for_what_is_in_flight(served: Served) -> None:
     await asyncio.wait_for(finished, 5)
 
 
-async def test_the_end_does_not_wait_for_a_caller_that_went_away(served: Served) -> None:
+async def test_finish_does_not_wait_for_callers_that_have_disconnected(served: Served) -> None:
     _, writer = await raw(served)
     writer.write(head("Content-Length: 100") + b"{")
 
@@ -364,7 +368,7 @@ async def test_the_end_does_not_wait_for_a_caller_that_went_away(served: Served)
 
 
 @pytest.mark.parametrize("chunks", [b"zz\r\n{}\r\n0\r\n\r\n", b"2\r\n{}x\r\n0\r\n\r\n"])
-async def test_a_broken_chunk_is_refused(served: Served, chunks: bytes) -> None:
+async def test_a_broken_chunk_gets_400(served: Served, chunks: bytes) -> None:
     reader, writer = await raw(served)
     writer.write(head("Transfer-Encoding: chunked") + chunks)
     assert b" 400 " in await reader.readline()

@@ -1,4 +1,4 @@
-"""The size of a JSON text, found without decoding it."""
+"""The number of values and the depth of a JSON text, without decoding it."""
 
 import json
 from typing import Any
@@ -33,7 +33,7 @@ def count(value: Any) -> int:
 
 
 @given(values, st.integers(13, 20), st.booleans())
-def test_depth_and_values_are_found_whatever_the_strings_hold(value: Any, limit: int, ascii: bool) -> None:
+def test_depth_and_number_of_values_are_right_for_any_strings(value: Any, limit: int, ascii: bool) -> None:
     for _ in range(8):
         value = [value, "]"]
     data = json.dumps(value, ensure_ascii=ascii).encode()
@@ -47,7 +47,7 @@ def test_depth_and_values_are_found_whatever_the_strings_hold(value: Any, limit:
 
 
 @pytest.mark.parametrize("data", [b"", b"]]]]", b"{[", b'"' * 5, b"[" * 100 + b"}" * 50, b"\\" * 9])
-def test_what_is_no_json_is_left_to_the_decoder(data: bytes) -> None:
+def test_texts_that_are_not_json_are_left_to_the_decoder(data: bytes) -> None:
     assert structure.problem(data) == ""
 
 
@@ -63,17 +63,17 @@ def wide(value: bytes, size: int = 30_000) -> bytes:
     return encode(review(deployment("WIDE"))).replace(b'"WIDE"', values)
 
 
-def test_a_text_with_more_lists_than_an_object_of_its_size_is_dense() -> None:
+def test_a_text_with_many_more_lists_than_a_kubernetes_object_is_dense() -> None:
     assert structure.is_dense(wide(b'["a value",1]'))
 
 
 @pytest.mark.parametrize("value", [b"[]", b"{}", b"[" * 100 + b"]" * 100])
-def test_what_can_be_no_kubernetes_object_is_found_at_once(value: bytes) -> None:
+def test_a_text_with_too_many_lists_for_its_size_is_refused(value: bytes) -> None:
     with pytest.raises(ValueError, match="more lists and objects"):
         structure.is_dense(wide(value))
 
 
 @pytest.mark.parametrize("value", [b"[]", b"1", b'"["', b'{"a":1}', b'""'])
-def test_too_many_values_of_any_kind_are_found(value: bytes) -> None:
+def test_too_many_values_of_any_kind_are_a_problem(value: bytes) -> None:
     data = b"[" + b",".join([value] * (structure.MAX_VALUES + 1)) + b"]"
     assert structure.problem(data) == "has more than 200,000 values"

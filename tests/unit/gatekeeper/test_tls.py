@@ -28,7 +28,7 @@ async def presented(served: Served, *, sni: bool = False) -> bytes:
 
 
 @pytest.mark.parametrize("sni", [True, False])
-async def test_a_new_pair_is_served_without_a_restart(tmp_path: Path, sni: bool) -> None:
+async def test_a_new_certificate_is_served_without_a_restart(tmp_path: Path, sni: bool) -> None:
     async with serving(tmp_path) as served:
         files = Files.at(tmp_path)
         for _ in range(3):
@@ -47,7 +47,7 @@ def mounted_secret(directory: Path, number: int, files: Files) -> None:
     os.replace(directory / "..tmp", directory / "..data")
 
 
-async def test_the_exchange_of_a_mounted_secret_is_seen(tmp_path: Path) -> None:
+async def test_an_update_of_a_mounted_secret_is_loaded(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
     mount = tmp_path / "mount"
@@ -90,7 +90,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-async def test_a_broken_pair_is_reported_once_and_the_old_one_stays(
+async def test_a_broken_pair_is_logged_once_and_the_old_pair_stays_in_use(
     tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with serving(tmp_path) as served:
@@ -109,7 +109,7 @@ async def test_a_broken_pair_is_reported_once_and_the_old_one_stays(
         assert await presented(served) == healed
 
 
-def test_without_a_certificate_there_is_none_loaded_and_one_that_comes_later_is(tmp_path: Path) -> None:
+def test_a_certificate_that_appears_later_is_loaded(tmp_path: Path) -> None:
     files = Files.at(tmp_path)
     certificate = Certificate(files.certificate, files.key)
     certificate.reload()
@@ -119,7 +119,7 @@ def test_without_a_certificate_there_is_none_loaded_and_one_that_comes_later_is(
     assert (certificate.loaded, certificate.expires) == (True, expected)
 
 
-async def test_no_request_fails_while_certificates_are_exchanged(tmp_path: Path) -> None:
+async def test_no_request_fails_while_certificates_change(tmp_path: Path) -> None:
     """New connections all along, half of them kept alive, over fifty exchanges."""
     async with serving(tmp_path) as served:
         rotating = True
