@@ -1,9 +1,10 @@
 """The bodies of reviews: bounds on their size, their time and the bytes of all of them together.
 
 Nearly all reviews are small: at most `SMALL` bytes with few values. They are read and decided at once, and bounded by
-the number of connections. Larger ones share a budget of bytes. A few are read at a time, and one is decided at a time,
-the smallest first. After each decision the event loop runs some times before the next one, so that small reviews that
-have arrived meanwhile are answered first. So callers who send large reviews delay other large reviews only.
+the number of connections. Larger ones share a budget of bytes. A few are read at a time, and one is decided at a time.
+Smaller ones go first, but a large one that has waited for long goes before a smaller one that has just come. After each
+decision the event loop runs some times before the next one, so that small reviews that have arrived meanwhile are
+answered first. So callers who send large reviews delay other large reviews only.
 """
 
 import asyncio
@@ -27,7 +28,10 @@ BUDGET = 64 * 1024 * 1024
 _TINY = 8 * 1024  # bytes of a review that is decided at once whatever is in it: 0.6 ms at most
 _MEASURED = 256 * 1024  # larger reviews are measured before they are decoded
 _BODY_SECONDS = 5.0  # for a body to arrive; API servers wait for an answer for two or three seconds
-_READERS = 4  # large bodies that are read at the same time; the connections of the others are paused
+_READERS = 2  # large bodies that are read at the same time; the connections of the others are paused
+_PACE = (
+    4 * 1024 * 1024
+)  # bytes per second; a review of so many bytes waits for those that come within a second after it
 _PART_SECONDS = 0.05  # for the next part of a large body, while others wait to be read
 _PAUSE = 5  # times that the event loop runs between two turns; a small review on an open connection needs three
 _TURN_SECONDS = 2.0  # for the turn of a large review
@@ -39,8 +43,10 @@ _SHRINK = "make the object smaller: move large texts out of the pod template, fo
 class Body:
     """The body of a review. The bytes of a large body are counted until it is released."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: int) -> None:
         self.data = b""
+        self.due = asyncio.get_running_loop().time() + size / _PACE
+        """Large bodies are read and decided in the order of these times. `size` is that of the Content-Length."""
         self.size = 0
         """Bytes that are counted; 0 for a small body."""
         self.has_turn = False
@@ -62,8 +68,8 @@ class Intake:
         """Read the body of a request. The caller decides the review at once and then calls `release`. ReviewError (4xx)
         if the body is too large, too slow, cut short or too complex to be decoded; ReviewError (503) if there is no
         room for it."""
-        body = Body()
         content = request.content
+        body = Body(request.content_length or MAX_BODY)
         if content.is_eof() and content.total_bytes <= SMALL:  # usually the body arrives together with the header
             body.data = content.read_nowait()
             if not _is_dense(body.data):
@@ -93,7 +99,7 @@ class Intake:
 
     async def _turn(self, request: web.BaseRequest, body: Body) -> None:
         """Wait for the turn of a body that is large or has many values, and check its structure."""
-        await self._turns.wait(len(body.data))
+        await self._turns.wait(body.due)
         body.has_turn = True
         self._bodies.discard(body)  # it is not dropped any more
         memory.begin_large()
@@ -127,8 +133,7 @@ class Intake:
                 self._grow(body, size)
             stalls = 0
             while not content.at_eof():
-                # The smallest body is read first. Bodies whose callers sent nothing in their time come last.
-                await self._readers.take(stalls, request.content_length or MAX_BODY)
+                await self._readers.take(stalls, body.due)  # callers that sent nothing in their time come last
                 try:
                     async with asyncio.timeout(_PART_SECONDS):
                         chunks.append(await content.readany())
@@ -175,7 +180,7 @@ class Intake:
             memory.give_back_soon()
 
 
-_Entry = tuple[tuple[int, ...], int, asyncio.Future[None]]
+_Entry = tuple[tuple[float, ...], int, asyncio.Future[None]]
 """The key, a number that orders equal keys, and the place to come."""
 
 
@@ -187,7 +192,7 @@ class _Places:
         self._numbers = itertools.count()
         self._waiting: list[_Entry] = []
 
-    async def take(self, *key: int) -> None:
+    async def take(self, *key: float) -> None:
         """Wait for a place. `give` has to be called afterwards."""
         if self._free:
             self._free -= 1
@@ -219,17 +224,17 @@ class _Places:
 
 
 class _Turns:
-    """One large review is decided at a time, the smallest first. Between two of them the event loop runs `_PAUSE`
-    times. A pause in seconds would hold up large reviews while nobody sends small ones."""
+    """One large review is decided at a time, the one that is due first. Between two of them the event loop runs
+    `_PAUSE` times. A pause in seconds would hold up large reviews while nobody sends small ones."""
 
     def __init__(self) -> None:
         self._places = _Places(1)
 
-    async def wait(self, size: int) -> None:
+    async def wait(self, due: float) -> None:
         """Wait for a turn. Call `done` afterwards. ReviewError (503) if no turn comes in time."""
         try:
             async with asyncio.timeout(_TURN_SECONDS):
-                await self._places.take(size)
+                await self._places.take(due)
         except TimeoutError:
             raise ReviewError(_AGAIN, 503) from None
 

@@ -24,8 +24,8 @@ _FINISH_SECONDS = 10.0  # for the last answers to be written
 _LINGER_SECONDS = 2.0  # for the rest of a body that was refused
 _LINGERING = 2  # of these that are read at the same time
 _ACCEPTS = 32  # new connections in one run of the event loop; the others wait in the kernel
-_RECEIVE_BUFFER = 128 * 1024  # bytes that the kernel keeps of one connection, and that one read can return
-_READ_BUFFER = 64 * 1024  # bytes of a body; a connection is paused while it has twice as many that nobody has read
+_RECEIVE_BUFFER = 128 * 1024  # bytes that the kernel keeps of one connection
+_READ_BUFFER = 64 * 1024  # bytes; a connection is paused while it holds more encrypted ones, or twice as many decrypted
 _CLOSE_SECONDS = 5.0  # for the caller to confirm the end of a TLS connection
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
@@ -223,6 +223,8 @@ class Listener:
             if isinstance(transport, asyncio.WriteTransport):
                 transport.abort()
             return
+        if hasattr(transport, "set_read_buffer_limits"):  # TLS
+            transport.set_read_buffer_limits(_READ_BUFFER)
         connection.transport = transport
         self._new[protocol] = connection
 

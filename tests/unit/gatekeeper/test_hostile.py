@@ -151,15 +151,15 @@ async def test_a_connection_without_a_tls_handshake_is_closed_after_a_time(
     await until(forgotten)
 
 
-async def test_the_smallest_waiting_review_has_the_next_turn_and_late_ones_get_503(
+async def test_the_review_that_is_due_first_has_the_next_turn_and_late_ones_get_503(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     turns = intake._Turns()
     order: list[int] = []
 
-    async def one(size: int) -> None:
-        await turns.wait(size)
-        order.append(size)
+    async def one(due: int) -> None:
+        await turns.wait(due)
+        order.append(due)
         await asyncio.sleep(0)
         turns.done()
 
@@ -240,3 +240,8 @@ async def test_many_stalled_large_bodies_do_not_hold_up_another_large_body(serve
         assert (await post(client, served.url(MUTATING_PATH), data))[0] == 200
     for writer in stalled:
         writer.transport.abort()
+
+
+async def test_a_large_body_is_due_before_a_smaller_one_that_comes_a_second_later() -> None:
+    large, small = intake.Body(3_000_000), intake.Body(100_000)
+    assert small.due < large.due < small.due + 1
