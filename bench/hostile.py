@@ -67,7 +67,9 @@ def head(length: int, *more: str) -> bytes:
 
 _DEEP = b"[" * 200 + b"]" * 200
 _DENSE = b'{"a":[1,2,3],"b":4}'  # almost as many lists and objects as are refused
-_SMALL = b'{"a":[1,2,3],"b":"' + b"x" * 84 + b'"}'  # 64 KiB of it have almost as many values as a small review may have
+_SMALL = (
+    b'{"a":[1,2,3],"b":"' + b"x" * 84 + b'"}'
+)  # 64 KiB of it have almost as many values as a review may have that needs no turn
 
 
 def nested(size: int, value: bytes = _DEEP) -> bytes:
@@ -401,7 +403,8 @@ async def _gatekeeper(directory: Path) -> AsyncIterator[Server]:
                 await answering(server, log)
                 yield server
             finally:
-                process.kill()
+                with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+                    process.kill()
                 await process.wait()
 
 

@@ -20,7 +20,7 @@ from gatekeeper.structure import is_dense, problem
 
 MAX_BODY = 8 * 1024 * 1024
 """Bytes of a review: it carries the object twice, and etcd takes 1.5 MiB of one."""
-SMALL = 64 * 1024
+SMALL = 96 * 1024
 """Bytes of a review that is read and decided at once, unless it has many values."""
 BUDGET = 64 * 1024 * 1024
 """Bytes of all larger reviews together."""
@@ -29,9 +29,7 @@ _TINY = 8 * 1024  # bytes of a review that is decided at once whatever is in it:
 _MEASURED = 256 * 1024  # larger reviews are measured before they are decoded
 _BODY_SECONDS = 5.0  # for a body to arrive; API servers wait for an answer for two or three seconds
 _READERS = 2  # large bodies that are read at the same time; the connections of the others are paused
-_PACE = (
-    4 * 1024 * 1024
-)  # bytes per second; a review of so many bytes waits for those that come within a second after it
+_PACE = 1024 * 1024  # bytes per second: a review of 1 MiB waits for small ones that come within a second after it
 _PART_SECONDS = 0.05  # for the next part of a large body, while others wait to be read
 _PAUSE = 5  # times that the event loop runs between two turns; a small review on an open connection needs three
 _TURN_SECONDS = 2.0  # for the turn of a large review
