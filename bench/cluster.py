@@ -325,7 +325,7 @@ class Objects:
             b"workload_uid": _uid(b"d0", workload),
             b"version": version,
             b"of_set": version,
-            b"record": b"%s--x--%s" % (name, version),
+            b"record": names.change_workload_name("", name.decode(), version.decode()).encode(),
             b"record_uid": _uid(b"c0", workload),
             b"set": b"%s-%s" % (name, _hash(workload, current)),
             b"set_uid": _uid(b"50", workload * self._shape.revisions + current),
@@ -530,7 +530,7 @@ def _templates(shape: Shape) -> dict[str, dict[str, Any]]:
             "metadata": _metadata(
                 (CHANGE_WORKLOADS.api_version, CHANGE_WORKLOADS.kind, "%(record)s", "%(record_uid)s"), {}
             )
-            | {"name": "%(record)s--x--%(index)s"}
+            | {"name": names.change_pod_name("%(record)s", "%(index)s")}
         },
     }
 

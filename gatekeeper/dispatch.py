@@ -3,9 +3,10 @@
 import asyncio
 from typing import Any
 
+from altershield.api.json_patch import Operation
 from gatekeeper.handler import Handler
 from gatekeeper.listers import Listers
-from gatekeeper.patch import Operation, patch
+from gatekeeper.patch import patch
 from gatekeeper.request import Object, Request
 from gatekeeper.response import NOTHING, PASSED, Answer, Decision, Reason, Response
 from gatekeeper.review import WireRequest

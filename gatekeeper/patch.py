@@ -1,14 +1,12 @@
-"""Minimal JSON patches (RFC 6902) that bring labels to what they should be."""
+"""JSON patches (RFC 6902) that set labels to the values that handlers want."""
 
 from collections.abc import Mapping
-from functools import lru_cache
-from typing import Any
 
+from altershield.api.json_patch import Operation, label_path
 from gatekeeper.request import Object
 
-Operation = dict[str, Any]
 Wanted = Mapping[str, str | None]
-"""Label keys and the values they should have; None for a label that should not be there."""
+"""Label keys and the values that they should have. None: the label should not exist."""
 
 _LABELS = "/metadata/labels"
 _TEMPLATE_METADATA = "/spec/template/metadata"
@@ -16,8 +14,8 @@ _TEMPLATE_LABELS = f"{_TEMPLATE_METADATA}/labels"
 
 
 def patch(target: Object, wanted: Wanted, template_wanted: Wanted) -> list[Operation]:
-    """The operations that give `target` and its pod template the wanted labels; none if they have them. Only labels
-    that differ are touched."""
+    """The operations that give `target` and its pod template the wanted labels. Labels that have the wanted value
+    already need no operation."""
     operations = _labels(_LABELS, target.labels, wanted)
     template = _labels(_TEMPLATE_LABELS, target.template_labels, template_wanted)
     if template and not target.has_template_metadata:
@@ -33,15 +31,9 @@ def _labels(path: str, labels: Mapping[str, str] | None, wanted: Wanted) -> list
     for key, value in wanted.items():
         if labels.get(key) == value:
             continue
-        pointer = f"{path}/{_escape(key)}"
+        pointer = label_path(key, path)
         if value is None:
             operations.append({"op": "remove", "path": pointer})
         else:
             operations.append({"op": "add" if key not in labels else "replace", "path": pointer, "value": value})
     return operations
-
-
-@lru_cache(maxsize=16)
-def _escape(key: str) -> str:
-    """A key as a step of a JSON pointer (RFC 6901)."""
-    return key.replace("~", "~0").replace("/", "~1")

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from gatekeeper.patch import Operation, Wanted
+from altershield.api.json_patch import Operation
+from gatekeeper.patch import Wanted
 
 
 class Decision(StrEnum):

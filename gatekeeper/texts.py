@@ -1,4 +1,4 @@
-"""Text for people, from sources that may hold anything."""
+"""Texts for users. They quote sources that may contain any characters."""
 
 import unicodedata
 
@@ -14,9 +14,11 @@ _BIDIRECTIONAL = dict.fromkeys(map(ord, "\u061c\u200e\u200f\u202a\u202b\u202c\u2
 
 
 def clean(text: str, limit: int) -> str:
-    """`text` on one line, at most `limit` bytes in UTF-8. Control characters become spaces, because the API server
-    drops a warning that has one. Bidirectional control characters, which change the order in which a terminal shows
-    the text, are removed."""
+    """`text` on one line, at most `limit` bytes in UTF-8.
+
+    Control characters become spaces, because the API server drops a warning that contains one. Bidirectional control
+    characters are removed, because they change the order in which a terminal shows the text.
+    """
     text = text[: limit + 1]
     if not text.isascii() or not text.isprintable():
         text = text.translate(_BIDIRECTIONAL)
@@ -28,21 +30,22 @@ def clean(text: str, limit: int) -> str:
 
 
 def warning(text: str) -> str:
+    """`text` as a warning of an admission response."""
     return clean(text, _MAX_WARNING)
 
 
 def advice(text: str, command: str) -> str:
-    """A warning that ends with a command, so that it can be pasted; without the command where that does not fit."""
+    """A warning that ends with a command to paste. If the command does not fit, the warning names the page instead."""
     whole = f"{text}: {command}"
     return whole if warning(whole) == whole else warning(f"{text} (see {PAGE})")
 
 
-def owned(key: str, kept: str | None) -> str:
-    """The warning for a user who wrote a label that only AlterShield writes; `kept` is its value now."""
+def restored_warning(key: str, kept: str | None) -> str:
+    """The warning for a user who changed a label that only AlterShield writes. `kept` is the stored value."""
     outcome = "it was removed" if kept is None else f"its value is still {kept!r}"
     return warning(f"AlterShield: only AlterShield writes the label {key}: {outcome}")
 
 
-def at(word: str, seconds: int) -> str:
-    """` since 2023-05-11T07:46:15Z`; empty for no time."""
+def time_text(word: str, seconds: int) -> str:
+    """A word and a time in Unix seconds, as ` since 2023-05-11T07:46:15Z`. Empty if there is no time."""
     return f" {word} {rfc3339(seconds)}" if 0 < seconds < _MAX_UNIX else ""

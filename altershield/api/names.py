@@ -47,8 +47,8 @@ def version_of(change_workload: str) -> str:
     return change_workload.rpartition(_SEPARATOR)[2]
 
 
-def change_pod_name(change_workload: str, number: int) -> str:
-    """`{change workload}--x--{number}`, numbers from 1."""
+def change_pod_name(change_workload: str, number: int | str) -> str:
+    """`{change workload}--x--{number}`, numbers from 1. Documentation gives a placeholder instead of a number."""
     return f"{change_workload}{_SEPARATOR}{number}"
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from altershield.api import kinds
+from altershield.api import kinds, names
 from altershield.api.resources import GROUP
 from altershield.install.crds import CATEGORY, crds
 from altershield.workloads import ADAPTERS
@@ -15,9 +15,9 @@ Schema = dict[str, Any]
 _NAMES = table(
     ("workload", "ChangeWorkload", "ChangePods, numbers from 1"),
     [
-        (adapter.resource.kind, f"`{name}`", f"`{name}--x--NUMBER`")
+        (adapter.resource.kind, f"`{name}`", f"`{names.change_pod_name(name, 'NUMBER')}`")
         for adapter in ADAPTERS
-        for name in (f"{adapter.change_workload_prefix}NAME--x--VERSION",)
+        for name in (names.change_workload_name(adapter.change_workload_prefix, "NAME", "VERSION"),)
     ],
 )
 

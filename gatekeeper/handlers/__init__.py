@@ -1,1 +1,2 @@
-"""The admission handlers, one folder for each feature. `altershield/admission/registry.py` says when each is asked."""
+"""The admission handlers, one package for each feature. `altershield/admission/registry.py` says which requests each
+handler gets."""

@@ -5,6 +5,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from altershield.api.json_patch import Operation
 from altershield.api.kinds import (
     ChangePod,
     ChangePodStatus,
@@ -29,9 +30,6 @@ from altershield.kube.informer import Informer
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.metrics import Metrics
 from reconciler.releases.projection import Release
-
-Operation = dict[str, Any]
-"""One operation of an RFC 6902 patch."""
 
 _LISTS = ("defensePreparingPods", "defenseCheckingPods", "defenseCheckPassPods")
 
@@ -149,11 +147,6 @@ def _replacing(old: Any, new: Any) -> Any:
     if isinstance(old, dict) and isinstance(new, dict):
         return {**dict.fromkeys(old), **new}
     return new
-
-
-def label_path(key: str) -> str:
-    """The JSON pointer of a label."""
-    return f"/metadata/labels/{key.replace('~', '~0').replace('/', '~1')}"
 
 
 def owner(resource: Resource, metadata: Metadata) -> OwnerReference:

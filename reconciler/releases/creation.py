@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from altershield.api import labels, names
+from altershield.api.json_patch import Operation, label_path
 from altershield.api.kinds import (
     ChangeWorkload,
     ChangeWorkloadSpec,
@@ -21,7 +22,7 @@ from altershield.releases.release import version as version_of
 from altershield.workloads import BY_KIND, change_workload_name
 from altershield.workloads.workload import Workload
 from reconciler.machinery.caches import Caches, belongs
-from reconciler.machinery.writer import Operation, Writer, label_path, owner
+from reconciler.machinery.writer import Writer, owner
 from reconciler.releases.projection import Release
 from reconciler.releases.snapshot import RollbackReason
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import assert_never
 
 from altershield.api import labels, names
+from altershield.api.json_patch import Operation, label_path
 from altershield.api.kinds import (
     ChangePod,
     ChangePodSpec,
@@ -38,7 +39,7 @@ from altershield.workloads.sets import Set
 from altershield.workloads.workload import Workload
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.metrics import Metrics
-from reconciler.machinery.writer import Operation, Writer, label_path, owner
+from reconciler.machinery.writer import Writer, owner
 from reconciler.releases.effects import (
     Announce,
     Before,

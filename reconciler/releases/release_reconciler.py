@@ -7,6 +7,7 @@ from dataclasses import replace
 import msgspec
 
 from altershield.api import labels, names
+from altershield.api.json_patch import Operation, label_path
 from altershield.api.kinds import ConditionType, SourceRef, WorkloadState
 from altershield.api.meta import Condition, find_condition, rfc3339
 from altershield.kube.client import Client
@@ -17,7 +18,7 @@ from altershield.workloads import BY_KIND, is_pod_of_revision
 from altershield.workloads.workload import Workload
 from reconciler.machinery.caches import Caches, WorkloadKey, belongs
 from reconciler.machinery.metrics import Metrics
-from reconciler.machinery.writer import Operation, Writer, label_path
+from reconciler.machinery.writer import Writer
 from reconciler.releases import rollback
 from reconciler.releases.creation import ReleaseCreator, previous, processed
 from reconciler.releases.decide import decide

@@ -9,7 +9,7 @@ delays the next one.
 from collections.abc import Iterable, Sequence
 
 from altershield.api.kinds import ConditionType, Giver, SourceRef, WorkloadState
-from altershield.api.meta import Condition, find_condition, has_reason, plain_time
+from altershield.api.meta import Condition, find_condition, has_reason, rfc3339
 from altershield.releases.release import version as version_of
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
@@ -124,7 +124,7 @@ def close(release: Release, workload: Workload, stuck: Sequence[Before], now: fl
         draft = draft.condition(ConditionType.ROLLED_BACK, False, RollbackReason.SUPERSEDED, message)
         return Decision(stamped(draft.status, now))
     why = known.message.partition("; releasing ")[0]
-    message = f"{why}; {_named(target)} was released again at {plain_time(now)}"
+    message = f"{why}; {_named(target)} was released again at {rfc3339(now)}"
     reason = RollbackReason.REQUESTED if was_requested(release) else RollbackReason.POD_NOT_UP
     draft = draft.replace(rollback_to=workload.version).condition(ConditionType.ROLLED_BACK, True, reason, message)
     if reason is RollbackReason.POD_NOT_UP:

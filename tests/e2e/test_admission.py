@@ -198,7 +198,7 @@ def test_the_mark_of_pods_that_came_up_is_taken_out_of_templates(kubectl: Kubect
     assert OPERATE_FINISHED in marked
     done = kubectl.run("apply", "-f", "-", stdin=marked)
     assert done.returncode == 0, done.stderr
-    assert f"Warning: AlterShield: the label {OPERATE_FINISHED} does not belong into a pod template" in done.stderr
+    assert f"Warning: AlterShield: the label {OPERATE_FINISHED} does not belong in a pod template" in done.stderr
     stored = kubectl.json(resource.kind.lower(), "sleep")["spec"]["template"]["metadata"]["labels"]
     assert stored == {"app": "sleep", VERSION: kubectl.labels(resource.kind.lower(), "sleep")[VERSION]}
 

@@ -66,6 +66,11 @@ SOURCES = (
         ),
     ),
     Source(
+        "altershield/api/json_patch.py",
+        ("tests/unit/api/test_json_patch.py",),
+        (("{escape(key)}", "{key}"), ('f"{labels}/', 'f"/metadata/labels/')),
+    ),
+    Source(
         "altershield/api/labels.py",
         ("tests/unit/gatekeeper/test_template_labels.py", "tests/unit/gatekeeper/test_ownership.py"),
         (

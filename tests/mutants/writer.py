@@ -51,7 +51,6 @@ SOURCES = (
             ("return {**dict.fromkeys(old), **new}", "return new"),
             ("if isinstance(old, dict) and isinstance(new, dict):", "if isinstance(new, dict) and old:"),
             ("if isinstance(old, dict) and isinstance(new, dict):", "if isinstance(old, dict):"),
-            (".replace('~', '~0').replace('/', '~1')", ".replace('/', '~1').replace('~', '~0')"),
             ("        controller=True,\n", ""),
             ("        block_owner_deletion=True,\n", ""),
             ("        uid=metadata.uid,\n", '        uid="",\n'),

@@ -1,1 +1,2 @@
-"""Releases: every release gets a version; none follows a failed one; the labels of AlterShield are its own."""
+"""The handlers of releases: each release gets a version, no release follows a failed one, and users do not change the
+labels of AlterShield."""

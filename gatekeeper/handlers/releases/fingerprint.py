@@ -1,4 +1,4 @@
-"""Which version a change releases."""
+"""The version that a changed template gets."""
 
 import orjson
 
@@ -7,18 +7,18 @@ from gatekeeper.errors import ReviewError
 
 
 def release(new: Template, old: Template | None) -> str:
-    """The version that `new` releases: its fingerprint if it differs from `old`, else empty. ReviewError where
-    a template has no canonical form."""
-    if new == old:  # the API server writes equal templates equally, mostly
+    """The fingerprint of `new` if it differs from `old`, else an empty string. ReviewError: a template has no canonical
+    form."""
+    if new == old:  # usually, the API server writes equal templates with equal bytes
         return ""
     try:
         wanted = form(new)
         encoded = encode(wanted)
         if old is not None:
             before = form(old)
-            # Python takes 1, 1.0 and true for equal, their JSON is not; but what is unequal to Python is so in JSON
+            # In Python, 1, 1.0 and True are equal, but their JSON is not. Unequal values have unequal JSON.
             if before == wanted and encode(before) == encoded:
                 return ""
-    except (orjson.JSONDecodeError, orjson.JSONEncodeError) as error:  # the latter: depth
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError) as error:  # encoding fails for deep nesting
         raise ReviewError(f"a pod template in the request cannot be read: {error}") from error
     return fingerprint(encoded)

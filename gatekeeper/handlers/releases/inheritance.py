@@ -1,4 +1,4 @@
-"""A workload that is deleted and created again keeps its suspension."""
+"""A workload that is deleted and created again stays suspended."""
 
 from collections.abc import Sequence
 
@@ -10,31 +10,33 @@ from gatekeeper.handlers.releases.workload import Change, Workload, workload_ref
 from gatekeeper.listers import Listers
 from gatekeeper.projection import Release
 from gatekeeper.response import NOTHING, Response
-from gatekeeper.texts import at, owned, warning
+from gatekeeper.texts import restored_warning, time_text, warning
 
 
 @handler(reads=Workload)
 def inherit(change: Change, listers: Listers) -> Response:
-    """Suspend a workload that is created where one of the same name, deleted without its records, was suspended,
-    unless the setting `blocking` is off. Any other workload that is created with the label `suspend`, as from a copy
-    of another workload, loses the label."""
+    """Suspend a new workload if a workload of the same kind and name was suspended when it was deleted without its
+    ChangeWorkloads (`--cascade=orphan`). The setting `blocking` switches this off. Remove the label `suspend` from any
+    other new workload: a manifest that was copied from a suspended workload contains it."""
     if change.user == listers.reconciler:
         return NOTHING
     release = _failed(listers.orphaned(change.namespace, workload_ref(change))) if change.name else None
     sent = change.object.label(labels.SUSPEND)
     if release is None or not listers.blocking:
-        return NOTHING if sent is None else Response({labels.SUSPEND: None}, warnings=(owned(labels.SUSPEND, None),))
+        if sent is None:
+            return NOTHING
+        return Response({labels.SUSPEND: None}, warnings=(restored_warning(labels.SUSPEND, None),))
     since = releases.since(release)
     if sent == str(since):
         return NOTHING
     text = (
         f"AlterShield: {change.kind} {change.name} was suspended when it was deleted, and is suspended again"
-        f"{at('since', since)}: version {releases.version(release)} failed verification"
+        f"{time_text('since', since)}: version {releases.version(release)} failed verification"
     )
     return Response({labels.SUSPEND: str(since)}, warnings=(warning(text),), audit={"inherited": release.metadata.name})
 
 
 def _failed(all_releases: Sequence[Release]) -> Release | None:
-    """The first one that was suspended."""
+    """The release that was suspended first."""
     suspended = [release for release in all_releases if releases.state(release) == WorkloadState.SUSPEND]
     return min(suspended, key=releases.since, default=None)

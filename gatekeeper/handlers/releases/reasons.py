@@ -1,4 +1,4 @@
-"""Why a request about a release ended as it did: for logs and metrics."""
+"""The reasons that logs and metrics give for the outcome of a request about a release."""
 
 from enum import StrEnum
 
@@ -11,17 +11,17 @@ class Reason(StrEnum):
     SUSPENDED = "suspended"
     ROLLED_BACK = "rolled-back"
     RECONCILER = "reconciler"
-    """The reconciler itself releases."""
+    """The reconciler released a version again."""
     IGNORED_SUSPEND = "ignored-suspend"
     BLOCKING_OFF = "blocking-off"
-    """For rolled-back versions only: a suspended workload stays suspended when `blocking` is switched off."""
+    """Only for versions that were rolled back. A suspended workload stays suspended when `blocking` is switched off."""
 
 
-_ANYBODY = (Actor.SERVICE_ACCOUNT, Actor.USER)
+_ANY_USER = (Actor.SERVICE_ACCOUNT, Actor.USER)
 
 RESTORED = Outcome(Decision.PATCHED, Reason.RESTORED)
 BYPASSES = (
     Outcome(Decision.ALLOWED, Reason.RECONCILER, bypassed_by=(Actor.RECONCILER,)),
-    Outcome(Decision.ALLOWED, Reason.IGNORED_SUSPEND, bypassed_by=_ANYBODY),
+    Outcome(Decision.ALLOWED, Reason.IGNORED_SUSPEND, bypassed_by=_ANY_USER),
 )
-BLOCKING_OFF = Outcome(Decision.ALLOWED, Reason.BLOCKING_OFF, bypassed_by=_ANYBODY)
+BLOCKING_OFF = Outcome(Decision.ALLOWED, Reason.BLOCKING_OFF, bypassed_by=_ANY_USER)

@@ -1,22 +1,27 @@
-"""A version that was rolled back is not released again by accident, as a GitOps tool would do."""
+"""The denial of a version that was rolled back. A GitOps tool would release it again and again."""
 
 from altershield import releases
 from altershield.api import labels
 from gatekeeper.handler import handler
-from gatekeeper.handlers.releases.bypass import awaited, bypass
+from gatekeeper.handlers.releases.bypass import bypass, not_processed
 from gatekeeper.handlers.releases.reasons import BLOCKING_OFF, BYPASSES, Reason
+from gatekeeper.handlers.releases.texts import repair_command
 from gatekeeper.handlers.releases.workload import Change, Workload, released_version, workload_ref
 from gatekeeper.listers import Listers
+from gatekeeper.projection import Release
 from gatekeeper.response import NOTHING, Decision, Denial, Outcome, Response
-from gatekeeper.texts import PAGE, at, clean
+from gatekeeper.texts import PAGE, clean, time_text
 
 _MAX_WHY = 300  # bytes
 
 
 @handler(reads=Workload, outcomes=(Outcome(Decision.DENIED, Reason.ROLLED_BACK), *BYPASSES, BLOCKING_OFF))
 def deny_rolled_back(change: Change, listers: Listers) -> Response:
-    """Deny a template that has a record of its rollback. The record is deleted when a newer version succeeds. A
-    workload that is created again has the records of one that was deleted without them."""
+    """Deny a template whose ChangeWorkload says that it was rolled back.
+
+    The reconciler deletes this ChangeWorkload when a newer version succeeds. The ChangeWorkloads of a workload that was
+    deleted without them count for a new workload of the same kind and name.
+    """
     all_releases = listers.rolled_back(change.namespace, workload_ref(change))
     if not all_releases:
         return NOTHING
@@ -29,18 +34,25 @@ def deny_rolled_back(change: Change, listers: Listers) -> Response:
     passes = bypass(change, listers) or (None if listers.blocking else Reason.BLOCKING_OFF)
     if passes is not None:
         return Response(reason=passes, audit={"version": version, "bypass": passes})
-    reason = clean(releases.why(release, current=True), _MAX_WHY)
-    why = f": {reason}" if reason else ""
-    message = (
-        f"AlterShield: {change.kind} {clean(change.name, _MAX_WHY)}: version {releases.version(release)} "
-        f"was rolled back"
-        f"{at('at', releases.since(release))}{why}; "
-        f"change the template, or release it again with the label {labels.IGNORED_SUSPEND}=true; see {PAGE}"
-    )
+    message = _message(change, release)
     return Response(
-        warnings=awaited(change),
+        warnings=not_processed(change),
         audit={"version": version, "reason": message},
-        # kubectl prints the reason before the message: the API's own word there, not the whole text twice
+        # kubectl prints the reason before the message, so the reason does not repeat the message
         denial=Denial(message=message, reason="Forbidden"),
         reason=Reason.ROLLED_BACK,
+    )
+
+
+def _message(change: Change, release: Release) -> str:
+    """The command is at the end, so that it can be pasted. It cannot label a workload that does not exist yet."""
+    reason = clean(releases.why(release, current=True), _MAX_WHY)
+    why = f": {reason}" if reason else ""
+    if change.old_object is None:
+        way_out = f'add the label {labels.IGNORED_SUSPEND}: "true" to the manifest and create it again'
+    else:
+        way_out = f"run this command, which lets one release pass, and release it again: {repair_command(change)}"
+    return (
+        f"AlterShield: {change.kind} {clean(change.name, _MAX_WHY)}: version {releases.version(release)} "
+        f"was rolled back{time_text('at', releases.since(release))}{why}; see {PAGE}; change the template, or {way_out}"
     )

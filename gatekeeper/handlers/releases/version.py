@@ -1,26 +1,24 @@
-"""A release gets its version: the fingerprint of its template, on the workload and on the template."""
-
-import re
+"""Each release gets a version: the fingerprint of its template, as a label of the workload and of the template."""
 
 from altershield.api import labels
+from altershield.api.names import is_version
 from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.reasons import Reason
 from gatekeeper.handlers.releases.workload import Change, Workload, relabelled, released_version
 from gatekeeper.listers import Listers
 from gatekeeper.response import NOTHING, Decision, Outcome, Response
-from gatekeeper.texts import owned, warning
+from gatekeeper.texts import restored_warning, warning
 
-_VERSION = re.compile(r"[0-9a-f]{32}")
 _OUTCOMES = (
     Outcome(Decision.PATCHED, Reason.NEW_VERSION),
-    Outcome(Decision.ALLOWED, Reason.NEW_VERSION),  # already stamped, as when the webhook is called twice
+    Outcome(Decision.ALLOWED, Reason.NEW_VERSION),  # the labels are set already: the webhook is called twice
 )
 
 
 @handler(reads=Workload, outcomes=_OUTCOMES)
 def stamp(change: Change, listers: Listers) -> Response:
-    """Stamp what was created or has a changed template. The new version is not verified, so `defense-status` is
-    removed, whoever made the change."""
+    """Set the version of a workload that is created or whose template changes. Remove `defense-status`, also if the
+    reconciler makes the change: the new version is not processed."""
     version = released_version(change)
     if not version:
         return NOTHING
@@ -33,10 +31,10 @@ def stamp(change: Change, listers: Listers) -> Response:
     )
 
 
-def _warnings(change: Change, release: str) -> tuple[str, ...]:
-    """Say so where the user wrote these labels, not where they are what they were before."""
+def _warnings(change: Change, released: str) -> tuple[str, ...]:
+    """Warn a user who wrote these labels. Labels that have their stored values cause no warning."""
     new, old = change.object, change.old_object
-    known = {None, release}
+    known = {None, released}
     before = None
     if old is not None:
         known |= {old.label(labels.VERSION), old.template_label(labels.VERSION)}
@@ -45,13 +43,13 @@ def _warnings(change: Change, release: str) -> tuple[str, ...]:
     status = new.label(labels.DEFENSE_STATUS)
     warnings = []
     if (version not in known or template_version not in known) and not _is_stamp(version, template_version):
-        text = f"AlterShield: only AlterShield writes the label {labels.VERSION}: for this template it is {release}"
+        text = f"AlterShield: only AlterShield writes the label {labels.VERSION}: for this template it is {released}"
         warnings.append(warning(text))
     if status is not None and status != before:
-        warnings.append(owned(labels.DEFENSE_STATUS, None))
+        warnings.append(restored_warning(labels.DEFENSE_STATUS, None))
     return tuple(warnings)
 
 
 def _is_stamp(version: str | None, template_version: str | None) -> bool:
-    """One version in both places is a stamp of ours, from before another webhook changed the template."""
-    return version == template_version and _VERSION.fullmatch(version or "") is not None
+    """Whether `stamp` set these labels before another webhook changed the template: they are equal versions."""
+    return version == template_version and is_version(version or "")

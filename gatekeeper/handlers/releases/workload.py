@@ -1,4 +1,4 @@
-"""What the handlers of releases read of a request: the workload's labels and its pod template."""
+"""The parts of a request that the handlers of releases read: the workload's labels and its pod template."""
 
 import msgspec
 
@@ -16,7 +16,7 @@ class _Spec(msgspec.Struct, frozen=True):
 
 
 class Workload(Object, frozen=True, rename="camel"):
-    """The fields that are read of a workload."""
+    """The fields of a workload that the handlers read."""
 
     spec: _Spec = _Spec()
 
@@ -37,10 +37,10 @@ class Workload(Object, frozen=True, rename="camel"):
     def problem(self) -> str:
         template = self.spec.template
         if template is _NO_TEMPLATE:
-            return " has no spec.template, so it is no workload"
+            return " has no spec.template"
         labels = template.metadata.get("labels") if template.metadata else None
         if labels is not None and not isinstance(labels, dict):
-            return ".spec.template.metadata.labels is no map"
+            return ".spec.template.metadata.labels is not a map"
         return ""
 
 
@@ -49,14 +49,14 @@ Change = Request[Workload]
 
 
 def workload_ref(change: Change) -> WorkloadRef:
-    """The stored workload; without a uid where none is stored yet."""
+    """The reference to the workload. The uid is empty on a CREATE."""
     uid = change.old_object.metadata.uid if change.old_object is not None else ""
     return WorkloadRef(change.resource.api_version, change.resource.kind, change.name, uid)
 
 
 def released_version(change: Change) -> str:
-    """The version that the change releases; empty where the template stays what it was (labels that do not belong
-    into a template do not count). A CREATE always releases. ReviewError where a template cannot be read."""
+    """The version that the change releases. Empty if the template does not change; the labels of AlterShield in it do
+    not count. A CREATE always releases a version. ReviewError: a template cannot be read."""
     return change.once(_released_version)
 
 
@@ -69,6 +69,6 @@ def _released_version(change: Change) -> str:
 
 
 def relabelled(change: Change) -> bool:
-    """Whether any label of the workload or of its template is not what it was."""
+    """Whether a label of the workload or of its template changes."""
     new, old = change.object, change.old_object
     return old is None or new.labels != old.labels or new.template_labels != old.template_labels

@@ -1,6 +1,6 @@
-"""Workloads and AdmissionReviews as an API server sends them, and a view for the gates.
+"""Workloads and AdmissionReviews as an API server sends them, and listers for the handlers.
 
-All of it is about one kind at a time, Deployments first; modules with the fixture `every_kind` are run for each.
+Requests are about one kind at a time, by default Deployments. The fixture `every_kind` runs a module for each kind.
 """
 
 import base64
@@ -43,18 +43,18 @@ _about: list[Resource] = [DEPLOYMENTS]
 
 
 def about() -> Resource:
-    """The kind that requests are about now."""
+    """The kind that requests are about at present."""
     return _about[-1]
 
 
 def kind() -> str:
-    """As in messages."""
+    """The present kind as messages name it."""
     return about().kind.lower()
 
 
 @contextlib.contextmanager
 def about_kind(resource: Resource) -> Iterator[None]:
-    """Let requests be about this kind."""
+    """Make requests about this kind inside the `with` block."""
     _about.append(resource)
     yield
     _about.pop()
@@ -64,13 +64,13 @@ ROUTES = routes()
 
 
 def route(which: str) -> Route:
-    """The present kind's; MUTATE or VALIDATE."""
+    """The route of the present kind; `which` is MUTATE or VALIDATE."""
     return ROUTES[webhook_path(about(), mutating=which == MUTATE)]
 
 
 @dataclass
 class StaticListers:
-    """What the caches hold, said by a test."""
+    """Listers whose content a test sets."""
 
     blocking: bool = True
     releases: dict[str, Release] = field(default_factory=dict)
@@ -98,8 +98,8 @@ def deployment(
     template_version: str | None = None,
     **more: str,
 ) -> Object:
-    """The walkthrough's `sleep`; requests send it as one of the kind that they are about. `own` are labels of the
-    workload besides its `app`, `more` labels of the template."""
+    """The workload `sleep` of the walkthrough. `review` changes its kind to the present one. `own` are more labels of
+    the workload, `more` are more labels of the template."""
     template_labels = {"app": "sleep", **more}
     if template_version is not None:
         template_labels[labels.VERSION] = template_version
@@ -132,14 +132,14 @@ def deployment(
 
 
 def released(image: str = "busybox", **own: str) -> Object:
-    """A workload whose release was stamped and processed. `own` are further labels, without their prefix."""
+    """A workload with a processed version. `own` are further labels, without their prefix."""
     version = version_of(deployment(image))
     further = {f"altershield.defense.antgroup.com/{key.replace('_', '-')}": value for key, value in own.items()}
     return deployment(image, {labels.VERSION: version, labels.DEFENSE_STATUS: labels.PROCESSED, **further}, version)
 
 
 def review(new: Object | None, old: Object | None = None, *, user: str = "kubernetes-admin", **request: Any) -> Object:
-    """A CREATE, or with `old` an UPDATE."""
+    """A review of a CREATE, or of an UPDATE if there is an `old` object."""
     resource = about()
     return {
         "apiVersion": "admission.k8s.io/v1",
@@ -161,7 +161,7 @@ def review(new: Object | None, old: Object | None = None, *, user: str = "kubern
 
 
 def _sent(obj: Object | None) -> Object | None:
-    """As one of the present kind."""
+    """The object with the present kind."""
     return obj and {**obj, "apiVersion": about().api_version, "kind": about().kind}
 
 
@@ -170,16 +170,16 @@ def encode(obj: Object) -> bytes:
 
 
 def written(uid: str, answer: Answer) -> bytes:
-    """As the server writes it."""
+    """The body of the response, as the server writes it."""
     status = answer.denial.status if answer.denial is not None else None
     return write(uid, status=status, patch=answer.patch, warnings=answer.warnings, audit=answer.audit)
 
 
-def ask(which: str, body: Object, view: StaticListers | None = None) -> Object:
-    """The response as it is sent."""
+def ask(which: str, body: Object, listers: StaticListers | None = None) -> Object:
+    """The `response` of the AdmissionReview that answers `body`."""
     asked = route(which)
     wire = asked.decode(encode(body))
-    answer = json.loads(written(wire.uid, decide(asked, wire, view or StaticListers())))
+    answer = json.loads(written(wire.uid, decide(asked, wire, listers or StaticListers())))
     assert answer["apiVersion"] == "admission.k8s.io/v1"
     assert answer["kind"] == "AdmissionReview"
     assert answer["response"]["uid"] == UID
@@ -187,16 +187,16 @@ def ask(which: str, body: Object, view: StaticListers | None = None) -> Object:
 
 
 def mutate(
-    new: Object, old: Object | None = None, view: StaticListers | None = None, *, user: str = "kubernetes-admin"
+    new: Object, old: Object | None = None, listers: StaticListers | None = None, *, user: str = "kubernetes-admin"
 ) -> tuple[Object, list[str]]:
-    """What a workload becomes, and the warnings."""
-    response = ask(MUTATE, review(new, old, user=user), view)
+    """The workload after the patch, and the warnings."""
+    response = ask(MUTATE, review(new, old, user=user), listers)
     assert response["allowed"]
     return patched(new, response), response.get("warnings", [])
 
 
 def patched(obj: Object, response: Object) -> Object:
-    """`obj` with the response's patch applied, as the API server would."""
+    """`obj` after the patch of the response."""
     if "patch" not in response:
         assert "patchType" not in response
         return obj
@@ -207,16 +207,16 @@ def patched(obj: Object, response: Object) -> Object:
 
 
 def validate(
-    new: Object, old: Object | None = None, view: StaticListers | None = None, *, user: str = "kubernetes-admin"
+    new: Object, old: Object | None = None, listers: StaticListers | None = None, *, user: str = "kubernetes-admin"
 ) -> Object:
-    response = ask(VALIDATE, review(new, old, user=user), view)
+    response = ask(VALIDATE, review(new, old, user=user), listers)
     assert "patch" not in response
     assert "patchType" not in response
     return response
 
 
 def version_of(obj: Object) -> str:
-    """The version that this workload gets when it is created."""
+    """The version that the gatekeeper gives to this workload."""
     stamped, _ = mutate(obj)
     version = stamped["metadata"]["labels"][labels.VERSION]
     assert stamped["spec"]["template"]["metadata"]["labels"][labels.VERSION] == version
@@ -226,7 +226,7 @@ def version_of(obj: Object) -> str:
 def release(
     version: str, *, spec: Object | None = None, owner: Object | None = None, **status: Any
 ) -> dict[str, Release]:
-    """The ChangeWorkload of `sleep` at `version`, as a view holds it. `status` as on the wire."""
+    """The ChangeWorkload of `sleep` at `version`, by its key. `status` has the names of the API."""
     name = change_workload_name(about().kind, "sleep", version)
     metadata = {"name": name, "namespace": "default", "ownerReferences": [owner] if owner else []}
     obj = {"metadata": metadata, "spec": spec or {}, "status": status}

@@ -77,7 +77,7 @@ class Served:
 
 @contextlib.asynccontextmanager
 async def serving(
-    directory: Path, view: StaticListers | None = None, *, client_ca_file: Path | None = None, client: str = ""
+    directory: Path, listers: StaticListers | None = None, *, client_ca_file: Path | None = None, client: str = ""
 ) -> AsyncIterator[Served]:
     files = Files.at(directory)
     files.issue()
@@ -86,7 +86,7 @@ async def serving(
     metrics = Metrics(certificate, ROUTES.values())
     journal = Journal(metrics)
     unready: list[str] = []
-    gatekeeper = Gatekeeper(ROUTES, view or StaticListers(), metrics, journal, lambda: unready, client=client)
+    gatekeeper = Gatekeeper(ROUTES, listers or StaticListers(), metrics, journal, lambda: unready, client=client)
     tls = Listener(gatekeeper.admit, "127.0.0.1", 0, certificate.context)
     plain = Listener(gatekeeper.observe, "127.0.0.1", 0)
     await tls.start()

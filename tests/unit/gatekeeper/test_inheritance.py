@@ -25,7 +25,7 @@ def own(obj: dict[str, Any]) -> dict[str, str]:
 
 
 def test_a_namesake_made_anew_is_suspended_since_then_and_says_so() -> None:
-    result, warnings = mutate(deployment(), view=left())
+    result, warnings = mutate(deployment(), listers=left())
     assert own(result)[labels.SUSPEND] == str(SINCE)
     (warning,) = warnings
     assert "is suspended again since 2023-05-11T07:46:15Z" in warning
@@ -33,38 +33,38 @@ def test_a_namesake_made_anew_is_suspended_since_then_and_says_so() -> None:
 
 
 def test_asked_twice_it_says_nothing_more() -> None:
-    once, _ = mutate(deployment(), view=left())
-    assert mutate(once, view=left()) == (once, [])
+    once, _ = mutate(deployment(), listers=left())
+    assert mutate(once, listers=left()) == (once, [])
 
 
 def test_records_from_before_the_workload_was_named_in_them_count_by_their_names() -> None:
-    assert labels.SUSPEND in own(mutate(deployment(), view=left(spec={}))[0])
+    assert labels.SUSPEND in own(mutate(deployment(), listers=left(spec={}))[0])
 
 
 def test_what_another_value_was_sent_for_gets_that_of_the_record() -> None:
     sent = deployment(own={labels.SUSPEND: "1"})
-    assert own(mutate(sent, view=left())[0])[labels.SUSPEND] == str(SINCE)
+    assert own(mutate(sent, listers=left())[0])[labels.SUSPEND] == str(SINCE)
 
 
 @pytest.mark.parametrize("status", ["Success", "Running", "Failed", "Rollback", ""])
 def test_only_a_suspension_is_inherited(status: str) -> None:
-    assert labels.SUSPEND not in own(mutate(deployment(), view=left(status))[0])
+    assert labels.SUSPEND not in own(mutate(deployment(), listers=left(status))[0])
 
 
 def test_not_while_blocking_is_off() -> None:
-    view = left()
-    view.blocking = False
-    assert labels.SUSPEND not in own(mutate(deployment(), view=view)[0])
+    listers = left()
+    listers.blocking = False
+    assert labels.SUSPEND not in own(mutate(deployment(), listers=listers)[0])
 
 
 def test_a_record_that_has_its_workload_still_is_nobody_elses() -> None:
     owner = {"apiVersion": about().api_version, "kind": about().kind, "name": "sleep", "uid": "u", "controller": True}
-    assert labels.SUSPEND not in own(mutate(deployment(), view=left(owner=owner))[0])
+    assert labels.SUSPEND not in own(mutate(deployment(), listers=left(owner=owner))[0])
 
 
 def test_another_name_and_another_kind_inherit_nothing() -> None:
     ref = {"apiVersion": "batch/v1", "kind": "Job", "name": "sleep", "uid": "gone"}
-    assert labels.SUSPEND not in own(mutate(deployment(), view=left(spec={"workloadRef": ref}))[0])
+    assert labels.SUSPEND not in own(mutate(deployment(), listers=left(spec={"workloadRef": ref}))[0])
     for name in ("sleepy", ""):
         body = review(deployment(), name=name)
         body["request"]["object"] = {**body["request"]["object"], "metadata": {"generateName": "sleep-"}}
@@ -82,14 +82,14 @@ def test_a_copy_of_a_suspended_workload_loses_the_suspension_with_a_warning() ->
 
 
 def test_the_reconciler_may_create_a_suspended_workload() -> None:
-    result, warnings = mutate(deployment(own={labels.SUSPEND: "1"}), view=left(), user=RECONCILER)
+    result, warnings = mutate(deployment(own={labels.SUSPEND: "1"}), listers=left(), user=RECONCILER)
     assert own(result)[labels.SUSPEND] == "1"
     assert warnings == []
 
 
 def test_of_several_failed_releases_the_first_suspension_counts() -> None:
     view = StaticListers(releases=left(entryTimeUnix=SINCE + 60).releases | release("f" * 32, **_suspended(SINCE)))
-    assert own(mutate(deployment(), view=view)[0])[labels.SUSPEND] == str(SINCE)
+    assert own(mutate(deployment(), listers=view)[0])[labels.SUSPEND] == str(SINCE)
 
 
 def _suspended(since: int) -> dict[str, Any]:

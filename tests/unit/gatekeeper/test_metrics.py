@@ -92,12 +92,12 @@ async def test_a_rolled_back_version_let_through_while_blocking_is_off_is_counte
     assert bypasses(metrics) == {("blocking-off", "user"): 1}
 
 
-async def judge(metrics: Metrics, body: dict[str, Any], view: StaticListers) -> None:
+async def judge(metrics: Metrics, body: dict[str, Any], listers: StaticListers) -> None:
     """As the server does."""
     asked = route(VALIDATE)
     sent = asked.decode(encode(body))
     journal = Journal(metrics)
-    journal.note(asked.webhook, sent, decide(asked, sent, view), 0.001)
+    journal.note(asked.webhook, sent, decide(asked, sent, listers), 0.001)
     journal.flush()
 
 

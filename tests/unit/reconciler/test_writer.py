@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from altershield.api import labels
 from altershield.api.kinds import (
     ChangePodStatus,
     ChangeWorkloadStatus,
@@ -31,7 +30,7 @@ from altershield.kube.errors import (
 )
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.metrics import Metrics
-from reconciler.machinery.writer import Writer, label_path, merge_patch, owner
+from reconciler.machinery.writer import Writer, merge_patch, owner
 from reconciler.releases import projection
 
 from . import builders
@@ -280,11 +279,6 @@ def test_a_merge_patch_replaces_objects_as_a_whole(
     old: dict[str, Any], new: dict[str, Any], patch: dict[str, Any]
 ) -> None:
     assert merge_patch(old, new) == patch
-
-
-def test_label_keys_are_escaped_in_pointers() -> None:
-    assert label_path(labels.SUSPEND) == "/metadata/labels/altershield.defense.antgroup.com~1suspend"
-    assert label_path("a/b~c") == "/metadata/labels/a~1b~0c"
 
 
 def test_an_owner_reference_names_the_controller_and_blocks_its_deletion() -> None:

@@ -1,0 +1,16 @@
+"""JSON patches (RFC 6902) that change labels."""
+
+from functools import lru_cache
+from typing import Any
+
+from jsonpointer import escape
+
+Operation = dict[str, Any]
+"""One operation of a JSON patch."""
+
+
+@lru_cache(maxsize=64)
+def label_path(key: str, labels: str = "/metadata/labels") -> str:
+    """The JSON pointer (RFC 6901) of the label `key` in the map at `labels`. Cached, because each admission request
+    needs some of a few keys."""
+    return f"{labels}/{escape(key)}"

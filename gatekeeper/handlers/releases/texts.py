@@ -1,0 +1,15 @@
+"""Texts that several handlers of releases use."""
+
+from altershield.api import labels
+from gatekeeper.handlers.releases.workload import Change
+
+
+def namespace_option(change: Change) -> str:
+    """The option of kubectl for the namespace of the workload; empty if the request has no namespace."""
+    return f" -n {change.namespace}" if change.namespace else ""
+
+
+def repair_command(change: Change) -> str:
+    """The command that lets one release of the workload pass."""
+    option = namespace_option(change)
+    return f"kubectl label --overwrite {change.kind}{option} {change.name} {labels.IGNORED_SUSPEND}=true"
