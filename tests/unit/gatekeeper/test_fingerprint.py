@@ -171,3 +171,16 @@ def test_a_template_that_only_one_json_decoder_takes_is_an_unreadable_review(val
     template = _decode(b'{"spec":{"a":' + value + b"}}")
     with pytest.raises(ReviewError, match="cannot be read"):
         release(template, None)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"annotations": {labels.VERSION: "a"}}, {"annotations": {labels.VERSION: "b"}}),
+        ({"annotations": {labels.SUSPEND: "a"}}, {}),
+        ({"name": ""}, {}),
+        ({"finalizers": []}, {}),
+    ],
+)
+def test_annotations_and_empty_fields_of_the_metadata_count(one: Any, other: Any) -> None:
+    assert version({"metadata": one}) != version({"metadata": other})

@@ -10,7 +10,7 @@ from .reviews import RECONCILER, deployment, mutate, released, version_of
 
 pytestmark = pytest.mark.usefixtures("every_kind")
 
-KEYS = labels.NOT_IN_TEMPLATES
+KEYS = (labels.DEFENSE_STATUS, labels.OPERATE_FINISHED, labels.SUSPEND)
 
 
 def template(obj: dict[str, Any]) -> dict[str, str]:

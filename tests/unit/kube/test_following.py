@@ -1,0 +1,187 @@
+"""How an informer follows the cluster where list and watch end, hang or are refused, and what the log says. Time is
+simulated."""
+
+import asyncio
+import logging
+
+import pytest
+from aiohttp import web
+
+from altershield.api.resources import PODS
+from altershield.kube import client as client_module
+from altershield.kube.informer import Informer
+from tests.projections import Pod
+from tests.stub_api import (
+    answer,
+    end_of_list,
+    is_list,
+    is_paged_list,
+    is_streamed_list,
+    is_watch,
+    line,
+    serving,
+)
+from tests.unit.kube.informers import names, pod, running, started
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.looptime
+
+TROUBLE, OVER = "cannot follow the cluster, trying again", "following the cluster again"
+
+
+def warnings(caplog: pytest.LogCaptureFixture, cause: str = "") -> int:
+    """How many times trouble was reported, with a cause that holds this."""
+    reported = [each for each in caplog.records if (each.levelno, each.message) == (logging.WARNING, TROUBLE)]
+    return sum(cause in vars(each)["cause"] for each in reported)
+
+
+async def test_an_informer_that_is_run_again_lists_again() -> None:
+    async with serving() as (api, client):
+        await api.put(PODS, pod("a"))
+        informer = Informer(client, PODS, Pod)
+        async with running(informer):
+            await asyncio.sleep(30)
+        await asyncio.sleep(60)
+        assert informer.age == 0
+        await api.remove(PODS, "a", "shop")
+        api.forget_history()
+
+        async def slow(request: web.Request) -> web.StreamResponse:
+            await asyncio.sleep(10)
+            return await api.answer(request)
+
+        api.fault(is_list, slow)
+        async with started(informer):
+            await asyncio.sleep(5)
+            assert not informer._follower.following.is_set()
+            assert informer.age == pytest.approx(5, abs=1)
+            await asyncio.sleep(10)
+            assert names(informer) == []
+            assert informer.relists == 1
+
+
+async def test_a_refill_waits_while_the_list_of_everything_is_due() -> None:
+    async with serving() as (api, client):
+        informer = Informer(client, PODS, Pod)
+        async with running(informer):
+            await api.wait_for_requests(is_watch, 1)
+            api.fault(is_watch, answer(410, "Expired", **{"Retry-After": "20"}))
+            api.cut_watches()
+            await asyncio.sleep(5)
+            await api.put(PODS, pod("a"))
+            await informer.refill("shop")
+            assert names(informer) == ["a"]
+            assert {request.path for request in api.requests} == {"/api/v1/pods"}
+
+
+@pytest.mark.parametrize("code", [422, 400])
+async def test_a_server_that_streams_no_lists_is_no_trouble(code: int, caplog: pytest.LogCaptureFixture) -> None:
+    async with serving(streaming_lists=True) as (api, client):
+        api.fault(is_streamed_list, answer(code, "Invalid"))
+        async with running(Informer(client, PODS, Pod)):
+            assert warnings(caplog) == 0
+
+
+async def test_a_watch_that_gets_no_answer_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    async def never(_request: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(3600)
+        raise AssertionError
+
+    async with serving() as (api, client), running(Informer(client, PODS, Pod)):
+        await api.wait_for_requests(is_watch, 1)
+        api.fault(is_watch, never, times=100)
+        api.cut_watches()
+        await asyncio.sleep(200)
+        assert warnings(caplog) > 0
+
+
+async def test_each_outage_is_reported_once_and_so_is_its_end(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    async with serving() as (api, client), running(Informer(client, PODS, Pod)):
+        for count in (1, 2):
+            await api.wait_for_requests(is_watch, count)
+            api.fault(is_watch, answer(500), times=5)
+            api.cut_watches()
+            await asyncio.sleep(120)
+            assert warnings(caplog, "500") == count
+            assert caplog.messages.count(OVER) == count
+
+
+async def test_a_list_in_pages_is_heard_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "_PAGE", 1)
+
+    async def slow(request: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(20)
+        return await api.list_page(request)
+
+    async with serving() as (api, client):
+        for name in ("a", "b", "c"):
+            await api.put(PODS, pod(name))
+        api.fault(is_paged_list, slow, times=3)
+        informer = Informer(client, PODS, Pod)
+        async with started(informer):
+            await asyncio.sleep(55)
+            assert not informer.synced
+            assert informer.age < 20
+
+
+def _item(number: int) -> bytes:
+    metadata = {"name": f"p{number}", "namespace": "shop", "resourceVersion": str(101 + number)}
+    return line("ADDED", {"metadata": metadata})
+
+
+async def test_a_streamed_list_may_take_long_as_long_as_it_goes_on() -> None:
+    async with serving(streaming_lists=True) as (api, client):
+
+        async def bit_by_bit(request: web.Request) -> web.StreamResponse:
+            response = web.StreamResponse()
+            await response.prepare(request)
+            for number in range(6):
+                await response.write(_item(number))
+                await asyncio.sleep(10)
+            await response.write(end_of_list(110))
+            await asyncio.sleep(600)
+            return response
+
+        api.fault(is_streamed_list, bit_by_bit)
+        informer = Informer(client, PODS, Pod)
+        async with started(informer):
+            await asyncio.sleep(65)
+            assert informer.synced
+            assert len(informer) == 6
+            assert sum(map(is_paged_list, api.requests)) == 0
+
+
+async def test_a_watch_that_is_refused_does_not_end_streamed_lists(caplog: pytest.LogCaptureFixture) -> None:
+    async with serving(streaming_lists=True) as (api, client):
+        informer = Informer(client, PODS, Pod)
+        async with running(informer):
+            await api.wait_for_requests(is_watch, 1)
+            api.fault(lambda request: is_watch(request) and not is_streamed_list(request), answer(422, "Invalid"))
+            api.cut_watches()
+            await asyncio.sleep(30)
+            assert warnings(caplog, "422") == 1
+            api.fault(is_watch, answer(410, "Expired"))
+            api.cut_watches()
+            await eventually(lambda: informer.relists == 1)
+            assert sum(map(is_paged_list, api.requests)) == 0
+
+
+async def test_a_watch_that_rests_after_a_streamed_list_goes_on() -> None:
+    async with serving(streaming_lists=True) as (api, client), running(Informer(client, PODS, Pod)):
+        await asyncio.sleep(80)
+        assert len(api.requests) == 1
+
+
+async def test_a_list_of_everything_is_put_off_as_the_server_asks() -> None:
+    async with serving() as (api, client):
+        informer = Informer(client, PODS, Pod)
+        async with running(informer):
+            await api.wait_for_requests(is_watch, 1)
+            await asyncio.sleep(10)
+            await api.put(PODS, pod("a"))
+            expired = {"kind": "Status", "code": 410, "reason": "Expired", "details": {"retryAfterSeconds": 20}}
+            await api.send_raw(line("ERROR", expired).decode())
+            await asyncio.sleep(15)
+            assert informer.relists == 0
+            await eventually(lambda: informer.relists == 1, within=20)
