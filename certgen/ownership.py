@@ -17,7 +17,7 @@ import msgspec
 
 from altershield.api.meta import ObjectMeta
 from altershield.api.resources import CLUSTER_ROLES, NAMESPACES, Resource
-from altershield.kube.backoff import with_retries
+from altershield.kube.backoff import retry_while_unavailable
 from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import KubernetesError, NotFoundError
 from altershield.kube.informer import Informer
@@ -77,7 +77,7 @@ async def end_with(client: Client, namespace: str, places: Iterable[Place]) -> N
     for resource, within, name in places:
         about = {"kind": resource.kind, "object": name, "namespace": namespace}
         try:
-            await with_retries(functools.partial(client.delete, resource, name, within))
+            await retry_while_unavailable(functools.partial(client.delete, resource, name, within))
         except NotFoundError:
             continue  # another replica was faster
         except KubernetesError as error:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import msgspec
 from cryptography import x509
 
-from altershield.api.meta import ObjectMeta
+from altershield.api.managed_fields import ManagedMeta
 from altershield.api.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import NotFoundError
@@ -21,16 +21,6 @@ from certgen import certificates
 
 FIELD_MANAGER = "altershield-certgen"
 KINDS = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
-
-
-class _ManagedFields(msgspec.Struct):
-    manager: str = ""
-    operation: str = ""
-    time: datetime.datetime | None = None
-
-
-class _Metadata(ObjectMeta, frozen=True, rename="camel"):
-    managed_fields: tuple[_ManagedFields, ...] = ()
 
 
 class _ClientConfig(msgspec.Struct, rename={"ca_bundle": "caBundle"}):
@@ -43,7 +33,7 @@ class _Webhook(msgspec.Struct, rename={"client_config": "clientConfig"}):
 
 
 class _Configuration(msgspec.Struct):
-    metadata: _Metadata
+    metadata: ManagedMeta
     webhooks: list[_Webhook] | None = None
 
 
@@ -108,10 +98,11 @@ async def publish(client: Client, publication: Publication, bundle: bytes) -> No
 
 def _publication(resource: Resource, configuration: _Configuration, webhooks: Sequence[_Webhook]) -> Publication:
     metadata = configuration.metadata
-    ours = [each for each in metadata.managed_fields if (each.manager, each.operation) == (FIELD_MANAGER, "Apply")]
+    applied = metadata.applied_at(FIELD_MANAGER)
+    since = None if applied is None else datetime.datetime.fromtimestamp(applied, datetime.UTC)
     bundles = {webhook.name: base64.b64decode(webhook.client_config.ca_bundle or "") for webhook in webhooks}
     # The API server moves the time whenever an apply of this manager changes a field.
-    return Publication(resource, metadata.name, metadata.resource_version, bundles, ours[0].time if ours else None)
+    return Publication(resource, metadata.name, metadata.resource_version, bundles, since)
 
 
 def _readable(bundle: bytes) -> frozenset[x509.Certificate]:

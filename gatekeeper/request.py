@@ -13,6 +13,9 @@ _R = TypeVar("_R")
 
 
 class Metadata(msgspec.Struct, frozen=True):
+    """The metadata that handlers read. Unlike `altershield.api.meta.ObjectMeta`, its texts have bounds, because any
+    caller may send a review, and it costs no decoding of other fields."""
+
     name: _Text = ""
     uid: _Text = ""
     labels: dict[str, str] | None = None

@@ -51,7 +51,7 @@ class Manager:
         self._options = options
         self._identity = options.identity or f"{socket.gethostname()}_{secrets.token_hex(4)}"
         server_clock = ServerClock(clock)
-        client.hear(server_clock.heard)
+        client.on_date(server_clock.update)
         clock = server_clock
         self.caches = Caches(client, options.system_namespace)
         self.queues = Queues()

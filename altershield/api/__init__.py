@@ -1,1 +1,1 @@
-"""The API users see: kinds, labels, states and names. Pure values; nothing here does I/O."""
+"""The API that users see: kinds, labels, states and names. Only values; this package does no I/O."""

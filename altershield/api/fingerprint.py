@@ -1,15 +1,14 @@
 """The version of a workload: a fingerprint of its pod template.
 
-The canonical form of a template is JSON in UTF-8 without white space, `{"metadata": …, "spec": …}`, the members
-of every object sorted by code point, numbers as orjson writes them, without
-- the version label itself, which would otherwise change what it names, and the labels that do not belong into
-  templates, which the gatekeeper takes out;
-- null members of `metadata` (older API servers write `creationTimestamp: null`, newer ones nothing);
-- `labels` and `annotations` that are empty: to Kubernetes that is the same as absent. `metadata` that is then
-  empty and `spec` that is absent are null.
+The canonical form of a template is the JSON `{"metadata": …, "spec": …}` in UTF-8, without white space, with the
+members of every object sorted by code point, and with numbers as orjson writes them. It does not contain:
+- the version label, which holds the fingerprint itself, and the labels that the gatekeeper removes from templates;
+- null members of `metadata` (older API servers write `creationTimestamp: null`, newer ones omit it);
+- empty `labels` and `annotations`: Kubernetes treats them as absent. If `metadata` is empty then, it is null. A missing
+  `spec` is null.
 
-Nothing else is left out: elsewhere an empty object may differ from none (a `namespaceSelector: {}` selects
-every namespace).
+Everything else stays: elsewhere, an empty object can differ from a missing one (`namespaceSelector: {}` selects all
+namespaces).
 """
 
 import hashlib
@@ -24,11 +23,11 @@ _DIGITS = 32
 
 
 _Metadata = dict[str, str | bool | int | float | list[Any] | dict[str, str] | None]
-"""In an ObjectMeta the objects are maps of strings: labels and annotations."""
+"""Values of a pod template's metadata. The only JSON objects in it are maps of strings: labels and annotations."""
 
 
 class Template(msgspec.Struct, frozen=True):
-    """A pod template. Of its metadata all is kept, `spec` stays JSON (empty where there is none)."""
+    """A pod template with all its metadata. `spec` is not decoded, and empty if there is none."""
 
     metadata: _Metadata | None = None
     spec: msgspec.Raw = msgspec.Raw(b"")
@@ -40,18 +39,18 @@ def fingerprint(canonical_form: bytes) -> str:
 
 
 def canonical(template: Template) -> bytes:
-    """The canonical form; orjson's errors for what is no JSON, or is nested more than 250 levels deep."""
+    """The canonical form. orjson's errors for invalid JSON, and for JSON with more than 250 levels."""
     return encode(form(template))
 
 
 def form(template: Template) -> dict[str, Any]:
-    """The canonical form as an object; orjson.JSONDecodeError for what is no JSON."""
+    """The canonical form as an object. orjson.JSONDecodeError for invalid JSON."""
     spec = orjson.loads(memoryview(template.spec)) if template.spec else None
     return {"metadata": _metadata(template.metadata) if template.metadata else None, "spec": spec}
 
 
 def encode(form: dict[str, Any]) -> bytes:
-    """The canonical form's bytes; orjson.JSONEncodeError for what is nested too deeply."""
+    """The bytes of a canonical form. orjson.JSONEncodeError if it has too many levels."""
     return orjson.dumps(form, option=orjson.OPT_SORT_KEYS)
 
 

@@ -1,7 +1,6 @@
-"""The three kinds AlterShield keeps in the cluster. The CRDs are generated from these types (`crds`).
+"""The three kinds that AlterShield stores in the cluster. The CRDs are generated from these types.
 
-Field names on the wire are the product's since its first release; `rename` holds those that camel case
-does not give.
+The field names are those of the product's first release. Most follow from the Python names by camel case.
 """
 
 import enum
@@ -12,24 +11,25 @@ import msgspec
 from altershield.api.meta import Condition, ObjectMeta
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, GROUP, OPS_CONFIG_INFOS
 
-# `gc=False`: there are many, and none can be part of a cycle.
-# `omit_defaults` leaves out what equals a plain default; what a factory gives is always written.
+# `gc=False`: there are many of these objects, and none can be part of a reference cycle.
+# `omit_defaults` omits values that equal a plain default. Values of a default factory are always written.
+
 API_VERSION = f"{GROUP}/v1alpha1"
 
 MAX_PODS = 10_000
-"""Pods one status may list."""
+"""The maximum number of pods in a list of a status."""
 
 Name = Annotated[str, msgspec.Meta(max_length=253)]
 Text = Annotated[str, msgspec.Meta(max_length=1024)]
 Seconds = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 Generation = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 Conditions = Annotated[
-    tuple[Condition, ...], msgspec.Meta(max_length=16, description="The state in the form of Kubernetes.")
+    tuple[Condition, ...], msgspec.Meta(max_length=16, description="The state as Kubernetes conditions.")
 ]
 
 
-def _says(text: str) -> msgspec.Meta:
-    """What `kubectl explain` and the reference say of a field."""
+def _doc(text: str) -> msgspec.Meta:
+    """The description of a field in `kubectl explain` and in the reference."""
     return msgspec.Meta(description=text)
 
 
@@ -51,7 +51,7 @@ class WorkloadState(enum.StrEnum):
 
 
 class PodState(enum.StrEnum):
-    """`ChangePod.status.status`; `message` keeps the last one before `ExecuteDone`."""
+    """`ChangePod.status.status`. `status.message` keeps the last state before `ExecuteDone`."""
 
     INIT = "Init"
     PRE_WAIT = "PreWait"
@@ -67,7 +67,7 @@ class PodState(enum.StrEnum):
 
 
 class Verdict(enum.StrEnum):
-    """What is said of a pod. A person may write any other word, which counts as `unpass`."""
+    """The verdict on a pod. A person may write any other word, which counts as `unpass`."""
 
     PASS = "pass"  # noqa: S105  (a verdict, not a password)
     UNPASS = "unpass"
@@ -79,21 +79,23 @@ class ConditionType(enum.StrEnum):
     VERIFIED = "Verified"
     """ChangeWorkload and ChangePod: True when every pod passed, False when one failed."""
     SETTLED = "Settled"
-    """ChangeWorkload: True once the start timeout after Success is over; until then what breaks ends the release."""
+    """ChangeWorkload: True after the start timeout that follows Success. Until then, pods that fail still fail the
+    release."""
     STALLED = "Stalled"
-    """ChangeWorkload: True while the release does not go on for a reason that is not its own fault."""
+    """ChangeWorkload: True while the release does not proceed for a reason that is not its own fault."""
     NO_REPLICAS = "NoReplicas"
-    """ChangeWorkload: True while the release reaches no pod, so that nothing can be said of it."""
+    """ChangeWorkload: True while the release reaches no pod, so that it cannot be verified."""
     ROLLED_BACK = "RolledBack"
-    """ChangeWorkload: True once an older version was released again; False while under way or refused."""
+    """ChangeWorkload: True after an older version was released again; False while the rollback is in progress or
+    refused."""
     UNGATED = "Ungated"
-    """ChangeWorkload: True where the gate did not see the release."""
+    """ChangeWorkload: True if no gatekeeper reviewed the release."""
     ACCEPTED = "Accepted"
-    """OpsConfigInfo: False when the setting is wrong and so changes nothing."""
+    """OpsConfigInfo: False if the setting is invalid and has no effect."""
 
 
 class Giver(enum.StrEnum):
-    """Reasons of the condition Verified where it is False: whose verdict it was."""
+    """Reasons of the condition Verified with the status False: whose verdict it was."""
 
     PERSON = "FailedByPerson"
     SERVER = "FailedByServer"
@@ -102,111 +104,117 @@ class Giver(enum.StrEnum):
 
 
 class PodInfo(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
-    """A pod under verification, and (in results) what was found."""
+    """A pod under verification. In results, also its verdict."""
 
-    pod: Annotated[Name, _says("Its name.")]
-    uid: Annotated[Name, _says("Its uid: a verdict is about this very pod.")] = ""
-    app: Annotated[Text, _says("The workload's name.")] = ""
-    host_name: Annotated[Name, _says("Its name again.")] = ""
-    namespace: Annotated[Name, _says("Its namespace.")] = ""
-    work_space: Annotated[Text, _says("Always `default`.")] = ""
-    ip: Annotated[str, msgspec.Meta(max_length=45, description="Its address.")] = ""
+    pod: Annotated[Name, _doc("Its name.")]
+    uid: Annotated[Name, _doc("Its uid. A verdict is valid for the pod with this uid.")] = ""
+    app: Annotated[Text, _doc("The workload's name.")] = ""
+    host_name: Annotated[Name, _doc("The same as `pod`.")] = ""
+    namespace: Annotated[Name, _doc("Its namespace.")] = ""
+    work_space: Annotated[Text, _doc("Always `default`.")] = ""
+    ip: Annotated[str, msgspec.Meta(max_length=45, description="Its IP address.")] = ""
     verdict: Annotated[
         str,
-        msgspec.Meta(max_length=32, description="`pass`, or anything else (`unpass`) for a failure; empty: none yet."),
+        msgspec.Meta(
+            max_length=32, description="`pass`; any other value (`unpass`) is a failure; empty: no verdict yet."
+        ),
     ] = ""
-    message: Annotated[Text, _says("Why, in words that people will read.")] = ""
+    message: Annotated[Text, _doc("The reason for the verdict, as text.")] = ""
 
 
 Pods = Annotated[tuple[PodInfo, ...], msgspec.Meta(max_length=MAX_PODS)]
 
 
 class WorkloadRef(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
-    """A workload, this very one."""
+    """A workload, identified by its uid."""
 
-    api_version: Annotated[Name, _says("Its API version.")] = ""
-    kind: Annotated[Name, _says("Its kind.")] = ""
-    name: Annotated[Name, _says("Its name.")] = ""
-    uid: Annotated[Name, _says("Its uid.")] = ""
+    api_version: Annotated[Name, _doc("Its API version.")] = ""
+    kind: Annotated[Name, _doc("Its kind.")] = ""
+    name: Annotated[Name, _doc("Its name.")] = ""
+    uid: Annotated[Name, _doc("Its uid.")] = ""
 
 
 class SourceRef(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
-    """An object that holds a released pod template, and which version that is."""
+    """An object that holds a released pod template, and the version of this template."""
 
-    kind: Annotated[Name, _says("Its kind.")] = ""
-    name: Annotated[Name, _says("Its name.")] = ""
-    uid: Annotated[Name, _says("Its uid.")] = ""
-    version: Annotated[Text, _says("The version; empty for one from before AlterShield.")] = ""
+    kind: Annotated[Name, _doc("Its kind.")] = ""
+    name: Annotated[Name, _doc("Its name.")] = ""
+    uid: Annotated[Name, _doc("Its uid.")] = ""
+    version: Annotated[
+        Text, _doc("The version; empty if it was released before AlterShield governed the workload.")
+    ] = ""
     fingerprint: Annotated[
-        Text, _says("The fingerprint of its template, as the API server shows it: new defaults may change it.")
+        Text, _doc("The fingerprint of its template as the API server returns it. New defaults can change it.")
     ] = ""
 
 
 class DownPod(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
-    """A pod that was up and is not any more."""
+    """A pod that was up and is no longer up."""
 
-    pod: Annotated[Name, _says("Its name.")] = ""
-    uid: Annotated[Name, _says("Its uid.")] = ""
-    since_unix: Annotated[Seconds, _says("Since when, in Unix seconds.")] = 0
-    message: Annotated[Text, _says("Why, in the kubelet's words.")] = ""
+    pod: Annotated[Name, _doc("Its name.")] = ""
+    uid: Annotated[Name, _doc("Its uid.")] = ""
+    since_unix: Annotated[Seconds, _doc("When it went down, in Unix seconds.")] = 0
+    message: Annotated[Text, _doc("The reason, as the kubelet reports it.")] = ""
 
 
 class ChangeWorkloadSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
-    """What was released."""
+    """The release."""
 
-    change_workload_id: Annotated[Name, _says("The ChangeWorkload's own name.")]
-    service_name: Annotated[Name, _says("The workload's name.")]
-    app_name: Annotated[Name, _says("The workload's name.")]
-    reversion: Annotated[Text, _says("The version: the value of the workload's version label.")]
+    change_workload_id: Annotated[Name, _doc("The ChangeWorkload's own name.")]
+    service_name: Annotated[Name, _doc("The workload's name.")]
+    app_name: Annotated[Name, _doc("The workload's name.")]
+    reversion: Annotated[Text, _doc("The version: the value of the workload's version label.")]
     count_threshold: Annotated[
-        int, msgspec.Meta(ge=1, le=2**31 - 1, description="Pods in one batch: verified once so many have come up.")
+        int,
+        msgspec.Meta(
+            ge=1, le=2**31 - 1, description="Pods in one batch. A batch is verified when so many pods have come up."
+        ),
     ]
-    wait_time_threshold: Annotated[Seconds, _says("Seconds after which a batch is verified although it is not full.")]
-    create_time: Annotated[Text, _says("When this version was released, UTC.")]
-    create_time_unix: Annotated[Seconds, _says("The same in Unix seconds.")]
-    workload_ref: Annotated[WorkloadRef, _says("The workload.")] = WorkloadRef()
+    wait_time_threshold: Annotated[Seconds, _doc("Seconds after which an incomplete batch is verified.")]
+    create_time: Annotated[Text, _doc("When this version was released, UTC.")]
+    create_time_unix: Annotated[Seconds, _doc("The same in Unix seconds.")]
+    workload_ref: Annotated[WorkloadRef, _doc("The workload.")] = WorkloadRef()
     workload_generation: Annotated[
-        Generation, _says("The workload's generation at which this version was released: it orders releases.")
+        Generation, _doc("The workload's generation when this version was released. It orders releases.")
     ] = 0
 
 
 class ChangeWorkloadStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
-    """What became of it. Only `status: Rollback` (with `rollbackTo`, if need be) is for people to write."""
+    """The state of the release. People may write only `status: Rollback`, with or without `rollbackTo`."""
 
     status: Annotated[
-        Text, _says("The state. `Rollback`, written by a person, has an older version released again.")
+        Text, _doc("The state. If a person writes `Rollback`, AlterShield releases an older version again.")
     ] = ""
-    defense_preparing_pods: Annotated[Pods, _says("Pods that came up and wait for a batch.")] = ()
-    defense_checking_pods: Annotated[Pods, _says("Pods that are being verified.")] = ()
-    defense_check_pass_pods: Annotated[Pods, _says("Pods that passed.")] = ()
-    defense_check_fail_pods: Annotated[Pods, _says("Pods that failed, and why.")] = ()
+    defense_preparing_pods: Annotated[Pods, _doc("Pods that are up and wait for a batch.")] = ()
+    defense_checking_pods: Annotated[Pods, _doc("Pods that are being verified.")] = ()
+    defense_check_pass_pods: Annotated[Pods, _doc("Pods that passed.")] = ()
+    defense_check_fail_pods: Annotated[Pods, _doc("Pods that failed, with the reason.")] = ()
     down_pods: Annotated[
         tuple[DownPod, ...],
-        msgspec.Meta(max_length=MAX_PODS, description="Pods that were up and are not any more, the first ones."),
+        msgspec.Meta(max_length=MAX_PODS, description="Pods that were up and are no longer up; only the first ones."),
     ] = ()
-    entry_time: Annotated[Text, _says("When the present state was entered, UTC.")] = ""
-    entry_time_unix: Annotated[Seconds, _says("The same in Unix seconds.")] = 0
-    update_time: Annotated[Text, _says("When this status was written, UTC.")] = ""
-    update_time_unix: Annotated[Seconds, _says("The same in Unix seconds.")] = 0
+    entry_time: Annotated[Text, _doc("When the present state began, UTC.")] = ""
+    entry_time_unix: Annotated[Seconds, _doc("The same in Unix seconds.")] = 0
+    update_time: Annotated[Text, _doc("When this status was written, UTC.")] = ""
+    update_time_unix: Annotated[Seconds, _doc("The same in Unix seconds.")] = 0
     settle_time_unix: Annotated[
-        Seconds, _says("Until when health counts against a Success, in Unix seconds; a pod that breaks puts it off.")
+        Seconds,
+        _doc("Until when a pod that is not up fails the release after Success, in Unix seconds; it extends this time."),
     ] = 0
     reached: Annotated[
-        Seconds, _says("Pods that the workload's strategy let this version reach when it succeeded.")
+        Seconds, _doc("How many pods the workload's strategy allowed this version to have when it succeeded.")
     ] = 0
-    replicas: Annotated[Seconds, _says("Pods that the workload was to have then.")] = 0
-    source: Annotated[SourceRef, _says("The object that holds this version's template.")] = SourceRef()
-    previous: Annotated[SourceRef, _says("The last version that passed before this one: where a rollback goes.")] = (
-        SourceRef()
-    )
+    replicas: Annotated[Seconds, _doc("The replicas of the workload at that time.")] = 0
+    source: Annotated[SourceRef, _doc("The object that holds this version's template.")] = SourceRef()
+    previous: Annotated[
+        SourceRef, _doc("The last version before this one that succeeded: the target of a rollback.")
+    ] = SourceRef()
     rollback_to: Annotated[
-        Text, _says("The version, or the name of the object that holds it, to be released again in place of this one.")
+        Text, _doc("The version to release again in place of this one, or the name of the object that holds it.")
     ] = ""
-    rollback_target: Annotated[SourceRef, _says("What a rollback that is under way (or done) releases again.")] = (
-        SourceRef()
-    )
+    rollback_target: Annotated[SourceRef, _doc("The version that a rollback releases again.")] = SourceRef()
     conditions: Conditions = ()
-    observed_generation: Annotated[Generation, _says("The generation of the spec that this status is about.")] = 0
+    observed_generation: Annotated[Generation, _doc("The generation of the spec that this status describes.")] = 0
 
 
 class ChangeWorkload(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -220,16 +228,17 @@ class ChangeWorkload(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 class ChangePodSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """What is verified."""
+    """The batch."""
 
-    change_workload_id: Annotated[Name, _says("The ChangeWorkload that this batch belongs to.")]
-    create_time: Annotated[Text, _says("When the batch was taken, UTC.")]
-    create_time_unix: Annotated[Seconds, _says("The same in Unix seconds.")]
+    change_workload_id: Annotated[Name, _doc("The name of the ChangeWorkload that this batch belongs to.")]
+    create_time: Annotated[Text, _doc("When the batch was taken, UTC.")]
+    create_time_unix: Annotated[Seconds, _doc("The same in Unix seconds.")]
     pod_infos: Annotated[
         tuple[PodInfo, ...], msgspec.Meta(min_length=1, max_length=MAX_PODS, description="The pods of the batch.")
     ]
     failed_by: Annotated[
-        Name, _says("Whose verdict `podInfos` hold, where it is not AlterShield's own: the reason of Verified.")
+        Name,
+        _doc("Whose verdict `podInfos` hold, if it is not AlterShield's own: the reason of the condition Verified."),
     ] = ""
 
 
@@ -242,22 +251,24 @@ class ChangePodStatus(
     omit_defaults=True,
     rename=lambda name: _POD_STATUS_NAMES.get(name) or _camel(name),
 ):
-    """What was found. `podResults` is for people to write as well."""
+    """The result of the verification. People may write `podResults`, too."""
 
-    status: Annotated[Text, _says("The step of the verification; `ExecuteDone` is the last one.")] = ""
-    message: Annotated[Text, _says("The last step before `ExecuteDone`: how the verification ended.")] = ""
-    pod_results: Annotated[Pods, _says("A verdict per pod. A person may write it at any time, and is believed.")] = ()
-    change_pod_id: Annotated[Text, _says("What an AlterShield server calls this batch.")] = ""
-    pre_submit_time: Annotated[Text, _says("When the check before the batch was asked for, UTC.")] = ""
-    pre_submit_time_unix: Annotated[Seconds, _says("The same in Unix seconds.")] = 0
-    post_submit_time: Annotated[Text, _says("When the check after the batch was asked for, UTC.")] = ""
-    post_submit_time_unix: Annotated[Seconds, _says("The same in Unix seconds.")] = 0
-    pre_timeout_threshold: Annotated[Seconds, _says("Seconds that the check before the batch may take.")] = 0
-    post_timeout_threshold: Annotated[Seconds, _says("Seconds that the check after the batch may take.")] = 0
-    update_time: Annotated[Text, _says("When this status was written, UTC.")] = ""
-    update_time_unix: Annotated[Seconds, _says("The same in Unix seconds.")] = 0
+    status: Annotated[Text, _doc("The state of the verification; `ExecuteDone` is the last one.")] = ""
+    message: Annotated[Text, _doc("The last state before `ExecuteDone`: how the verification ended.")] = ""
+    pod_results: Annotated[
+        Pods, _doc("The verdict on each pod. A person may write it at any time; AlterShield accepts it.")
+    ] = ()
+    change_pod_id: Annotated[Text, _doc("The id of this batch on an AlterShield server.")] = ""
+    pre_submit_time: Annotated[Text, _doc("When the check before the batch was requested, UTC.")] = ""
+    pre_submit_time_unix: Annotated[Seconds, _doc("The same in Unix seconds.")] = 0
+    post_submit_time: Annotated[Text, _doc("When the check after the batch was requested, UTC.")] = ""
+    post_submit_time_unix: Annotated[Seconds, _doc("The same in Unix seconds.")] = 0
+    pre_timeout_threshold: Annotated[Seconds, _doc("Timeout of the check before the batch, in seconds.")] = 0
+    post_timeout_threshold: Annotated[Seconds, _doc("Timeout of the check after the batch, in seconds.")] = 0
+    update_time: Annotated[Text, _doc("When this status was written, UTC.")] = ""
+    update_time_unix: Annotated[Seconds, _doc("The same in Unix seconds.")] = 0
     conditions: Conditions = ()
-    observed_generation: Annotated[Generation, _says("The generation of the spec that this status is about.")] = 0
+    observed_generation: Annotated[Generation, _doc("The generation of the spec that this status describes.")] = 0
 
 
 class ChangePod(msgspec.Struct, frozen=True, rename="camel"):
@@ -271,27 +282,27 @@ class ChangePod(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class OpsConfigInfoSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """What is wanted."""
+    """The setting."""
 
-    type: Annotated[Text, _says("`isBlockingUp` for `blocking`, `isBranch` for `branch`, `isRollback` for `rollback`.")]
-    enable: Annotated[bool, _says("Whether it is on.")] = msgspec.field(default_factory=bool)
+    type: Annotated[Text, _doc("`isBlockingUp` for `blocking`, `isBranch` for `branch`, `isRollback` for `rollback`.")]
+    enable: Annotated[bool, _doc("Whether it is on.")] = msgspec.field(default_factory=bool)
     content: Annotated[
         Text,
-        _says(
-            "Of `branch`: pods in a batch, a number (`10`) or a share of the replicas (`10%`). "
-            "Of `rollback`: the share of a version's pods that has to be overdue, likewise."
+        _doc(
+            "For `branch`: pods in a batch, a number (`10`) or a share of the replicas (`10%`). "
+            "For `rollback`: how many of a version's pods must be overdue, in the same form."
         ),
     ] = ""
-    remark: Annotated[Text, _says("For people.")] = ""
+    remark: Annotated[Text, _doc("A remark for people.")] = ""
 
 
 class OpsConfigInfoStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """What is in effect: the last accepted values."""
+    """The values in effect: those that were accepted last."""
 
-    enable: Annotated[bool | None, _says("Whether it is on.")] = None
-    content: Annotated[Text, _says("The content in effect.")] = ""
+    enable: Annotated[bool | None, _doc("Whether it is on.")] = None
+    content: Annotated[Text, _doc("The content in effect.")] = ""
     conditions: Conditions = ()
-    observed_generation: Annotated[Generation, _says("The generation of the spec that this status is about.")] = 0
+    observed_generation: Annotated[Generation, _doc("The generation of the spec that this status describes.")] = 0
 
 
 class OpsConfigInfo(msgspec.Struct, frozen=True, rename="camel"):

@@ -1,7 +1,7 @@
-"""The labels of AlterShield. Every key is written here once."""
+"""The labels of AlterShield. Each key is defined only here."""
 
 GOVERNED = "admission-webhook-altershield"
-"""On a Namespace, with value `enabled`: its workloads pass the gate."""
+"""On a Namespace, with the value `enabled`: AlterShield governs its workloads."""
 GOVERNED_VALUE = "enabled"
 
 VERSION = "admission-webhook-altershield.antgroup.com/version"
@@ -19,7 +19,7 @@ SUSPEND = "altershield.defense.antgroup.com/suspend"
 """On a workload: the Unix second since which its releases are suspended."""
 
 IGNORED_SUSPEND = "altershield.defense.antgroup.com/ignored-suspend"
-"""On a workload, set by the user with value `true`: this release repairs, let it pass once."""
+"""On a workload, set by the user with value `true`: this release repairs the workload, so it is allowed once."""
 
 WORKLOAD_NAME = "app.kubernetes.io/deployment-name"
 """On ChangeWorkloads and ChangePods: the workload's name, cut and hashed past 63 characters."""
@@ -28,7 +28,7 @@ OWNED = (VERSION, DEFENSE_STATUS, SUSPEND)
 """Labels of a workload that only AlterShield writes."""
 
 NOT_IN_TEMPLATES = (DEFENSE_STATUS, OPERATE_FINISHED, SUSPEND)
-"""Labels of workloads and pods that the gatekeeper takes out of pod templates; they do not count in the fingerprint."""
+"""Labels of workloads and pods that the gatekeeper removes from pod templates. The fingerprint ignores them."""
 
 CONTROLLER_REVISION_HASH = "controller-revision-hash"
-"""Kubernetes' own, on pods that a workload makes without an object in between: which revision they are of."""
+"""A label of Kubernetes, on pods that the workload itself controls: the name or hash of their revision."""

@@ -1,7 +1,7 @@
-"""When the fields that matter here were last written, as far as `metadata.managedFields` tells.
+"""When certain fields were last written, from `metadata.managedFields`.
 
-An entry's time is that of its manager's last change, of whichever of its fields: late rather than early. Who owns
-nothing any more has no entry; an entry whose operation was a migration has no time.
+The time of an entry is that of its manager's last change of any of its fields. So it can be too late, but not too
+early. A manager that no longer owns fields has no entry. An entry that a migration of fields made has no time.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from altershield.api.meta import ObjectMeta, unix
 
 
 class _Owned(msgspec.Struct, frozen=True):
-    """The field is owned, whatever is said of its parts."""
+    """An owned field. Its parts are not decoded."""
 
 
 class _Labels(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -34,24 +34,32 @@ class _Fields(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is read of one: nothing but whether it owns what is asked for below, so that it may be cached."""
+    """An entry of `managedFields`. Of the fields that it owns, only those that `ManagedMeta` asks for are decoded."""
 
+    manager: str = ""
+    operation: str = ""
     time: str = ""
     fields: _Fields = msgspec.field(default=_Fields(), name="fieldsV1")
 
 
 class ManagedMeta(ObjectMeta, frozen=True, omit_defaults=True, rename="camel"):
+    """Metadata with `managedFields`."""
+
     managed_fields: tuple[Entry, ...] = ()
 
     @property
     def governed_at(self) -> float | None:
-        """The Unix second at which the label that governs a namespace was last set; None where nobody knows."""
+        """The Unix second at which the label that governs a namespace was last written; None if it is not known."""
         return _latest(entry for entry in self.managed_fields if entry.fields.metadata.labels.governed is not None)
 
     @property
     def released_at(self) -> float | None:
-        """The Unix second at which a workload's pod template was last written; None where nobody knows."""
+        """The Unix second at which a workload's pod template was last written; None if it is not known."""
         return _latest(entry for entry in self.managed_fields if entry.fields.spec.template is not None)
+
+    def applied_at(self, manager: str) -> float | None:
+        """The Unix second at which server-side apply by `manager` last changed a field; None if it is not known."""
+        return _latest(entry for entry in self.managed_fields if (entry.manager, entry.operation) == (manager, "Apply"))
 
 
 def _latest(entries: Iterable[Entry]) -> float | None:

@@ -1,4 +1,4 @@
-"""Metadata and conditions: the parts of Kubernetes' own types that our kinds and views share."""
+"""Metadata, conditions and times, as Kubernetes defines them."""
 
 import datetime
 from collections.abc import Sequence
@@ -17,7 +17,11 @@ class OwnerReference(msgspec.Struct, frozen=True, omit_defaults=True, rename="ca
 
 
 class ObjectMeta(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
-    """The metadata that is read here; everything else is dropped while decoding."""
+    """The metadata of our own kinds and of objects that are read one at a time. Decoding drops all other fields.
+
+    `altershield.workloads.meta` has a smaller form for the hundreds of thousands of objects in caches.
+    `gatekeeper.request` has one with bounds, for input of unknown callers.
+    """
 
     name: str = ""
     namespace: str = ""
@@ -32,19 +36,21 @@ class ObjectMeta(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
 
     @property
     def controller(self) -> OwnerReference | None:
-        """The owner that manages this object, if one does."""
+        """The owner that controls this object, or None."""
         return next((owner for owner in self.owner_references if owner.controller), None)
 
 
 class Condition(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """One aspect of an object's state, as in metav1.Condition, whose bounds these are."""
+    """A condition with the bounds of metav1.Condition."""
 
-    type: Annotated[str, msgspec.Meta(max_length=316, description="Which aspect.")]
+    type: Annotated[str, msgspec.Meta(max_length=316, description="The type of the condition.")]
     status: Annotated[str, msgspec.Meta(max_length=7, description="`True`, `False` or `Unknown`.")]
-    reason: Annotated[str, msgspec.Meta(max_length=1024, description="Why, in one word.")]
-    message: Annotated[str, msgspec.Meta(max_length=32768, description="Why, in words that people will read.")] = ""
-    last_transition_time: Annotated[str, msgspec.Meta(max_length=64, description="Since when the status is this.")] = ""
-    observed_generation: Annotated[int, msgspec.Meta(description="The generation that this is about.")] = 0
+    reason: Annotated[str, msgspec.Meta(max_length=1024, description="The reason, in one word.")]
+    message: Annotated[str, msgspec.Meta(max_length=32768, description="The reason, as text.")] = ""
+    last_transition_time: Annotated[str, msgspec.Meta(max_length=64, description="When the status changed last.")] = ""
+    observed_generation: Annotated[
+        int, msgspec.Meta(description="The generation of the spec that this condition describes.")
+    ] = 0
 
     @property
     def is_true(self) -> bool:
@@ -56,13 +62,13 @@ def find_condition(conditions: Sequence[Condition], type_: str) -> Condition | N
 
 
 def has_reason(conditions: Sequence[Condition], type_: str, reason: str) -> bool:
-    """Whether the condition is there, with this reason."""
+    """Whether `conditions` has this type with this reason."""
     found = find_condition(conditions, type_)
     return found is not None and found.reason == reason
 
 
 def set_condition(conditions: Sequence[Condition], new: Condition, now: float) -> tuple[Condition, ...]:
-    """`conditions` with `new` in its place; the transition time moves only when the status does."""
+    """`conditions` with `new` in place of the one of its type. The transition time changes only if the status does."""
     old = find_condition(conditions, new.type)
     since = old.last_transition_time if old is not None and old.status == new.status else rfc3339(now)
     kept = tuple(c for c in conditions if c.type != new.type)
@@ -70,15 +76,15 @@ def set_condition(conditions: Sequence[Condition], new: Condition, now: float) -
 
 
 def rfc3339(now: float) -> str:
-    """Unix seconds as Kubernetes writes times: `2026-08-21T07:29:49Z`."""
+    """Unix seconds in the format of Kubernetes: `2026-08-21T07:29:49Z`."""
     return datetime.datetime.fromtimestamp(int(now), datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def unix(text: str | None) -> float:
-    """The Unix seconds of a time as Kubernetes writes it; 0 for none."""
+    """A time in the format of Kubernetes in Unix seconds; 0 for None or an empty text."""
     return datetime.datetime.fromisoformat(text).timestamp() if text else 0.0
 
 
 def plain_time(now: float) -> str:
-    """Unix seconds as our kinds show times: `2026-08-21 07:29:49`, UTC."""
+    """Unix seconds in the format of our kinds: `2026-08-21 07:29:49`, UTC."""
     return datetime.datetime.fromtimestamp(int(now), datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")

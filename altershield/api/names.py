@@ -1,4 +1,4 @@
-"""Names of the objects AlterShield makes, and how long names are cut."""
+"""Names of the objects that AlterShield creates, and the rule that shortens long names."""
 
 import hashlib
 import re
@@ -6,7 +6,7 @@ import re
 SYSTEM_NAMESPACE = "altershieldoperator-system"
 SERVICE_ACCOUNT = "altershield"
 LEASE = "altershield-reconciler"
-"""In the system namespace: which reconciler leads."""
+"""The Lease in the system namespace that the leading reconciler holds."""
 
 _SEPARATOR = "--x--"
 _MAX_NAME = 253  # RFC 1123 subdomain, the limit of metadata.name
@@ -14,7 +14,7 @@ _MAX_LABEL_VALUE = 63
 _BATCH_DIGITS = 8
 _VERSION_DIGITS = 32
 _ROOM = _MAX_NAME - 2 * len(_SEPARATOR) - _VERSION_DIGITS - _BATCH_DIGITS
-_DIGEST_DIGITS = 32  # 128 bits: nobody finds two names with the same
+_DIGEST_DIGITS = 32  # 128 bits, so that nobody can construct two names with the same digest
 
 
 def service_account_user(namespace: str = SYSTEM_NAMESPACE, name: str = SERVICE_ACCOUNT) -> str:
@@ -23,16 +23,16 @@ def service_account_user(namespace: str = SYSTEM_NAMESPACE, name: str = SERVICE_
 
 
 def is_version(label: str) -> bool:
-    """Whether a version label's value can be one: a user may have written another while no gate was there."""
+    """Whether a value of the version label is a fingerprint. Users can write other values while no gatekeeper runs."""
     return re.fullmatch("[0-9a-f]{32}", label) is not None
 
 
 def change_workload_name(prefix: str, workload: str, version: str, *, taken: bool = False) -> str:
-    """`{prefix}{workload}--x--{version}`; the prefix tells kinds of workloads apart.
+    """`{prefix}{workload}--x--{version}`. The prefix stands for the kind of the workload.
 
-    The part before the version is cut and hashed where it would exceed 202 characters (room is kept for a ChangePod's
-    number), and where it is `taken`: where a workload of another kind could have the same. A part that is hashed has
-    exactly 203 characters, one that is not has less: so no two workloads share a name.
+    The part before the version is cut and hashed in two cases: if it has more than 202 characters (the rest is for a
+    ChangePod's number), and if it is `taken`, that is, a workload of another kind can have the same part. A hashed part
+    has exactly 203 characters, others have less. So two workloads never have the same name.
     """
     own = f"{prefix}{workload}"
     if taken or len(own) >= _ROOM:
@@ -43,12 +43,12 @@ def change_workload_name(prefix: str, workload: str, version: str, *, taken: boo
 
 
 def version_of(change_workload: str) -> str:
-    """The version in a ChangeWorkload's name, which nobody can change as they could its label."""
+    """The version in a ChangeWorkload's name. Unlike the label, nobody can change the name."""
     return change_workload.rpartition(_SEPARATOR)[2]
 
 
 def change_pod_name(change_workload: str, number: int | str) -> str:
-    """`{change workload}--x--{number}`, numbers from 1. Documentation gives a placeholder instead of a number."""
+    """`{change workload}--x--{number}`. Numbers begin with 1. The documentation passes a placeholder."""
     return f"{change_workload}{_SEPARATOR}{number}"
 
 
@@ -58,13 +58,13 @@ def change_workload_of(change_pod: str) -> str:
 
 
 def change_pod_number(name: str) -> int:
-    """The number at the end of a ChangePod's name; 0 where there is none."""
+    """The number at the end of a ChangePod's name; 0 if there is none."""
     tail = name.rpartition(_SEPARATOR)[2]
     return int(tail) if tail.isascii() and tail.isdigit() and len(tail) <= _BATCH_DIGITS else 0
 
 
 def label_value(workload: str) -> str:
-    """A workload's name as a label value: unchanged up to 63 characters, else cut and hashed."""
+    """A workload's name as a label value: unchanged up to 63 characters, otherwise cut and hashed."""
     if len(workload) <= _MAX_LABEL_VALUE:
         return workload
     digest = hashlib.sha256(workload.encode()).hexdigest()[:10]

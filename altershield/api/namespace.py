@@ -1,4 +1,4 @@
-"""What is read of Kubernetes' own kinds, workloads and their pods aside. Decoding into these drops everything else."""
+"""The fields of a Namespace that AlterShield reads. Decoding drops all other fields."""
 
 import msgspec
 
@@ -11,4 +11,5 @@ class Namespace(msgspec.Struct, frozen=True):
 
     @property
     def governed(self) -> bool:
+        """Whether AlterShield governs the workloads in this namespace."""
         return self.metadata.labels.get(labels.GOVERNED) == labels.GOVERNED_VALUE

@@ -1,7 +1,7 @@
-"""The settings `blocking`, `branch` and `rollback`: what is a valid one, and what is in effect.
+"""The settings `blocking`, `branch` and `rollback`: their validation, and the values in effect.
 
-A setting counts only under its own name in the system namespace. A wrong one changes nothing: what was
-accepted last (kept in its status) stays in effect, and before that the defaults do.
+A setting counts only under its name in the system namespace. An invalid setting has no effect: the values that were
+accepted last (stored in its status) stay in effect, or the defaults if there are none.
 """
 
 from collections.abc import Iterable
@@ -25,21 +25,21 @@ MAX_BATCH = 1000
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is in effect."""
+    """The values in effect."""
 
     blocking: bool = True
-    """A failed verification suspends the workload's releases."""
+    """Whether a failed verification suspends the workload's releases."""
     branch: bool = False
-    """Pods are verified in batches, not one by one."""
+    """Whether pods are verified in batches instead of one by one."""
     content: str = DEFAULTS[BRANCH].content
-    """The batch: a number of pods (`10`) or a share of the replicas (`10%`)."""
+    """Size of a batch: a number of pods (`10`) or a share of the replicas (`10%`)."""
     rollback: bool = True
-    """A release whose pods are overdue is undone by itself."""
+    """Whether a release whose pods are overdue is rolled back automatically."""
     share: str = DEFAULTS[ROLLBACK].content
-    """So many of its pods, or such a share of them, have to be."""
+    """How many of the release's pods must be overdue for that: a number or a share (`20%`)."""
 
     def overdue(self, pods: int) -> int:
-        """Of so many existing pods of a version, how many have to be overdue to end its release: at least 1."""
+        """How many of the `pods` existing pods of a version must be overdue to end its release: at least 1."""
         share = _number(self.share, pods) or _number(DEFAULTS[ROLLBACK].content, pods) or 1
         return max(1, min(share, pods))
 
@@ -51,14 +51,14 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a setting is not accepted: a condition's reason and message."""
+    """Why a setting is invalid: reason and message of its condition."""
 
     reason: str
     message: str
 
 
 def effective(settings: Iterable[OpsConfigInfo], system_namespace: str) -> Settings:
-    """What `settings` (of any namespaces) put into effect."""
+    """The values in effect, from the settings of all namespaces."""
     found = {
         setting.metadata.name: in_effect(setting, system_namespace)
         for setting in settings
@@ -77,7 +77,7 @@ def effective(settings: Iterable[OpsConfigInfo], system_namespace: str) -> Setti
 
 
 def in_effect(setting: OpsConfigInfo, system_namespace: str) -> OpsConfigInfoSpec:
-    """What counts for one of the settings: its spec, else what was accepted last, else the default."""
+    """The values of one setting that are in effect: its spec, else the values accepted last, else the default."""
     default = DEFAULTS[setting.metadata.name]
     if problem(setting, system_namespace) is None:
         return setting.spec
@@ -88,7 +88,7 @@ def in_effect(setting: OpsConfigInfo, system_namespace: str) -> OpsConfigInfoSpe
 
 
 def problem(setting: OpsConfigInfo, system_namespace: str) -> Problem | None:
-    """What is wrong with a setting; None if it is accepted."""
+    """Why a setting is invalid; None if it is valid."""
     name, spec = setting.metadata.name, setting.spec
     if setting.metadata.namespace != system_namespace:
         return Problem(
@@ -103,7 +103,7 @@ def problem(setting: OpsConfigInfo, system_namespace: str) -> Problem | None:
         )
     if spec.type != default.type:
         return Problem("UnknownType", f"the type of {name} is {default.type}, not {spec.type[:64]!r}; correct it")
-    # what is switched off needs no content: the kill switch works however it is written
+    # a disabled rollback needs no valid content, so that the kill switch works with any content
     needed = name == BRANCH or (name == ROLLBACK and spec.enable and spec.content)
     if needed and _number(spec.content, 1) is None:
         return Problem(
@@ -115,7 +115,7 @@ def problem(setting: OpsConfigInfo, system_namespace: str) -> Problem | None:
 
 
 def _number(content: str, replicas: int) -> int | None:
-    """Pods that `content` asks for at `replicas`; None where it is no number and no share."""
+    """The number of pods that `content` means for so many replicas; None if it is neither a number nor a share."""
     digits = content.removesuffix("%")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 9) or int(digits) == 0:
         return None

@@ -1,4 +1,4 @@
-"""The Kubernetes resources that are read or written, and their URLs."""
+"""The Kubernetes resources that AlterShield reads or writes, and their URLs."""
 
 from dataclasses import dataclass
 from urllib.parse import quote
@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A resource of the Kubernetes API, as discovery names it."""
+    """A resource of the Kubernetes API, with the names of the discovery API."""
 
     group: str
     version: str
@@ -19,7 +19,7 @@ class Resource:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The URL path of a collection (no name: of one namespace, or of all) or of one object."""
+        """The URL path of an object. Without `name`: of the collection in `namespace`, or in all namespaces."""
         parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]
         if namespace and self.namespaced:
             parts += ["namespaces", quote(namespace, safe="")]

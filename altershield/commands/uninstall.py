@@ -11,7 +11,7 @@ import typer
 from altershield.api.resources import NAMESPACES
 from altershield.errors import AlterShieldError, UsageError
 from altershield.install.inventory import Inventory, Item, find
-from altershield.kube.backoff import with_retries
+from altershield.kube.backoff import retry_while_unavailable
 from altershield.kube.client import Client
 from altershield.kube.errors import ApiError, NotFoundError
 from altershield.process import options
@@ -127,7 +127,7 @@ async def _delete(client: Client, doomed: Sequence[Item]) -> list[Item]:
             propagation="Background",
         )
         try:
-            await with_retries(request)
+            await retry_while_unavailable(request)
         except NotFoundError:
             print(f"gone already {item}", flush=True)
         except ApiError as error:

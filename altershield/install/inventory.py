@@ -1,7 +1,7 @@
 """What of AlterShield is in a cluster, whoever put it there: Helm, a GitOps tool, `altershield dev`, or itself.
 
 Ours is what carries both labels of `SELECTOR`, and what has a name that only we give: the Lease, the
-CustomResourceDefinitions, the history of a Helm release. Names that anybody may use prove nothing.
+CustomResourceDefinitions, the history of a Helm release. KeySet that anybody may use prove nothing.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from altershield.api.resources import (
 )
 from altershield.install import helm
 from altershield.install.crds import crds
-from altershield.kube.backoff import with_retries
+from altershield.kube.backoff import retry_while_unavailable
 from altershield.kube.client import Client
 from altershield.kube.errors import ApiError, NotFoundError
 
@@ -116,7 +116,7 @@ async def _list(
     client: Client, resource: Resource, found: Inventory, *, labels: str = "", fields: str = ""
 ) -> list[Item]:
     try:
-        listed = await with_retries(
+        listed = await retry_while_unavailable(
             lambda: client.list(resource, as_=_Object, label_selector=labels, field_selector=fields)
         )
     except NotFoundError:
@@ -129,7 +129,7 @@ async def _list(
 
 async def _add_history(client: Client, release: helm.Release, found: Inventory) -> None:
     try:
-        listed = await with_retries(
+        listed = await retry_while_unavailable(
             lambda: client.list(SECRETS, release.namespace, as_=helm.Record, label_selector=release.selector)
         )
     except ApiError as error:

@@ -1,1 +1,1 @@
-"""Access to the Kubernetes API: requests, caches, queues, leadership and events."""
+"""Access to the Kubernetes API: client, credentials, informers, work queue, leader election and Events."""

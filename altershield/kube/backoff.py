@@ -1,4 +1,4 @@
-"""How long to wait before a request to the API server is tried again."""
+"""Delays between retries of requests to the API server."""
 
 import asyncio
 import random
@@ -10,32 +10,33 @@ from altershield.kube.errors import ApiError, KubernetesError, ServerError, TooM
 T = TypeVar("T")
 
 _FIRST = 0.25  # seconds
-_LAST = 10.0  # short enough to be back soon after an outage, with the jitter long enough to be no storm
-_DOUBLINGS = 30  # past this the delay has long reached its cap; keeps the power small
+_LAST = 10.0  # short enough to recover soon after an outage; with the jitter, long enough to avoid a storm of requests
+_DOUBLINGS = 30  # the delay reaches its maximum earlier; this bounds the power of two
 
 
 def delay(failures: int, error: KubernetesError) -> float:
     """Seconds to wait after `failures` failures in a row (from 1), the last being `error`.
 
-    Doubles up to ten seconds, with jitter so that many clients do not come back at once. Never less than
-    the server asked for with Retry-After.
+    The delay doubles up to ten seconds. Jitter keeps many clients from retrying at the same moment. The delay is never
+    less than the server's Retry-After.
     """
-    asked = error.retry_after or 0.0 if isinstance(error, ApiError) else 0.0
-    return spread(failures, asked, first=_FIRST, last=_LAST)
+    retry_after = error.retry_after or 0.0 if isinstance(error, ApiError) else 0.0
+    return jittered(failures, retry_after, first=_FIRST, last=_LAST)
 
 
-def spread(failures: int, at_least: float, *, first: float, last: float) -> float:
+def jittered(failures: int, at_least: float, *, first: float, last: float) -> float:
     """Seconds to wait after `failures` failures in a row (from 1), never less than `at_least`.
 
-    Doubles from `first` to `last`, of which a half is chance. What the server asked for is spread by a quarter of
-    it, too: all who were told the same would come back together.
+    The delay doubles from `first` to `last`; half of it is random. `at_least` is extended by up to a quarter at random:
+    otherwise all clients with the same Retry-After would retry together.
     """
     wait = min(first * 2.0 ** min(failures - 1, _DOUBLINGS), last)
     return max(at_least, wait / 2) + random.uniform(0, max(at_least / 4, wait / 2))  # noqa: S311  (spreads load)
 
 
-async def with_retries(request: Callable[[], Awaitable[T]], attempts: int = 5) -> T:
-    """The answer to a request that may be repeated; while the API server is overloaded or out of reach, it is."""
+async def retry_while_unavailable(request: Callable[[], Awaitable[T]], attempts: int = 5) -> T:
+    """Send a request that is safe to repeat, again while the API server is overloaded or unreachable, up to `attempts`
+    times. Return its result, or raise the last error."""
     for failures in range(1, attempts):
         try:
             return await request()

@@ -1,8 +1,8 @@
-"""The objects that an informer keeps: what comes in is compared with what is there, and handlers are told.
+"""The objects that an informer keeps. The cache compares a received object with the cached one and calls handlers.
 
-The watch is the one source that brings every change in order. An object can also come from elsewhere: as the
-answer of our own write, or from the list of one namespace. Such an object may be ahead of the watch, which then
-still brings older news of it; these are ignored until the watch has caught up.
+Only the watch brings every change in order. An object can also come from the response of our own write, or from the
+list of one namespace. Such an object can be ahead of the watch: the watch still brings older versions of it. The cache
+ignores these until the watch has caught up.
 """
 
 import logging
@@ -14,8 +14,8 @@ import msgspec
 
 from altershield.kube.errors import UnreadableError
 from altershield.kube.indexes import Indexes
-from altershield.kube.objects import Key, Metadata, T, bare, key_of, version_of
-from altershield.kube.places import Names, Places
+from altershield.kube.objects import Metadata, T, key_of, metadata_of, version_of
+from altershield.kube.store import Key, KeySet, Store
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +23,8 @@ Handler = Callable[[T | None, T | None], None]
 
 
 class Refill(NamedTuple):
-    """The list of one namespace that is under way, and which of its objects ended since it began."""
+    """A list of one namespace (of all if empty) that is in progress. `ended` holds the resourceVersions at which
+    objects were deleted or filtered out since the list began."""
 
     namespace: str
     ended: dict[Key, int]
@@ -33,21 +34,21 @@ class Refill(NamedTuple):
 
 
 class Cache(Generic[T]):
-    """The objects that `keep` chooses, by namespace and name. `name` is for the log."""
+    """The objects for which `keep` is true, by namespace and name. `name` is for the log."""
 
     def __init__(self, name: str, read: Callable[[bytes | msgspec.Raw], T], keep: Callable[[T], bool]) -> None:
         self.name = name
-        self.passed = 0
-        """The resourceVersion up to which the watch has told everything."""
+        self.watched_version = 0
+        """The resourceVersion up to which the watch has brought every change."""
         self.skipped = 0
-        """Objects received that could not be read and were left out."""
+        """Number of received objects that could not be decoded and were skipped."""
         self.indexes: Indexes[Key, T] = Indexes(lambda obj: key_of(obj.metadata))
         self._read = read
         self._keep = keep
         self._handlers: list[tuple[Handler[T], Callable[[T], None]]] = []
-        self._objects: Places[T] = Places()
+        self._objects: Store[T] = Store()
         self._unreadable: set[Key] = set()
-        self._ahead: set[Key] = set()  # newer than what the watch has told
+        self._ahead: set[Key] = set()  # newer than the watch
         self._refills: list[Refill] = []
 
     def add_handler(self, handler: Handler[T], evicted: Callable[[T], None] | None) -> None:
@@ -59,7 +60,7 @@ class Cache(Generic[T]):
     def all(self) -> list[T]:
         return list(self._objects.values())
 
-    def places(self) -> list[Key]:
+    def list_keys(self) -> list[Key]:
         return list(self._objects)
 
     def by_index(self, name: str, value: str) -> list[T]:
@@ -69,51 +70,53 @@ class Cache(Generic[T]):
         return len(self._objects)
 
     def read(self, data: bytes | msgspec.Raw) -> T:
-        """The object of these bytes. UnreadableError for what is none."""
+        """Decode an object. UnreadableError if that fails."""
         try:
             return self._read(data)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             raise UnreadableError(f"an object of {self.name} cannot be read: {error}") from error
 
-    # what the watch and whole lists bring
+    # called for the watch and for complete lists
 
-    def take(self, data: bytes | msgspec.Raw) -> Metadata:
-        """Bring an object as the watch or a list sent it into the cache; its metadata."""
-        obj = self._readable(data)
+    def apply(self, data: bytes | msgspec.Raw) -> Metadata:
+        """Put an object of the watch or of a complete list into the cache. Return its metadata."""
+        obj = self._decoded(data)
         if obj is None:
-            return bare(data)
+            return metadata_of(data)
         key, version = key_of(obj.metadata), version_of(obj.metadata)
         known = self._objects.get(key)
         if not self._keep(obj):
             self._end(key, version, gone=False)
-        elif known is None or not self._holds(key, known, version):
+        elif known is None or not self._is_current(key, known, version):
             self._put(key, obj)
         return obj.metadata
 
     def drop(self, key: Key, version: int) -> None:
-        """The object was gone from the cluster at `version`; a later one of that name is not affected."""
+        """Remove an object that was deleted at `version`. A newer object of the same name stays."""
         self._end(key, version, gone=True)
 
-    def begin_list(self) -> Names:
-        """A list of everything begins; gives what is known so far. What it lacks of that is to be dropped."""
+    def begin_list(self) -> KeySet:
+        """Begin a complete list. Return the keys that are cached: those that the list does not contain are to be
+        dropped."""
         self._ahead.clear()
-        known = self._objects.names()
+        known = self._objects.keys()
         for key in self._unreadable:
             known.add(key)
         return known
 
     def unconfirmed(self, version: int) -> list[Key]:
-        """Objects that came from elsewhere while a list at `version` was read, and which it would have shown."""
+        """Keys of objects that did not come from the watch, and are old enough that a list at `version` must contain
+        them."""
         found = [(key, self._objects.get(key)) for key in self._ahead]
         return [key for key, obj in found if obj is not None and version_of(obj.metadata) <= version]
 
-    # what comes from elsewhere
+    # called for objects from other sources
 
     def observe(self, obj: T) -> None:
-        """Take the answer of our own write in, unless the watch has passed it already."""
+        """Put the response of our own write into the cache, unless the watch is past it already."""
         key, version = key_of(obj.metadata), version_of(obj.metadata)
         known = self._objects.get(key)
-        if version <= self.passed or (known is not None and version <= version_of(known.metadata)):
+        if version <= self.watched_version or (known is not None and version <= version_of(known.metadata)):
             return
         if not self._keep(obj):
             self._end(key, version, gone=False)
@@ -129,55 +132,55 @@ class Cache(Generic[T]):
     def end_refill(self, refill: Refill) -> None:
         self._refills = [other for other in self._refills if other is not refill]
 
-    def take_missing(self, refill: Refill, data: msgspec.Raw) -> None:
-        """Bring an object of a refill's list into the cache, unless the watch has told something newer of it.
+    def add_missing(self, refill: Refill, data: msgspec.Raw) -> None:
+        """Put an object of a refill's list into the cache, unless the watch has brought something newer.
 
-        An object that is there came from the watch, which brings later changes too. One that ended after it was
-        listed is not brought back.
+        An object that is cached came from the watch, which also brings its later changes. An object that was deleted
+        after it was listed is not added again.
         """
-        obj = self._readable(data)
+        obj = self._decoded(data)
         if obj is None:
             return
         key, version = key_of(obj.metadata), version_of(obj.metadata)
         if key in self._objects or version <= refill.ended.get(key, -1) or not self._keep(obj):
             return
         self._put(key, obj)
-        if version > self.passed:
+        if version > self.watched_version:
             self._ahead.add(key)
 
     def evict(self, key: Key) -> None:
-        """Drop an object that `keep` no longer chooses."""
+        """Remove an object for which `keep` is false now."""
         self._unreadable.discard(key)
         known = self._objects.get(key)
         if known is not None and not self._keep(known):
             self._end(key, version_of(known.metadata), gone=False)
 
-    def tell_again(self, key: Key) -> None:
-        """Tell the handlers of an object that has not changed."""
+    def resync(self, key: Key) -> None:
+        """Call the handlers for an object that has not changed."""
         known = self._objects.get(key)
         if known is not None:
             self._call((handler, (known, known)) for handler, _ in self._handlers)
 
-    def _readable(self, data: bytes | msgspec.Raw) -> T | None:
-        """The object of these bytes. What cannot be read is told of once; what was known of it before stays."""
+    def _decoded(self, data: bytes | msgspec.Raw) -> T | None:
+        """Decode an object, or return None. The first failure for an object is logged. Its cached version stays."""
         try:
             return self.read(data)
         except UnreadableError as error:
-            key = key_of(bare(data))
+            key = key_of(metadata_of(data))
             self.skipped += 1
             if key not in self._unreadable:
                 self._unreadable.add(key)
-                logger.error(  # noqa: TRY400  (whose object it is counts, not where it was read)
+                logger.error(  # noqa: TRY400  (the traceback does not help)
                     "skipped an object that cannot be read",
                     extra={"resource": self.name, "namespace": key[0], "object": key[1], "cause": str(error.__cause__)},
                 )
             return None
 
-    def _holds(self, key: Key, known: T, version: int) -> bool:
-        """Whether `known` is what the server sends as `version`, or ahead of it.
+    def _is_current(self, key: Key, known: T, version: int) -> bool:
+        """Whether `known` has the received `version`, or is ahead of it.
 
-        What is not ahead is older than what the server sends even where its version is greater: versions start
-        anew when a cluster's storage is restored.
+        If `known` is not ahead of the watch, it is older than the received object even if its version is greater:
+        resourceVersions restart when a cluster's storage is restored.
         """
         held = version_of(known.metadata)
         if held > version and key in self._ahead:
@@ -196,7 +199,7 @@ class Cache(Generic[T]):
         self._call((handler, (old, obj)) for handler, _ in self._handlers)
 
     def _end(self, key: Key, version: int, *, gone: bool) -> None:
-        """The object was gone, or no longer to be kept, at `version`."""
+        """Remove an object that was deleted (`gone`), or for which `keep` became false, at `version`."""
         for refill in self._refills:
             if refill.concerns(key):
                 refill.ended[key] = version
@@ -218,8 +221,8 @@ class Cache(Generic[T]):
 
 
 def _share_names(new: Metadata, old: Metadata | None) -> None:
-    """Let an object's names be the very strings that its key, its indexes and its neighbours hold: every object is
-    decoded with strings of its own."""
+    """Replace an object's strings by the equal strings that its key, the indexes and its neighbours hold, to save
+    memory: decoding creates new strings for each object."""
     if not isinstance(new, msgspec.Struct):
         return
     share = msgspec.structs.force_setattr

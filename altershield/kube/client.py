@@ -1,7 +1,7 @@
-"""Requests to the Kubernetes API: typed objects in and out, one error tree, no retries.
+"""A client for the Kubernetes API: typed objects, one error tree, no retries.
 
-Objects are decoded with msgspec straight from the answer's bytes into the type the caller reads, so nothing
-that is not read is kept. Whoever calls decides whether a failed request may be repeated.
+msgspec decodes the response's bytes directly into the type that the caller asks for. Fields that this type does not
+have are dropped. The caller decides whether to repeat a failed request.
 """
 
 import asyncio
@@ -14,21 +14,21 @@ import msgspec
 import orjson
 
 from altershield.api.resources import Resource
-from altershield.kube import credentials, stream
-from altershield.kube.access import Access
+from altershield.kube import credentials, watch_stream
+from altershield.kube.authentication import Authentication
 from altershield.kube.configuration import Configuration
 from altershield.kube.errors import CODES, UnreadableError
-from altershield.kube.stream import WatchEvent
+from altershield.kube.time_slices import time_slices
 from altershield.kube.transport import CONNECT_TIMEOUT, Request, Transport
-from altershield.kube.turns import turns
+from altershield.kube.watch_stream import WatchEvent
 
 __all__ = ["Client", "ObjectList", "PatchType", "WatchEvent"]
 
 T = TypeVar("T")
 
-_REQUEST_TIMEOUT = 30.0  # seconds; the API server gives up on its own after 60
-_LIST_TIMEOUT = 300.0  # for a whole answer: an API server may ignore the limit and send everything
-_PAGE = 2000  # objects; of 20 KB each, a page holds the event loop for 10 ms when it is cut into its objects
+_REQUEST_TIMEOUT = 30.0  # seconds; the API server gives up after 60
+_LIST_TIMEOUT = 300.0  # seconds for a whole response: an API server may ignore the limit and send all objects
+_PAGE = 2000  # objects; splitting a page of 20 KB objects blocks the event loop for 10 ms
 
 _JSON = "application/json"
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
@@ -48,7 +48,7 @@ class _ListMeta(msgspec.Struct, rename="camel"):
 
 
 class ObjectList(msgspec.Struct, Generic[T]):
-    """One list answer; `metadata.resource_version` is where a watch goes on from."""
+    """A list. A watch continues from `metadata.resource_version`."""
 
     metadata: _ListMeta
     items: list[T]
@@ -56,57 +56,58 @@ class ObjectList(msgspec.Struct, Generic[T]):
 
 class _Page(msgspec.Struct):
     metadata: _ListMeta
-    items: list[msgspec.Raw] | None = None  # an empty Go slice may be null
+    items: list[msgspec.Raw] | None = None  # Go encodes an empty slice as null
 
 
 class Client:
-    """One connection pool to one API server, used by one event loop. Close it, or use `async with`.
+    """A client with one connection pool, for one event loop. Close it, or use `async with`.
 
-    At most `max_in_flight` requests are under way at once, watches not counted.
+    It sends at most `max_in_flight` requests at the same time; watches do not count.
     """
 
     def __init__(self, configuration: Configuration, *, max_in_flight: int = 50, streaming_lists: bool = True) -> None:
         self.configuration = configuration
-        """kubernetes-asyncio's: the server, how it is verified, and our credentials."""
+        """The server, how to verify it, and the client's credentials."""
         self.namespace = credentials.DEFAULT_NAMESPACE
-        """The namespace that is meant where none is named: the kubeconfig context's, or the pod's own."""
+        """The default namespace: that of the kubeconfig's context, or that of the pod."""
         self.errors = dict.fromkeys(CODES, 0)
-        """Requests and watches that failed, by `errors.code_of`; a read-only figure for everybody else."""
+        """Number of failed requests and watches by `errors.code_of`. Read-only for other modules."""
         self.streaming_lists = streaming_lists
-        """Whether informers ask for lists as streams, where the API server offers them."""
-        self._begin(Access(configuration), max_in_flight)
+        """Whether informers ask for streamed lists if the API server supports them."""
+        self._open(Authentication(configuration), max_in_flight)
 
-    def _begin(self, access: Access, max_in_flight: int) -> None:
-        self._access = access
+    def _open(self, authentication: Authentication, max_in_flight: int) -> None:
+        self._authentication = authentication
         self._slots = asyncio.Semaphore(max_in_flight)
-        self._transport = Transport(access, self.errors)
+        self._transport = Transport(authentication, self.errors)
 
-    def apart(self, *, max_in_flight: int = 4) -> "Client":
-        """A client of the same server with the same credentials, but with connections and slots of its own: for
-        what must not wait behind other requests. Close it too. Its errors count in ours."""
+    def with_own_connections(self, *, max_in_flight: int = 4) -> "Client":
+        """A second client with the same server and credentials, and its own connections and limit, for requests that
+        must not wait for others. Close it too. Its errors count in `errors` of this client."""
         client = object.__new__(Client)
         client.configuration = self.configuration
         client.namespace = self.namespace
         client.errors = self.errors
         client.streaming_lists = self.streaming_lists
-        client._begin(self._access, max_in_flight)
+        client._open(self._authentication, max_in_flight)
         return client
 
     @classmethod
     async def connect(
         cls, kubeconfig: str | None = None, *, context: str | None = None, max_in_flight: int = 50
     ) -> Self:
-        """A client from a kubeconfig file; without one, from the pod's service account (unless `context` is given),
-        else from the default kubeconfig ($KUBECONFIG, ~/.kube/config). UsageError where there is none that can be
+        """A client with the credentials of `kubeconfig`. Without `kubeconfig`: those of the pod's service account (if
+        `context` is None), else of the default kubeconfig ($KUBECONFIG, ~/.kube/config). UsageError if none can be
         used."""
         target = await credentials.load(kubeconfig, context)
         client = cls(target.configuration, max_in_flight=max_in_flight)
         client.namespace = target.namespace
         return client
 
-    def hear(self, heard: Callable[[str, float], None]) -> None:
-        """Call `heard` with the header Date of answers, and the seconds that these took, about once a second."""
-        self._transport.heard = heard
+    def on_date(self, callback: Callable[[str, float], None]) -> None:
+        """Call `callback` about once a second with the header Date of a response, and the seconds that the response
+        took."""
+        self._transport.on_date = callback
 
     @property
     def server(self) -> str:
@@ -122,7 +123,7 @@ class Client:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def get(self, resource: Resource, name: str, namespace: str = "", *, as_: type[T] = dict) -> T:  # type: ignore[assignment]  # a plain dict unless a type is asked for
+    async def get(self, resource: Resource, name: str, namespace: str = "", *, as_: type[T] = dict) -> T:  # type: ignore[assignment]  # a dict by default
         return _decode(await self.request("GET", resource.path(namespace, name)), as_)
 
     async def list(
@@ -134,15 +135,15 @@ class Client:
         label_selector: str = "",
         field_selector: str = "",
     ) -> ObjectList[T]:
-        """All objects, read in pages of one consistent snapshot."""
+        """All objects. They are read in pages of one consistent snapshot."""
         metadata = _ListMeta("")
         items: list[T] = []
-        turn = turns()
+        slices = time_slices()
         async for page in self.pages(resource, namespace, label_selector=label_selector, field_selector=field_selector):
             metadata = page.metadata
             for item in page.items:
                 items.append(_decode(item, as_))
-                await turn.give_way()
+                await slices.yield_if_over()
         return ObjectList(metadata, items)
 
     async def pages(
@@ -154,8 +155,8 @@ class Client:
         field_selector: str = "",
         metadata_only: bool = False,
     ) -> AsyncGenerator[ObjectList[msgspec.Raw], None]:
-        """The pages of one consistent snapshot, their items still bytes, of which `metadata_only` leaves nothing but
-        the metadata. GoneError when reading them took longer than the server keeps the snapshot (about five
+        """The pages of one consistent snapshot, with undecoded items. With `metadata_only`, the API server sends only
+        the metadata of each item. GoneError if reading takes longer than the server keeps the snapshot (about five
         minutes)."""
         accept = _METADATA_LIST if metadata_only else _JSON
         query = {"labelSelector": label_selector, "fieldSelector": field_selector, "limit": str(_PAGE)}
@@ -172,14 +173,14 @@ class Client:
         self, resource: Resource, obj: object, namespace: str = "", *, name: str = "", subresource: str = "",
         as_: type[T] = dict,  # type: ignore[assignment]
     ) -> T:  # fmt: skip
-        """Create `obj`, or (with `name` and `subresource`) post to a subresource, as `token`."""
+        """Create `obj`. With `name` and `subresource`: POST to a subresource, for example `token`."""
         return _decode(await self.request("POST", resource.path(namespace, name, subresource), body=obj), as_)
 
     async def replace(
         self, resource: Resource, obj: object, name: str, namespace: str = "", *, subresource: str = "",
         as_: type[T] = dict,  # type: ignore[assignment]
     ) -> T:  # fmt: skip
-        """PUT; with a resourceVersion in `obj`, ConflictError where the object changed since."""
+        """Replace an object (PUT). ConflictError if `obj` has a resourceVersion and the object has changed since."""
         return _decode(await self.request("PUT", resource.path(namespace, name, subresource), body=obj), as_)
 
     async def patch(
@@ -202,8 +203,8 @@ class Client:
     async def delete(
         self, resource: Resource, name: str, namespace: str = "", *, uid: str = "", propagation: str = ""
     ) -> None:
-        """Delete; with `uid`, only that very object (ConflictError for a namesake). `propagation` is Background,
-        Foreground or Orphan."""
+        """Delete an object. With `uid`: ConflictError if the object of that name has another uid. `propagation` is
+        Background, Foreground or Orphan."""
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
         if uid:
             options["preconditions"] = {"uid": uid}
@@ -223,18 +224,18 @@ class Client:
         metadata_only: bool = False,
         server_timeout: int = 300,
         idle_timeout: float = 90.0,
-        heard: Callable[[], None] = lambda: None,
+        on_data: Callable[[], None] = lambda: None,
     ) -> AsyncGenerator[WatchEvent, None]:
         """Events after `resource_version`, until the server ends the watch (after `server_timeout` seconds).
 
-        With `initial_events`, what is there comes first, as ADDED, and a bookmark that `ends_initial_events` after
-        it; an empty `resource_version` asks for the latest state. InvalidError where the server offers no such list.
+        With `initial_events`, the existing objects come first as ADDED, then a bookmark with the annotation
+        `k8s.io/initial-events-end`. An empty `resource_version` then asks for the latest state. InvalidError if the
+        server does not support such a list.
 
-        Bookmarks are asked for. `idle_timeout` seconds without a byte end in an UnreachableError: the connection
-        may be dead, though a server whose objects rest may be silent for as long. `heard` is called when the
-        server answers and whenever it sends something. GoneError and other ApiErrors come from the answer's
-        status or from an ERROR event. A line cut in the middle is an UnreachableError, one that is no event an
-        UnreadableError.
+        The watch asks for bookmarks. UnreachableError after `idle_timeout` seconds without data: the connection may be
+        dead, although a server also sends nothing for so long if no object changes. `on_data` is called when the
+        response begins and whenever data comes. GoneError and other ApiErrors come from the response's status or from
+        an ERROR event. An incomplete line is an UnreachableError; a line that is no event is an UnreadableError.
         """
         query = {
             "watch": "true",
@@ -250,8 +251,8 @@ class Client:
         headers = _headers(_METADATA if metadata_only else _JSON)
         request = Request("GET", resource.path(namespace), query, headers, None, timeout)
         async with self._transport.open(request) as response:
-            heard()
-            async for event in stream.events(response.content, heard):
+            on_data()
+            async for event in watch_stream.events(response.content, on_data):
                 yield event
 
     async def request(
@@ -264,7 +265,7 @@ class Client:
         content_type: str = _JSON,
         accept: str = _JSON,
     ) -> bytes:
-        """One request, one answer's bytes. `body` may be anything msgspec or orjson encodes."""
+        """Send one request and return the response's body. msgspec or orjson encodes `body`."""
         headers = _headers(accept)
         data = None
         if body is not None:
@@ -279,8 +280,8 @@ class Client:
 
 
 def _headers(accept: str) -> dict[str, str]:
-    # uncompressed: the API server would spend more on compressing a list than the network on carrying it, and we
-    # would unpack it on the event loop
+    # No compression: compressing a list costs the API server more than sending it, and decompressing it would block the
+    # event loop.
     return {"Accept": accept, "Accept-Encoding": "identity", "User-Agent": "altershield"}
 
 
@@ -292,4 +293,4 @@ def _decode(data: bytes | msgspec.Raw, as_: type[T]) -> T:
     try:
         return msgspec.json.decode(data, type=as_)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise UnreadableError(f"the API server's answer cannot be read: {error}") from error
+        raise UnreadableError(f"the API server's response cannot be decoded: {error}") from error

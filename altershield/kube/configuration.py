@@ -1,7 +1,7 @@
-"""Where the API server is and with what we prove who we are, in the form that clients use.
+"""The address of the API server and the client's credentials.
 
-The kubernetes-asyncio library has a class like this one. To import it takes half a second, which a process in the
-cluster does not need: only `altershield.kube.kubeconfig` imports the library.
+kubernetes-asyncio has a class like `Configuration`, but importing that library takes half a second. Processes in the
+cluster do not need it: only `altershield.kube.kubeconfig` and exec plugins import it.
 """
 
 import contextlib
@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""Where the kubelet mounts a pod's `token`, its `namespace` and the CA of the API server (`ca.crt`)."""
+"""The directory in which the kubelet mounts the pod's `token`, its `namespace` and the API server's CA (`ca.crt`)."""
 
 
 @dataclass
 class Configuration:
-    """`refresh_api_key_hook` is called with the configuration before each request, and may change `api_key`."""
+    """The API server and the credentials for it.
+
+    `refresh_api_key_hook` is called with the configuration before each request. It may change `api_key`.
+    """
 
     host: str = "http://localhost"
     ssl_ca_cert: str | None = None
@@ -30,7 +33,7 @@ class Configuration:
     refresh_api_key_hook: Any = None
 
     async def get_api_key_with_prefix(self, identifier: str) -> str | None:
-        """The value of the header `Authorization` for `BearerToken`, renewed; None for none."""
+        """The renewed key called `identifier`, or None. `BearerToken` is the value of the header `Authorization`."""
         if self.refresh_api_key_hook is not None:
             result = self.refresh_api_key_hook(self)
             if inspect.isawaitable(result):
@@ -39,14 +42,14 @@ class Configuration:
 
 
 def own_namespace() -> str:
-    """The namespace of the pod, which the kubelet writes beside the token; empty where it does not."""
+    """The namespace of the pod, from the file that the kubelet mounts; empty outside a pod."""
     with contextlib.suppress(OSError):
         return (SERVICE_ACCOUNT / "namespace").read_text().strip()
     return ""
 
 
 def in_cluster() -> Configuration:
-    """The configuration of a pod's service account, without its token. ValueError or OSError where it is not whole."""
+    """The configuration of the pod's service account, without its token. ValueError or OSError if a part is missing."""
     host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT")
     if not host or not port:
         raise ValueError("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set")

@@ -1,7 +1,7 @@
-"""Where the API server is and who we are to it: from a kubeconfig, or from the pod's service account.
+"""The API server's address and the client's credentials, from a kubeconfig or from the pod's service account.
 
-A kubeconfig is read with kubernetes-asyncio (`kubeconfig.py`). A CA without the key usage that Python 3.13 insists on
-is accepted, as kubectl does.
+`kubeconfig.py` reads a kubeconfig with kubernetes-asyncio. A CA without the key usage that Python 3.13 requires is
+accepted, as by kubectl.
 """
 
 import asyncio
@@ -19,28 +19,28 @@ from urllib.parse import urlsplit
 from altershield.errors import UsageError
 from altershield.kube import configuration as of_pods
 from altershield.kube.configuration import Configuration
-from altershield.kube.plugins import Pair, Plugin, Source, TokenFile
+from altershield.kube.credential_sources import ClientCertificate, CredentialSource, ExecPlugin, TokenFile
 
-__all__ = ["DEFAULT_NAMESPACE", "Source", "Target", "load", "plugin_pair", "proxy", "ssl_context"]
+__all__ = ["DEFAULT_NAMESPACE", "CredentialSource", "Target", "load", "plugin_certificate", "proxy", "ssl_context"]
 
 
 class Target(NamedTuple):
-    """An API server, our credentials for it, and the namespace that is meant where none is named."""
+    """An API server, the credentials for it, and the default namespace."""
 
     configuration: Configuration
     namespace: str
 
 
 DEFAULT_NAMESPACE = "default"
-"""The namespace where neither a context nor a service account names one."""
+"""The default namespace if neither a context nor a service account has one."""
 
 
 async def load(kubeconfig: str | None, context: str | None) -> Target:
-    """The target of a kubeconfig file; without one, of the pod's service account (unless `context` is given), else of
-    the default kubeconfig ($KUBECONFIG, ~/.kube/config). UsageError where there is none that can be used."""
+    """The target of `kubeconfig`. Without `kubeconfig`: that of the pod's service account (if `context` is None), else
+    of the default kubeconfig ($KUBECONFIG, ~/.kube/config). UsageError if none can be used."""
     token = of_pods.SERVICE_ACCOUNT / "token"
     if kubeconfig is not None or context is not None or not await asyncio.to_thread(token.exists):
-        from altershield.kube import kubeconfig as kubeconfigs  # imports a library that takes half a second
+        from altershield.kube import kubeconfig as kubeconfigs  # imports kubernetes-asyncio, which takes half a second
 
         configuration, namespace = await kubeconfigs.load(_kubeconfig_paths(kubeconfig), context)
         return Target(configuration, namespace or DEFAULT_NAMESPACE)
@@ -58,21 +58,21 @@ def unusable(place: str, reason: str) -> UsageError:
 
 
 def ssl_context(configuration: Configuration) -> ssl.SSLContext:
-    """How the API server is verified and, with a client certificate, how we prove who we are.
+    """The TLS context that verifies the API server and holds the client certificate, if there is one.
 
-    Certificates without the extensions that X.509 strictly asks for are accepted, as Go's clients do: many
-    clusters' CAs lack them.
+    Certificates without extensions that strict X.509 requires are accepted, as by Go's clients: the CAs of many
+    clusters lack these extensions.
     """
     try:
         context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         if configuration.cert_file:
             context.load_cert_chain(configuration.cert_file, keyfile=configuration.key_file)
-        if pair := plugin_pair(configuration):
-            _load_pair(context, pair)
+        if certificate := plugin_certificate(configuration):
+            _load_client_certificate(context, certificate)
     except OSError as error:
         raise UsageError(
-            f"the certificates of the kubeconfig for {configuration.host} cannot be used: {error}"
+            f"the certificates in the kubeconfig for {configuration.host} cannot be used: {error}"
         ) from error
     if not configuration.verify_ssl:
         context.check_hostname = False
@@ -80,25 +80,25 @@ def ssl_context(configuration: Configuration) -> ssl.SSLContext:
     return context
 
 
-def plugin_pair(configuration: Configuration) -> Pair | None:
-    """The client certificate that an exec plugin gave, if one did."""
+def plugin_certificate(configuration: Configuration) -> ClientCertificate | None:
+    """The client certificate that an exec plugin returned, if it did."""
     hook = configuration.refresh_api_key_hook
-    return hook.pair if isinstance(hook, Plugin) else None
+    return hook.pair if isinstance(hook, ExecPlugin) else None
 
 
-def _load_pair(context: ssl.SSLContext, pair: Pair) -> None:
-    with tempfile.TemporaryDirectory() as directory:  # OpenSSL reads them from a file only; nobody else may
+def _load_client_certificate(context: ssl.SSLContext, pair: ClientCertificate) -> None:
+    with tempfile.TemporaryDirectory() as directory:  # OpenSSL reads them only from files; the directory is private
         file = Path(directory, "pair.pem")
         file.write_text(f"{pair.certificate.strip()}\n{pair.key.strip()}\n")
         context.load_cert_chain(file)
 
 
 def proxy(configuration: Configuration) -> str | None:
-    """The proxy on the way to the API server: the kubeconfig's, else the environment's. As for Go's clients,
-    loopback needs none, and $NO_PROXY may hold networks."""
+    """The URL of the proxy to the API server, from the kubeconfig or else from the environment. As in Go's clients,
+    loopback addresses use no proxy, and $NO_PROXY may contain networks."""
     server = urlsplit(str(configuration.host))
     url = configuration.proxy
-    if not url and not _goes_direct(server.hostname or ""):
+    if not url and not _needs_no_proxy(server.hostname or ""):
         url = urllib.request.getproxies().get(server.scheme)
     if not url:
         return None
@@ -108,7 +108,7 @@ def proxy(configuration: Configuration) -> str | None:
     return str(url)
 
 
-def _goes_direct(host: str) -> bool:
+def _needs_no_proxy(host: str) -> bool:
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

@@ -1,29 +1,29 @@
-"""What can go wrong when talking to the Kubernetes API. Built from the Status the server answers with."""
+"""Errors of requests to the Kubernetes API, made from the Status in the response."""
 
 from typing import Any
 
 from altershield.errors import AlterShieldError
 
 _MAX_RETRY_AFTER = 300.0
-_MAX_MESSAGE = 1024  # a Status may quote a whole object; logs need not
+_MAX_MESSAGE = 1024  # a Status may contain a whole object; logs need not
 
 
 class KubernetesError(AlterShieldError):
-    """Talking to the Kubernetes API failed."""
+    """A request to the Kubernetes API failed."""
 
 
 class UnreachableError(KubernetesError):
-    """No answer, or a broken one: refused, timed out, TLS, cut in mid-answer."""
+    """No complete response: connection refused, timeout, TLS error, connection lost."""
 
 
 class UnreadableError(UnreachableError):
-    """An answer that is not what was asked for: no JSON, or of another shape."""
+    """The response cannot be decoded: it is no JSON, or has another type than expected."""
 
 
 class ApiError(KubernetesError):
-    """The API server answered with an error.
+    """The API server responded with an error.
 
-    `code` is the HTTP status, `reason` the Status' reason (may be any text), `retry_after` seconds or None.
+    `code` is the HTTP status, `reason` the reason in the Status (any text), `retry_after` seconds or None.
     """
 
     def __init__(
@@ -51,11 +51,11 @@ class UnauthorizedError(ApiError):
 
 
 class ForbiddenError(ApiError):
-    """403: RBAC or an admission webhook refused."""
+    """403: RBAC or an admission webhook denied the request."""
 
 
 class NamespaceTerminatingError(ForbiddenError):
-    """403, cause NamespaceTerminating: nothing new can be created in a namespace that is being deleted."""
+    """403, cause NamespaceTerminating: the namespace is being deleted, so no object can be created in it."""
 
 
 class NotFoundError(ApiError):
@@ -63,23 +63,23 @@ class NotFoundError(ApiError):
 
 
 class ConflictError(ApiError):
-    """409: the object changed since it was read; read again."""
+    """409: the object has changed since it was read. Read it again."""
 
 
 class AlreadyExistsError(ConflictError):
-    """409, reason AlreadyExists: an object of that name is there."""
+    """409, reason AlreadyExists: an object of that name exists."""
 
 
 class GoneError(ApiError):
-    """410: the resource version or continue token is too old; list again."""
+    """410: the resourceVersion or continue token is too old. List again."""
 
 
 class InvalidError(ApiError):
-    """422: the object fails validation, or a JSON patch its test."""
+    """422: the object is invalid, or a `test` operation of a JSON patch failed."""
 
 
 class TooManyRequestsError(ApiError):
-    """429: slow down; `retry_after` says for how long."""
+    """429: too many requests. Wait `retry_after` seconds."""
 
 
 class ServerError(ApiError):
@@ -99,12 +99,12 @@ _BY_CODE: dict[int, type[ApiError]] = {
 
 
 CODES = ("400", "401", "403", "404", "409", "410", "413", "422", "429", "5xx", "other", "unreachable")
-"""All that `code_of` can give."""
+"""All values of `code_of`."""
 
 
 def code_of(error: KubernetesError) -> str:
-    """The error as metrics count it: its HTTP status, or which kind of others it belongs to. `unreachable` is
-    whatever prevented an answer, or cut it."""
+    """The label value for metrics: the HTTP status if it is in CODES, else `5xx` or `other`; `unreachable` if there was
+    no complete response."""
     if not isinstance(error, ApiError):
         return "unreachable"
     code = str(error.code)
@@ -114,9 +114,9 @@ def code_of(error: KubernetesError) -> str:
 
 
 def from_status(code: int, status: dict[str, Any], retry_after: float | None = None) -> ApiError:
-    """The error of a `v1/Status` object (or of whatever a proxy answered instead)."""
+    """The error for a `v1/Status` object, or for the body that a proxy sent instead."""
     reason = str(status.get("reason") or "")
-    message = str(status.get("message") or "") or f"the API server answered {code}"
+    message = str(status.get("message") or "") or f"the API server responded with {code}"
     details = status.get("details")
     if code == 409 and reason == "AlreadyExists":
         kind: type[ApiError] = AlreadyExistsError
@@ -134,7 +134,7 @@ def from_status(code: int, status: dict[str, Any], retry_after: float | None = N
 
 
 def _retry_after(details: Any) -> float | None:
-    """The seconds that a Status without the header asks to wait."""
+    """`retryAfterSeconds` of a Status, for a response without the header Retry-After."""
     seconds = details.get("retryAfterSeconds") if isinstance(details, dict) else None
     return min(float(seconds), _MAX_RETRY_AFTER) if type(seconds) is int and seconds > 0 else None
 

@@ -1,7 +1,8 @@
-"""Events as `kubectl describe` shows them, written beside the work they tell of and never in its way.
+"""Records Events, which `kubectl describe` shows. They are written in the background and do not delay the caller.
 
-What happens again within ten minutes raises the count of the Event that is there. A few are written at once, those
-of one object in their order. Only so many different ones wait for the API server; more are dropped and counted.
+A repetition within ten minutes increases the count of the existing Event. Four Events are written at the same time;
+those of one object are written in their order. Up to 1000 different Events wait for the API server; further ones are
+dropped and counted.
 """
 
 import asyncio
@@ -41,7 +42,7 @@ _MAX_WAITING = 1000
 _MAX_REMEMBERED = 4096
 _AGGREGATE = 600.0  # seconds
 _WRITERS = 4
-_TRIES = 5  # for an answer that says the server is in trouble; an API server that is gone is waited for
+_TRIES = 5  # after error responses of the server; an unreachable API server is retried without limit
 
 
 class ObjectRef(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -58,8 +59,8 @@ class ObjectRef(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel")
         return cls(resource.api_version, resource.kind, metadata.name, metadata.namespace, metadata.uid)
 
 
-class _Happening(NamedTuple):
-    """What makes two Events the same."""
+class _EventKey(NamedTuple):
+    """The fields that are equal in repeated Events."""
 
     regarding: ObjectRef
     type: str
@@ -80,98 +81,98 @@ class _Written(msgspec.Struct, frozen=True):
 
 
 class EventRecorder:
-    """Writes Events that `component` reports, while `run` runs."""
+    """Writes the Events of `component` while `run` runs."""
 
     def __init__(self, client: Client, component: str) -> None:
         self._client = client
         self._component = component
-        self._waiting: defaultdict[ObjectRef, dict[_Happening, _Waiting]] = defaultdict(dict)
-        self._count = 0  # of what waits, of all objects together
+        self._waiting: defaultdict[ObjectRef, dict[_EventKey, _Waiting]] = defaultdict(dict)
+        self._count = 0  # of all Events in `_waiting`
         self._objects: WorkQueue[ObjectRef] = WorkQueue()
-        self._written: OrderedDict[_Happening, _Written] = OrderedDict()
+        self._written: OrderedDict[_EventKey, _Written] = OrderedDict()
         self.dropped = 0
-        """Events that were not written: too many waited, or the API server refused them."""
+        """Number of Events that were not written: too many waited, or the API server refused them."""
 
     def event(self, regarding: ObjectRef, type_: str, reason: str, message: str) -> None:
-        """Note that something happened; `type_` is Normal or Warning, `reason` one word in camel case."""
-        happening = _Happening(regarding, type_, reason, _shortened(message))
+        """Record an Event. `type_` is Normal or Warning, `reason` one word in camel case."""
+        event_key = _EventKey(regarding, type_, reason, _shortened(message))
         now = time.time()
-        waiting = self._waiting[regarding].get(happening) if regarding in self._waiting else None
+        waiting = self._waiting[regarding].get(event_key) if regarding in self._waiting else None
         if waiting is not None:
             waiting.count += 1
             waiting.last = now
         elif self._count < _MAX_WAITING:
             self._count += 1
-            self._waiting[regarding][happening] = _Waiting(1, now, now)
+            self._waiting[regarding][event_key] = _Waiting(1, now, now)
             self._objects.add(regarding)
         else:
             self.dropped += 1
 
     async def run(self) -> None:
-        """Write what happened until cancelled."""
+        """Write the recorded Events until cancelled."""
         async with asyncio.TaskGroup() as group:
             for _ in range(_WRITERS):
-                group.create_task(self._write_in_turn())
+                group.create_task(self._write_all())
 
-    async def _write_in_turn(self) -> None:
-        """Take one Event of one object after the other; no two of one object are written at once."""
+    async def _write_all(self) -> None:
+        """Write one Event of each object in turn. Two Events of one object are never written at the same time."""
         while True:
             regarding = await self._objects.get()
             try:
-                happening, waiting = self._take(regarding)
-                await self._write(happening, waiting)
+                event_key, waiting = self._take(regarding)
+                await self._write(event_key, waiting)
                 if regarding in self._waiting:
                     self._objects.add(regarding)
             finally:
                 self._objects.done(regarding)
 
-    def _take(self, regarding: ObjectRef) -> tuple[_Happening, _Waiting]:
-        """The object's oldest Event that waits."""
+    def _take(self, regarding: ObjectRef) -> tuple[_EventKey, _Waiting]:
+        """Remove and return the oldest waiting Event of the object."""
         of_object = self._waiting[regarding]
-        happening = next(iter(of_object))
-        waiting = of_object.pop(happening)
+        event_key = next(iter(of_object))
+        waiting = of_object.pop(event_key)
         self._count -= 1
         if not of_object:
             del self._waiting[regarding]
-        return happening, waiting
+        return event_key, waiting
 
-    async def _write(self, happening: _Happening, waiting: _Waiting) -> None:
-        name = _event_name(happening.regarding.name)  # chosen once: a repeated create then finds its own Event
+    async def _write(self, event_key: _EventKey, waiting: _Waiting) -> None:
+        name = _event_name(event_key.regarding.name)  # one name for all tries: a repeated create gets AlreadyExists
         failures = 0
         while True:
             try:
-                await self._send(happening, waiting, name)
+                await self._send(event_key, waiting, name)
             except KubernetesError as error:
                 failures += 1
-                if _is_worth_a_retry(error, failures):
+                if _may_retry(error, failures):
                     await asyncio.sleep(delay(failures, error))
                     continue
-                self._drop(happening, error)
+                self._drop(event_key, error)
             return
 
-    async def _send(self, happening: _Happening, waiting: _Waiting, name: str) -> None:
-        namespace = happening.regarding.namespace or "default"
-        known = self._written.get(happening)
+    async def _send(self, event_key: _EventKey, waiting: _Waiting, name: str) -> None:
+        namespace = event_key.regarding.namespace or "default"
+        known = self._written.get(event_key)
         if known is not None and waiting.first - known.last < _AGGREGATE:
             count = known.count + waiting.count
             patch = {"count": count, "lastTimestamp": rfc3339(waiting.last)}
-            with contextlib.suppress(NotFoundError):  # somebody deleted it: write it anew
+            with contextlib.suppress(NotFoundError):  # deleted by somebody: create a new one
                 await self._client.patch(EVENTS, patch, known.name, namespace)
-                self._remember(happening, _Written(known.name, count, waiting.last))
+                self._remember(event_key, _Written(known.name, count, waiting.last))
                 return
-        with contextlib.suppress(AlreadyExistsError):  # an earlier try went through after all
-            await self._client.create(EVENTS, self._manifest(happening, waiting, name, namespace), namespace)
-        self._remember(happening, _Written(name, waiting.count, waiting.last))
+        with contextlib.suppress(AlreadyExistsError):  # an earlier try without a response has succeeded
+            await self._client.create(EVENTS, self._manifest(event_key, waiting, name, namespace), namespace)
+        self._remember(event_key, _Written(name, waiting.count, waiting.last))
 
-    def _manifest(self, happening: _Happening, waiting: _Waiting, name: str, namespace: str) -> dict[str, object]:
+    def _manifest(self, event_key: _EventKey, waiting: _Waiting, name: str, namespace: str) -> dict[str, object]:
         return {
             "apiVersion": EVENTS.api_version,
             "kind": EVENTS.kind,
             "metadata": {"name": name, "namespace": namespace},
-            "involvedObject": happening.regarding,
-            "type": happening.type,
-            "reason": happening.reason,
-            "message": happening.message,
+            "involvedObject": event_key.regarding,
+            "type": event_key.type,
+            "reason": event_key.reason,
+            "message": event_key.message,
             "firstTimestamp": rfc3339(waiting.first),
             "lastTimestamp": rfc3339(waiting.last),
             "count": waiting.count,
@@ -179,37 +180,37 @@ class EventRecorder:
             "reportingComponent": self._component,
         }
 
-    def _remember(self, happening: _Happening, written: _Written) -> None:
-        self._written[happening] = written
-        self._written.move_to_end(happening)
+    def _remember(self, event_key: _EventKey, written: _Written) -> None:
+        self._written[event_key] = written
+        self._written.move_to_end(event_key)
         if len(self._written) > _MAX_REMEMBERED:
             self._written.popitem(last=False)
 
-    def _drop(self, happening: _Happening, error: KubernetesError) -> None:
+    def _drop(self, event_key: _EventKey, error: KubernetesError) -> None:
         self.dropped += 1
-        regarding = happening.regarding
+        regarding = event_key.regarding
         logger.log(
-            # nobody misses the Events of a namespace that is gone or going
+            # the namespace is deleted or being deleted: its Events do not matter
             logging.DEBUG if isinstance(error, NotFoundError | NamespaceTerminatingError) else logging.WARNING,
             "could not write an Event",
             extra={
                 "regarding": f"{regarding.kind} {regarding.namespace}/{regarding.name}",
-                "reason": happening.reason,
+                "reason": event_key.reason,
                 "cause": str(error),
             },
         )
 
 
-def _is_worth_a_retry(error: KubernetesError, failures: int) -> bool:
-    """An API server that is gone is waited for; one that answers with trouble only for a while, since it may be
-    about this Event alone."""
+def _may_retry(error: KubernetesError, failures: int) -> bool:
+    """Whether to try again: without limit if the API server is unreachable, a few times after an error response, which
+    may be caused by this Event alone."""
     if isinstance(error, TooManyRequestsError | ServerError | UnreadableError):
         return failures < _TRIES
     return isinstance(error, UnreachableError)
 
 
 def _event_name(regarding: str) -> str:
-    """A new name that begins with the object's, as `kubectl get events` readers expect."""
+    """A new name that begins with the object's name, as the names of other components' Events do."""
     return f"{regarding[: _MAX_NAME - 17].rstrip('-.')}.{secrets.token_hex(8)}"
 
 

@@ -1,4 +1,4 @@
-"""Finding cached objects by what they hold: a label's value, an owner's uid."""
+"""Indexes of cached objects, for example by the value of a label or by an owner's uid."""
 
 import logging
 from collections.abc import Callable, Hashable, Iterable
@@ -9,14 +9,15 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
-_FEW = 12  # so many objects make a list; more make a dict, from which one is removed without a search
+_FEW = 12  # up to so many objects form a list; more form a dict, because removal from a long list needs a search
 
 
 class Indexes(Generic[K, T]):
-    """Any number of named indexes of objects, each by the values that its function gives. `key_of` tells objects apart.
+    """Named indexes of objects. The function of an index returns the values under which it lists an object. `key_of`
+    identifies an object.
 
-    Most values belong to one object, many to a few: an index holds the object alone, a list, or a dict, whichever
-    is the smallest. An object must be no list and no dict.
+    Most values belong to one object, many to a few. To save memory, an index keeps the object itself, a list or a dict.
+    So an object must not be a list or a dict.
     """
 
     def __init__(self, key_of: Callable[[T], K]) -> None:
@@ -25,12 +26,13 @@ class Indexes(Generic[K, T]):
         self._found: dict[str, dict[str, T | list[T] | dict[K, T]]] = {}
 
     def add(self, name: str, values_of: Callable[[T], Iterable[str]]) -> None:
-        """`values_of` an object are what it is found by. What it raises is logged; the object is not found then."""
+        """Add an index. `values_of` returns the values of an object. If it raises, the error is logged and the object
+        is not listed."""
         self._values_of[name] = values_of
         self._found[name] = {}
 
     def find(self, name: str, value: str) -> list[T]:
-        """The objects that hold `value`, in the order in which they came to."""
+        """The objects with `value`, in the order in which they got it."""
         found = self._found[name].get(value)
         if isinstance(found, list):
             return list(found)
@@ -39,7 +41,7 @@ class Indexes(Generic[K, T]):
         return [] if found is None else [found]
 
     def replace(self, old: T | None, new: T | None) -> None:
-        """An object changed from `old` to `new`; None for none."""
+        """Replace `old` by `new` in all indexes. Without `old`, add `new`; without `new`, remove `old`."""
         for name, index in self._found.items():
             before, after = self._values(name, old), self._values(name, new)
             if old is not None:

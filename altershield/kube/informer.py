@@ -1,7 +1,7 @@
-"""A cache of one resource that follows the cluster: list once, then watch from there.
+"""Informers: a cache of one resource that is kept up to date by a list and a watch.
 
-Readers look at the cache without waiting. How the cluster is followed is `follower`'s subject, which news count is
-`cache`'s.
+Readers read the cache without waiting. `reflector` lists and watches. `cache` decides which received objects are newer
+than the cached ones.
 """
 
 import asyncio
@@ -15,20 +15,21 @@ import msgspec
 from altershield.api.resources import Resource
 from altershield.kube.cache import Cache, Handler
 from altershield.kube.client import Client
-from altershield.kube.follower import Follower, Selection
 from altershield.kube.objects import T
-from altershield.kube.turns import turns
+from altershield.kube.reflector import Reflector, Selection
+from altershield.kube.time_slices import time_slices
 
 
 class Informer(Generic[T]):
-    """The objects of `resource` that `namespace` (all where empty), the selectors and `keep` choose, as `as_`; with
-    `metadata_only` the API server is asked for no more of them. `name` tells informers of one resource apart.
+    """A cache of the objects of `resource` in `namespace` (empty: in all) that match the selectors and for which `keep`
+    is true. With `metadata_only`, the API server sends only their metadata. `name` distinguishes informers of the same
+    resource.
 
-    `read` makes an object of its bytes, where something smaller than an `as_` is to be kept; msgspec.DecodeError or
-    ValueError for bytes that are none. `keep` may change its mind: call `refill` or `evict` then.
+    Objects are decoded as `as_`. `read` replaces this decoder, to keep something smaller; it raises msgspec.DecodeError
+    or ValueError for other objects. When the result of `keep` changes for a namespace, call `refill` or `evict`.
 
-    Handlers, index functions, `keep` and `read` are called in the event loop and must not block; what handlers and
-    index functions raise is logged and changes nothing.
+    Handlers, index functions, `keep` and `read` run in the event loop and must not block. Errors of handlers and index
+    functions are logged and have no other effect.
     """
 
     def __init__(
@@ -51,23 +52,23 @@ class Informer(Generic[T]):
         self._resync = resync
         self._cache: Cache[T] = Cache(self.name, read or msgspec.json.Decoder(as_).decode, keep)
         selection = Selection(resource, namespace, label_selector, field_selector, metadata_only)
-        self._follower = Follower(client, selection, self._cache)
+        self._reflector = Reflector(client, selection, self._cache)
 
     def add_handler(self, handler: Handler[T], *, evicted: Callable[[T], None] | None = None) -> None:
-        """Call `handler(old, new)` on every change: old None for a new object, new None for a deleted one, and
-        twice the same object on a resync.
+        """Call `handler(old, new)` on every change. `old` is None for a new object, `new` is None for a deleted one. On
+        a resync, both are the same object.
 
-        `evicted(old)` is called instead for an object that `keep` no longer chooses, which may still be in the
-        cluster; without it, such an object is told as deleted.
+        When `keep` becomes false for an object, which may still exist in the cluster, `evicted(old)` is called instead.
+        Without `evicted`, `handler(old, None)` is called.
         """
         self._cache.add_handler(handler, evicted)
 
     def add_index(self, name: str, key: Callable[[T], Iterable[str]]) -> None:
-        """Make objects findable by the values `key` gives, with `by_index`. Before `run`."""
+        """Add an index for `by_index`. `key` returns the values of an object. Call it before `run`."""
         self._cache.indexes.add(name, key)
 
     def read(self, data: bytes | msgspec.Raw) -> T:
-        """The object of these bytes as this cache holds it, for `observe`. UnreadableError for what is none."""
+        """Decode an object as this cache keeps it, for `observe`. UnreadableError if that fails."""
         return self._cache.read(data)
 
     def get(self, namespace: str, name: str) -> T | None:
@@ -88,87 +89,85 @@ class Informer(Generic[T]):
 
     @property
     def skipped(self) -> int:
-        """Objects received that could not be read and were left out."""
+        """Number of received objects that could not be decoded and were skipped."""
         return self._cache.skipped
 
     @property
     def relists(self) -> int:
-        """Lists after the first one."""
-        return self._follower.relists
+        """Number of complete lists after the first one."""
+        return self._reflector.relists
 
     @property
     def synced(self) -> bool:
         """Whether the first list is complete."""
-        return self._follower.synced.is_set()
+        return self._reflector.synced.is_set()
 
     async def wait_synced(self) -> None:
-        await self._follower.synced.wait()
+        await self._reflector.synced.wait()
 
     @property
     def age(self) -> float:
-        """Seconds since the API server last sent anything to this informer; as long as it never did, since `run`
-        began.
+        """Seconds since this informer last received data; if it never did, seconds since `run` began.
 
-        A resting resource is silent for a minute at a time, so alarm from a few minutes on.
+        If no object changes, the API server sends nothing for up to a minute. So an alarm needs a threshold of minutes.
         """
-        return self._follower.age
+        return self._reflector.age
 
     def observe(self, obj: T) -> None:
-        """Take the answer of our own write into the cache at once, and tell the handlers.
+        """Put the response of our own write into the cache at once, and call the handlers.
 
-        Ignored where the watch has already passed its resourceVersion: then the cache holds it or later news.
+        It is ignored if the watch is past its resourceVersion: then the cache has this or a later version already.
         """
         self._cache.observe(obj)
 
     async def refill(self, namespace: str) -> None:
-        """Take in what `keep` did not want of a namespace before and does now; the whole of it is there when this
-        returns.
+        """Add the objects of a namespace for which `keep` has become true. All of them are cached when this returns.
 
-        One list of the namespace, unless a list of everything that began later does it. KubernetesError where that
-        list fails; what came in so far stays.
+        It lists the namespace once, unless a complete list that began later does the same. KubernetesError if the list
+        fails; objects that were added stay.
         """
-        lists = self._follower.lists
+        lists = self._reflector.lists
         while True:
-            await self._follower.following.wait()
-            if self._follower.lists > lists or await self._refill(namespace):
+            await self._reflector.watching.wait()
+            if self._reflector.lists > lists or await self._refill(namespace):
                 return
 
     async def _refill(self, namespace: str) -> bool:
-        """False when a list of everything began meanwhile: what was read before it may be older than the cache."""
-        lists = self._follower.lists
+        """List the namespace. False if a complete list began meanwhile: this list may be older than the cache then."""
+        lists = self._reflector.lists
         refill = self._cache.begin_refill(namespace)
-        turn = turns()
+        slices = time_slices()
         try:
-            async with contextlib.aclosing(self._follower.pages(namespace)) as pages:
+            async with contextlib.aclosing(self._reflector.pages(namespace)) as pages:
                 async for page in pages:
                     for item in page.items:
-                        if self._follower.lists != lists:
+                        if self._reflector.lists != lists:
                             return False
-                        self._cache.take_missing(refill, item)
-                        await turn.give_way()
+                        self._cache.add_missing(refill, item)
+                        await slices.yield_if_over()
         finally:
             self._cache.end_refill(refill)
-        return self._follower.lists == lists
+        return self._reflector.lists == lists
 
     async def evict(self, namespace: str) -> None:
-        """Drop what `keep` no longer wants of a namespace."""
-        turn = turns()
-        for key in self._cache.places():
+        """Remove the objects of a namespace for which `keep` has become false."""
+        slices = time_slices()
+        for key in self._cache.list_keys():
             if key[0] == namespace:
                 self._cache.evict(key)
-            await turn.give_way()
+            await slices.yield_if_over()
 
     async def run(self) -> None:
-        """Follow the cluster until cancelled, whatever the API server does."""
+        """List and watch until cancelled. Errors of the API server are retried."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._follower.run())
+            group.create_task(self._reflector.run())
             if self._resync:
                 group.create_task(self._resync_regularly())
 
     async def _resync_regularly(self) -> None:
-        turn = turns()
+        slices = time_slices()
         while True:
             await asyncio.sleep(self._resync * random.uniform(0.9, 1.1))  # noqa: S311  (spreads load)
-            for key in self._cache.places():
-                self._cache.tell_again(key)
-                await turn.give_way()
+            for key in self._cache.list_keys():
+                self._cache.resync(key)
+                await slices.yield_if_over()

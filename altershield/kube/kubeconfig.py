@@ -1,8 +1,8 @@
 """Credentials from a kubeconfig.
 
-Reading is kubernetes-asyncio's; what it leaves out is added here, each as kubectl does it: the first file of
-$KUBECONFIG that names a current context decides, a token file is read again, and an exec plugin is asked again before
-what it gave expires.
+kubernetes-asyncio reads the files. This module adds what the library does not do, as kubectl does it: the first file of
+$KUBECONFIG with a current context decides, a token file is read again, and an exec plugin runs again before its
+credentials expire.
 """
 
 import asyncio
@@ -18,17 +18,17 @@ from kubernetes_asyncio.config.kube_config import ConfigNode, KubeConfigLoader, 
 
 from altershield.errors import UsageError
 from altershield.kube.configuration import Configuration
+from altershield.kube.credential_sources import ExecPlugin, TokenFile
 from altershield.kube.credentials import unusable
-from altershield.kube.plugins import Plugin, TokenFile
 
-# What kubernetes-asyncio raises for a kubeconfig of another shape, and for one that is wrong.
+# Errors of kubernetes-asyncio for a file that is no kubeconfig, and for a kubeconfig with wrong values.
 _MISSHAPEN = (TypeError, KeyError, AttributeError, AssertionError)
 _WRONG = (kube_config.ConfigException, yaml.YAMLError, OSError, ValueError)
 
 
 async def load(paths: str, context: str | None) -> tuple[Configuration, str]:
-    """The configuration of the files in `paths`, and the namespace of the context, empty where it has none. UsageError
-    where they cannot be used."""
+    """The configuration of the files in `paths`, and the context's namespace (empty if it has none). UsageError if the
+    files cannot be used."""
     read = _Configuration()
     try:
         namespace = await _load_kubeconfig(read, paths, context)
@@ -55,9 +55,10 @@ def _converted(read: _Configuration) -> Configuration:
 
 
 def _reason(error: Exception) -> str:
-    """One line of text; the loader quotes whole entries of the file, with their secrets, in braces."""
+    """The error in one line, without the parts in braces: there the loader quotes whole entries of the file with their
+    secrets."""
     if isinstance(error, _MISSHAPEN):
-        return "it does not have the form of a kubeconfig"
+        return "it is not a kubeconfig"
     return " ".join(re.sub(r"/\{.*\}", "", str(error), flags=re.DOTALL).split()) or type(error).__name__
 
 
@@ -68,7 +69,7 @@ def _merge(paths: str) -> KubeConfigMerger:
 
 
 async def _load_kubeconfig(configuration: _Configuration, paths: str, context: str | None) -> str:
-    """Fill in `configuration`; the context's namespace, empty where it has none."""
+    """Fill in `configuration`. Return the context's namespace, empty if it has none."""
     merger = await asyncio.to_thread(_merge, paths)
     if merger.config is None:
         raise kube_config.ConfigException("the file is empty")
@@ -82,7 +83,7 @@ async def _load_kubeconfig(configuration: _Configuration, paths: str, context: s
     loader = _Loader(merger.config, active_context=context, config_base_path=None)
     user = _user(merger.config, loader)
     if user is None:
-        raise kube_config.ConfigException(f"the context {context} names no user that is there")
+        raise kube_config.ConfigException(f"the context {context} has no user, or the user does not exist")
     await loader.load_and_set(configuration)
     if user.safe_get("tokenFile"):
         configuration.refresh_api_key_hook = TokenFile(Path(user.path or ".").parent / str(user["tokenFile"]))
@@ -93,13 +94,14 @@ async def _load_kubeconfig(configuration: _Configuration, paths: str, context: s
 
 
 class _Loader(KubeConfigLoader):
-    """Takes from an exec plugin what kubernetes-asyncio leaves: a certificate beside a token, and its expiry."""
+    """Reads what kubernetes-asyncio ignores in an exec plugin's output: a certificate beside a token, and the
+    expiry."""
 
-    plugin: Plugin | None = None
+    plugin: ExecPlugin | None = None
 
     async def load_from_exec_plugin(self) -> bool:
         user: Any = self._user
-        plugin, configuration = Plugin(user["exec"]), Configuration()
+        plugin, configuration = ExecPlugin(user["exec"]), Configuration()
         await plugin.renew(configuration)
         if plugin.token:
             self.token = plugin.token

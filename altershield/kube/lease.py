@@ -1,9 +1,9 @@
-"""One leader at a time, by a Lease.
+"""Leader election with a Lease: at most one leader at a time.
 
-The election is kubernetes-asyncio's LeaderElection. It is made for processes that end with their term, trusts
-the wall clock and waits for its requests as long as they take. So it gets a lock of ours, which bounds its
-requests, answers instead of raising, and alone knows when a lease ran out, by a clock that cannot be set;
-and `lead` watches over the term: work ends before another candidate may begin.
+The election is LeaderElection of kubernetes-asyncio. That class is made for processes that exit when they lose the
+lease, uses the wall clock, and has no timeout for requests. So `_Lock` limits the time of requests, returns errors
+instead of raising them, and decides by the monotonic clock when a lease expires. `lead` stops the work before another
+candidate can become the leader.
 """
 
 import asyncio
@@ -29,9 +29,9 @@ from altershield.kube.errors import ApiError, KubernetesError, NotFoundError
 logger = logging.getLogger(__name__)
 
 MIN_LEASE_DURATION = 2.0
-"""Seconds. The election tries at most once a second, and two tries must fit before the deadline."""
+"""Seconds. The election tries at most once a second, and two tries must be possible before the deadline."""
 
-_RENEW_DEADLINE = 10 / 15  # of the lease's duration, as client-go's defaults of 15, 10 and 2 seconds
+_RENEW_DEADLINE = 10 / 15  # of the lease's duration; client-go's defaults are 15, 10 and 2 seconds
 _RETRY_PERIOD = 2 / 15
 
 
@@ -44,25 +44,25 @@ async def lead(
     lease_duration: float,
     on_started: Callable[[], Awaitable[None]],
 ) -> None:
-    """Run `on_started()` whenever this candidate holds the Lease; the only one to do so in the cluster.
+    """Run `on_started()` while this candidate holds the Lease. Only one candidate in the cluster does so at a time.
 
-    Returns when `on_started` does and raises what it raises. When the lease cannot be renewed, `on_started` is
-    cancelled after two thirds of `lease_duration`, the last third being its time to clean up, and the candidate
-    stands again. Ending or cancelling this releases the Lease, so that another candidate need not wait.
-    UsageError for a `lease_duration` below two seconds.
+    It returns when `on_started` returns, and raises its errors. If the lease cannot be renewed, `on_started` is
+    cancelled after two thirds of `lease_duration`; the last third is its time to clean up. Then the candidate tries to
+    get the lease again. When this returns or is cancelled, it releases the Lease, so that another candidate need not
+    wait. UsageError for a `lease_duration` below two seconds.
 
-    The Lease is read and written over connections of its own: requests that hang cost no lease.
+    The Lease has separate connections, so that other requests that hang do not prevent its renewal.
     """
     if lease_duration < MIN_LEASE_DURATION:
         raise UsageError(f"a lease of {lease_duration:g} s is too short; give it {MIN_LEASE_DURATION:g} s or more")
     ended = False
-    async with client.apart() as apart:
+    async with client.with_own_connections() as own:
         while not ended:
-            ended = await _term(_Lock(apart, name, namespace, identity, lease_duration), on_started)
+            ended = await _term(_Lock(own, name, namespace, identity, lease_duration), on_started)
 
 
 async def _term(lock: "_Lock", on_started: Callable[[], Awaitable[None]]) -> bool:
-    """Stand for election and lead once. False when the lease was lost, True when `on_started` came to its end."""
+    """Wait for the lease and lead once. True if `on_started` returned, False if the lease was lost."""
     election = LeaderElection(
         Config(
             lock,
@@ -73,34 +73,34 @@ async def _term(lock: "_Lock", on_started: Callable[[], Awaitable[None]]) -> boo
             onstopped_leading=_nothing,
         )
     )
-    campaign = asyncio.create_task(election.run())
+    election_task = asyncio.create_task(election.run())
     won = asyncio.create_task(lock.won.wait())
     work: asyncio.Future[None] | None = None
     try:
-        await asyncio.wait((campaign, won), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((election_task, won), return_when=asyncio.FIRST_COMPLETED)
         if not lock.won.is_set():
-            campaign.result()  # it ends without a victory only by an error of its own
+            election_task.result()  # without the lease, it ends only with an error
         logger.info("leading", extra={"lease": lock.name, "identity": lock.identity})
         work = asyncio.ensure_future(on_started())
-        while not work.done() and not campaign.done() and lock.left > 0:
-            await asyncio.wait((work, campaign), timeout=lock.left, return_when=asyncio.FIRST_COMPLETED)
+        while not work.done() and not election_task.done() and lock.left > 0:
+            await asyncio.wait((work, election_task), timeout=lock.left, return_when=asyncio.FIRST_COMPLETED)
         if work.done():
             work.result()
             return True
-        if campaign.done():
-            campaign.result()
-        logger.warning("lost the lease, no longer leading", extra={"lease": lock.name, "identity": lock.identity})
+        if election_task.done():
+            election_task.result()
+        logger.warning("lost the lease, no longer the leader", extra={"lease": lock.name, "identity": lock.identity})
         return False
     finally:
         won.cancel()
         if work is not None:
-            await _stop(work)  # the campaign goes on renewing until the work has ended
-        await _stop(campaign)
+            await _stop(work)  # the election renews the lease until the work has ended
+        await _stop(election_task)
         await lock.release()
 
 
 async def _nothing() -> None:
-    """The election's callbacks: `lead` itself starts and stops the work."""
+    """Callback of the election: does nothing, because `_term` starts and stops the work."""
 
 
 async def _stop(task: asyncio.Future[None]) -> None:
@@ -109,7 +109,7 @@ async def _stop(task: asyncio.Future[None]) -> None:
     task.cancel()
     await asyncio.wait((task,))
     if not task.cancelled() and (error := task.exception()) is not None:
-        logger.error("failed while stopping", exc_info=error)
+        logger.error("the task failed while it was stopped", exc_info=error)
 
 
 class _Spec(msgspec.Struct, frozen=True, rename="camel"):
@@ -121,7 +121,7 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Lock(BaseLock):
-    """A Lease as the election wants to see it."""
+    """The Lease, with the interface that the election expects."""
 
     def __init__(self, client: Client, name: str, namespace: str, identity: str, lease_duration: float) -> None:
         super().__init__(name, namespace, identity)
@@ -133,23 +133,25 @@ class _Lock(BaseLock):
         self._lease: dict[str, Any] = {}
         self._spec = _Spec()
         self._unchanged_since = -math.inf
-        self._reported: dict[str, str] = {}  # what could not be done, and the cause that the log tells of
+        self._reported: dict[str, str] = {}  # by verb: the cause that was logged last
 
     @property
     def left(self) -> float:
-        """Seconds until the work has to stop unless the lease is renewed. Counted from when the last renewal was
-        sent: others count from when they see it, which is later."""
+        """Seconds until the work has to stop if the lease is not renewed. They count from the time at which the last
+        renewal was sent. Other candidates count from the time at which they see it, which is later."""
         return self._renewed + self.renew_deadline - _now()
 
     async def get(self, name: str, namespace: str) -> tuple[bool, LeaderElectionRecord] | tuple[bool, Exception]:
         try:
             await self._read()
         except KubernetesError as error:
-            if not isinstance(error, NotFoundError):  # then the election makes it
+            if not isinstance(error, NotFoundError):  # then the election creates it
                 self._report("read", error)
-            return False, _as_election_reads_it(error)
+            return False, _for_election(error)
         self._reported.pop("read", None)
-        holder = self._spec.holder_identity if self._is_held else None  # without a holder it is taken at once
+        holder = (
+            self._spec.holder_identity if self._is_held else None
+        )  # without a holder, the election takes it at once
         return True, LeaderElectionRecord(
             holder,
             str(self._spec.lease_duration_seconds),
@@ -167,15 +169,15 @@ class _Lock(BaseLock):
 
     async def update(self, name: str, namespace: str, updated_record: LeaderElectionRecord) -> bool:
         if self._is_held and self._spec.holder_identity != self.identity:
-            return False  # the election's clock was set
+            return False  # the election decided by the wall clock, which was changed
         return await self._renew(create=False)
 
     async def release(self) -> None:
-        """Give the Lease up, if it is ours, as client-go's ReleaseOnCancel does."""
+        """Release the Lease if this candidate holds it, as client-go's ReleaseOnCancel does."""
         if not self.won.is_set():
             return
         try:
-            await self._read()  # a renewal may have been cancelled on its way
+            await self._read()  # a renewal without a response may have succeeded
             if self._spec.holder_identity == self.identity:
                 now = _timestamp()
                 await self._write(
@@ -183,7 +185,7 @@ class _Lock(BaseLock):
                 )
                 logger.info("released the lease", extra={"lease": self.name, "identity": self.identity})
         except KubernetesError as error:
-            logger.info("could not release the lease, it will run out", extra={"lease": self.name, "cause": str(error)})
+            logger.info("could not release the lease, it will expire", extra={"lease": self.name, "cause": str(error)})
 
     @property
     def _is_held(self) -> bool:
@@ -231,13 +233,13 @@ class _Lock(BaseLock):
             async with asyncio.timeout(self.renew_deadline / 2):
                 return await request
         except TimeoutError as error:
-            raise KubernetesError(f"no answer within {self.renew_deadline / 2:g} s") from error
+            raise KubernetesError(f"no response within {self.renew_deadline / 2:g} s") from error
 
     def _remember(self, lease: dict[str, Any]) -> None:
         try:
             spec = msgspec.convert(lease.get("spec") or {}, _Spec)
         except msgspec.ValidationError as error:
-            raise KubernetesError(f"the Lease cannot be read: {error}") from error
+            raise KubernetesError(f"the Lease cannot be decoded: {error}") from error
         self._lease = lease
         if spec != self._spec:
             self._spec = spec
@@ -250,8 +252,8 @@ class _Lock(BaseLock):
             logger.warning(f"cannot {verb} the lease", extra={"lease": self.name, "cause": cause})
 
 
-def _as_election_reads_it(error: KubernetesError) -> ApiException:
-    """The election tells by the code in the body whether the Lease is missing."""
+def _for_election(error: KubernetesError) -> ApiException:
+    """The error in the form that the election reads: the code in the body tells whether the Lease is missing."""
     code = error.code if isinstance(error, ApiError) else 0
     answer = ApiException(status=code, reason=str(error))
     answer.body = json.dumps({"code": code}).encode()

@@ -1,14 +1,16 @@
-"""What a cache needs to know of an object, whatever type it has: where it is and how new it is."""
+"""The fields that caches and the writer need of an object of any type: its key, uid and resourceVersion."""
 
 from typing import Protocol, TypeVar
 
 import msgspec
 
 from altershield.api.meta import ObjectMeta
+from altershield.kube.store import Key
 
 
 class Metadata(Protocol):
-    """The part of an object's metadata that a cache reads."""
+    """The fields of an object's metadata that caches and the writer read. `ObjectMeta` and the compact types have
+    them."""
 
     @property
     def namespace(self) -> str: ...
@@ -17,21 +19,23 @@ class Metadata(Protocol):
     def name(self) -> str: ...
 
     @property
+    def uid(self) -> str: ...
+
+    @property
     def resource_version(self) -> str: ...
 
 
 class Object(Protocol):
-    """Anything with metadata: the kinds and views of `altershield.api`, and what is made of them."""
+    """An object with metadata: a kind of `altershield.api`, or a projection of an object."""
 
     @property
     def metadata(self) -> Metadata: ...
 
 
 T = TypeVar("T", bound=Object)
-Key = tuple[str, str]  # namespace and name
 
 
-class _Bare(msgspec.Struct):
+class _AnyObject(msgspec.Struct):
     metadata: ObjectMeta = ObjectMeta()
 
 
@@ -40,17 +44,18 @@ def key_of(metadata: Metadata) -> Key:
 
 
 def version_of(metadata: Metadata) -> int:
-    return number(metadata.resource_version)
+    return version_number(metadata.resource_version)
 
 
-def number(version: str) -> int:
-    """Resource versions of one resource compare as numbers, as Kubernetes guarantees since 1.35."""
+def version_number(version: str) -> int:
+    """A resourceVersion as a number; 0 if it is none. Those of one resource can be compared: Kubernetes guarantees it
+    since 1.35."""
     return int(version) if len(version) <= 20 and version.isascii() and version.isdigit() else 0
 
 
-def bare(data: bytes | msgspec.Raw) -> ObjectMeta:
-    """The metadata of an object whatever else it holds; empty where even that cannot be read."""
+def metadata_of(data: bytes | msgspec.Raw) -> ObjectMeta:
+    """The metadata of an encoded object; empty if it cannot be decoded."""
     try:
-        return msgspec.json.decode(data, type=_Bare).metadata
+        return msgspec.json.decode(data, type=_AnyObject).metadata
     except (msgspec.DecodeError, RecursionError):
         return ObjectMeta()

@@ -1,6 +1,6 @@
-"""A queue of keys to work on: deduplicating, delaying, and backing off where work on a key keeps failing.
+"""A work queue of keys: it removes duplicates, delays keys, and backs off while the work on a key fails.
 
-The semantics are those of the work queues in client-go and controller-runtime. A worker's turn:
+The semantics are those of the work queues in client-go and controller-runtime. A worker does this in a loop:
 
     key = await queue.get()
     try:
@@ -17,46 +17,49 @@ import asyncio
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
-from altershield.kube.backoff import spread
+from altershield.kube.backoff import jittered
 
 K = TypeVar("K", bound=Hashable)
 
 _FIRST_DELAY = 0.005  # seconds, as controller-runtime's default rate limiter
 _LAST_DELAY = 60.0
-_FIRST_THROTTLED = 1.0  # seconds until an API server that is overloaded is asked again
-_DOUBLINGS = 30  # past this the delay has long reached its cap; keeps the power small
+_FIRST_THROTTLED = 1.0  # seconds; the first delay while the API server is overloaded
+_DOUBLINGS = 30  # the delay reaches its maximum earlier; this bounds the power of two
 
 
 class WorkQueue(Generic[K]):
-    """Keys wait once each, however often they are added; no key is handed out while it is being worked on.
+    """A queue in which each key waits at most once, however often it is added. No key is handed out while a worker
+    works on it.
 
-    Belongs to one event loop, whose clock it uses. The size is bounded by the number of different keys.
+    A queue belongs to one event loop and uses its clock. The number of different keys bounds its size.
     """
 
     def __init__(self) -> None:
         self._ready: asyncio.Queue[K] = asyncio.Queue()
         self._waiting_since: dict[K, float] = {}  # in the order of arrival
         self._working: set[K] = set()
-        self._timers: dict[K, tuple[float, asyncio.Handle]] = {}  # when it is due: an uvloop tells of no short timer
+        self._timers: dict[
+            K, tuple[float, asyncio.Handle]
+        ] = {}  # with the due time: the timers of uvloop do not tell it
         self._failures: dict[K, int] = {}
         self.taken = 0
         """Keys handed out so far."""
         self.waited = 0.0
-        """Seconds that the keys handed out so far waited, all together."""
+        """Sum of the seconds that the keys handed out so far have waited."""
 
     @property
     def depth(self) -> int:
-        """How many keys wait to be worked on now; delayed ones do not count."""
+        """The number of keys that are ready for a worker. Delayed keys do not count."""
         return len(self._waiting_since)
 
     @property
     def oldest(self) -> float:
-        """Seconds the longest waiting key has waited; 0 where none waits."""
+        """Seconds that the oldest ready key has waited; 0 if no key waits."""
         since = next(iter(self._waiting_since.values()), None)
         return 0.0 if since is None else asyncio.get_running_loop().time() - since
 
     def add(self, key: K) -> None:
-        """Work on `key` soon; if it is being worked on now, once more afterwards."""
+        """Add `key`. If a worker works on it now, it is handed out once more afterwards."""
         if key in self._waiting_since:
             return
         self._waiting_since[key] = asyncio.get_running_loop().time()
@@ -64,7 +67,7 @@ class WorkQueue(Generic[K]):
             self._ready.put_nowait(key)
 
     def add_after(self, key: K, seconds: float) -> None:
-        """Add `key` in `seconds`. Of several delays for one key the earliest wins."""
+        """Add `key` in `seconds`. If a key has several delays, the earliest counts."""
         if seconds <= 0:
             self.add(key)
             return
@@ -84,25 +87,25 @@ class WorkQueue(Generic[K]):
         self.add_after(key, min(_FIRST_DELAY * 2 ** min(failures, _DOUBLINGS), _LAST_DELAY))
 
     def add_throttled(self, key: K, retry_after: float | None) -> None:
-        """Add `key` later, since the API server is overloaded or in trouble: after `retry_after` seconds at least.
+        """Add `key` after at least `retry_after` seconds, because the API server is overloaded or fails.
 
-        The delay doubles with every call, from a second to a minute, until `forget`. A good part of it is chance,
-        so that all the keys that were refused at once do not come back at once. A shorter delay of that key, from
-        another call, does not count any more.
+        The delay doubles with every call, from a second to a minute, until `forget`. Half of it is random, so that keys
+        that failed at the same moment are not retried at the same moment. It replaces an earlier, shorter delay of
+        the key.
         """
         failures = self._failures.get(key, 0) + 1
         self._failures[key] = failures
         timer = self._timers.pop(key, None)
         if timer is not None:
             timer[1].cancel()
-        self.add_after(key, spread(failures, retry_after or 0.0, first=_FIRST_THROTTLED, last=_LAST_DELAY))
+        self.add_after(key, jittered(failures, retry_after or 0.0, first=_FIRST_THROTTLED, last=_LAST_DELAY))
 
     def forget(self, key: K) -> None:
-        """Work on `key` succeeded: its next failure starts with the shortest delay again."""
+        """Reset the backoff of `key` after success: its next failure starts with the shortest delay."""
         self._failures.pop(key, None)
 
     async def get(self) -> K:
-        """The next key, once there is one. Call `done` when the work on it has ended, however it ended."""
+        """Wait for the next key. Call `done` when the work on it ends, with or without success."""
         key = await self._ready.get()
         self.taken += 1
         self.waited += asyncio.get_running_loop().time() - self._waiting_since.pop(key)

@@ -1,4 +1,4 @@
-"""Requests on their way to the API server: one connection pool, credentials, and errors of one tree."""
+"""HTTP requests to the API server: one connection pool, credentials, and errors of one tree."""
 
 import asyncio
 import contextlib
@@ -12,19 +12,19 @@ from typing import Any, NamedTuple
 import aiohttp
 
 from altershield.kube import credentials
-from altershield.kube.access import Access, Grant
+from altershield.kube.authentication import Authentication, RequestCredentials
 from altershield.kube.errors import KubernetesError, UnreachableError, code_of, from_status
 
 CONNECT_TIMEOUT = 5.0
 
 _MAX_RETRY_AFTER = 300.0
 _READ_BUFFER = 2**18
-_HEAR_EVERY = 1.0  # seconds
-_MAX_STATUS = 2**20  # bytes of an error's body
+_DATE_PERIOD = 1.0  # seconds between two calls of `on_date`
+_MAX_STATUS = 2**20  # bytes of an error's body that are read
 
 
 class Request(NamedTuple):
-    """What to ask of the API server. Empty values of the query are left out."""
+    """An HTTP request. Empty values of the query are not sent."""
 
     method: str
     path: str
@@ -35,48 +35,48 @@ class Request(NamedTuple):
 
 
 class Transport:
-    """One connection pool. `errors` counts what failed, by `errors.code_of`."""
+    """One connection pool. `errors` counts failed requests by `errors.code_of`."""
 
-    def __init__(self, access: Access, errors: dict[str, int]) -> None:
-        self.heard: Callable[[str, float], None] = lambda date, elapsed: None
-        """Called with the header Date of an answer, and how long that took, about once a second."""
-        self._heard_at = 0.0
-        self._access = access
+    def __init__(self, authentication: Authentication, errors: dict[str, int]) -> None:
+        self.on_date: Callable[[str, float], None] = lambda date, elapsed: None
+        """Called about once a second with the header Date of a response, and the seconds that the response took."""
+        self._date_reported_at = 0.0
+        self._authentication = authentication
         self._errors = errors
         self._session = aiohttp.ClientSession(
-            # which certificates are used is said with each request: new ones then make new connections, while
-            # what is under way ends on the old
+            # Each request names its TLS context. So changed certificates lead to new connections, and requests in
+            # flight end on the old ones.
             connector=aiohttp.TCPConnector(limit=0),
-            proxy=credentials.proxy(access.configuration),
+            proxy=credentials.proxy(authentication.configuration),
             read_bufsize=_READ_BUFFER,
         )
 
     @property
     def server(self) -> str:
-        return str(self._access.configuration.host)
+        return str(self._authentication.configuration.host)
 
     async def close(self) -> None:
         await self._session.close()
 
     @contextlib.asynccontextmanager
     async def open(self, request: Request) -> AsyncIterator[aiohttp.ClientResponse]:
-        """The answer, whose body is still to be read. KubernetesError for one that is an error, and for none.
+        """Send the request. The caller reads the response's body. KubernetesError for an error status or no response.
 
-        A 401 means that nothing was done. If other credentials are there by now, the request is sent with them once
-        more.
+        With 401, the API server did nothing. If the credentials can be renewed, the request is sent once more with the
+        new ones.
         """
         try:
-            grant = await self._access.current()
-            response = await self._send(request, grant)
+            used = await self._authentication.current()
+            response = await self._send(request, used)
             if response.status == 401:
                 try:
-                    again = await self._access.refused(grant)
+                    again = await self._authentication.refused(used)
                 except asyncio.CancelledError:
                     response.close()
                     raise
                 if again:
                     response.release()
-                    response = await self._send(request, await self._access.current())
+                    response = await self._send(request, await self._authentication.current())
             async with response:
                 if response.status >= 300:
                     raise from_status(response.status, await _status(response), _retry_after(response))
@@ -88,13 +88,13 @@ class Transport:
             self._errors["unreachable"] += 1
             cause = str(error) or type(error).__name__
             raise UnreachableError(
-                f"no answer from the API server at {self.server} to {request.method} {request.path}: {cause}"
+                f"no response from the API server at {self.server} to {request.method} {request.path}: {cause}"
             ) from error
 
-    async def _send(self, request: Request, grant: Grant) -> aiohttp.ClientResponse:
+    async def _send(self, request: Request, used: RequestCredentials) -> aiohttp.ClientResponse:
         headers = dict(request.headers)
-        if grant.authorization:
-            headers["Authorization"] = grant.authorization
+        if used.authorization:
+            headers["Authorization"] = used.authorization
         sent = time.monotonic()
         response = await self._session.request(
             request.method,
@@ -104,18 +104,18 @@ class Transport:
             headers=headers,
             timeout=request.timeout,
             allow_redirects=False,
-            ssl=grant.tls,
-            server_hostname=self._access.configuration.tls_server_name,
+            ssl=used.tls,
+            server_hostname=self._authentication.configuration.tls_server_name,
         )
         now = time.monotonic()
-        if now - self._heard_at >= _HEAR_EVERY:
-            self._heard_at = now
-            self.heard(response.headers.get("Date", ""), now - sent)
+        if now - self._date_reported_at >= _DATE_PERIOD:
+            self._date_reported_at = now
+            self.on_date(response.headers.get("Date", ""), now - sent)
         return response
 
 
 async def _status(response: aiohttp.ClientResponse) -> dict[str, Any]:
-    """The Status of an error's body, or what stands there instead as its message."""
+    """The Status in an error's body. Any other body becomes the message of a Status."""
     data = bytearray()
     while len(data) < _MAX_STATUS and (chunk := await response.content.readany()):
         data += chunk
@@ -127,7 +127,7 @@ async def _status(response: aiohttp.ClientResponse) -> dict[str, Any]:
 
 
 def _retry_after(response: aiohttp.ClientResponse) -> float | None:
-    """The seconds that an answer asks to wait, given as such or as a date."""
+    """The seconds of the header Retry-After, which is a number or a date."""
     value = response.headers.get("Retry-After", "")
     if value.isascii() and value.isdigit():
         return min(float(value), _MAX_RETRY_AFTER)

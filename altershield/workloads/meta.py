@@ -1,4 +1,8 @@
-"""What is kept of any object's metadata: little, as there are hundreds of thousands of them."""
+"""The metadata of objects in caches.
+
+There are hundreds of thousands of such objects, so `Meta` keeps little of the metadata, in a compact form. `WireMeta`
+is what the API server sends. `altershield.api.meta.ObjectMeta` is for objects that are read one at a time.
+"""
 
 import re
 import sys
@@ -9,13 +13,13 @@ import msgspec
 from altershield.api.meta import OwnerReference, unix
 
 Packed = int | str
-"""A text of digits as their number, which takes half the room; any other text as it is."""
+"""A text of digits as an int, which takes half the memory; any other text unchanged."""
 
 _UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def packed(uid: str) -> Packed:
-    """A uid, for `unpacked`."""
+    """Pack a uid."""
     return int(uid.replace("-", ""), 16) if _UUID.fullmatch(uid) else uid
 
 
@@ -27,12 +31,12 @@ def unpacked(uid: Packed) -> str:
 
 
 def packed_version(version: str) -> Packed:
-    """A resourceVersion, for `str`."""
+    """Pack a resourceVersion; `str` unpacks it."""
     return int(version) if version.isascii() and version.isdigit() and version[0] != "0" else version
 
 
 class Meta(msgspec.Struct, frozen=True, gc=False):
-    """Who an object is."""
+    """The compact metadata of a cached object."""
 
     namespace: str
     name: str
@@ -56,7 +60,7 @@ class Meta(msgspec.Struct, frozen=True, gc=False):
 
 
 class Owner(msgspec.Struct, frozen=True, gc=False):
-    """The object that manages another one, in the same namespace."""
+    """The controller of an object, in the same namespace."""
 
     api_version: str
     kind: str
@@ -67,16 +71,8 @@ class Owner(msgspec.Struct, frozen=True, gc=False):
 NO_OWNER = Owner("", "", "", "")
 
 
-class WireOwner(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    kind: str
-    name: str
-    uid: str
-    api_version: str = ""
-    controller: bool = False
-
-
 class WireMeta(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """Metadata as the API server sends it."""
+    """Metadata as the API server sends it. After `projection` and `owner` are taken from it, it is dropped."""
 
     name: str = ""
     namespace: str = ""
@@ -87,14 +83,15 @@ class WireMeta(msgspec.Struct, frozen=True, rename="camel", gc=False):
     deletion_timestamp: str | None = None
     labels: dict[str, str] | None = None
     annotations: dict[str, Any] | None = None
-    owner_references: tuple[WireOwner, ...] = ()
+    owner_references: tuple[OwnerReference, ...] = ()
 
     def label(self, key: str) -> str:
-        """The label's value; empty where there is none."""
+        """The label's value; empty if there is none."""
         return (self.labels or {}).get(key, "")
 
     @property
     def projection(self) -> Meta:
+        """The part that caches keep."""
         return Meta(
             sys.intern(self.namespace),
             self.name,
@@ -106,7 +103,7 @@ class WireMeta(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
     @property
     def owner(self) -> Owner:
-        """The owner that manages this object; shared by all that have the same."""
+        """The controller of this object, or NO_OWNER. Objects with the same controller share it."""
         for owner in self.owner_references:
             if owner.controller:
                 return shared(owner)
@@ -117,8 +114,9 @@ _owners: dict[str, Owner] = {}
 _MAX_OWNERS = 8192
 
 
-def shared(owner: WireOwner | OwnerReference) -> Owner:
-    """Lists bring siblings near each other: a small memory is enough to share most owners."""
+def shared(owner: OwnerReference) -> Owner:
+    """The owner as an object that is shared by all references to it. In lists, objects of one owner are near each
+    other, so that a small cache finds most owners."""
     known = _owners.get(owner.uid)
     if known is not None and (known.name, known.kind, known.api_version) == (owner.name, owner.kind, owner.api_version):
         return known

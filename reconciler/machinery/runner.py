@@ -14,7 +14,7 @@ from altershield.kube.errors import (
     TooManyRequestsError,
 )
 from altershield.kube.queue import WorkQueue
-from altershield.kube.turns import turns
+from altershield.kube.time_slices import time_slices
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.outcome import Outcome
 
@@ -31,7 +31,7 @@ Reconcile = Callable[[K], Awaitable[float | None]]
 async def work(name: str, queue: WorkQueue[K], reconcile: Reconcile[K], metrics: Metrics) -> None:
     """One worker: reconcile keys until cancelled. No failure of one key stops the others, and however many keys wait,
     they hold the loop for one turn at a time."""
-    turn = turns()
+    slices = time_slices()
     while True:
         key = await queue.get()
         began = time.perf_counter()
@@ -44,7 +44,7 @@ async def work(name: str, queue: WorkQueue[K], reconcile: Reconcile[K], metrics:
             raise
         finally:
             queue.done(key)
-        await turn.give_way()
+        await slices.yield_if_over()
 
 
 async def _reconcile_once(name: str, queue: WorkQueue[K], reconcile: Reconcile[K], key: K) -> Outcome:

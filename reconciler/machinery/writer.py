@@ -1,7 +1,7 @@
 """Every write to the cluster goes through here: guarded, counted, and seen at once by the caches."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -16,7 +16,6 @@ from altershield.api.kinds import (
 )
 from altershield.api.meta import OwnerReference
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, Resource
-from altershield.kube import objects
 from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import (
     ConflictError,
@@ -27,24 +26,12 @@ from altershield.kube.errors import (
     UnreachableError,
 )
 from altershield.kube.informer import Informer
+from altershield.kube.objects import Metadata, T
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.metrics import Metrics
 from reconciler.releases.projection import Release
 
 _LISTS = ("defensePreparingPods", "defenseCheckingPods", "defenseCheckPassPods")
-
-
-class Metadata(objects.Metadata, Protocol):
-    @property
-    def uid(self) -> str: ...
-
-
-class _Object(Protocol):
-    @property
-    def metadata(self) -> Metadata: ...
-
-
-T = TypeVar("T", bound=_Object)
 
 
 class Writer:

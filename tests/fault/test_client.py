@@ -104,7 +104,11 @@ async def test_a_client_apart_has_slots_of_its_own_and_counts_its_errors_togethe
         await asyncio.sleep(20)
         return await api.answer(request)
 
-    async with serving() as (api, _), Client(api.configuration, max_in_flight=1) as client, client.apart() as apart:
+    async with (
+        serving() as (api, _),
+        Client(api.configuration, max_in_flight=1) as client,
+        client.with_own_connections() as apart,
+    ):
         await api.put(PODS, POD)
         api.fault(anything, slowly)
         waiting = asyncio.create_task(client.get(PODS, "a", "shop"))

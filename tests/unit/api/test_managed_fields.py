@@ -1,4 +1,4 @@
-"""When a namespace was governed and a Deployment released, from `metadata.managedFields`."""
+"""The times that `metadata.managedFields` tells: of governing, of a release, of an apply."""
 
 from typing import Any
 
@@ -34,17 +34,28 @@ def read(*entries: Any) -> ManagedMeta:
         ([{"time": LATE, "fieldsV1": GOVERNED}, {"time": EARLY, "fieldsV1": GOVERNED}], LATE),
     ],
 )
-def test_the_last_change_by_who_owns_the_label_counts(entries: list[Any], expected: str | None) -> None:
+def test_governed_at_is_the_latest_time_of_the_managers_that_own_the_label(
+    entries: list[Any], expected: str | None
+) -> None:
     assert read(*entries).governed_at == (None if expected is None else unix(expected))
 
 
-def test_the_last_change_by_who_owns_the_template_counts() -> None:
+def test_released_at_is_the_latest_time_of_the_managers_that_own_the_template() -> None:
     scaled = {"time": LATE, "subresource": "scale", "fieldsV1": {"f:spec": {"f:replicas": {}}}}
     assert read({"time": EARLY, "fieldsV1": RELEASED}, scaled).released_at == unix(EARLY)
     assert read(scaled).released_at is None
 
 
-def test_nothing_of_the_fields_themselves_is_kept() -> None:
+def test_applied_at_is_the_time_of_the_managers_apply_and_not_of_its_updates() -> None:
+    applied = {"manager": "ours", "operation": "Apply", "time": EARLY}
+    updated = {"manager": "ours", "operation": "Update", "time": LATE}
+    others = {"manager": "theirs", "operation": "Apply", "time": LATE}
+    assert read(updated, applied, others).applied_at("ours") == unix(EARLY)
+    assert read(updated, others).applied_at("ours") is None
+    assert read({"manager": "ours", "operation": "Apply"}).applied_at("ours") is None
+
+
+def test_other_owned_fields_are_not_kept() -> None:
     fields: Fields = {f"f:label-{number}": {} for number in range(1000)}
     entry = {"time": EARLY, "fieldsV1": {"f:metadata": {"f:labels": {**fields, f"f:{labels.GOVERNED}": {}}}}}
     assert len(msgspec.json.encode(read(entry))) < 200

@@ -199,7 +199,7 @@ async def test_once_ready_it_stays_ready_without_the_api_server(
     async with running(api, tmp_path) as process:
         await process.ready(client)
         await api.stop()
-        await process.line("cannot follow the cluster, trying again")
+        await process.line("cannot list or watch, retrying")
         assert (await process.readiness(client))[0] == 200
         assert (await process.post(client, VALIDATING_PATH, review(bad, released())))["allowed"] is False
 

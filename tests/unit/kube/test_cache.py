@@ -60,7 +60,7 @@ def test_bytes_that_cannot_be_read_are_an_unreadable_error(error: type[Exception
 
 
 def test_an_answer_as_old_as_what_the_watch_has_told_is_ignored(world: World) -> None:
-    world.cache.passed = 5
+    world.cache.watched_version = 5
     world.cache.observe(answer(5))
     assert world.held is None
     world.cache.observe(answer(6))
@@ -89,10 +89,10 @@ def test_an_answer_that_a_list_of_the_same_version_lacks_is_unconfirmed(world: W
 
 def test_an_answer_that_the_watch_confirmed_gives_way_to_a_restored_storage(world: World) -> None:
     world.cache.observe(answer(5))
-    world.cache.take(sent(4))
+    world.cache.apply(sent(4))
     assert world.held == "5"  # the watch has not come as far
-    world.cache.take(sent(5))
-    world.cache.take(sent(3))
+    world.cache.apply(sent(5))
+    world.cache.apply(sent(3))
     assert world.held == "3"
 
 
@@ -101,15 +101,15 @@ def test_an_answer_that_the_watch_confirmed_gives_way_to_a_restored_storage(worl
 def test_a_refill_does_not_bring_back_an_object_that_ended_since(world: World, namespace: str, version: int) -> None:
     refill = world.cache.begin_refill(namespace)
     world.cache.drop(A, 5)
-    world.cache.take_missing(refill, msgspec.Raw(sent(version)))
+    world.cache.add_missing(refill, msgspec.Raw(sent(version)))
     assert world.held is None
-    world.cache.take_missing(refill, msgspec.Raw(sent(6)))
+    world.cache.add_missing(refill, msgspec.Raw(sent(6)))
     assert world.held == "6"
 
 
 def test_a_refill_leaves_out_what_is_not_kept(world: World) -> None:
     refill = world.cache.begin_refill("")
-    world.cache.take_missing(refill, msgspec.Raw(sent(1, "lab")))
+    world.cache.add_missing(refill, msgspec.Raw(sent(1, "lab")))
     assert len(world.cache) == 0
 
 
@@ -121,22 +121,22 @@ def test_a_refill_that_ends_leaves_the_others_under_way(world: World) -> None:
 
 
 def test_a_refilled_object_that_the_watch_has_passed_gives_way_to_a_restored_storage(world: World) -> None:
-    world.cache.passed = 10
-    world.cache.take_missing(world.cache.begin_refill("shop"), msgspec.Raw(sent(5)))
-    world.cache.take(sent(3))
+    world.cache.watched_version = 10
+    world.cache.add_missing(world.cache.begin_refill("shop"), msgspec.Raw(sent(5)))
+    world.cache.apply(sent(3))
     assert world.held == "3"
 
 
 def test_a_refilled_object_that_is_ahead_of_the_watch_stays(world: World) -> None:
-    world.cache.passed = 4
-    world.cache.take_missing(world.cache.begin_refill("shop"), msgspec.Raw(sent(7)))
-    world.cache.take(sent(5))
+    world.cache.watched_version = 4
+    world.cache.add_missing(world.cache.begin_refill("shop"), msgspec.Raw(sent(7)))
+    world.cache.apply(sent(5))
     world.cache.drop(A, 6)
     assert world.held == "7"
 
 
 def test_only_what_is_not_kept_is_evicted(world: World) -> None:
-    world.cache.take(sent(1))
+    world.cache.apply(sent(1))
     world.cache.evict(A)
     assert world.held == "1"
     world.kept.clear()
@@ -152,11 +152,11 @@ def test_an_unreadable_object_is_reported_again_after_it_was_evicted_or_read(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(2):
-        world.cache.take(unreadable())
+        world.cache.apply(unreadable())
     assert (reported(caplog), world.cache.skipped) == (1, 2)
     world.cache.evict(A)
-    world.cache.take(unreadable())
+    world.cache.apply(unreadable())
     assert reported(caplog) == 2
-    world.cache.take(sent(1))
-    world.cache.take(unreadable())
+    world.cache.apply(sent(1))
+    world.cache.apply(unreadable())
     assert reported(caplog) == 3

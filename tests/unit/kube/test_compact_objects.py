@@ -84,7 +84,7 @@ def bytes_each(informer: Informer[Any], count: int, times: int) -> float:
     tracemalloc.start()
     for time in range(times):
         for number in range(count):
-            informer._cache.take(msgspec.json.encode(manifest(number, 10**8 * (time + 1) + number)))
+            informer._cache.apply(msgspec.json.encode(manifest(number, 10**8 * (time + 1) + number)))
     gc.collect()
     taken, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()

@@ -309,7 +309,7 @@ async def test_the_namespace_is_that_of_the_context(tmp_path: Path) -> None:
     path = write(tmp_path / "c", config)
     assert (await credentials.load(path, None)).namespace == "shop"
     assert (await credentials.load(path, "other")).namespace == "warehouse"
-    async with await Client.connect(path) as client, client.apart() as apart:
+    async with await Client.connect(path) as client, client.with_own_connections() as apart:
         assert client.namespace == apart.namespace == "shop"
 
 

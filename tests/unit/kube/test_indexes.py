@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from altershield.kube.indexes import Indexes
-from altershield.kube.places import Places
+from altershield.kube.store import Store
 
 _VALUES = st.frozensets(st.sampled_from("xyz"))
 
@@ -52,7 +52,7 @@ def test_a_value_that_nobody_holds_any_more_leaves_nothing_behind() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("xyz"), st.integers() | st.none())))
 def test_places_are_a_dict(changes: list[tuple[str, str, int | None]]) -> None:
-    places, expected = Places[int](), dict[tuple[str, str], int]()
+    places, expected = Store[int](), dict[tuple[str, str], int]()
     for namespace, name, value in changes:
         key = (namespace, name)
         if value is not None:

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from altershield.api.resources import PODS
 from altershield.kube.informer import Informer
-from altershield.kube.turns import turns
+from altershield.kube.time_slices import time_slices
 from tests.projections import Pod
 from tests.stub_api import answer, end_of_list, is_list, is_paged_list, is_watch, serving
 from tests.unit.kube.informers import running, started
@@ -143,11 +143,11 @@ async def test_everybody_who_works_in_turns_gets_on() -> None:
     done = [0] * 5
 
     async def work(number: int) -> None:
-        turn = turns()
+        slices = time_slices()
         while True:
             done[number] += 1
             time.sleep(0.002)  # noqa: ASYNC251  (a step of work)
-            await turn.give_way()
+            await slices.yield_if_over()
 
     async def look() -> None:
         while True:
@@ -170,7 +170,7 @@ async def test_a_worker_that_is_cancelled_while_it_waits_holds_up_nobody() -> No
     async def work(steps: int) -> None:
         for _ in range(steps):
             time.sleep(0.006)  # noqa: ASYNC251  (a step of work)
-            await turns().give_way()
+            await time_slices().yield_if_over()
         finished.set()
 
     first = [asyncio.create_task(work(1000)) for _ in range(3)]
@@ -185,5 +185,5 @@ async def test_a_worker_that_is_cancelled_while_it_waits_holds_up_nobody() -> No
 
 async def test_informers_that_stop_leave_no_line_behind() -> None:
     async with serving() as (_, client), started(Informer(client, PODS, Pod)):
-        await turns().give_way()
-    assert not turns()._line
+        await time_slices().yield_if_over()
+    assert not time_slices()._waiting

@@ -16,7 +16,7 @@ import yaml
 from aiohttp import web
 
 from altershield.api.resources import PODS
-from altershield.kube import access, configuration
+from altershield.kube import authentication, configuration
 from altershield.kube.client import Client
 from altershield.kube.errors import UnauthorizedError, UnreachableError
 from altershield.pki import Authority, KeyPair
@@ -164,7 +164,7 @@ async def test_a_new_authority_is_trusted_once_it_is_in_the_file(
     async with await Client.connect(path) as client:
         await ask(client)
     other = Authority.create("two", lifetime=LIFETIME)
-    async with await Client.connect(path) as client, client.apart() as apart:
+    async with await Client.connect(path) as client, client.with_own_connections() as apart:
         server.certify(other)
         with pytest.raises(UnreachableError, match="certificate"):
             await ask(client)
@@ -194,7 +194,7 @@ async def test_files_are_not_looked_at_for_every_request(
     server: Server, authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = 0
-    stamp = access._stamp
+    stamp = authentication._stamp
 
     def counted(paths: list[str]) -> Any:
         nonlocal looks
@@ -203,7 +203,7 @@ async def test_files_are_not_looked_at_for_every_request(
 
     files(tmp_path / "client", authority.issue("first", lifetime=LIFETIME))
     async with await Client.connect(config(server, tmp_path, certified(tmp_path))) as client:
-        monkeypatch.setattr(access, "_stamp", counted)
+        monkeypatch.setattr(authentication, "_stamp", counted)
         for _ in range(5):
             await asyncio.gather(*(ask(client) for _ in range(20)))
         assert looks <= 2

@@ -53,7 +53,7 @@ async def test_only_governed_namespaces_are_asked_for() -> None:
     async with serving() as (api, client):
         await api.put(NAMESPACES, {"metadata": {"name": "default", "labels": GOVERNED}})
         caches = Caches(client, SYSTEM)
-        await caches.namespaces._follower._list()
+        await caches.namespaces._reflector._list()
         (listed,) = filter(is_list, api.requests)
         assert listed.query["labelSelector"] == f"{labels.GOVERNED}={labels.GOVERNED_VALUE}"
 

@@ -80,7 +80,7 @@ async def cluster() -> AsyncIterator[Cluster]:
     async with empty_caches() as caches:
         made = Cluster(caches)
         made.put(namespace())
-        made.caches.namespaces._follower.synced.set()
+        made.caches.namespaces._reflector.synced.set()
         await made.forget()
         yield made
 
@@ -116,7 +116,7 @@ async def test_a_namespace_that_changes_otherwise_is_not_queued(cluster: Cluster
 
 
 async def test_namespaces_of_the_first_list_are_not_queued(cluster: Cluster) -> None:
-    cluster.caches.namespaces._follower.synced.clear()
+    cluster.caches.namespaces._reflector.synced.clear()
     cluster.put(namespace("shop"))
     assert await cluster.queued() == {}
 
@@ -159,7 +159,7 @@ async def test_a_setting_with_the_same_spec_and_status_queues_only_itself(with_s
 
 
 async def test_a_resync_of_a_setting_queues_only_itself(with_setting: Cluster) -> None:
-    with_setting.caches.settings._cache.tell_again(BLOCKING_KEY)
+    with_setting.caches.settings._cache.resync(BLOCKING_KEY)
     assert await with_setting.queued() == {"settings": {BLOCKING_KEY}}
 
 

@@ -1,4 +1,4 @@
-"""A watch's stream of bytes, cut into its events."""
+"""Splits the bytes of a watch into events."""
 
 from collections.abc import AsyncIterator, Callable
 
@@ -7,11 +7,11 @@ import msgspec
 
 from altershield.kube.errors import ApiError, UnreachableError, UnreadableError, from_status
 
-_MAX_LINE = 2**26  # bytes of one watch event; etcd takes objects of 1.5 MiB, as JSON they are a few times larger
+_MAX_LINE = 2**26  # bytes of one event; objects in etcd have up to 1.5 MiB, their JSON is a few times larger
 
 
 class WatchEvent(msgspec.Struct):
-    """One line of a watch. `type` is ADDED, MODIFIED, DELETED or BOOKMARK; `object` is still bytes."""
+    """One line of a watch. `type` is ADDED, MODIFIED, DELETED or BOOKMARK; `object` is not decoded."""
 
     type: str
     object: msgspec.Raw
@@ -20,21 +20,21 @@ class WatchEvent(msgspec.Struct):
 _decoder = msgspec.json.Decoder(WatchEvent)
 
 
-async def events(content: aiohttp.StreamReader, heard: Callable[[], None]) -> AsyncIterator[WatchEvent]:
-    """The events of a stream; `heard` is called for whatever comes. ApiError for an ERROR event."""
-    async for line in _lines(content, heard):
+async def events(content: aiohttp.StreamReader, on_data: Callable[[], None]) -> AsyncIterator[WatchEvent]:
+    """The events of a watch. `on_data` is called for every chunk. ApiError for an ERROR event."""
+    async for line in _lines(content, on_data):
         if line.strip():
             try:
                 event = _decoder.decode(line)
             except (msgspec.DecodeError, RecursionError) as error:
-                raise UnreadableError(f"the API server's answer cannot be read: {error}") from error
+                raise UnreadableError(f"the API server's response cannot be decoded: {error}") from error
             if event.type == "ERROR":
                 raise _error(event.object)
             yield event
 
 
 def _error(data: msgspec.Raw) -> ApiError:
-    """The error that an ERROR event carries as a Status."""
+    """The error for the Status in an ERROR event."""
     try:
         status = msgspec.json.decode(data, type=dict)
     except (msgspec.DecodeError, RecursionError):
@@ -43,12 +43,12 @@ def _error(data: msgspec.Raw) -> ApiError:
     return from_status(code if isinstance(code, int) else 500, status)
 
 
-async def _lines(content: aiohttp.StreamReader, heard: Callable[[], None]) -> AsyncIterator[bytes]:
-    """The lines of a stream, each chunk looked at once however long a line is."""
+async def _lines(content: aiohttp.StreamReader, on_data: Callable[[], None]) -> AsyncIterator[bytes]:
+    """The lines of a stream. Each chunk is scanned once, so a long line costs no more than short ones."""
     parts: list[bytes] = []
     size = 0
     async for chunk in content.iter_any():
-        heard()
+        on_data()
         end, *following = chunk.split(b"\n")
         parts.append(end)
         size += len(end)
@@ -58,4 +58,4 @@ async def _lines(content: aiohttp.StreamReader, heard: Callable[[], None]) -> As
         if size > _MAX_LINE:
             raise UnreadableError(f"a watch event is larger than {_MAX_LINE >> 20} MiB")
     if size:
-        raise UnreachableError("the watch was cut in the middle of an event")
+        raise UnreachableError("the watch ended in the middle of an event")
