@@ -404,7 +404,7 @@ def setting(name: str, **changes: object) -> OpsConfigInfo:
     status = OpsConfigInfoStatus(
         enable=spec.enable,
         content=spec.content,
-        conditions=(_condition(ConditionType.ACCEPTED, "Valid", "this setting is in effect"),),
+        conditions=(_condition(ConditionType.ACCEPTED, "Valid", "the setting is in effect"),),
         observed_generation=1,
     )
     return OpsConfigInfo(metadata=metadata, spec=spec, status=status)
@@ -597,7 +597,12 @@ def _batch(times: Mapping[str, Any]) -> dict[str, Any]:
         update_time="%(plain30)s",
         update_time_unix="%(unix30)s",
         conditions=(
-            _condition(ConditionType.VERIFIED, "NotChecked", "nobody checked it, which counts as passed", "%(time30)s"),
+            _condition(
+                ConditionType.VERIFIED,
+                "NotChecked",
+                "not all pods got a verdict; a pod without a verdict counts as passed",
+                "%(time30)s",
+            ),
         ),
         observed_generation=1,
     )

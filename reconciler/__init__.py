@@ -1,1 +1,2 @@
-"""The controllers: what verifies releases, suspends what failed and rolls back what never came up."""
+"""The reconciler: controllers that verify releases, suspend failed ones and roll back releases whose pods do not come
+up."""

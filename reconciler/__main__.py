@@ -1,4 +1,4 @@
-"""`python -m reconciler`: verifies releases, suspends what failed and rolls back what did not come up."""
+"""`python -m reconciler`: verifies releases, suspends failed ones and rolls back releases whose pods do not come up."""
 
 import functools
 
@@ -12,7 +12,7 @@ from reconciler.options import Options
 
 @with_options(Options)
 def reconciler(options: Options) -> None:
-    """Verify releases, suspend what failed and roll back what never came up."""
+    """Verify releases, suspend failed ones and roll back releases whose pods do not come up."""
     run(functools.partial(_run, options), options.log_level)
 
 

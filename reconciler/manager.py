@@ -1,4 +1,4 @@
-"""Puts the reconciler together: caches for everybody, controllers for whoever leads."""
+"""The reconciler process: its caches run in every replica, its controllers run only in the leader."""
 
 import asyncio
 import logging
@@ -31,13 +31,17 @@ from reconciler.settings import SettingsReconciler
 logger = logging.getLogger(__name__)
 
 COMPONENT = "altershield"
-"""Whose Events they are."""
+"""The source component of the reconciler's Events."""
 
-_WORKERS = 16  # per controller; most of their time goes into waiting for the API server
+_WORKERS = 16  # per controller; a worker mostly waits for the API server
 
 
 class Manager:
-    """One reconciler. `clock` is our own, in Unix seconds; it is corrected by the API server's."""
+    """One reconciler process.
+
+    `server` is the AlterShield server that verifies batches, or None. `clock` returns this machine's time in Unix
+    seconds. The manager corrects it by the API server's clock, which it reads from the responses.
+    """
 
     def __init__(
         self,
@@ -87,7 +91,11 @@ class Manager:
         }
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Run until `stop` is set. The lease is released before this returns, so that another one goes on at once."""
+        """Run until `stop` is set. The Lease is released before this returns, so that another replica takes over at
+        once.
+
+        An error that ends a background task is raised.
+        """
         async with serving(self._options.metrics_port, self.metrics.registry, self._not_ready):
             background = [
                 asyncio.create_task(run_informers(self.caches)),
@@ -100,17 +108,20 @@ class Manager:
             try:
                 done, _ = await asyncio.wait((leading, stopping, *background), return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
-                    task.result()  # nothing but the signal to stop ends without an error
+                    task.result()  # only `stop` ends without an error
             finally:
-                await _cancel(leading)  # while the caches still follow: what is under way ends in order
+                await _cancel(leading)  # first: reconciles under way need caches that are up to date
                 await _cancel(stopping, freezing, *background)
 
     async def _reconcile_namespaces(self) -> None:
-        """Whether we lead or not: whoever does needs full caches."""
+        """Runs in every replica, because a replica that becomes the leader needs full caches."""
         await work("namespaces", self.queues.namespaces, self._namespaces.reconcile, self.metrics)
 
     async def _lead(self) -> None:
-        """Lead only with full caches; a follower keeps them, so that taking over costs no listing."""
+        """Wait until the caches are full, then take part in the leader election.
+
+        A follower keeps its caches up to date, so that it takes over without listing objects.
+        """
         for informer in self.caches.required:
             await informer.wait_synced()
         await lead(
@@ -123,6 +134,7 @@ class Manager:
         )
 
     async def _work(self) -> None:
+        """Run the controllers. The manager calls this while it holds the Lease."""
         for key in self._settings.required:
             self.queues.settings.add(key)
         queues = self.queues.by_name()
@@ -136,8 +148,9 @@ class Manager:
             self.metrics.leader.set(0)
 
     def _not_ready(self) -> str:
+        """Why the process is not ready: the caches that are not filled yet. Empty if it is ready."""
         missing = [informer.name for informer in self.caches.required if not informer.synced]
-        return f"not yet listed: {', '.join(missing)}" if missing else ""
+        return f"caches not filled yet: {', '.join(missing)}" if missing else ""
 
 
 async def _cancel(*tasks: asyncio.Task[None] | asyncio.Task[bool]) -> None:

@@ -1,17 +1,20 @@
-"""Controller: what is in a namespace is kept as long as it is governed."""
+"""Controller: keeps the objects of governed namespaces in the caches, and removes those of other namespaces."""
 
 from reconciler.machinery.caches import Caches, Key
 
 
 class NamespaceReconciler:
+    """Its keys are an empty namespace and the name of the Namespace."""
+
     def __init__(self, caches: Caches) -> None:
         self._caches = caches
 
     async def reconcile(self, key: Key) -> float | None:
+        """List the objects of the namespace into the caches if it is governed, else remove them from the caches."""
         namespace = key[1]
         for informer in self._caches.namespaced:
             if not informer.synced:
-                continue  # it lists what is kept by then
+                continue  # its first list is still to come, and filters by namespace
             if self._caches.governed(namespace):
                 await informer.refill(namespace)
             else:

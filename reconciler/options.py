@@ -1,4 +1,4 @@
-"""The reconciler's options."""
+"""The command-line options of the reconciler."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -21,5 +21,7 @@ Identity = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class Options(Thresholds, ProcessOptions):
+    """The options of `python -m reconciler`."""
+
     identity: Identity = ""
     metrics_port: options.MetricsPort = 8081

@@ -1,6 +1,7 @@
-"""Which keys an event of a watch puts into which queues.
+"""Which events of the watches put which keys into which queues.
 
-An event only says where to look: reconciling the same key once too often does no harm, once too seldom would.
+An event only names an object to reconcile. Reconciling a key without need does no harm. A key that is missed leaves the
+object as it is.
 """
 
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ class Queues:
     releases: WorkQueue[WorkloadKey] = field(default_factory=WorkQueue)
 
     def by_name(self) -> dict[str, WorkQueue[Any]]:
+        """The queues by the name of their controller."""
         return {
             "namespaces": self.namespaces,
             "settings": self.settings,
@@ -38,7 +40,7 @@ class Queues:
 
 
 class Routes:
-    """Handlers for the caches' events. Old is None for a new object, new None for a deleted one."""
+    """Handlers for the events of the caches. `old` is None for a new object, `new` is None for a deleted one."""
 
     def __init__(self, caches: Caches, queues: Queues, groups_cache: PodGroupsCache) -> None:
         self._caches = caches
@@ -56,7 +58,7 @@ class Routes:
 
     def _namespace(self, old: Namespace | None, new: Namespace | None) -> None:
         if not self._caches.namespaces.synced:
-            return  # nothing is listed before it is known what is governed
+            return  # other informers list their objects only after this one is filled
         for metadata in {each.metadata.name: each.metadata for each in (old, new) if each is not None}.values():
             if old is None or new is None or old.governed != new.governed or _ends(old) != _ends(new):
                 self._queues.namespaces.add(("", metadata.name))
@@ -80,12 +82,12 @@ class Routes:
             if each is not None:
                 key = WorkloadKey(each.owner.kind, each.metadata.namespace, each.owner.name)
                 if old is None or new is None or old.owner != new.owner:
-                    self._groups_cache.discard(key)  # pods may have come before what they hang on
+                    self._groups_cache.discard(key)  # the pods of the set may have been in the cache before the set
                 self._queues.releases.add(key)
 
     def _pod(self, old: Pod | None, new: Pod | None) -> None:
         if old is not None and new is not None and _decisive(old) == _decisive(new):
-            return  # most of a pod's changes mean nothing here
+            return  # most changes of a pod do not affect a decision
         for pod in (old, new):
             key = self._caches.workload_of(pod) if pod is not None else None
             if pod is not None and key is not None:
@@ -116,11 +118,12 @@ def _key(metadata: ObjectMeta) -> Key:
 
 
 def _ends(namespace: Namespace) -> bool:
+    """Whether the namespace is being deleted."""
     return namespace.metadata.deletion_timestamp is not None
 
 
 def _decisive(pod: Pod) -> tuple[object, ...]:
-    """All of a pod that decisions look at."""
+    """The fields of a pod that decisions depend on."""
     return (
         pod.metadata.uid,
         pod.owner,

@@ -1,4 +1,5 @@
-"""Controller: keeps the settings `blocking`, `branch` and `rollback` in place and says of each whether it counts."""
+"""Controller: creates the settings `blocking`, `branch` and `rollback` if they are missing, and reports in the status
+of each OpsConfigInfo whether it is valid and which values are in effect."""
 
 from collections.abc import Callable
 
@@ -14,6 +15,8 @@ from reconciler.machinery.writer import Writer
 
 
 class SettingsReconciler:
+    """Its keys are the namespace and name of an OpsConfigInfo."""
+
     def __init__(self, caches: Caches, writer: Writer, recorder: EventRecorder, clock: Callable[[], float]) -> None:
         self._caches = caches
         self._writer = writer
@@ -22,10 +25,14 @@ class SettingsReconciler:
 
     @property
     def required(self) -> list[Key]:
-        """The settings that are created when they are missing."""
+        """The settings that are created if they are missing."""
         return [(self._caches.system_namespace, name) for name in DEFAULTS]
 
     async def reconcile(self, key: Key) -> float | None:
+        """Create a missing setting, or update the status of an existing one.
+
+        A setting that is newly rejected, or rejected for another reason, also gets the Event SettingRejected.
+        """
         setting = self._caches.settings.get(*key)
         if setting is None:
             if key in self.required:
@@ -52,7 +59,7 @@ def _status(
 ) -> OpsConfigInfoStatus:
     generation = setting.metadata.generation
     if wrong is None:
-        condition = Condition(ConditionType.ACCEPTED, "True", "Valid", "this setting is in effect")
+        condition = Condition(ConditionType.ACCEPTED, "True", "Valid", "the setting is in effect")
     else:
         condition = Condition(ConditionType.ACCEPTED, "False", wrong.reason, wrong.message)
     condition = msgspec.structs.replace(condition, observed_generation=generation)

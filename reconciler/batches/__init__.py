@@ -1,1 +1,1 @@
-"""ChangePods: batches of pods under verification, each taken to its end."""
+"""ChangePods: batches of pods under verification."""

@@ -1,4 +1,4 @@
-"""What is kept of a ChangePod: there is one for each pod of the cluster, so it is little."""
+"""The projection of a ChangePod that the cache keeps. It is small, because there is about one ChangePod per pod."""
 
 import sys
 from collections.abc import Callable
@@ -12,18 +12,18 @@ from altershield.workloads.meta import NO_OWNER, Meta, Owner, Packed, packed, pa
 from altershield.workloads.pods import Pod, clip
 
 MAX_MESSAGE = 200
-"""Characters of a verdict's message in lists and messages."""
+"""Characters of a verdict's message that are kept."""
 
 
 class Member(msgspec.Struct, frozen=True, gc=False):
-    """A pod of a batch, and the explicit verdict on it; empty where there is none."""
+    """A pod of a batch, and the explicit verdict on it; the verdict is empty if there is none."""
 
     pod: str
     packed_uid: Packed
     verdict: str = ""
     message: str = ""
     overruled: bool = False
-    """The batch was made with a verdict that fails it, and a person says that it passes."""
+    """The batch was created with a verdict that fails the pod, and a person overruled it with `pass`."""
 
     @property
     def uid(self) -> str:
@@ -31,18 +31,22 @@ class Member(msgspec.Struct, frozen=True, gc=False):
 
 
 class Batch(msgspec.Struct, frozen=True, gc=False):
+    """The projection of a ChangePod."""
+
     metadata: Meta
     owner: Owner
     """The ChangeWorkload."""
     members: tuple[Member, ...]
     done: bool
+    """Whether the state is ExecuteDone."""
     giver: str
-    """Whose verdict fails it; empty where none does."""
+    """Whose verdict fails the batch (a `Giver`); empty if none does."""
     unfinished: ChangePod | None
-    """The whole object, as long as something has to be done for it."""
+    """The whole ChangePod while work on it remains, else None."""
 
     @property
     def number(self) -> int:
+        """The number in the name, from 1."""
         return names.change_pod_number(self.metadata.name)
 
     @property
@@ -55,18 +59,20 @@ _decode = msgspec.json.Decoder(ChangePod).decode
 
 
 FindPod = Callable[[str, str], Pod | None]
-"""The pod that is known by a namespace and a name."""
+"""Returns the cached pod of a namespace and a name, or None."""
 
 
 def read(data: bytes | msgspec.Raw, find: FindPod = lambda namespace, name: None) -> Batch:
-    """A ChangePod as the API server sent it; msgspec.DecodeError where it is none. It shares the names of its pods
-    with those that `find` gives."""
+    """The projection of a ChangePod in JSON. msgspec.DecodeError if it is not a ChangePod.
+
+    Names and uids are shared with the pods that `find` returns, which saves memory.
+    """
     return project(_decode(data), find)
 
 
 def project(change_pod: ChangePod, find: FindPod = lambda namespace, name: None) -> Batch:
-    """What is kept of it."""
-    # Imported late: deciding needs what is kept, and what is kept follows from whether there is something to decide.
+    """The projection of a ChangePod. See `read`."""
+    # Imported here because the two modules depend on each other.
     from reconciler.batches.transitions import failed_by, needs_work
 
     metadata = change_pod.metadata

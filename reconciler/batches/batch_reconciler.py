@@ -1,5 +1,5 @@
-"""Controller: takes each ChangePod to its end, with an AlterShield server or without. It alone writes their status,
-people aside."""
+"""Controller: takes each ChangePod to its end state, with or without an AlterShield server. Besides people, only this
+controller writes the status of ChangePods."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -13,15 +13,16 @@ from reconciler.machinery.writer import Writer
 
 
 class Server(Protocol):
-    """An AlterShield server."""
+    """The client of an AlterShield server."""
 
     async def ask(self, call: Call, change_pod: ChangePod) -> Answer:
-        """Call it about a batch. Never raises: what cannot be reached has `NoResult` answered."""
+        """Send a request about a batch. It never raises: if the server cannot be reached, the answer is `NoResult`."""
         ...
 
 
 class BatchReconciler:
-    """`server` is None where none is configured; the timeouts are seconds."""
+    """Its keys are the namespace and name of a ChangePod. `server` is None if none is configured. Timeouts are in
+    seconds."""
 
     def __init__(
         self,
@@ -54,7 +55,7 @@ class BatchReconciler:
             )
             status, following = decide(change_pod.status, snapshot, self._clock())
             if status != change_pod.status:
-                # stored before the server is called: a restart in between calls again rather than never
+                # stored before the call: after a restart in between, the call is repeated, not lost
                 saved = await self._writer.save_batch(change_pod, status)
                 self._count(change_pod, status)
                 change_pod = saved
@@ -67,7 +68,8 @@ class BatchReconciler:
                     return None
 
     def _count(self, change_pod: ChangePod, status: ChangePodStatus) -> None:
-        """Count the verdicts of a batch that is done, and later those with which somebody fails it after all."""
+        """Count the verdicts of a batch that is done now. For a batch that was done before, count the pods if a person
+        fails it."""
         if status.status != PodState.EXECUTE_DONE:
             return
         results = {result.pod: result.verdict for result in status.pod_results if result.verdict}

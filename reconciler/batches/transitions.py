@@ -1,7 +1,7 @@
-"""The state machine of a ChangePod: one batch of pods under verification.
+"""The state machine of a ChangePod: one batch of pods under verification. Pure functions.
 
-Without an AlterShield server one step leads from Init to ExecuteDone. With one, each state names what was last
-done, the next thing to do follows from it, and every wait ends at a deadline that the status holds.
+Without an AlterShield server, one step leads from Init to ExecuteDone. With a server, each state names the last step
+that was done, and the next step follows from it. Every wait has a deadline, which the status contains.
 """
 
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from altershield.api.kinds import ChangePod, ChangePodStatus, ConditionType, Giv
 from altershield.api.meta import Condition, find_condition, plain_time, set_condition
 
 POLL_INTERVAL = 3.0
-"""Seconds between two questions for the same result, and before a call that got no answer is repeated."""
+"""Seconds between two polls for a result, and before a request without an answer is repeated."""
 
 _NAMED = 3  # pods that a message names
 
 
 class Call(Enum):
-    """What an AlterShield server can be asked about a batch."""
+    """The requests to an AlterShield server about a batch."""
 
     SUBMIT_PRE = auto()
     POLL_PRE = auto()
@@ -29,14 +29,14 @@ class Call(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Call the AlterShield server, and decide again with its answer."""
+    """Send this request to the AlterShield server, and decide again with its answer."""
 
     call: Call
 
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """Decide again after so many seconds."""
+    """Decide again after this many seconds."""
 
     seconds: float
 
@@ -46,14 +46,14 @@ Next = Ask | Later | None
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The server took the batch, under this id."""
+    """The server accepted the batch. `node` is the server's id for it."""
 
     node: str
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The server will not take it; asking again is of no use."""
+    """The server rejects the batch. A retry is of no use."""
 
     reason: str
 
@@ -68,7 +68,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class NoResult:
-    """No result yet, or no answer at all."""
+    """The server has no result yet, or did not answer."""
 
 
 Answer = Accepted | Refused | Checked | NoResult
@@ -76,17 +76,23 @@ Answer = Accepted | Refused | Checked | NoResult
 
 @dataclass(frozen=True, slots=True)
 class BatchSnapshot:
+    """The input of a decision."""
+
     change_pod: ChangePod
     server: bool
     """Whether an AlterShield server is configured."""
     answer: Answer | None
-    """What it answered to the `Ask` of the last decision; None before."""
+    """The server's answer to the `Ask` of the last decision; None for the first decision."""
     pre_timeout: int
+    """Seconds; so is `post_timeout`."""
     post_timeout: int
 
 
 def decide(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> tuple[ChangePodStatus, Next]:
-    """The status that should be stored (`state` itself where nothing changed), and what to do once it is."""
+    """Returns the status to store (`state` itself if nothing changes), and what to do after it is stored.
+
+    `now` is in Unix seconds.
+    """
     wanted, following = _step(state, snapshot, now)
     generation = snapshot.change_pod.metadata.generation
     by = _failed_by(state, snapshot.change_pod, by_server=wanted.pod_results != state.pod_results)
@@ -150,17 +156,17 @@ def _step(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> tuple[
             return _done(_with_results(state, snapshot.change_pod, verdict, message), PodState.POST_FINISH), None
         case PodState.POST_SUBMITTED, _:
             return _waiting(state, answer, Call.POLL_POST, PodState.POST_TIMEOUT, post_left)
-        case last, _:  # one of the states on the way, which only a person can have stored
+        case last, _:  # a state that the controller never stores: a person wrote it
             return _done(state, last), None
 
 
 def failed_by(change_pod: ChangePod) -> Giver:
-    """Whose verdict it is, if one fails the batch."""
+    """Whose verdict fails the batch. Call it only for a batch that has failed."""
     return _failed_by(change_pod.status, change_pod, by_server=False)
 
 
 def needs_work(change_pod: ChangePod) -> bool:
-    """Whether it is not at its end, or its condition does not say what its results do."""
+    """Whether the batch has not reached ExecuteDone, or its condition does not match its results."""
     status = change_pod.status
     if status.status != PodState.EXECUTE_DONE:
         return True
@@ -174,7 +180,7 @@ def needs_work(change_pod: ChangePod) -> bool:
 
 
 def _with_initial_verdicts(state: ChangePodStatus, change_pod: ChangePod) -> ChangePodStatus:
-    """A batch of pods that were not up in time is made with the verdict on them."""
+    """Takes over the verdicts in the spec: a batch of pods that were not up in time is created with its verdicts."""
     known = {result.pod for result in state.pod_results if result.verdict}
     born = [pod for pod in change_pod.spec.pod_infos if pod.verdict and pod.pod not in known]
     return msgspec.structs.replace(state, pod_results=(*state.pod_results, *born)) if born else state
@@ -183,7 +189,7 @@ def _with_initial_verdicts(state: ChangePodStatus, change_pod: ChangePod) -> Cha
 def _waiting(
     state: ChangePodStatus, answer: Answer | None, call: Call, given_up: str, left: float
 ) -> tuple[ChangePodStatus, Next]:
-    """Ask, ask again later, or give up: what got no answer counts as passed."""
+    """Send the request, repeat it later, or end the batch: a batch without an answer counts as passed."""
     if isinstance(answer, Refused) or left <= 0:
         return _done(state, given_up), None
     if answer is None:
@@ -192,18 +198,18 @@ def _waiting(
 
 
 def _done(state: ChangePodStatus, last: str) -> ChangePodStatus:
-    """Finished; a message that a person wrote stays."""
+    """The end state. A message that a person wrote stays."""
     return msgspec.structs.replace(state, status=PodState.EXECUTE_DONE, message=state.message or last)
 
 
 def _undecided(state: ChangePodStatus, change_pod: ChangePod) -> set[str]:
-    """The pods of the batch that have no explicit verdict."""
+    """The names of the pods in the batch that have no explicit verdict."""
     decided = {result.pod for result in state.pod_results if result.verdict}
     return {pod.pod for pod in change_pod.spec.pod_infos} - decided
 
 
 def _with_results(state: ChangePodStatus, change_pod: ChangePod, verdict: str, message: str) -> ChangePodStatus:
-    """The server's verdict on every pod on which nobody else has spoken."""
+    """The server's verdict on every pod that has no explicit verdict yet."""
     undecided = _undecided(state, change_pod)
     results: list[PodInfo] = [result for result in state.pod_results if result.pod not in undecided]
     results += [
@@ -215,11 +221,11 @@ def _with_results(state: ChangePodStatus, change_pod: ChangePod, verdict: str, m
 
 
 def _failed_by(state: ChangePodStatus, change_pod: ChangePod, *, by_server: bool) -> Giver:
-    """Whose verdict it is, if one fails the batch: the one that failed it first.
+    """Whose verdict fails the batch: that of the first one who failed it, which the condition Verified says.
 
-    A batch that is made with verdicts holds AlterShield's own, for pods that were not up in time, or says whose. The
-    server's verdict is stored in one write with the condition that says so. Whatever verdict is stored without such a
-    condition, a person has written.
+    Without such a condition it is the following. A batch that was created with verdicts has the verdicts of
+    AlterShield's own health checks, or `spec.failedBy` says whose they are. The server's verdict is stored together
+    with its condition (`by_server`). Every other verdict was written by a person.
     """
     known = find_condition(state.conditions, ConditionType.VERIFIED)
     if known is not None and known.status == "False":
@@ -240,13 +246,17 @@ def _verified(state: ChangePodStatus, change_pod: ChangePod, by: Giver) -> Condi
         named = "; ".join(f"{pod.pod} ({pod.message or pod.verdict})" for pod in failed[:_NAMED])
         status, reason, message = "False", str(by), f"{len(failed)} of {len(pods)} pods failed: {named}"
     elif state.status != PodState.EXECUTE_DONE:
-        status, reason, message = "Unknown", "InProgress", "no result yet"
+        status, reason, message = "Unknown", "InProgress", "the pods of this batch are being verified"
     elif pods <= results.keys():
-        status, reason, message = "True", "PodsPassed", "every pod passed"
+        status, reason, message = "True", "PodsPassed", "all pods passed"
     else:
-        status, reason, message = "True", "NotChecked", "nobody checked it, which counts as passed"
+        status, reason, message = (
+            "True",
+            "NotChecked",
+            "not all pods got a verdict; a pod without a verdict counts as passed",
+        )
     if strangers:
-        message += f"; results for pods that are not in this batch are ignored: {', '.join(strangers[:_NAMED])}"
+        message += f"; these pods are not in this batch, and their results are ignored: {', '.join(strangers[:_NAMED])}"
     return Condition(
         ConditionType.VERIFIED, status, reason, message, observed_generation=change_pod.metadata.generation
     )

@@ -1,7 +1,8 @@
-"""The informers, and the questions that controllers ask of them.
+"""The informers, and the queries that controllers make on them.
 
-Only objects of governed namespaces are kept. They hang together by the uid of their owners, in one namespace and of
-the right kind: never by a name, and never by a label, which anybody may write.
+The caches hold objects of governed namespaces only. An object belongs to another one if its controller owner reference
+has the other's uid, kind and API group, and both are in one namespace. Names and labels do not count: anybody who may
+create objects can choose them.
 """
 
 import math
@@ -40,7 +41,7 @@ from reconciler.releases import projection
 from reconciler.releases.projection import Release
 
 Key = tuple[str, str]
-"""Namespace and name."""
+"""Namespace and name of an object."""
 
 _KUBE_SYSTEM = "kube-system"
 
@@ -50,7 +51,7 @@ _CHANGE_WORKLOAD = "changeworkload"
 
 
 class WorkloadKey(NamedTuple):
-    """Which workload."""
+    """Identifies a workload."""
 
     kind: str
     namespace: str
@@ -66,7 +67,8 @@ class _WireDefinition(msgspec.Struct, frozen=True):
 
 
 class Caches:
-    """One informer per resource; those of kinds that a cluster need not have run only while it has them."""
+    """One informer per resource. Informers of kinds that a cluster may lack run only while the CustomResourceDefinition
+    exists."""
 
     def __init__(self, client: Client, system_namespace: str) -> None:
         self.system_namespace = system_namespace
@@ -101,7 +103,7 @@ class Caches:
             for adapter in ADAPTERS
             if adapter.crd
         }
-        """Of the kinds that a cluster need not have."""
+        """By kind of workload: the CustomResourceDefinition of each kind that a cluster may lack."""
         self._index()
         self._in_effect: Settings | None = None
         self.settings.add_handler(lambda old, new: self._forget_settings())
@@ -115,8 +117,11 @@ class Caches:
 
     @property
     def required(self) -> tuple[Informer[Any], ...]:
-        """The informers without which nothing can be decided, in the order in which they are to be filled: first what
-        says which namespaces are governed."""
+        """The informers that must be synced before a controller decides anything, in the order in which they are
+        filled.
+
+        Namespaces come first, because they decide which objects of the other informers are kept.
+        """
         return (
             self.namespaces,
             self.settings,
@@ -131,12 +136,15 @@ class Caches:
 
     @property
     def namespaced(self) -> tuple[Informer[Any], ...]:
-        """The informers that keep what is in governed namespaces alone. Workloads are the last: once they are there, so
-        is what is theirs."""
+        """The informers that keep objects of governed namespaces only.
+
+        Workloads come last: when a workload is in the cache, the objects that belong to it are there too.
+        """
         return (self.batches, self.releases, self.pods, *self.sets.values(), *self.workloads.values())
 
     @property
     def informers(self) -> tuple[Informer[Any], ...]:
+        """All informers."""
         return (*self.required, *(self.workloads[kind] for kind in self.definitions))
 
     def defined(self, kind: str) -> bool:
@@ -147,8 +155,10 @@ class Caches:
     # namespaces and settings
 
     def governed(self, namespace: str) -> bool:
-        """Whether there is anything to do in the namespace: the gate passes over our own and `kube-system`, and one
-        that is being deleted is left alone."""
+        """Whether AlterShield acts in this namespace: it has the label and is not being deleted.
+
+        The gatekeeper never acts in `kube-system` and the system namespace, so the reconciler does not either.
+        """
         found = self.namespaces.get("", namespace)
         return (
             found is not None
@@ -158,8 +168,11 @@ class Caches:
         )
 
     def governed_since(self, namespace: str) -> float:
-        """The Unix second after which what is released in the namespace passes the gate: the namespace is governed,
-        and AlterShield is there, as the setting that it makes when it first runs. Infinite where nobody knows."""
+        """The Unix second since which gatekeepers review releases in this namespace; infinity if it is not known.
+
+        It is the later one of two times: when the namespace got its label, and when AlterShield was installed. The
+        second one is the creation time of the setting `blocking`, which the reconciler creates when it first runs.
+        """
         found = self.namespaces.get("", namespace)
         governed_at = found.metadata.governed_at if found is not None and self.governed(namespace) else None
         installed = self.settings.get(self.system_namespace, BLOCKING)
@@ -168,7 +181,7 @@ class Caches:
         return max(governed_at, unix(installed.metadata.creation_timestamp))
 
     def in_effect(self) -> Settings:
-        """The settings in effect."""
+        """The settings in effect, computed once per change."""
         if self._in_effect is None:
             self._in_effect = effective(self.settings.all(), self.system_namespace)
         return self._in_effect
@@ -176,7 +189,7 @@ class Caches:
     def _forget_settings(self) -> None:
         self._in_effect = None
 
-    # what is kept
+    # which objects are kept
 
     def _governs(self, obj: Any) -> bool:
         return self.governed(obj.metadata.namespace)
@@ -188,31 +201,33 @@ class Caches:
         return (_is_workload(pod.owner) or _is_intermediate(pod.owner)) and self.governed(pod.metadata.namespace)
 
     def _read_batch(self, data: bytes | msgspec.Raw) -> Batch:
-        """With the very strings that the pods hold: there are as many batches as pods."""
+        """Reads a ChangePod. It shares the pod names with the cached pods, because there are as many batches
+        as pods."""
         return batch.read(data, self.pods.get)
 
-    # who belongs to whom
+    # ownership
 
     def workload(self, key: WorkloadKey) -> Workload | None:
+        """The workload with this key, or None."""
         return self.workloads[key.kind].get(key.namespace, key.name)
 
     def node_ready(self, node: str) -> bool:
-        """Whether a pod on this node can be up: False where the node is known not to be ready."""
+        """Whether a pod on this node can be up: False if the node is known to be not ready, True if it is unknown."""
         found = self.nodes.get("", node)
         return found is None or found.ready
 
     def node_lost(self, node: str) -> bool:
-        """Whether the node is not there, or not ready."""
+        """Whether the node does not exist or is not ready."""
         found = self.nodes.get("", node)
         return found is None or not found.ready
 
     def node_ready_at(self, node: str) -> float:
-        """Since when the node is ready, Unix seconds; 0 where that is not known, or it is not."""
+        """Since when the node is ready, Unix seconds; 0 if it is not ready or the time is not known."""
         found = self.nodes.get("", node)
         return float(found.ready_at) if found is not None and found.ready else 0.0
 
     def set_of(self, pod: Pod) -> Set | None:
-        """What stands between the pod and its workload, if something does."""
+        """The ReplicaSet (or similar object) that controls the pod, or None."""
         informer = self.sets.get(pod.owner.kind)
         if informer is None:
             return None
@@ -220,7 +235,10 @@ class Caches:
         return found if found is not None and found.uid == pod.owner.uid else None
 
     def workload_of(self, pod: Pod) -> WorkloadKey | None:
-        """The workload that a pod seems to be of; whether it is that very one, `pods_of` says."""
+        """The key of the workload that the pod's owner names, or None.
+
+        The workload that has this key now can be another one with the same name. `owns` compares the uid.
+        """
         if _is_workload(pod.owner):
             return WorkloadKey(pod.owner.kind, pod.metadata.namespace, pod.owner.name)
         found = self.set_of(pod)
@@ -229,7 +247,7 @@ class Caches:
         return WorkloadKey(found.owner.kind, found.metadata.namespace, found.owner.name)
 
     def owns(self, workload: Workload, pod: Pod) -> bool:
-        """Whether the pod is one of this very workload."""
+        """Whether the pod belongs to exactly this workload, by uid."""
         if pod.metadata.namespace != workload.metadata.namespace:
             return False
         if BY_KIND[workload.kind].intermediate is None:
@@ -238,7 +256,7 @@ class Caches:
         return found is not None and found.owner.uid == workload.metadata.uid
 
     def pods_of(self, workload: Workload) -> Iterator[Pod]:
-        """All pods of the workload, of whatever version."""
+        """All pods of the workload, of every version."""
         adapter, uid, namespace = BY_KIND[workload.kind], workload.metadata.uid, workload.metadata.namespace
         owners = [uid]
         if adapter.intermediate is not None:
@@ -249,14 +267,14 @@ class Caches:
                     yield pod
 
     def informer_of(self, obj: Set) -> Informer[Set]:
-        """Where such an object is kept."""
+        """The informer of the kind of this object. KeyError if the kind of workload has no intermediate object."""
         intermediate = BY_KIND[obj.owner.kind].intermediate
         if intermediate is None:
-            raise KeyError(f"nothing stands between a {obj.owner.kind} and its pods")
+            raise KeyError(f"no informer: a {obj.owner.kind} controls its pods itself")
         return self.sets[intermediate.kind]
 
     def sets_of(self, workload: Workload) -> list[Set]:
-        """What stands between the workload and its pods."""
+        """The ReplicaSets (or similar objects) of the workload; empty if the workload controls its pods itself."""
         intermediate = BY_KIND[workload.kind].intermediate
         if intermediate is None:
             return []
@@ -264,22 +282,26 @@ class Caches:
         return [each for each in found if each.metadata.namespace == workload.metadata.namespace]
 
     def releases_of(self, workload: Workload) -> list[Release]:
-        """The records of workloads of this kind and name: of this very one, of a deleted one, and those without owner
-        of one that was deleted with `--cascade=orphan`."""
+        """All ChangeWorkloads that name a workload of this kind and name.
+
+        They may belong to this workload or to a deleted one of the same name. They have no owner if a workload was
+        deleted with `--cascade=orphan`.
+        """
         key = WorkloadKey(workload.kind, workload.metadata.namespace, workload.metadata.name)
         return self.releases.by_index(_WORKLOAD, _index_key(key))
 
     def batches_of(self, release: ChangeWorkload) -> list[Batch]:
-        """The ChangePods by the name of a record, those of a deleted namesake included."""
+        """The ChangePods whose name says that they belong to this ChangeWorkload. Those of a deleted ChangeWorkload of
+        the same name are included."""
         found = self.batches.by_index(_CHANGE_WORKLOAD, release.metadata.name)
         return [each for each in found if each.metadata.namespace == release.metadata.namespace]
 
 
 def workload_key(release: ChangeWorkload) -> WorkloadKey:
-    """The workload that a record is of."""
+    """The key of the workload that a ChangeWorkload is about."""
     reference = release.spec.workload_ref
     kind, name = reference.kind, reference.name
-    if not kind:  # from before records said so
+    if not kind:  # ChangeWorkloads of older releases of AlterShield have no workloadRef
         owner = release.metadata.controller
         kind = owner.kind if owner is not None else ADAPTERS[0].resource.kind
         name = release.spec.service_name
@@ -287,7 +309,7 @@ def workload_key(release: ChangeWorkload) -> WorkloadKey:
 
 
 def belongs(release: ChangeWorkload, workload: Workload) -> bool:
-    """Whether it is a record of this very workload."""
+    """Whether the ChangeWorkload is owned by exactly this workload."""
     owner, adapter = release.metadata.controller, BY_KIND[workload.kind]
     return (
         owner is not None
@@ -297,7 +319,7 @@ def belongs(release: ChangeWorkload, workload: Workload) -> bool:
 
 
 def belongs_to_release(each: Batch, release: ChangeWorkload) -> bool:
-    """Whether a batch is one of this very record."""
+    """Whether the ChangePod is owned by exactly this ChangeWorkload."""
     owner = each.owner
     return (owner.uid, owner.kind) == (release.metadata.uid, CHANGE_WORKLOADS.kind) and owner.api_version.startswith(
         GROUP

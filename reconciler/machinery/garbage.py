@@ -1,17 +1,20 @@
-"""The garbage collector, beside caches of hundreds of thousands of objects that stay."""
+"""Settings of Python's garbage collector for a process with large, long-lived caches."""
 
 import asyncio
 import gc
 
 from reconciler.machinery.caches import Caches
 
-_COLLECT_AFTER = 10_000  # objects more than before
+_COLLECT_AFTER = 10_000  # new objects
 _INTERVAL = 0.5  # seconds
 
 
 async def freeze_caches(caches: Caches) -> None:
-    """Keep the collector off what fills the caches: a walk over all of it would hold the event loop for hundreds of
-    milliseconds, to find nothing. It looks after what comes later."""
+    """Exclude the cached objects from garbage collection until all caches are filled.
+
+    A collection that visits all cached objects blocks the event loop for hundreds of milliseconds and frees nothing.
+    Objects that are created later are collected as usual.
+    """
     gc.set_threshold(_COLLECT_AFTER)
     gc.freeze()
     while not all(informer.synced for informer in caches.required):

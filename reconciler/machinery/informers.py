@@ -1,5 +1,4 @@
-"""Runs the informers: first those that say what is to be kept, and those of kinds that a cluster need not have only
-while it has them."""
+"""Runs the informers in the order in which they depend on each other."""
 
 import asyncio
 import contextlib
@@ -10,7 +9,11 @@ from reconciler.machinery.caches import Caches
 
 
 async def run_informers(caches: Caches) -> None:
-    """Follow the cluster until cancelled."""
+    """Run all informers until cancelled.
+
+    Namespaces and settings come first, because they decide which other objects are kept. Informers of kinds that a
+    cluster may lack run only while the CustomResourceDefinition exists.
+    """
     first = (caches.namespaces, caches.settings)
     async with asyncio.TaskGroup() as group:
         for informer in first:
@@ -25,7 +28,7 @@ async def run_informers(caches: Caches) -> None:
 
 
 async def _while_defined(caches: Caches, kind: str) -> None:
-    """Follow the workloads of a kind as long as its CustomResourceDefinition is there."""
+    """Run the informer of a kind of workload while its CustomResourceDefinition exists."""
     definition, workloads = caches.definitions[kind], caches.workloads[kind]
     changed = asyncio.Event()
     definition.add_handler(lambda old, new: changed.set())
@@ -47,7 +50,7 @@ async def _while_defined(caches: Caches, kind: str) -> None:
 
 
 async def _evict_all(informer: Informer[Any]) -> None:
-    """What was there is gone with its definition."""
+    """Remove all objects from the cache: the API server deleted them together with their definition."""
     for namespace in {obj.metadata.namespace for obj in informer.all()}:
         await informer.evict(namespace)
 

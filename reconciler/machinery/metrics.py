@@ -1,4 +1,4 @@
-"""What can be watched of a reconciler. Every series exists from the start, and no label is unbounded."""
+"""The metrics of a reconciler. Every series exists from the start, and no label has an unbounded number of values."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -39,38 +39,38 @@ _UNGATED = {UngatedReason.NO_VERSION: "no-version", UngatedReason.VERSION_REUSED
 
 
 class Metrics:
-    """The counters; what caches, queues and clients know is read when Prometheus asks."""
+    """The counters and histograms. Gauges are read from caches, queues and clients when Prometheus scrapes."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.leader = Gauge("altershield_leader", "1 while this reconciler leads.", registry=self.registry)
+        self.leader = Gauge("altershield_leader", "1 while this reconciler is the leader.", registry=self.registry)
         self.reconciles = self._counter(
             "altershield_reconciles",
-            "Keys worked on, by how that ended: `conflict` and `throttled` are tried again and no trouble.",
+            "Reconciled keys, by outcome. `conflict` and `throttled` are retried and are no error.",
             ["controller", "outcome"],
         )
         self.reconcile_duration = self._histogram(
-            "altershield_reconcile_duration_seconds", "Time to work on one key.", ["controller"], _RECONCILE_SECONDS
+            "altershield_reconcile_duration_seconds", "Time to reconcile one key.", ["controller"], _RECONCILE_SECONDS
         )
         self.writes = self._counter(
             "altershield_api_writes",
-            "Writes to the Kubernetes API that succeeded, Leases and Events aside.",
+            "Successful writes to the Kubernetes API, without Leases and Events.",
             ["kind", "verb"],
         )
         self.verifications = self._counter(
             "altershield_verifications",
-            "Verdicts on pods, of which one may get two: when its batch is done, and when a person fails it later.",
+            "Verdicts on pods. A pod can get two: one when its batch is done, and one when a person fails it later.",
             ["verdict"],
         )
         self.rollbacks = self._counter("altershield_rollbacks", "Releases rolled back.", ["reason"])
         self.ungated_releases = self._counter(
             "altershield_ungated_releases",
-            "Releases that passed no gatekeeper: without a version, or with the one of another pod template.",
+            "Releases that no gatekeeper reviewed: without a version, or with the version of another pod template.",
             ["reason"],
         )
         self._release_duration = self._histogram(
             "altershield_release_duration_seconds",
-            "From a release to its end, counted whenever an end is reached: a repaired release has more than one.",
+            "Time from the start of a release to its end. A repaired release reaches an end more than once.",
             ["result"],
             _RELEASE_SECONDS,
         )
@@ -89,7 +89,7 @@ class Metrics:
     def observe(
         self, client: Client, caches: Caches, queues: Mapping[str, WorkQueue[Any]], recorder: EventRecorder
     ) -> None:
-        """Show what these know, too. Once."""
+        """Also export the figures of these objects. Call it once."""
         for controller in queues:
             self.reconcile_duration.labels(controller)
             for outcome in Outcome:
@@ -98,11 +98,11 @@ class Metrics:
         self.registry.register(ProcessMetrics("reconciler", client, caches.informers, recorder))
 
     def ended(self, state: str, seconds: float) -> None:
-        """A release entered `state`, one that ends it, so long after it began."""
+        """Count a release that entered the end state `state`, `seconds` after it began."""
         self._release_duration.labels(_RESULTS[WorkloadState(state)]).observe(seconds)
 
     def ungated(self, reason: UngatedReason) -> None:
-        """An ungated release was found."""
+        """Count an ungated release."""
         self.ungated_releases.labels(_UNGATED[reason]).inc()
 
     def _counter(self, name: str, text: str, labels: list[str]) -> Counter:
@@ -113,19 +113,21 @@ class Metrics:
 
 
 class _StateCollector(Collector):
-    """Reads the figures that queues and caches keep."""
+    """Reads queues and caches when Prometheus scrapes."""
 
     def __init__(self, caches: Caches, queues: Mapping[str, WorkQueue[Any]]) -> None:
         self._caches = caches
         self._queues = queues
 
     def collect(self) -> Iterator[Metric]:
-        depth = GaugeMetricFamily("altershield_queue_depth", "Keys that wait to be worked on.", labels=["controller"])
+        depth = GaugeMetricFamily("altershield_queue_depth", "Keys that wait to be reconciled.", labels=["controller"])
         oldest = GaugeMetricFamily(
-            "altershield_queue_oldest_seconds", "How long the longest waiting key has waited.", labels=["controller"]
+            "altershield_queue_oldest_seconds",
+            "How long the oldest key in the queue has waited.",
+            labels=["controller"],
         )
         waits = SummaryMetricFamily(
-            "altershield_queue_wait_seconds", "How long keys waited to be worked on.", labels=["controller"]
+            "altershield_queue_wait_seconds", "How long keys waited in the queue.", labels=["controller"]
         )
         for controller, queue in self._queues.items():
             depth.add_metric([controller], queue.depth)

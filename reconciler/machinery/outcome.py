@@ -1,13 +1,14 @@
-"""How the work on one key ended."""
+"""The outcomes of one reconcile, as label values of metrics."""
 
 from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """How the work on one key ended."""
+    """How the reconcile of one key ended."""
 
     DONE = "done"
     CONFLICT = "conflict"
-    """Somebody was faster, or our cache is behind: tried again."""
+    """The object changed meanwhile, or the cache is behind. The key is reconciled again."""
     THROTTLED = "throttled"
+    """The API server answered 429 Too Many Requests. The key is reconciled again after the time that it asked for."""
     ERROR = "error"

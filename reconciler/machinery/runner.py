@@ -1,4 +1,4 @@
-"""The loop that every controller runs in: take a key, reconcile it, come back when asked to or when it failed."""
+"""The loop of every controller: take a key from the queue, reconcile it, and put it back after an error or a delay."""
 
 import asyncio
 import logging
@@ -25,12 +25,16 @@ K = TypeVar("K", bound=tuple[str, ...])
 
 
 Reconcile = Callable[[K], Awaitable[float | None]]
-"""Brings the cluster closer to what it should be for one key; in how many seconds to look again, or None."""
+"""Brings the cluster closer to the desired state of one key. Returns the seconds after which the key is reconciled
+again, or None."""
 
 
 async def work(name: str, queue: WorkQueue[K], reconcile: Reconcile[K], metrics: Metrics) -> None:
-    """One worker: reconcile keys until cancelled. No failure of one key stops the others, and however many keys wait,
-    they hold the loop for one turn at a time."""
+    """One worker: reconcile keys until cancelled.
+
+    A failure of one key does not stop the others. The worker gives way to other tasks after each time slice, however many keys
+    wait.
+    """
     slices = time_slices()
     while True:
         key = await queue.get()
@@ -40,7 +44,7 @@ async def work(name: str, queue: WorkQueue[K], reconcile: Reconcile[K], metrics:
             metrics.reconciles.labels(name, outcome).inc()
             metrics.reconcile_duration.labels(name).observe(time.perf_counter() - began)
         except asyncio.CancelledError:
-            queue.add(key)  # it may have been cut off half done; if this process leads again, it goes on
+            queue.add(key)  # the reconcile may be incomplete: finish it if this process leads again
             raise
         finally:
             queue.done(key)
@@ -51,20 +55,20 @@ async def _reconcile_once(name: str, queue: WorkQueue[K], reconcile: Reconcile[K
     try:
         requeue_after = await reconcile(key)
     except (ConflictError, NotFoundError, NamespaceTerminatingError) as error:
-        # somebody was faster, or our cache is behind: the watch brings the news
+        # the object changed meanwhile, or the cache is behind: the watch brings the new state
         queue.add_rate_limited(key)
-        logger.debug("will decide again", extra=_log_fields(name, key, error))
+        logger.debug("conflict, reconciling again", extra=_log_fields(name, key, error))
         return Outcome.CONFLICT
     except TooManyRequestsError as error:
         queue.add_throttled(key, error.retry_after)
         return Outcome.THROTTLED
     except KubernetesError as error:
         queue.add_rate_limited(key)
-        logger.warning("could not reconcile, trying again", extra=_log_fields(name, key, error))
+        logger.warning("could not reconcile the object, retrying", extra=_log_fields(name, key, error))
         return Outcome.ERROR
     except Exception as error:
         queue.add_rate_limited(key)
-        logger.exception("could not reconcile, trying again", extra=_log_fields(name, key, error))
+        logger.exception("could not reconcile the object, retrying", extra=_log_fields(name, key, error))
         return Outcome.ERROR
     queue.forget(key)
     if requeue_after is not None:

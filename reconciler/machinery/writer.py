@@ -1,4 +1,5 @@
-"""Every write to the cluster goes through here: guarded, counted, and seen at once by the caches."""
+"""All writes of the reconciler to the cluster. Each one is guarded against concurrent changes, counted, and put into
+the cache at once."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -35,7 +36,8 @@ _LISTS = ("defensePreparingPods", "defenseCheckingPods", "defenseCheckPassPods")
 
 
 class Writer:
-    """Writes for the controllers. ConflictError means everywhere: the object is not what the caller saw."""
+    """Writes for the controllers. Every method raises ConflictError if the object is not the one that the
+    caller read."""
 
     def __init__(self, client: Client, caches: Caches, metrics: Metrics) -> None:
         self._client = client
@@ -43,8 +45,12 @@ class Writer:
         self._metrics = metrics
 
     async def create(self, informer: Informer[T], obj: ChangeWorkload | ChangePod | OpsConfigInfo, namespace: str) -> T:
-        """Create it. Where it is not known whether that was done, it is looked up: it must not be done twice under
-        another name."""
+        """Create the object and return it as the informer keeps it.
+
+        If the API server fails or cannot be reached, the object may exist nevertheless. It is then read, so that the
+        caller does not create it a second time under another name. The first error is raised if the object cannot be
+        read either.
+        """
         resource = informer.resource
         try:
             answer = await self._client.create(resource, obj, namespace, as_=msgspec.Raw)
@@ -56,7 +62,7 @@ class Writer:
         return self._to_cache(informer, answer, "create")
 
     async def patch(self, informer: Informer[T], obj: T, operations: Sequence[Operation]) -> T:
-        """Apply a JSON patch to this very object, not to a namesake."""
+        """Apply a JSON patch to the object with this uid, not to another one of the same name."""
         resource, metadata = informer.resource, obj.metadata
         guarded = [{"op": "test", "path": "/metadata/uid", "value": metadata.uid}, *operations]
         try:
@@ -64,19 +70,19 @@ class Writer:
                 resource, guarded, metadata.name, metadata.namespace, type_=PatchType.JSON, as_=msgspec.Raw
             )
         except InvalidError as error:
-            # An object that fails validation comes with its causes, a patch whose test fails with none.
+            # A 422 for an invalid object has causes. A 422 for a failed `test` operation has none.
             if error.details.get("causes"):
                 raise
             raise ConflictError(
-                f"{resource.kind} {metadata.namespace}/{metadata.name} changed meanwhile: {error}",
+                f"{resource.kind} {metadata.namespace}/{metadata.name} has changed since it was read: {error}",
                 code=error.code,
                 reason=error.reason,
             ) from error
         return self._to_cache(informer, answer, "patch")
 
     async def save_release(self, release: Release, status: ChangeWorkloadStatus, *, lists: bool) -> Release:
-        """Store what changed of the status, unless somebody wrote the object since; `lists`: also the lists of pods,
-        which are left as they are otherwise."""
+        """Store the changed fields of the status, guarded by the resourceVersion. The three long lists of pods are
+        written only if `lists` is true."""
         patch = merge_patch(msgspec.to_builtins(release.status), msgspec.to_builtins(status))
         for name in _LISTS:
             if lists:
@@ -87,19 +93,20 @@ class Writer:
         return self._to_cache(self._caches.releases, answer, "patch status")
 
     async def save_batch(self, batch: ChangePod, status: ChangePodStatus) -> ChangePod:
-        """Store what changed of the status, unless somebody wrote the object since."""
+        """Store the changed fields of the status, guarded by the resourceVersion."""
         patch = merge_patch(msgspec.to_builtins(batch.status), msgspec.to_builtins(status))
         answer = await self._save(CHANGE_PODS, batch.metadata, patch)
         self._to_cache(self._caches.batches, answer, "patch status")
         return msgspec.json.decode(answer, type=ChangePod)
 
     async def save_setting(self, setting: OpsConfigInfo, status: OpsConfigInfoStatus) -> OpsConfigInfo:
+        """Store the changed fields of the status, guarded by the resourceVersion."""
         patch = merge_patch(msgspec.to_builtins(setting.status), msgspec.to_builtins(status))
         answer = await self._save(self._caches.settings.resource, setting.metadata, patch)
         return self._to_cache(self._caches.settings, answer, "patch status")
 
     async def delete(self, resource: Resource, metadata: Metadata) -> None:
-        """Delete this very object. Gone already is as good."""
+        """Delete the object with this uid. It is no error if the object does not exist any more."""
         try:
             await self._client.delete(
                 resource, metadata.name, metadata.namespace, uid=metadata.uid, propagation="Background"
@@ -115,6 +122,7 @@ class Writer:
         )
 
     def _to_cache(self, informer: Informer[T], answer: msgspec.Raw, verb: str) -> T:
+        """Count the write, and put the API server's answer into the cache before the watch brings it."""
         self._metrics.writes.labels(informer.resource.kind, verb).inc()
         obj = informer.read(answer)
         informer.observe(obj)
@@ -122,7 +130,7 @@ class Writer:
 
 
 def merge_patch(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """The RFC 7386 patch of the top-level fields that turns `old` into `new`; lists are replaced as a whole."""
+    """The RFC 7386 merge patch of the top-level fields that turns `old` into `new`. Lists are replaced as a whole."""
     changed = {
         name: _replacing(old.get(name), value) for name, value in new.items() if name not in old or old[name] != value
     }
@@ -130,14 +138,14 @@ def merge_patch(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 
 
 def _replacing(old: Any, new: Any) -> Any:
-    """What of an object is not there any more has to be said to go."""
+    """The patch of one field. A key of an object that `new` lacks has to be null in the patch, else it stays."""
     if isinstance(old, dict) and isinstance(new, dict):
         return {**dict.fromkeys(old), **new}
     return new
 
 
 def owner(resource: Resource, metadata: Metadata) -> OwnerReference:
-    """The owner reference to an object of `resource` that manages what it is put on."""
+    """A controller owner reference to an object of `resource`."""
     return OwnerReference(
         api_version=resource.api_version,
         kind=resource.kind,

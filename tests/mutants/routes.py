@@ -143,7 +143,7 @@ SOURCES = (
                 "return max(governed_at, unix(installed.metadata.creation_timestamp))",
                 "return min(governed_at, unix(installed.metadata.creation_timestamp))",
             ),
-            ("        self._in_effect = None\n\n    # what", "        pass\n\n    # what"),
+            ("        self._in_effect = None\n\n    # which", "        pass\n\n    # which"),
             (
                 "return _is_workload(each.owner) and self.governed(each.metadata.namespace)",
                 "return self.governed(each.metadata.namespace)",
@@ -168,7 +168,7 @@ SOURCES = (
             ("                if pod.metadata.namespace == namespace:\n", "                if True:\n"),
             ("if each.metadata.namespace == workload.metadata.namespace]", "]"),
             ("if each.metadata.namespace == release.metadata.namespace]", "]"),
-            ("    if not kind:  # from", "    if False:  # from"),
+            ("    if not kind:  # Change", "    if False:  # Change"),
             ("        name = release.spec.service_name\n", ""),
             ("owner.kind if owner is not None else ADAPTERS[0].resource.kind", "ADAPTERS[0].resource.kind"),
             (

@@ -155,7 +155,7 @@ def test_a_verdict_after_the_end_only_changes_the_condition() -> None:
     assert condition is not None
     assert (condition.status, condition.reason) == ("False", "FailedByPerson")
     assert condition.message == (
-        "1 of 2 pods failed: a (find error); results for pods that are not in this batch are ignored: typo"
+        "1 of 2 pods failed: a (find error); these pods are not in this batch, and their results are ignored: typo"
     )
 
 

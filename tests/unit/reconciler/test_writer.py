@@ -146,7 +146,7 @@ async def test_a_json_patch_is_guarded_by_the_uid(world: World) -> None:
 
 async def test_a_json_patch_whose_test_fails_is_a_conflict(world: World) -> None:
     world.api.answers = [InvalidError("the server rejected our request", code=422, reason="Invalid")]
-    with pytest.raises(ConflictError, match="changed meanwhile") as raised:
+    with pytest.raises(ConflictError, match="has changed since it was read") as raised:
         await world.writer.patch(world.caches.pods, pod(), [])
     assert (raised.value.code, raised.value.reason) == (422, "Invalid")
 
