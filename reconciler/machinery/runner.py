@@ -32,8 +32,8 @@ again, or None."""
 async def work(name: str, queue: WorkQueue[K], reconcile: Reconcile[K], metrics: Metrics) -> None:
     """One worker: reconcile keys until cancelled.
 
-    A failure of one key does not stop the others. The worker gives way to other tasks after each time slice, however many
-    keys wait.
+    A failure of one key does not stop the others. The worker gives way to other tasks after each time slice, however
+    many keys wait.
     """
     slices = time_slices()
     while True:
