@@ -13,7 +13,7 @@ import pytest
 from altershield.process.children import free_ports
 from bench.availability.losses import Cause
 from bench.availability.service import NEVER, Endpoint, Service
-from bench.availability.waiting import until
+from tests.support.polling import until
 from tests.unit.gatekeeper.serving import Files, trust
 
 QUESTION = b"?" * 100

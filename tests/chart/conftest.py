@@ -10,10 +10,10 @@ import yaml
 
 from altershield.api.names import SYSTEM_NAMESPACE
 from tests.chart.rendering import CHART, VALUES, Object, rendered
-from tests.e2e.conftest import Kubectl
 from tests.e2e.conftest import cluster as cluster
 from tests.e2e.conftest import directory as directory
 from tests.e2e.conftest import has_kubectl as has_kubectl
+from tests.support.kubectl import Kubectl
 
 if TYPE_CHECKING:
     import helm_python

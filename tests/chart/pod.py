@@ -13,8 +13,8 @@ import yaml
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.process.children import free_ports
 from tests.chart.rendering import RELEASE, Object, containers, variables
-from tests.e2e.conftest import Kubectl
-from tests.programs import running
+from tests.support.kubectl import Kubectl
+from tests.support.processes import running
 
 
 class Command(NamedTuple):

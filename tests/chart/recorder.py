@@ -10,7 +10,7 @@ from aiohttp import web
 
 from altershield.kube.errors import NamespaceTerminatingError, from_status
 from bench.availability.upstream import Upstream, passed_back
-from tests.threads import in_a_thread
+from tests.support.threads import in_a_thread
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 

@@ -1,5 +1,8 @@
 """A release of the chart on a live API, as `helm` would handle it."""
 
+import base64
+import datetime
+import json
 import shutil
 from pathlib import Path
 
@@ -7,11 +10,29 @@ import helm_python
 import yaml
 
 from altershield.api.names import SYSTEM_NAMESPACE
+from altershield.pki import Authority
 from tests.chart.rendering import CHART, RELEASE, Object
-from tests.e2e.conftest import Kubectl
+from tests.support.kubectl import Kubectl
+from tests.support.processes import Done, python
 
 WAIT = 180
 """Seconds for Helm."""
+
+RECORD: Object = {
+    "apiVersion": "app.ops.cloud.alipay.com/v1alpha1",
+    "kind": "ChangeWorkload",
+    "metadata": {"name": "kept"},
+    "spec": {
+        "changeWorkloadId": "kept",
+        "serviceName": "kept",
+        "appName": "kept",
+        "reversion": "1",
+        "countThreshold": 1,
+        "waitTimeThreshold": 60,
+        "createTime": "2026-01-01 00:00:00",
+        "createTimeUnix": 1767225600,
+    },
+}
 
 
 class Release:
@@ -58,3 +79,22 @@ def changed_chart(directory: Path) -> Path:
 def owners(system: Kubectl, what: str) -> list[Object]:
     found: list[Object] = system.json(what)["metadata"].get("ownerReferences", [])
     return found
+
+
+def listed(objects: list[Object]) -> str:
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+
+
+def uninstall(kubeconfig: Path, *options: str) -> Done:
+    return python("altershield", "uninstall", "--kubeconfig", str(kubeconfig), *options, seconds=240)
+
+
+def provide(kubectl: Kubectl, secret: str, service: str) -> bytes:
+    """Create a Secret with a certificate of another CA, for this machine and the Service; the CA."""
+    authority = Authority.create("theirs", lifetime=datetime.timedelta(days=1))
+    pair = authority.issue("gate", hosts=("127.0.0.1", service), lifetime=datetime.timedelta(days=1))
+    content = {"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": authority.pair.certificate}
+    data = {key: base64.b64encode(value).decode() for key, value in content.items()}
+    made = {"metadata": {"name": secret}, "type": "kubernetes.io/tls", "data": data}
+    kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "Secret", **made}))
+    return authority.pair.certificate

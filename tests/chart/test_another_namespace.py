@@ -2,7 +2,6 @@
 
 import base64
 import contextlib
-import datetime
 import functools
 import json
 import os
@@ -15,16 +14,14 @@ from pathlib import Path
 import helm_python
 import pytest
 
-from altershield.pki import Authority
 from certgen.publications import FIELD_MANAGER
 from certgen.secret import MANAGED_BY
 from tests.chart.pod import account, here, is_ready, ports_for, process
 from tests.chart.recorder import Recorder, recording
-from tests.chart.release import owners
+from tests.chart.release import listed, owners, provide, uninstall
 from tests.chart.rendering import CHART, containers
-from tests.chart.test_lifecycle import listed
-from tests.chart.test_uninstall import uninstall
-from tests.e2e.conftest import Kubectl, eventually
+from tests.support.kubectl import Kubectl
+from tests.support.polling import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
 
@@ -59,17 +56,6 @@ def kind_of_cert_manager(kind: str) -> dict[str, object]:
         "metadata": {"name": f"{names['plural']}.cert-manager.io"},
         "spec": {"group": "cert-manager.io", "scope": "Namespaced", "names": names, "versions": [version]},
     }
-
-
-def provide(kubectl: Kubectl, secret: str = SECRET_NAME, service: str = f"{NAME}.{NAMESPACE}.svc") -> bytes:
-    """Somebody's certificate, for the names under which the processes are reached here; its CA."""
-    authority = Authority.create("theirs", lifetime=datetime.timedelta(days=1))
-    pair = authority.issue("gate", hosts=("127.0.0.1", service), lifetime=datetime.timedelta(days=1))
-    content = {"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": authority.pair.certificate}
-    data = {key: base64.b64encode(value).decode() for key, value in content.items()}
-    made = {"metadata": {"name": secret}, "type": "kubernetes.io/tls", "data": data}
-    kubectl("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "Secret", **made}))
-    return authority.pair.certificate
 
 
 def inject(kubectl: Kubectl, authority: bytes) -> None:
@@ -149,7 +135,7 @@ def test_everything_is_in_the_releases_namespace_and_the_certificate_is_whose_it
             eventually(lambda: "does not exist" in (tmp_path / "certgen.log").read_text(), "the Secret to be missed")
             assert not is_ready(ports["gatekeeper"])
             assert not is_ready(ports["certgen"])
-            authority = provide(kubectl)
+            authority = provide(kubectl, SECRET_NAME, f"{NAME}.{NAMESPACE}.svc")
             before = kubectl.json(SECRET)["metadata"]
             if mode == "cert-manager":
                 missed = "the CA injector has not put ca.crt"

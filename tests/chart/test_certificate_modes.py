@@ -12,10 +12,10 @@ from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.process.children import free_ports
 from tests.chart.pod import account, here, is_ready, process
 from tests.chart.recorder import recording
-from tests.chart.release import Release, owners
+from tests.chart.release import Release, owners, provide
 from tests.chart.rendering import RELEASE, Object, containers
-from tests.chart.test_another_namespace import provide
-from tests.e2e.conftest import Kubectl, eventually
+from tests.support.kubectl import Kubectl
+from tests.support.polling import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
 

@@ -18,7 +18,9 @@ from tests.chart.pod import account, here, is_ready, point_webhooks_here, ports_
 from tests.chart.recorder import Recorder, Request, recording, request
 from tests.chart.release import Release, owners
 from tests.chart.rendering import RELEASE, Object, containers, flat
-from tests.e2e.conftest import SLEEP, Kubectl, eventually
+from tests.e2e.conftest import SLEEP
+from tests.support.kubectl import Kubectl
+from tests.support.polling import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
 

@@ -23,7 +23,8 @@ from tests.chart.pod import account, here, is_ready, point_webhooks_here, ports_
 from tests.chart.recorder import recording
 from tests.chart.release import Release
 from tests.chart.rendering import RELEASE, Object, containers, flat, is_hook, rendered
-from tests.e2e.conftest import Kubectl, eventually
+from tests.support.kubectl import Kubectl
+from tests.support.polling import eventually
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
 

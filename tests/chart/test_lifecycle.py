@@ -13,28 +13,14 @@ from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.api.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from altershield.kube.client import Client
 from certgen.ownership import adopt
-from tests.chart.release import Release, changed_chart
+from tests.chart.release import RECORD, Release, changed_chart, listed
 from tests.chart.rendering import CHART, OPERATORS, RELEASE, Object, is_hook, rendered, the
-from tests.e2e.conftest import Kubectl, eventually
+from tests.support.kubectl import Kubectl
+from tests.support.polling import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
 
 WEBHOOKS = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
-RECORD: Object = {
-    "apiVersion": "app.ops.cloud.alipay.com/v1alpha1",
-    "kind": "ChangeWorkload",
-    "metadata": {"name": "kept"},
-    "spec": {
-        "changeWorkloadId": "kept",
-        "serviceName": "kept",
-        "appName": "kept",
-        "reversion": "1",
-        "countThreshold": 1,
-        "waitTimeThreshold": 60,
-        "createTime": "2026-01-01 00:00:00",
-        "createTimeUnix": 1767225600,
-    },
-}
 
 
 def left(system: Kubectl, kinds: str) -> list[str]:
@@ -134,10 +120,6 @@ async def own(system: Kubectl) -> None:
     """What certgen does besides."""
     async with await Client.connect(str(system.kubeconfig)) as client:
         await adopt(client, [(resource, "", RELEASE) for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)], RELEASE)
-
-
-def listed(objects: list[Object]) -> str:
-    return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
 
 
 def generations(system: Kubectl) -> dict[str, int]:

@@ -12,10 +12,10 @@ import pytest
 
 from altershield.api.names import SYSTEM_NAMESPACE
 from tests.chart.pod import account
-from tests.chart.release import Release
+from tests.chart.release import RECORD, Release, listed, uninstall
 from tests.chart.rendering import CHART, RELEASE, Object, is_hook, rendered
-from tests.chart.test_lifecycle import RECORD, listed
-from tests.e2e.conftest import Kubectl, command, wait_for_line
+from tests.support.kubectl import Kubectl
+from tests.support.processes import command, wait_for_line
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
 
@@ -25,11 +25,6 @@ KINDS = (
     "rolebindings,serviceaccounts,services,poddisruptionbudgets,resourcequotas,networkpolicies,configmaps,secrets"
 )
 PART = {"app.kubernetes.io/part-of": "altershield"}
-
-
-def uninstall(kubeconfig: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    arguments = [sys.executable, "-m", "altershield", "uninstall", "--kubeconfig", str(kubeconfig), *options]
-    return subprocess.run(arguments, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=240, check=False)
 
 
 def left(system: Kubectl) -> list[str]:

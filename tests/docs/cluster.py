@@ -24,7 +24,7 @@ from altershield.process.health import until_ready
 from kube_sandbox.apiserver.admission.webhooks.services import from_endpoints
 from kube_sandbox.apiserver.server import ApiServer
 from kube_sandbox.cluster.simulation import simulated
-from tests.threads import in_a_thread
+from tests.support.threads import in_a_thread
 
 START_TIMEOUT = 8
 """Seconds until a rollback, whatever the values say: nobody waits two minutes here."""

@@ -4,24 +4,21 @@ The Kubernetes is the sandbox's, the real one of KUBEBUILDER_ASSETS, or the clus
 `altershield dev` with short thresholds.
 """
 
-import contextlib
 import json
 import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
 
 import pytest
 
 from altershield.api.labels import GOVERNED, VERSION
 from altershield.commands.installation import CONFIGURATION
 from altershield.kube.client import Client
+from tests.support.kubectl import Kubectl
+from tests.support.polling import eventually
+from tests.support.processes import command, wait_for_line
 
 START_TIMEOUT = 8
 OBSERVE = 1
@@ -51,9 +48,6 @@ spec:
         imagePullPolicy: IfNotPresent
 """
 
-Json = dict[str, Any]
-T = TypeVar("T")
-
 
 @pytest.hookimpl(tryfirst=True)  # tests/conftest.py sorts by the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -64,81 +58,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(300))
             if item.get_closest_marker("xdist_group") is None:
                 item.add_marker(pytest.mark.xdist_group("e2e"))
-
-
-class Kubectl:
-    """The real kubectl, as one user in one namespace."""
-
-    def __init__(self, kubeconfig: Path, namespace: str = "default", *more: str) -> None:
-        self.kubeconfig = kubeconfig
-        self.namespace = namespace
-        self._more = more
-
-    def run(self, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["kubectl", "--kubeconfig", str(self.kubeconfig), "-n", self.namespace, *self._more, *arguments],
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=180,
-            check=False,
-        )
-
-    def __call__(self, *arguments: str, stdin: str | None = None) -> str:
-        """stdout; a failure is an assertion with what kubectl said."""
-        done = self.run(*arguments, stdin=stdin)
-        assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}{done.stdout}"
-        return done.stdout
-
-    def json(self, *arguments: str) -> Json:
-        result: Json = json.loads(self("get", *arguments, "-o", "json"))
-        return result
-
-    def labels(self, *arguments: str) -> dict[str, str]:
-        return dict(self.json(*arguments)["metadata"].get("labels") or {})
-
-    def wait(self, what: str, condition: str, seconds: int = 60) -> None:
-        self("wait", f"--for={condition}", what, f"--timeout={seconds}s")
-
-
-def eventually(met: Callable[[], T], waiting_for: str, seconds: float = 60.0) -> T:
-    """What `met` returns once it is true; an assertion after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while True:
-        result = met()
-        if result:
-            return result
-        assert time.monotonic() < deadline, f"waited {seconds:.0f} s for {waiting_for}; last seen: {result!r}"
-        time.sleep(0.1)
-
-
-@contextlib.contextmanager
-def command(*arguments: str, log: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
-    """`altershield ARGUMENTS` in the background, stopped by SIGTERM at the end."""
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "altershield", *arguments],
-            stdout=out,
-            stderr=out,
-            env={**os.environ, **environment},
-        )
-    try:
-        yield process
-    finally:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            raise
-
-
-def wait_for_line(process: subprocess.Popen[bytes], log: Path, line: str, seconds: float = 60.0) -> None:
-    def met() -> bool:
-        assert process.poll() is None, f"ended with {process.returncode}:\n{log.read_text()}"
-        return line in log.read_text()
-
-    eventually(met, f"{line!r} in {log}", seconds)
 
 
 @pytest.fixture(scope="session")

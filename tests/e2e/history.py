@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.conftest import Json, eventually
+from tests.support.kubectl import Json
+from tests.support.polling import eventually
 
 
 class ReleaseHistory:

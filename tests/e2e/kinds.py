@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from tests.e2e.conftest import Json
+from tests.support.kubectl import Json
 
 
 class Kind(NamedTuple):

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from altershield.api import labels
-from tests.e2e.conftest import Json, Kubectl, eventually, govern
+from tests.e2e.conftest import govern
 from tests.e2e.history import History, ReleaseHistory, watching
 from tests.e2e.kinds import Kind
+from tests.support.kubectl import Json, Kubectl
+from tests.support.polling import eventually
 
 NAME = "app"
 _AT_ONCE = 6

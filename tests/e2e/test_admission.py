@@ -9,8 +9,8 @@ import pytest
 from altershield.admission.webhooks import webhook_name
 from altershield.api.resources import Resource
 from altershield.workloads import ADAPTERS
-from tests.e2e.conftest import SLEEP, Kubectl, eventually
-from tests.e2e.test_walkthrough import (
+from tests.e2e.conftest import SLEEP
+from tests.e2e.sleep import (
     DEFENSE_STATUS,
     IGNORED_SUSPEND,
     SUSPEND,
@@ -20,6 +20,8 @@ from tests.e2e.test_walkthrough import (
     succeed,
     suspend,
 )
+from tests.support.kubectl import Kubectl
+from tests.support.polling import eventually
 
 OPERATE_FINISHED = "altershield.defense.antgroup.com/operate-finished"
 

@@ -1,28 +1,26 @@
 """`python -m certgen` as people call it."""
 
-import subprocess
-import sys
+import logging
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import Kubectl
+from certgen.command import main
+from tests.support.kubectl import Kubectl
+from tests.support.processes import Done, call, python
 
 
 class Certgen:
-    def __init__(self, kubeconfig: Path, namespace: str) -> None:
-        self._options = ["--kubeconfig", str(kubeconfig), "--system-namespace", namespace]
+    """`certgen` in this process."""
 
-    def __call__(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "certgen", *arguments, *self._options],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+    def __init__(self, kubeconfig: Path, namespace: str, capture: pytest.CaptureFixture[str]) -> None:
+        self.options = ["--kubeconfig", str(kubeconfig), "--system-namespace", namespace]
+        self._capture = capture
+
+    def __call__(self, *arguments: str) -> Done:
+        return call(main, "certgen", *arguments, *self.options, capture=self._capture)
 
 
 @pytest.fixture
@@ -34,8 +32,12 @@ def namespace(admin: Kubectl) -> Iterator[str]:
 
 
 @pytest.fixture
-def certgen(cluster: Path, namespace: str) -> Certgen:
-    return Certgen(cluster, namespace)
+def certgen(cluster: Path, namespace: str, capfd: pytest.CaptureFixture[str]) -> Iterator[Certgen]:
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    yield Certgen(cluster, namespace, capfd)
+    root.handlers[:] = handlers  # the command configures the logs of its process
+    root.setLevel(level)
 
 
 def test_ensure_rotate_and_show(certgen: Certgen, admin: Kubectl, namespace: str) -> None:
@@ -51,7 +53,7 @@ def test_ensure_rotate_and_show(certgen: Certgen, admin: Kubectl, namespace: str
         f"Error: the Secret altershield-tls does not exist in {namespace}; name the release's Secret with --secret, "
         "or create it with `ensure`\n"
     )
-    assert certgen("ensure").returncode == 0
+    assert python("certgen", "ensure", *certgen.options).returncode == 0
     shown = certgen("show")
     assert shown.returncode == 0
     assert f"altershield.{namespace}.svc" in shown.stdout

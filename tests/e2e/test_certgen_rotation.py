@@ -9,7 +9,6 @@ import asyncio
 import base64
 import contextlib
 import os
-import signal
 import ssl
 import subprocess
 import sys
@@ -31,7 +30,9 @@ from altershield.kube.client import Client
 from altershield.kube.errors import KubernetesError
 from altershield.process.children import free_ports
 from certgen.publications import KINDS
-from tests.e2e.conftest import SLEEP, eventually
+from tests.e2e.conftest import SLEEP
+from tests.support.polling import eventually
+from tests.support.processes import running
 
 pytestmark = pytest.mark.xdist_group("stories")
 
@@ -40,17 +41,6 @@ CA_LIFETIME = 3 * LEAF_LIFETIME
 SETTLE = 2
 RATE = 10  # admissions per second
 HANDSHAKES = 5  # per second and gatekeeper: API servers keep their connections, and would see little of it
-
-
-@contextlib.contextmanager
-def process(module: str, *arguments: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    with log.open("ab") as out:
-        running = subprocess.Popen([sys.executable, "-m", module, *arguments], stdout=out, stderr=out)
-    try:
-        yield running
-    finally:
-        running.send_signal(signal.SIGTERM)
-        running.wait(20)
 
 
 @dataclass
@@ -65,12 +55,13 @@ class Pod:
 
     @contextlib.contextmanager
     def gatekeeper(self) -> Iterator[None]:
-        with process("gatekeeper", *self.gatekeeper_arguments, log=self.directory / "gatekeeper.log"):
+        with running(_python("gatekeeper", *self.gatekeeper_arguments), self.directory / "gatekeeper.log"):
             eventually(self._is_ready, f"the gatekeeper of {self.directory}")
             yield
 
     def certgen(self) -> contextlib.AbstractContextManager[subprocess.Popen[bytes]]:
-        return process("certgen", "run", *self.certgen_arguments, log=self.directory / "certgen.log")
+        command = _python("certgen", "run", *self.certgen_arguments)
+        return running(command, self.directory / "certgen.log", may_end=True)  # one is killed
 
     def _is_ready(self) -> bool:
         try:
@@ -78,6 +69,10 @@ class Pod:
                 return bool(answer.status == 200)
         except OSError:
             return False
+
+
+def _python(module: str, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", module, *arguments]
 
 
 def pod(kubeconfig: Path, directory: Path, namespace: str, ports: list[int]) -> Pod:

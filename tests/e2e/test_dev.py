@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.e2e.conftest import Kubectl
+from tests.support.kubectl import Kubectl
 
 
 def test_a_second_gate_is_refused_while_the_first_one_runs(gate: Path, admin: Kubectl) -> None:

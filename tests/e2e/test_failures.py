@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from altershield.api import labels
-from tests.e2e.conftest import START_TIMEOUT, Json, Kubectl, eventually, govern
+from tests.e2e.conftest import START_TIMEOUT, govern
 from tests.e2e.history import History, ReleaseHistory, watching
 from tests.e2e.kinds import (
     CLONE_SET,
@@ -26,6 +26,8 @@ from tests.e2e.kinds import (
     Kind,
     container,
 )
+from tests.support.kubectl import Json, Kubectl
+from tests.support.polling import eventually
 
 pytestmark = pytest.mark.xdist_group("stories")
 

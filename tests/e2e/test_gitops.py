@@ -10,8 +10,10 @@ import json
 import pytest
 
 from altershield.api import labels
-from tests.e2e.conftest import SLEEP, Json, Kubectl, eventually
-from tests.e2e.test_walkthrough import release, succeed, suspend
+from tests.e2e.conftest import SLEEP
+from tests.e2e.sleep import release, succeed, suspend
+from tests.support.kubectl import Json, Kubectl
+from tests.support.polling import eventually
 
 THREE_WAY = ()
 SERVER_SIDE = ("--server-side", "--force-conflicts", "--field-manager=kustomize-controller")

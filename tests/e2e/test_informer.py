@@ -8,7 +8,7 @@ from altershield.api.meta import ObjectMeta
 from altershield.api.resources import CONFIG_MAPS
 from altershield.kube.client import Client
 from altershield.kube.informer import Informer
-from tests.e2e.conftest import Kubectl
+from tests.support.kubectl import Kubectl
 
 
 class _Named(msgspec.Struct):

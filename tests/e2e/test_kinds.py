@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from altershield.api import labels
-from tests.e2e.conftest import START_TIMEOUT, eventually
+from tests.e2e.conftest import START_TIMEOUT
 from tests.e2e.kinds import KINDS
 from tests.e2e.story import NAME, Story, Told, telling
+from tests.support.polling import eventually
 
 pytestmark = pytest.mark.xdist_group("stories")
 

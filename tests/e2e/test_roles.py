@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.e2e.conftest import SLEEP, Json, Kubectl, command, eventually
+from tests.e2e.conftest import SLEEP
+from tests.support.kubectl import Json, Kubectl
+from tests.support.polling import eventually
+from tests.support.processes import command
 
 RECORDS = "changeworkloads,changepods"
 VERDICT = json.dumps({"status": {"podResults": [{"pod": "sleep", "verdict": "pass"}]}})

@@ -15,8 +15,10 @@ import yaml
 
 from altershield.api import labels
 from altershield.commands.status import EXIT_ROLLED_BACK, EXIT_SUSPENDED, EXIT_UNDER_WAY
-from tests.e2e.conftest import START_TIMEOUT, Json, Kubectl, eventually
+from tests.e2e.conftest import START_TIMEOUT
 from tests.e2e.kinds import CLONE_SET, DAEMON_SET, DEPLOYMENT, ORDERED
+from tests.support.kubectl import Json, Kubectl
+from tests.support.polling import eventually
 
 WAIT = ("--wait", "--timeout=90s")
 

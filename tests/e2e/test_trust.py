@@ -12,9 +12,11 @@ import pytest
 
 from altershield.api import labels
 from altershield.api.meta import unix
-from tests.e2e.conftest import START_TIMEOUT, Json, Kubectl, eventually, govern
+from tests.e2e.conftest import START_TIMEOUT, govern
 from tests.e2e.kinds import CLONE_SET, CLONE_SET_IN_PLACE, DAEMON_SET, DEPLOYMENT, KINDS, ORDERED, PARALLEL
 from tests.e2e.story import NAME, Story, Told, telling
+from tests.support.kubectl import Json, Kubectl
+from tests.support.polling import eventually
 
 pytestmark = pytest.mark.xdist_group("stories")
 

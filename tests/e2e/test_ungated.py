@@ -13,8 +13,10 @@ from altershield.api.meta import unix
 from altershield.commands.installation import CONFIGURATION as WEBHOOKS
 from altershield.workloads.adapter import template_of
 from altershield.workloads.workload import version_of
-from tests.e2e.conftest import SLEEP, START_TIMEOUT, Json, Kubectl, eventually
-from tests.e2e.test_walkthrough import VERSION, release, succeed
+from tests.e2e.conftest import SLEEP, START_TIMEOUT
+from tests.e2e.sleep import VERSION, release, succeed
+from tests.support.kubectl import Json, Kubectl
+from tests.support.polling import eventually
 
 GOVERNED = "admission-webhook-altershield"
 CONFIGURATION = f"mutatingwebhookconfiguration/{WEBHOOKS}"
@@ -65,8 +67,9 @@ def own_version(kubectl: Kubectl, reason: str) -> str:
 
     def recorded() -> str:
         version = kubectl.labels("deployment", "sleep").get(VERSION, "none")
-        done = kubectl.run("get", "changeworkload", f"sleep--x--{version}", "-o", "json")
-        conditions = json.loads(done.stdout).get("status", {}).get("conditions", []) if done.returncode == 0 else []
+        name = f"sleep--x--{version}"
+        found = kubectl.json("changeworkload", name) if kubectl.exists("changeworkload", name) else {}
+        conditions = found.get("status", {}).get("conditions", [])
         ungated = [each for each in conditions if each["type"] == "Ungated"]
         return version if [(each["status"], each["reason"]) for each in ungated] == [("True", reason)] else ""
 

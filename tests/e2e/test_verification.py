@@ -5,8 +5,10 @@ import time
 
 import pytest
 
-from tests.e2e.conftest import BATCH_WAIT, START_TIMEOUT, Json, Kubectl, eventually
-from tests.e2e.test_walkthrough import SUSPEND, TEMPLATE_PATCH, VERSION, release, succeed, suspend
+from tests.e2e.conftest import BATCH_WAIT, START_TIMEOUT
+from tests.e2e.sleep import SUSPEND, TEMPLATE_PATCH, VERSION, release, succeed, suspend
+from tests.support.kubectl import Json, Kubectl
+from tests.support.polling import eventually
 
 SYSTEM = "altershieldoperator-system"
 
@@ -21,8 +23,12 @@ def resumed(kubectl: Kubectl) -> bool:
 
 
 def state(kubectl: Kubectl, version: str) -> str:
-    done = kubectl.run("get", "changeworkload", f"sleep--x--{version}", "-o", "jsonpath={.status.status}")
-    return done.stdout
+    """Empty where there is none."""
+    name = f"sleep--x--{version}"
+    status: Json = (
+        kubectl.json("changeworkload", name).get("status", {}) if kubectl.exists("changeworkload", name) else {}
+    )
+    return str(status.get("status", ""))
 
 
 @pytest.fixture
@@ -32,7 +38,7 @@ def setting(kubectl: Kubectl):  # type: ignore[no-untyped-def]  # a fixture that
     changed: dict[str, Json] = {}
 
     def change(name: str, **spec: object) -> None:
-        eventually(lambda: system.run("get", "opsconfiginfo", name).returncode == 0, name)
+        eventually(lambda: system.exists("opsconfiginfo", name), name)
         changed.setdefault(name, system.json("opsconfiginfo", name)["spec"])
         patch(name, spec)
 

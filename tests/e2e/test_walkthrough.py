@@ -1,46 +1,15 @@
 """The walkthrough, to the letter, with the real kubectl."""
 
-import json
 import re
 
-from tests.e2e.conftest import SLEEP, START_TIMEOUT, Json, Kubectl, eventually
-
-VERSION = "admission-webhook-altershield.antgroup.com/version"
-SUSPEND = "altershield.defense.antgroup.com/suspend"
-IGNORED_SUSPEND = "altershield.defense.antgroup.com/ignored-suspend"
-DEFENSE_STATUS = "altershield.defense.antgroup.com/defense-status"
+from tests.e2e.conftest import SLEEP, START_TIMEOUT
+from tests.e2e.sleep import DEFENSE_STATUS, IGNORED_SUSPEND, SUSPEND, TEMPLATE_PATCH, VERSION, release, succeed, suspend
+from tests.support.kubectl import Kubectl
+from tests.support.polling import eventually
 
 REPAIR = SLEEP.replace("    app: sleep\nspec:", f'    app: sleep\n    {IGNORED_SUSPEND}: "true"\nspec:', 1).replace(
     "        app: sleep\n    spec:", '        app: sleep\n        test: "1234"\n    spec:', 1
 )
-
-TEMPLATE_PATCH = '{"spec":{"template":{"metadata":{"labels":{"test":"test"}}}}}'
-
-
-def release(kubectl: Kubectl, manifest: str = SLEEP) -> str:
-    """Apply and wait for Success; the version."""
-    kubectl("apply", "-f", "-", stdin=manifest)
-    version = kubectl.labels("deployment", "sleep")[VERSION]
-    succeed(kubectl, version)
-    return version
-
-
-def succeed(kubectl: Kubectl, version: str) -> None:
-    name = f"changeworkload/sleep--x--{version}"
-    eventually(lambda: kubectl.run("get", name).returncode == 0, name)
-    kubectl.wait(name, "jsonpath={.status.status}=Success")
-
-
-def suspend(kubectl: Kubectl, version: str, pod_number: int = 1) -> Json:
-    """Fail a pod exactly as the walkthrough does; the pod."""
-    name = f"sleep--x--{version}--x--{pod_number}"
-    pod: Json = kubectl.json("changepod", name)["spec"]["podInfos"][0]
-    result = {**pod, "verdict": "unpass", "message": "find error"}
-    patch = json.dumps({"status": {"podResults": [result], "message": "PostFinish"}})
-    kubectl("patch", "changepod", "--subresource=status", name, "-p", patch, "--type", "merge")
-    kubectl.wait(f"changeworkload/sleep--x--{version}", "jsonpath={.status.status}=Suspend")
-    eventually(lambda: SUSPEND in kubectl.labels("deployment", "sleep"), "the suspend label")
-    return pod
 
 
 def test_settings_exist_with_their_defaults(kubectl: Kubectl) -> None:
@@ -129,7 +98,7 @@ def test_self_healing_and_the_bad_version_coming_back(kubectl: Kubectl) -> None:
     kubectl("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH, "--type", "merge")
     newer = kubectl.labels("deployment", "sleep")[VERSION]
     succeed(kubectl, newer)
-    eventually(lambda: kubectl.run("get", f"changeworkload/sleep--x--{bad}").returncode != 0, "the bad record to go")
+    eventually(lambda: not kubectl.exists("changeworkload", f"sleep--x--{bad}"), "the bad record to go")
     eventually(
         lambda: kubectl.run("set", "image", "deployment", "sleep", "sleep=busybo").returncode == 0,
         "the gatekeeper to hear of it",

@@ -32,6 +32,7 @@ from kube_sandbox.apiserver.server import ApiServer
 from kube_sandbox.cluster.simulation import simulated
 from reconciler.manager import Manager
 from reconciler.options import Options
+from tests.support.polling import until
 
 Object = dict[str, Any]
 T = TypeVar("T")
@@ -238,14 +239,10 @@ class Cluster:
 
     async def until(self, met: Callable[[], Awaitable[T]], what: str) -> T:
         """What `met` returns once it is true."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + _SECONDS
-        while True:
-            result = await met()
-            if result:
-                return result
-            assert loop.time() < deadline, f"waited in vain for {what}: {await self.described()}"
-            await asyncio.sleep(0.01)
+        try:
+            return await until(met, what, _SECONDS)
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {await self.described()}") from None
 
     async def until_states(self, **expected: str) -> None:
         """Wait for exactly these versions, called v1, v2 …, in these states."""

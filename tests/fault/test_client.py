@@ -27,8 +27,8 @@ from altershield.kube.errors import (
     UnreachableError,
     UnreadableError,
 )
-from tests.projections import Deployment, Pod
-from tests.stub_api import Answer, answer, is_watch, serving
+from tests.support.projections import Deployment, Pod
+from tests.support.stub_api import Answer, answer, is_watch, serving
 
 pytestmark = pytest.mark.looptime
 

@@ -12,9 +12,9 @@ from aiohttp import web
 from altershield.api.resources import DEPLOYMENTS, PODS
 from altershield.kube import client as client_module
 from altershield.kube.informer import Informer
-from tests.projections import Deployment, Pod
-from tests.stub_api import answer, is_list, is_watch, line, serving
-from tests.waiting import eventually
+from tests.support.polling import until
+from tests.support.projections import Deployment, Pod
+from tests.support.stub_api import answer, is_list, is_watch, line, serving
 
 pytestmark = pytest.mark.looptime
 
@@ -67,7 +67,7 @@ async def test_it_lists_in_pages_and_then_follows() -> None:
             assert sum(map(is_list, api.requests)) == 3
             await api.put(PODS, pod("new"))
             await api.remove(PODS, "p0000", "shop")
-            await eventually(lambda: len(told) == 1202)
+            await until(lambda: len(told) == 1202)
             assert told[-2:] == [("new", None, "1301"), ("p0000", "101", None)]
             assert informer.get("shop", "new") is not None
             assert informer.get("shop", "p0000") is None
@@ -102,7 +102,7 @@ async def test_an_outage_of_a_minute_is_caught_up_without_a_relist() -> None:
             assert informer.age >= 59
             before = len(api.requests)
             await api.start()
-            await eventually(lambda: names(informer) == ["b"], within=15)
+            await until(lambda: names(informer) == ["b"], seconds=15)
             assert informer.relists == 0
             assert len(api.requests) - before == 1
             assert informer.age < 1
@@ -115,12 +115,12 @@ async def test_a_watch_cut_in_the_middle_of_a_line_goes_on_after_the_last_whole_
         async with running(informer) as told:
             await api.wait_for_requests(is_watch, 1)
             await api.put(PODS, pod("a"))
-            await eventually(lambda: names(informer) == ["a"])
+            await until(lambda: names(informer) == ["a"])
             await api.send_raw('{"type":"ADDED","object":{"metadata":{"na')
             await asyncio.sleep(1)
             api.cut_watches()
             await api.put(PODS, pod("b"))
-            await eventually(lambda: names(informer) == ["a", "b"])
+            await until(lambda: names(informer) == ["a", "b"])
             watches = await api.wait_for_requests(is_watch, 2)
             assert watches[1].query["resourceVersion"] == "101"
             assert told == [("a", None, "101"), ("b", None, "102")]
@@ -140,11 +140,11 @@ async def test_a_forgotten_version_leads_to_a_relist_that_tells_what_is_gone() -
             await api.put(PODS, pod("comes"))
             api.forget_history()
             await api.start()
-            await eventually(lambda: names(informer) == ["changes", "comes", "stays"])
+            await until(lambda: names(informer) == ["changes", "comes", "stays"])
             assert informer.relists == 1
             assert sorted(told) == [("changes", "103", "105"), ("comes", None, "106"), ("goes", "102", None)]
             await api.put(PODS, pod("later"))
-            await eventually(lambda: "later" in names(informer))
+            await until(lambda: "later" in names(informer))
 
 
 async def test_410_as_an_event_and_in_the_middle_of_a_list_are_survived() -> None:
@@ -159,9 +159,9 @@ async def test_410_as_an_event_and_in_the_middle_of_a_list_are_survived() -> Non
             expired = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"}
             await api.put(PODS, pod("a"))
             await api.send_raw(line("ERROR", expired).decode())
-            await eventually(lambda: informer.relists == 1)
+            await until(lambda: informer.relists == 1)
             await api.put(PODS, pod("b"))
-            await eventually(lambda: informer.get("shop", "b") is not None)
+            await until(lambda: informer.get("shop", "b") is not None)
             assert len(informer) == 602
 
 
@@ -186,7 +186,7 @@ async def test_a_silent_watch_is_given_up_and_resumed() -> None:
             assert names(informer) == []
             assert informer.age == pytest.approx(80, abs=1)
             api.silent = False  # but nobody tells the watch that is open
-            await eventually(lambda: names(informer) == ["a"], within=15)
+            await until(lambda: names(informer) == ["a"], seconds=15)
             assert informer.relists == 0
 
 
@@ -226,7 +226,7 @@ async def test_an_outage_that_is_over_makes_the_next_hiccup_no_longer() -> None:
             api.fault(is_watch, answer(500))
             api.cut_watches()
             await api.put(PODS, pod("a"))
-            await eventually(lambda: names(informer) == ["a"], within=1)
+            await until(lambda: names(informer) == ["a"], seconds=1)
 
 
 async def test_retry_after_is_honoured() -> None:
@@ -265,19 +265,19 @@ async def test_an_object_that_cannot_be_read_is_left_out_and_told_of_once(caplog
             assert names(informer) == ["good"]
             await api.put(DEPLOYMENTS, {**pod("bad"), "spec": {"replicas": "more"}})
             await api.put(DEPLOYMENTS, {**pod("good"), "spec": {"replicas": 2}})
-            await eventually(lambda: len(told) == 2)
+            await until(lambda: len(told) == 2)
             assert informer.skipped == 2
             assert [record.message for record in caplog.records].count("skipped an object that cannot be read") == 1
             await api.put(DEPLOYMENTS, {**pod("bad"), "spec": {"replicas": 3}})
-            await eventually(lambda: names(informer) == ["bad", "good"])
+            await until(lambda: names(informer) == ["bad", "good"])
             await api.put(DEPLOYMENTS, {**pod("bad"), "spec": {"replicas": None}})
             await api.put(DEPLOYMENTS, pod("last"))
-            await eventually(lambda: "last" in names(informer))
+            await until(lambda: "last" in names(informer))
             kept = informer.get("shop", "bad")
             assert kept is not None
             assert kept.spec.replicas == 3  # the last that could be read
             await api.remove(DEPLOYMENTS, "bad", "shop")
-            await eventually(lambda: "bad" not in names(informer))
+            await until(lambda: "bad" not in names(informer))
 
 
 @pytest.mark.parametrize("outage", [False, True])
@@ -295,9 +295,9 @@ async def test_an_unreadable_object_that_comes_back_is_told_of_again(
             if outage:
                 api.forget_history()
                 await api.start()
-                await eventually(lambda: informer.relists == 1)
+                await until(lambda: informer.relists == 1)
             await api.put(DEPLOYMENTS, bad)
-            await eventually(lambda: informer.skipped == 2)
+            await until(lambda: informer.skipped == 2)
             assert [record.message for record in caplog.records].count("skipped an object that cannot be read") == 2
 
 
@@ -310,9 +310,9 @@ async def test_a_line_that_is_no_event_leads_to_a_relist(garbage: str) -> None:
         async with running(informer):
             await api.wait_for_requests(is_watch, 1)
             await api.send_raw(garbage)
-            await eventually(lambda: informer.relists == 1)
+            await until(lambda: informer.relists == 1)
             await api.put(PODS, pod("a"))
-            await eventually(lambda: names(informer) == ["a"])
+            await until(lambda: names(informer) == ["a"])
 
 
 async def test_what_handlers_and_indexes_raise_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
@@ -326,7 +326,7 @@ async def test_what_handlers_and_indexes_raise_changes_nothing(caplog: pytest.Lo
         async with running(informer) as told:
             await api.put(PODS, pod("a"))
             await api.put(PODS, pod("b"))
-            await eventually(lambda: len(told) == 2)
+            await until(lambda: len(told) == 2)
             assert informer.by_index("broken", "x") == []
             assert "a handler failed" in caplog.messages
 
@@ -344,10 +344,10 @@ async def test_indexes_follow_the_objects() -> None:
         async with running(informer):
             assert found("x") == ["a", "b"]
             await api.put(PODS, pod("a", app="y"))
-            await eventually(lambda: found("y") == ["a"])
+            await until(lambda: found("y") == ["a"])
             assert found("x") == ["b"]
             await api.remove(PODS, "b", "shop")
-            await eventually(lambda: found("x") == [])
+            await until(lambda: found("x") == [])
 
 
 async def test_a_resync_tells_every_object_again() -> None:
@@ -370,7 +370,7 @@ async def test_a_write_of_our_own_is_seen_at_once_and_told_once() -> None:
             assert informer.get("shop", "a") == patched
             api.silent = False
             await api.put(PODS, pod("b"))
-            await eventually(lambda: names(informer) == ["a", "b"])
+            await until(lambda: names(informer) == ["a", "b"])
             assert told == [("a", None, "101"), ("a", "101", "102"), ("b", None, "103")]
 
 
@@ -392,7 +392,7 @@ async def test_a_late_answer_does_not_bring_a_deleted_object_back() -> None:
         async with running(informer):
             patched = await client.patch(PODS, {"metadata": {"labels": {"app": "x"}}}, "a", "shop", as_=Pod)
             await api.remove(PODS, "a", "shop")
-            await eventually(lambda: names(informer) == [])
+            await until(lambda: names(informer) == [])
             informer.observe(patched)
             assert names(informer) == []
 
@@ -410,7 +410,7 @@ async def test_older_news_do_not_undo_a_write_of_our_own() -> None:
             told.clear()
             api.silent = False
             await api.put(PODS, pod("b"))
-            await eventually(lambda: names(informer) == ["a", "b"])
+            await until(lambda: names(informer) == ["a", "b"])
             assert told == [("b", None, "105")]
 
 
@@ -431,7 +431,7 @@ async def test_a_write_during_a_list_survives_it() -> None:
             api.fault(lambda request: "continue" in request.query, write_first)
             api.fault(is_watch, answer(410, "Expired"))
             api.cut_watches()
-            await eventually(lambda: informer.relists == 1 and bool(created))
+            await until(lambda: informer.relists == 1 and bool(created))
             await asyncio.sleep(1)
             assert informer.get("shop", "ours") == created[0]
 
@@ -452,7 +452,7 @@ async def test_a_storage_restored_from_a_backup_replaces_what_was_known() -> Non
             await api.put(PODS, pod("a", from_="backup"))
             api.fault(is_watch, answer(410, "Expired"))
             await api.start()
-            await eventually(lambda: names(informer) == ["a"])
+            await until(lambda: names(informer) == ["a"])
             restored = informer.get("shop", "a")
             assert restored is not None
             assert restored.metadata.labels == {"from_": "backup"}
@@ -490,7 +490,7 @@ async def test_what_is_not_to_be_kept_is_left_out_and_told_as_deleted_when_it_ch
             await api.put(PODS, pod("c", keep="yes"))
             await api.put(PODS, pod("d"))
             await api.put(PODS, pod("a"))
-            await eventually(lambda: names(informer) == ["c"])
+            await until(lambda: names(informer) == ["c"])
             assert [(name, new is None) for name, _, new in told] == [("a", False), ("c", False), ("a", True)]
 
 

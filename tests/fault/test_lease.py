@@ -15,8 +15,8 @@ from altershield.errors import UsageError
 from altershield.kube.client import Client
 from altershield.kube.errors import NotFoundError
 from altershield.kube.lease import lead
-from tests.stub_api import StubApi, answer, serving
-from tests.waiting import eventually
+from tests.support.polling import until
+from tests.support.stub_api import StubApi, answer, serving
 
 pytestmark = pytest.mark.looptime
 
@@ -98,7 +98,7 @@ def is_put(request: web.Request) -> bool:
 async def test_one_of_two_leads_and_the_lease_says_who() -> None:
     async with cluster() as (api, start):
         first = start("a")
-        await eventually(lambda: first.leading, within=1)
+        await until(lambda: first.leading, seconds=1)
         second = start("b")
         await asyncio.sleep(120)
         assert (first.leading, first.terms, second.terms) == (True, 1, 0)
@@ -113,13 +113,13 @@ async def test_one_of_two_leads_and_the_lease_says_who() -> None:
 async def test_a_clean_stop_hands_over_at_once() -> None:
     async with cluster() as (api, start):
         first = start("a")
-        await eventually(lambda: first.leading)
+        await until(lambda: first.leading)
         second = start("b")
         await asyncio.sleep(30)
         await first.stop()
         assert not first.leading
         assert spec(api)["holderIdentity"] == ""
-        await eventually(lambda: second.leading, within=2.5)
+        await until(lambda: second.leading, seconds=2.5)
         assert spec(api)["holderIdentity"] == "b"
         assert spec(api)["leaseTransitions"] == 1
 
@@ -135,7 +135,7 @@ async def test_a_dead_leader_is_succeeded_within_the_lease_and_a_try() -> None:
         )
         began = now()
         second = start("b")
-        await eventually(lambda: second.leading)
+        await until(lambda: second.leading)
         assert 15 <= now() - began <= 18
         assert spec(api)["leaseTransitions"] == 5
         lease = api.get(LEASES, "altershield", "system")
@@ -150,7 +150,7 @@ async def test_the_longer_lease_of_another_is_respected() -> None:
         candidate = start("a")
         await asyncio.sleep(58)
         assert not candidate.leading
-        await eventually(lambda: candidate.leading, within=5)
+        await until(lambda: candidate.leading, seconds=5)
 
 
 class WallClock:
@@ -175,7 +175,7 @@ async def test_a_wall_clock_that_is_set_disturbs_no_leader_and_blocks_no_success
 ) -> None:
     async with cluster() as (_, start):
         first = start("a")
-        await eventually(lambda: first.leading)
+        await until(lambda: first.leading)
         second = start("b")
         await asyncio.sleep(10)
         wall_clock.offset = step
@@ -183,7 +183,7 @@ async def test_a_wall_clock_that_is_set_disturbs_no_leader_and_blocks_no_success
         assert first.leading
         assert second.terms == 0
         await first.stop()
-        await eventually(lambda: second.leading, within=2.5)
+        await until(lambda: second.leading, seconds=2.5)
 
 
 @pytest.mark.parametrize("step", [86_400, -86_400])
@@ -198,22 +198,22 @@ async def test_a_wall_clock_that_is_set_neither_shortens_nor_lengthens_a_lease(
         wall_clock.offset = step
         await asyncio.sleep(9.5)
         assert not candidate.leading
-        await eventually(lambda: candidate.leading, within=3)
+        await until(lambda: candidate.leading, seconds=3)
 
 
 async def test_an_outage_ends_the_term_before_another_could_lead_and_crashes_nobody() -> None:
     async with cluster() as (api, start):
         first = start("a")
-        await eventually(lambda: first.leading)
+        await until(lambda: first.leading)
         await asyncio.sleep(9)
         await api.stop()
         began = now()
-        await eventually(lambda: not first.leading)
+        await until(lambda: not first.leading)
         assert now() - began <= 10
         await asyncio.sleep(120)
         assert not first.task.done()
         await api.start()
-        await eventually(lambda: first.leading, within=5)
+        await until(lambda: first.leading, seconds=5)
         assert first.terms == 2
 
 
@@ -221,11 +221,11 @@ async def test_a_leader_cut_off_alone_has_stopped_when_the_other_starts() -> Non
     async with cluster() as (api, start):
         first = start("a")
         first.cleaning = 3
-        await eventually(lambda: first.leading)
+        await until(lambda: first.leading)
         second = start("b")
         await asyncio.sleep(20)
         first.client.configuration.host = NOBODY
-        await eventually(lambda: second.leading)
+        await until(lambda: second.leading)
         assert 0 < first.ended_at < second.began_at
         first.client.configuration.host = api.configuration.host
         await asyncio.sleep(120)
@@ -236,7 +236,7 @@ async def test_a_leader_cut_off_alone_has_stopped_when_the_other_starts() -> Non
 async def test_the_term_counts_from_the_sending_of_the_last_renewal() -> None:
     async with cluster() as (api, start):
         first = start("a")
-        await eventually(lambda: first.leading)
+        await until(lambda: first.leading)
         sent = 0.0
 
         async def late(request: web.Request) -> web.StreamResponse:
@@ -248,7 +248,7 @@ async def test_the_term_counts_from_the_sending_of_the_last_renewal() -> None:
             return response
 
         api.fault(is_put, late)
-        await eventually(lambda: not first.leading)
+        await until(lambda: not first.leading)
         assert first.ended_at - sent <= 10.1
 
 
@@ -259,7 +259,7 @@ async def test_slow_answers_do_not_cost_the_lease() -> None:
 
     async with cluster() as (api, start):
         first = start("a")
-        await eventually(lambda: first.leading)
+        await until(lambda: first.leading)
         api.fault(lambda _: True, slowly, times=1000)
         await asyncio.sleep(300)
         assert first.terms == 1
@@ -273,7 +273,7 @@ async def test_requests_that_hang_in_every_slot_do_not_cost_the_lease() -> None:
 
     async with cluster() as (api, start):
         first = start("a")
-        await eventually(lambda: first.leading)
+        await until(lambda: first.leading)
         api.fault(lambda request: "/pods/" in request.path, hang, times=10_000)
 
         async def ask_again() -> None:
@@ -296,7 +296,7 @@ async def test_requests_that_hang_in_every_slot_do_not_cost_the_lease() -> None:
 async def test_single_failures_do_not_cost_the_lease(code: int) -> None:
     async with cluster() as (api, start):
         first = start("a")
-        await eventually(lambda: first.leading)
+        await until(lambda: first.leading)
         for _ in range(10):
             api.fault(is_put, answer(code), times=2)
             await asyncio.sleep(30)
@@ -307,18 +307,18 @@ async def test_single_failures_do_not_cost_the_lease(code: int) -> None:
 async def test_a_lease_that_was_taken_away_ends_the_term() -> None:
     async with cluster() as (api, start):
         first = start("a")
-        await eventually(lambda: first.leading)
+        await until(lambda: first.leading)
         lease = api.get(LEASES, "altershield", "system")
         assert lease is not None
         await api.put(LEASES, {**lease, "spec": {**lease["spec"], "holderIdentity": "thief"}})
-        await eventually(lambda: not first.leading, within=10.5)
+        await until(lambda: not first.leading, seconds=10.5)
         assert spec(api)["holderIdentity"] == "thief"
 
 
 async def test_a_deleted_lease_is_made_again() -> None:
     async with cluster() as (api, start):
         first = start("a")
-        await eventually(lambda: first.leading)
+        await until(lambda: first.leading)
         await api.remove(LEASES, "altershield", "system")
         await asyncio.sleep(60)
         assert first.terms == 1
@@ -330,7 +330,7 @@ async def test_an_error_of_the_work_comes_out_and_releases_the_lease() -> None:
     async with cluster() as (api, start):
         first = start("a")
         first.error = ValueError("broken")
-        await eventually(lambda: first.leading)
+        await until(lambda: first.leading)
         first.end.set()
         with pytest.raises(ValueError, match="broken"):
             await first.task
@@ -340,7 +340,7 @@ async def test_an_error_of_the_work_comes_out_and_releases_the_lease() -> None:
 async def test_work_that_ends_ends_the_leading() -> None:
     async with cluster() as (api, start):
         first = start("a")
-        await eventually(lambda: first.leading)
+        await until(lambda: first.leading)
         first.end.set()
         await first.task
         assert spec(api)["holderIdentity"] == ""
@@ -349,7 +349,7 @@ async def test_work_that_ends_ends_the_leading() -> None:
 async def test_stopping_while_the_api_is_gone_does_not_hang() -> None:
     async with cluster() as (api, start):
         first = start("a")
-        await eventually(lambda: first.leading)
+        await until(lambda: first.leading)
         await api.stop()
         began = now()
         await first.stop()
@@ -360,7 +360,7 @@ async def test_the_lease_is_renewed_until_the_cleaning_up_has_ended() -> None:
     async with cluster() as (_, start):
         first = start("a")
         first.cleaning = 40
-        await eventually(lambda: first.leading)
+        await until(lambda: first.leading)
         second = start("b")
         await asyncio.sleep(5)
         stopping = asyncio.create_task(first.stop())
@@ -368,13 +368,13 @@ async def test_the_lease_is_renewed_until_the_cleaning_up_has_ended() -> None:
         assert first.leading
         assert not second.leading
         await stopping
-        await eventually(lambda: second.leading, within=2.5)
+        await until(lambda: second.leading, seconds=2.5)
 
 
 async def test_a_follower_stops_without_touching_the_lease() -> None:
     async with cluster() as (api, start):
         first = start("a")
-        await eventually(lambda: first.leading)
+        await until(lambda: first.leading)
         second = start("b")
         await asyncio.sleep(5)
         await second.stop()
@@ -386,7 +386,7 @@ async def test_without_permission_it_keeps_asking_and_says_so_once(caplog: pytes
     async with cluster() as (api, start):
         api.fault(lambda _: True, answer(403, "Forbidden"), times=20)
         first = start("a")
-        await eventually(lambda: first.leading)
+        await until(lambda: first.leading)
         assert caplog.messages.count("cannot read the lease") == 1
 
 
@@ -394,12 +394,12 @@ async def test_without_permission_it_keeps_asking_and_says_so_once(caplog: pytes
 async def test_other_durations_keep_the_promise(duration: float) -> None:
     async with cluster() as (api, start):
         first = start("a", duration)
-        await eventually(lambda: first.leading)
+        await until(lambda: first.leading)
         second = start("b", duration)
         await asyncio.sleep(duration * 5)
         assert first.terms == 1
         await first.stop()
-        await eventually(lambda: second.leading, within=max(1.0, duration * 0.14) + 0.5)
+        await until(lambda: second.leading, seconds=max(1.0, duration * 0.14) + 0.5)
         assert spec(api)["leaseDurationSeconds"] >= duration
 
 
@@ -431,15 +431,15 @@ async def test_an_unreadable_lease_is_reported_once_and_taken_when_it_can_be_rea
         assert not candidate.task.done()
         assert caplog.messages.count("cannot read the lease") == 1
         await put_lease(api, holderIdentity="")
-        await eventually(lambda: candidate.leading, within=5)
+        await until(lambda: candidate.leading, seconds=5)
 
 
 async def test_a_lease_that_becomes_unreadable_ends_the_term() -> None:
     async with cluster() as (api, start):
         first = start("a")
-        await eventually(lambda: first.leading)
+        await until(lambda: first.leading)
         await put_lease(api, holderIdentity=5)
-        await eventually(lambda: not first.leading, within=10.5)
+        await until(lambda: not first.leading, seconds=10.5)
         assert not first.task.done()
 
 
@@ -447,7 +447,7 @@ async def test_a_lease_without_a_holder_is_taken_at_once() -> None:
     async with cluster() as (api, start):
         await put_lease(api, holderIdentity="", leaseDurationSeconds=60)
         candidate = start("a")
-        await eventually(lambda: candidate.leading, within=1)
+        await until(lambda: candidate.leading, seconds=1)
 
 
 async def test_a_lease_without_a_duration_is_respected_for_our_own() -> None:
@@ -456,7 +456,7 @@ async def test_a_lease_without_a_duration_is_respected_for_our_own() -> None:
         candidate = start("a")
         await asyncio.sleep(14.5)
         assert not candidate.leading
-        await eventually(lambda: candidate.leading, within=4)
+        await until(lambda: candidate.leading, seconds=4)
 
 
 async def test_a_lease_that_is_taken_over_keeps_other_fields_and_says_since_when() -> None:
@@ -466,7 +466,7 @@ async def test_a_lease_that_is_taken_over_keeps_other_fields_and_says_since_when
             api, holderIdentity="dead", leaseDurationSeconds=15, acquireTime=before, renewTime=before, strategy="Oldest"
         )
         candidate = start("a")
-        await eventually(lambda: candidate.leading)
+        await until(lambda: candidate.leading)
         acquired = spec(api)["acquireTime"]
         assert acquired > before
         assert spec(api)["strategy"] == "Oldest"
@@ -480,7 +480,7 @@ async def test_a_lease_that_is_taken_over_keeps_other_fields_and_says_since_when
 async def test_a_long_lease_is_renewed_seldom() -> None:
     async with cluster() as (api, start):
         first = start("a", 60.0)
-        await eventually(lambda: first.leading)
+        await until(lambda: first.leading)
         before = len(api.requests)
         await asyncio.sleep(80)
         assert 0 < sum(map(is_put, api.requests[before:])) <= 11
@@ -489,7 +489,7 @@ async def test_a_long_lease_is_renewed_seldom() -> None:
 async def test_each_trouble_with_the_lease_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     async with cluster() as (api, start):
         first = start("a")
-        await eventually(lambda: first.leading)
+        await until(lambda: first.leading)
         for count in (1, 2):
             api.fault(is_put, answer(500), times=2)
             await asyncio.sleep(30)
@@ -513,7 +513,7 @@ async def test_a_lease_that_cannot_be_made_is_reported_and_a_missing_one_is_not(
     async with cluster() as (api, start):
         api.fault(lambda request: request.method == "POST", answer(403, "Forbidden"), times=2)
         first = start("a")
-        await eventually(lambda: first.leading)
+        await until(lambda: first.leading)
         assert caplog.messages.count("cannot take the lease") == 1
         assert "cannot read the lease" not in caplog.messages
 
@@ -533,7 +533,7 @@ async def test_a_lease_that_cannot_be_read_is_not_made() -> None:
 async def test_a_released_lease_runs_out_at_once_for_any_client() -> None:
     async with cluster() as (api, start):
         first = start("a")
-        await eventually(lambda: first.leading)
+        await until(lambda: first.leading)
         await first.stop()
         assert spec(api)["leaseDurationSeconds"] == 1
 
@@ -541,7 +541,7 @@ async def test_a_released_lease_runs_out_at_once_for_any_client() -> None:
 async def test_a_lease_is_released_also_in_the_middle_of_a_renewal() -> None:
     async with cluster() as (api, start):
         first = start("a")
-        await eventually(lambda: first.leading)
+        await until(lambda: first.leading)
 
         async def answer_late(request: web.Request) -> web.StreamResponse:
             response = await api.answer(request)

@@ -12,7 +12,7 @@ from altershield.api import names
 from altershield.api.resources import LEASES
 from tests.fault.reconciler_cluster import IDENTITY, LEASE_SECONDS, Cluster, GoOn, Object, is_write, running_cluster
 from tests.fault.reconciler_stories import STORIES, Chapter, good_release
-from tests.stub_api import status
+from tests.support.stub_api import status
 
 
 async def refused(request: web.Request, go_on: GoOn, attempt: int) -> web.StreamResponse:

@@ -29,9 +29,9 @@ from altershield.install import webhooks
 from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import ApiError
 from altershield.process.children import free_ports
-from tests.e2e.conftest import command, eventually, wait_for_line
 from tests.monitoring.prometheus import Prometheus
-from tests.programs import running
+from tests.support.polling import eventually
+from tests.support.processes import command, running, wait_for_line
 
 START_TIMEOUT = 8
 CONFIGURATION = "altershield"

@@ -13,9 +13,9 @@ from pathlib import Path
 from dashboards import admission, health, releases
 from dashboards.pictures import picture
 from dashboards.series import STEP, Series
-from tests.e2e.conftest import eventually
 from tests.monitoring.live import watched
 from tests.monitoring.prometheus import Prometheus
+from tests.support.polling import eventually
 
 ROOT = Path(__file__).parents[2]
 DIRECTORY = ROOT / "docs" / "pictures"

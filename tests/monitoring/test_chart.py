@@ -9,7 +9,7 @@ import yaml
 from dashboards.__main__ import files
 from tests.chart.conftest import chart as chart
 from tests.chart.rendering import Object, of_kind, rendered, the
-from tests.monitoring.test_rules import RULES, RUNBOOKS, rules
+from tests.monitoring.installed import RULES, RUNBOOKS, rules
 
 VALUES: Object = {
     "serviceMonitor": {"enabled": True},

@@ -10,25 +10,16 @@ import yaml
 
 from dashboards.__main__ import DIRECTORY, files
 from tests.monitoring.conftest import Promtool
+from tests.monitoring.installed import loaded, panels
 
 Object = dict[str, Any]
 
 NAMES = ("admission", "releases", "health")
 
 
-def loaded() -> dict[str, Object]:
-    """The dashboards by their file's name."""
-    return {path.name: json.loads(path.read_text()) for path in sorted(DIRECTORY.glob("*.json"))}
-
-
 @pytest.fixture(params=NAMES)
 def dashboard(request: pytest.FixtureRequest) -> Object:
     return loaded()[f"altershield-{request.param}.json"]
-
-
-def panels(dashboard: Object) -> list[Object]:
-    """Those that show something."""
-    return [panel for panel in dashboard["panels"] if panel["type"] != "row"]
 
 
 def test_the_json_is_what_the_code_makes() -> None:

@@ -12,12 +12,11 @@ import pytest
 
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.commands.demo.sample import NAMESPACE
-from tests.e2e.conftest import eventually
 from tests.monitoring.conftest import Promtool, program
+from tests.monitoring.installed import ALERTS, RULES, RUNBOOKS, loaded, panels, rules
 from tests.monitoring.live import CONFIGURATION, Watched, rename, watched
 from tests.monitoring.prometheus import Prometheus, selectors
-from tests.monitoring.test_dashboards import loaded, panels
-from tests.monitoring.test_rules import ALERTS, RULES, RUNBOOKS, rules
+from tests.support.polling import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("monitoring")]
 

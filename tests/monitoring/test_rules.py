@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -10,29 +9,9 @@ from altershield.admission.webhooks import MUTATING, VALIDATING
 from altershield.api.names import SYSTEM_NAMESPACE
 from tests.chart.rendering import CHART
 from tests.monitoring.conftest import Promtool
+from tests.monitoring.installed import ALERTS, RULES, RUNBOOKS, rules
 
-RULES = CHART / "files" / "rules" / "altershield.yaml"
 UNIT_TESTS = Path(__file__).parent / "rules.yaml"
-RUNBOOKS = Path(__file__).parents[2] / "docs" / "runbooks"
-
-ALERTS = {
-    "AlterShieldGatekeeperDown",
-    "AlterShieldNotAsked",
-    "AlterShieldFailOpen",
-    "AlterShieldUngatedRelease",
-    "AlterShieldSuspendedLong",
-    "AlterShieldReleaseStuck",
-    "AlterShieldRolledBack",
-    "AlterShieldCertificateExpiring",
-    "AlterShieldCertificateUnusable",
-    "AlterShieldNoLeader",
-    "AlterShieldWatchStale",
-    "AlterShieldDenialStorm",
-}
-
-
-def rules() -> list[dict[str, Any]]:
-    return [rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
 
 
 def test_prometheus_accepts_the_rules(promtool: Promtool) -> None:

@@ -2,12 +2,12 @@ import asyncio
 import signal
 import socket
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from altershield.process.children import Process, free_ports
+from tests.support.polling import until
 
 WAIT = "import time; print('up', flush=True); time.sleep(60)"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {WAIT}"
@@ -21,17 +21,10 @@ def is_alive(pid: int) -> bool:
     return state != "Z"
 
 
-async def eventually(condition: Callable[[], object]) -> None:
-    """Wait until a condition holds that nobody tells us of."""
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110  (another process, its log)
-            await asyncio.sleep(0.01)
-
-
 async def test_a_program_ends_with_its_block(tmp_path: Path) -> None:
     log = tmp_path / "log"
     async with Process([sys.executable, "-c", WAIT], log) as process:
-        await eventually(lambda: "up" in log.read_text())
+        await until(lambda: "up" in log.read_text())
         assert process.ended is None
     assert process.ended == -signal.SIGTERM
 
@@ -40,7 +33,7 @@ async def test_who_does_not_go_is_killed(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("altershield.process.children._STOP_SECONDS", 0.1)
     log = tmp_path / "log"
     async with Process([sys.executable, "-c", STUBBORN], log) as process:
-        await eventually(lambda: "up" in log.read_text())
+        await until(lambda: "up" in log.read_text())
     assert process.ended == -signal.SIGKILL
 
 
@@ -49,10 +42,10 @@ async def test_children_go_with_their_parent(tmp_path: Path) -> None:
     start = f"child = subprocess.Popen([sys.executable, '-c', {WAIT!r}])"
     code = f"import subprocess, sys; {start}; print(child.pid, flush=True); child.wait()"
     async with Process([sys.executable, "-c", code], log):
-        await eventually(lambda: log.read_text().split())
+        await until(lambda: log.read_text().split())
         child = int(log.read_text().split()[0])
         assert is_alive(child)
-    await eventually(lambda: not is_alive(child))
+    await until(lambda: not is_alive(child))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs PR_SET_PDEATHSIG")
@@ -68,17 +61,17 @@ async def main():
 asyncio.run(main())
 """
     killed = await asyncio.create_subprocess_exec(sys.executable, "-c", starter)
-    await eventually(lambda: log.exists() and log.read_text().split())
+    await until(lambda: log.exists() and log.read_text().split())
     program = int(log.read_text().split()[0])
     killed.kill()
     await killed.wait()
-    await eventually(lambda: not is_alive(program))
+    await until(lambda: not is_alive(program))
 
 
 async def test_the_last_words_of_a_program_are_its_last_line(tmp_path: Path) -> None:
     code = "print('first'); print('it went wrong'); print(); raise SystemExit(3)"
     async with Process([sys.executable, "-c", code], tmp_path / "log") as process:
-        await eventually(lambda: process.ended is not None)
+        await until(lambda: process.ended is not None)
         assert process.ended == 3
         assert process.last_words() == "it went wrong"
     (tmp_path / "log").write_bytes(b"")

@@ -41,6 +41,7 @@ from certgen.reconciler import CertificateReconciler
 from certgen.rotation import renew, succeed
 from certgen.settings import Mode, Settings
 from kube_sandbox.apiserver.server import ApiServer
+from tests.support.polling import until
 
 NAMESPACE, SECRET, CONFIGURATION = "system", "altershield-tls", "altershield"
 HOST = "altershield.system.svc"
@@ -144,12 +145,14 @@ async def in_order(client: Client) -> bool:
 
 
 async def eventually(met: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(20):
-        while True:
-            with contextlib.suppress(KubernetesError, AssertionError):
-                if await met():
-                    return
-            await asyncio.sleep(0.02)
+    """Wait until `met`; errors of the API server and failed assertions count as not met."""
+
+    async def tolerant() -> bool:
+        with contextlib.suppress(KubernetesError, AssertionError):
+            return await met()
+        return False
+
+    await until(tolerant, seconds=20)
 
 
 @contextlib.asynccontextmanager

@@ -14,7 +14,7 @@ from aiohttp import web
 from altershield.commands.account import Account
 from altershield.kube import credentials
 from altershield.kube.client import Client
-from tests.stub_api import StubApi, answer, serving
+from tests.support.stub_api import StubApi, answer, serving
 
 pytestmark = pytest.mark.looptime
 

@@ -1,31 +1,35 @@
 """How the command ends: one sentence and an exit code."""
 
-import subprocess
-import sys
+import functools
+from collections.abc import Callable
 from importlib.metadata import entry_points, version
 from pathlib import Path
 
 import pytest
 
+from altershield.commands import completion, main
 from altershield.commands.app import PLUGIN, arguments, called_as
 from altershield.commands.status.printers import Output
+from tests.support.processes import Done, call, python
+
+Run = Callable[..., Done]
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "altershield", *arguments], capture_output=True, text=True, timeout=60, check=False
-    )
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str]) -> Run:
+    """`altershield ARGUMENTS`."""
+    return functools.partial(call, main, "altershield", capture=capfd)
 
 
 @pytest.mark.parametrize("command", ["demo", "sandbox", "dev", "status", "check", "uninstall"])
-def test_every_command_explains_itself(command: str) -> None:
+def test_every_command_explains_itself(run: Run, command: str) -> None:
     done = run(command, "--help")
     assert done.returncode == 0
     assert "Usage" in done.stdout
 
 
 @pytest.mark.parametrize("command", ["status", "dev", "demo"])
-def test_a_missing_kubeconfig_is_one_sentence_and_code_2(command: str, tmp_path: Path) -> None:
+def test_a_missing_kubeconfig_is_one_sentence_and_code_2(run: Run, command: str, tmp_path: Path) -> None:
     done = run(command, "--kubeconfig", str(tmp_path / "none"))
     assert done.returncode == 2
     assert done.stdout.strip() in ("", f"On the cluster of {tmp_path / 'none'}")
@@ -34,7 +38,7 @@ def test_a_missing_kubeconfig_is_one_sentence_and_code_2(command: str, tmp_path:
     assert "--kubeconfig" in line
 
 
-def test_a_server_that_is_not_there_is_one_sentence_and_code_1(tmp_path: Path) -> None:
+def test_a_server_that_is_not_there_is_one_sentence_and_code_1(run: Run, tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(
         '{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":'
@@ -48,20 +52,20 @@ def test_a_server_that_is_not_there_is_one_sentence_and_code_1(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("wrong", ["--pod-spec=[]", "--pod-spec={", "--pull-secrets=/dev/null/none"])
-def test_what_the_check_cannot_read_is_one_sentence_and_code_2(wrong: str) -> None:
+def test_what_the_check_cannot_read_is_one_sentence_and_code_2(run: Run, wrong: str) -> None:
     done = run("check", "--namespace=any", wrong)
     assert done.returncode == 2
     (line,) = done.stderr.strip().splitlines()
     assert line.startswith("error: --pod-spec or --pull-secrets cannot be read: ")
 
 
-def test_a_threshold_out_of_bounds_is_a_usage_error() -> None:
+def test_a_threshold_out_of_bounds_is_a_usage_error(run: Run) -> None:
     done = run("demo", "--start-timeout", "0")
     assert done.returncode == 2
 
 
 def test_the_version_is_shown() -> None:
-    assert run("--version").stdout == f"altershield {version('altershield')}\n"
+    assert python("altershield", "--version").stdout == f"altershield {version('altershield')}\n"
 
 
 @pytest.mark.parametrize(
@@ -78,13 +82,13 @@ def test_the_version_is_shown() -> None:
         ),
     ],
 )
-def test_options_that_do_not_fit_are_one_sentence_and_code_2(arguments: list[str], sentence: str) -> None:
+def test_options_that_do_not_fit_are_one_sentence_and_code_2(run: Run, arguments: list[str], sentence: str) -> None:
     done = run(*arguments)
     assert (done.returncode, done.stderr) == (2, f"{sentence}\n")
 
 
 @pytest.mark.parametrize("command", ["dev", "status", "check", "uninstall"])
-def test_a_context_that_does_not_exist_is_named(command: str, tmp_path: Path) -> None:
+def test_a_context_that_does_not_exist_is_named(run: Run, command: str, tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text('{"current-context":"c","contexts":[],"clusters":[],"users":[]}')
     more = {"check": ["--namespace=any"], "uninstall": ["--yes"]}.get(command, [])
@@ -116,12 +120,6 @@ def test_as_a_plugin_it_is_called_as_kubectl_calls_it() -> None:
         (["status", "d"], ["deployment", "daemonset"]),
     ],
 )
-def test_kubectl_completes_its_words(words: list[str], expected: list[str]) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", "from altershield.commands.completion import main; main()", *words],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+def test_kubectl_completes_its_words(words: list[str], expected: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    done = call(completion.main, PLUGIN, *words, capture=capfd)
     assert done.stdout.splitlines() == [*expected, ":4"]

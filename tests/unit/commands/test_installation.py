@@ -21,7 +21,7 @@ from altershield.commands.installation import (
 )
 from altershield.errors import UsageError
 from altershield.pki import Authority
-from tests.stub_api import serving
+from tests.support.stub_api import serving
 
 CA = base64.b64encode(Authority.create("test", lifetime=datetime.timedelta(days=1)).pair.certificate).decode()
 SERVICE = {"name": "altershield", "namespace": "default"}

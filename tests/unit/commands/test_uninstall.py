@@ -17,7 +17,7 @@ from altershield.api.resources import (
 )
 from altershield.commands.uninstall import LeftOverError, take_out
 from altershield.kube.errors import UnreachableError
-from tests.stub_api import Object, StubApi, answer, serving, status
+from tests.support.stub_api import Object, StubApi, answer, serving, status
 
 pytestmark = pytest.mark.looptime
 

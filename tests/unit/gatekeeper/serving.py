@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 import datetime
+import json
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 
@@ -17,7 +19,9 @@ from gatekeeper.metrics import Metrics
 from gatekeeper.server import Gatekeeper
 from gatekeeper.tls import Certificate
 
-from .reviews import ROUTES, StaticListers
+from .reviews import MUTATING_PATH, ROUTES, StaticListers
+
+JSON = {"Content-Type": "application/json"}
 
 HOUR = datetime.timedelta(hours=1)
 AUTHORITY = Authority.create("tests", lifetime=HOUR)
@@ -40,13 +44,6 @@ class Files:
         self.certificate.write_bytes(pair.certificate)
         self.key.write_bytes(pair.key)
         return pair.certificate
-
-
-async def until(condition: Callable[[], Awaitable[bool]], seconds: float = 20) -> None:
-    """Ask again and again until it is so."""
-    async with asyncio.timeout(seconds):
-        while not await condition():  # noqa: ASYNC110  (what another process does is told by no event)
-            await asyncio.sleep(0.01)
 
 
 def trust() -> ssl.SSLContext:
@@ -97,3 +94,20 @@ async def serving(
         await tls.stop()
         await plain.stop()
         journal.flush()
+
+
+async def post(
+    client: aiohttp.ClientSession, url: str, data: Any, headers: dict[str, str] = JSON
+) -> tuple[int, dict[str, Any]]:
+    async with client.post(url, data=data, headers=headers) as answer:
+        return answer.status, json.loads(await answer.read())
+
+
+async def raw(served: Served) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    context = ssl.create_default_context(cadata=AUTHORITY.pair.certificate.decode())
+    return await asyncio.open_connection("127.0.0.1", served.tls.port, ssl=context)
+
+
+def head(*headers: str, path: str = MUTATING_PATH) -> bytes:
+    lines = [f"POST {path} HTTP/1.1", "Host: gatekeeper", "Content-Type: application/json", *headers, "", ""]
+    return "\r\n".join(lines).encode()

@@ -14,10 +14,10 @@ from gatekeeper import intake, listener
 from gatekeeper.errors import ReviewError
 from gatekeeper.intake import MAX_BODY, Intake
 from gatekeeper.listener import Listener
+from tests.support.polling import until
 
 from .reviews import MUTATING_PATH, deployment, encode, review
-from .serving import Served, serving, session, until
-from .test_server import JSON, head, post, raw
+from .serving import JSON, Served, head, post, raw, serving, session
 
 SMALL = encode(review(deployment()))
 

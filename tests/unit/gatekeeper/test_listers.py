@@ -10,7 +10,7 @@ from altershield.kube.client import Client
 from altershield.workloads import ADAPTERS, Adapter, change_workload_name
 from gatekeeper.listers import CacheListers, caches
 from gatekeeper.projection import read
-from tests.stub_api import serving
+from tests.support.stub_api import serving
 
 from .reviews import NEW, OLD, RECONCILER
 

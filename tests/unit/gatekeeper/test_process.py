@@ -19,10 +19,11 @@ import yaml
 from altershield.api import labels, names
 from altershield.api.resources import CHANGE_WORKLOADS, OPS_CONFIG_INFOS
 from altershield.workloads import change_workload_name
-from tests.stub_api import StubApi, is_list
+from tests.support.polling import until
+from tests.support.stub_api import StubApi, is_list
 
 from .reviews import MUTATING_PATH, VALIDATING_PATH, deployment, encode, released, review, version_of
-from .serving import Files, session, trust, until
+from .serving import Files, session, trust
 
 JSON = {"Content-Type": "application/json"}
 

@@ -18,6 +18,7 @@ from altershield.api.kinds import WorkloadRef
 from gatekeeper import intake
 from gatekeeper.intake import MAX_BODY
 from gatekeeper.projection import Release
+from tests.support.polling import until
 
 from .malformed import MALFORMED
 from .reviews import (
@@ -32,9 +33,7 @@ from .reviews import (
     review,
     version_of,
 )
-from .serving import AUTHORITY, Served, serving, session, until
-
-JSON = {"Content-Type": "application/json"}
+from .serving import JSON, Served, head, post, raw, serving, session
 
 
 @pytest.fixture
@@ -47,13 +46,6 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
 async def client() -> AsyncIterator[aiohttp.ClientSession]:
     async with session() as client:
         yield client
-
-
-async def post(
-    client: aiohttp.ClientSession, url: str, data: Any, headers: dict[str, str] = JSON
-) -> tuple[int, dict[str, Any]]:
-    async with client.post(url, data=data, headers=headers) as answer:
-        return answer.status, json.loads(await answer.read())
 
 
 async def test_a_release_gets_a_version_label_and_is_allowed(served: Served, client: aiohttp.ClientSession) -> None:
@@ -158,16 +150,6 @@ async def test_a_review_above_8_mib_gets_413(served: Served, client: aiohttp.Cli
     assert "failurePolicy is Ignore" in answer["message"]
     assert "recorded as ungated and verified" in answer["message"]
     assert (await post(client, served.url(MUTATING_PATH), encode(review(deployment()))))[0] == 200
-
-
-async def raw(served: Served) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    context = ssl.create_default_context(cadata=AUTHORITY.pair.certificate.decode())
-    return await asyncio.open_connection("127.0.0.1", served.tls.port, ssl=context)
-
-
-def head(*headers: str, path: str = MUTATING_PATH) -> bytes:
-    lines = [f"POST {path} HTTP/1.1", "Host: gatekeeper", "Content-Type: application/json", *headers, "", ""]
-    return "\r\n".join(lines).encode()
 
 
 async def test_a_too_large_content_length_gets_413_before_the_body_is_sent(served: Served) -> None:

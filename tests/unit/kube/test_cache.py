@@ -7,7 +7,7 @@ import pytest
 
 from altershield.kube.cache import Cache
 from altershield.kube.errors import UnreadableError
-from tests.projections import Pod
+from tests.support.projections import Pod
 
 A = ("shop", "a")
 UNREADABLE = "skipped an object that cannot be read"

@@ -10,10 +10,10 @@ import pytest
 from altershield.api.resources import PODS
 from altershield.kube.errors import UnreadableError
 from altershield.kube.informer import Informer
-from tests.projections import Pod
-from tests.stub_api import serving
+from tests.support.polling import until
+from tests.support.projections import Pod
+from tests.support.stub_api import serving
 from tests.unit.kube.informers import names, pod, running
-from tests.waiting import eventually
 
 
 class Metadata(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -59,7 +59,7 @@ async def test_what_the_reader_refuses_is_skipped_and_what_was_known_stays() -> 
         async with running(informer):
             await api.put(PODS, {**pod("a"), "phase": "Odd"})
             await api.put(PODS, {**pod("b"), "phase": "Failed"})
-            await eventually(lambda: names(informer) == ["a", "b"])
+            await until(lambda: names(informer) == ["a", "b"])
             assert informer.skipped == 1
             with pytest.raises(UnreadableError, match="no phase"):
                 informer.read(b'{"metadata":{"name":"a"},"phase":"Odd"}')

@@ -13,9 +13,9 @@ from altershield.kube.errors import CODES, KubernetesError, UnreachableError, Un
 from altershield.kube.events import WARNING, EventRecorder, ObjectRef
 from altershield.kube.informer import Informer
 from altershield.process.metrics import ProcessMetrics
-from tests.projections import Pod
-from tests.stub_api import answer, is_list, is_watch, line, serving
-from tests.waiting import eventually
+from tests.support.polling import until
+from tests.support.projections import Pod
+from tests.support.stub_api import answer, is_list, is_watch, line, serving
 
 POD = {"metadata": {"name": "a", "namespace": "shop"}}
 
@@ -89,16 +89,16 @@ async def test_the_figures_of_watches_move_with_what_happens_to_them() -> None:
 
         assert value("watch_age_seconds", resource="pods") == 0
         running = asyncio.create_task(informer.run())
-        await eventually(lambda: value("cached_objects", resource="pods") == 1)
+        await until(lambda: value("cached_objects", resource="pods") == 1)
         await api.wait_for_requests(is_watch, 1)
         await asyncio.sleep(30)
         assert value("watch_age_seconds", resource="pods") == pytest.approx(30, abs=1)
 
         await api.send_raw('{"type": "ADDED", "object": {"metadata": {"name": 1}}}\n')
-        await eventually(lambda: value("watch_skipped_total", resource="pods") == 1)
+        await until(lambda: value("watch_skipped_total", resource="pods") == 1)
         api.forget_history()
         await api.send_raw(line("ERROR", {"code": 410, "reason": "Expired"}).decode())
-        await eventually(lambda: value("watch_relists_total", resource="pods") == 1)
+        await until(lambda: value("watch_relists_total", resource="pods") == 1)
         assert value("api_errors_total", code="410") == 1
         assert value("api_errors_total", code="unreachable") == 0
         running.cancel()

@@ -12,7 +12,7 @@ from altershield.api.meta import ObjectMeta
 from altershield.api.resources import DEPLOYMENTS, EVENTS, NAMESPACES
 from altershield.kube import events
 from altershield.kube.events import EventRecorder, ObjectRef
-from tests.stub_api import StubApi, answer, serving
+from tests.support.stub_api import StubApi, answer, serving
 
 pytestmark = pytest.mark.looptime
 

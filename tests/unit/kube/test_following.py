@@ -10,8 +10,9 @@ from aiohttp import web
 from altershield.api.resources import PODS
 from altershield.kube import client as client_module
 from altershield.kube.informer import Informer
-from tests.projections import Pod
-from tests.stub_api import (
+from tests.support.polling import until
+from tests.support.projections import Pod
+from tests.support.stub_api import (
     answer,
     end_of_list,
     is_list,
@@ -22,7 +23,6 @@ from tests.stub_api import (
     serving,
 )
 from tests.unit.kube.informers import names, pod, running, started
-from tests.waiting import eventually
 
 pytestmark = pytest.mark.looptime
 
@@ -163,7 +163,7 @@ async def test_a_watch_that_is_refused_does_not_end_streamed_lists(caplog: pytes
             assert warnings(caplog, "422") == 1
             api.fault(is_watch, answer(410, "Expired"))
             api.cut_watches()
-            await eventually(lambda: informer.relists == 1)
+            await until(lambda: informer.relists == 1)
             assert sum(map(is_paged_list, api.requests)) == 0
 
 
@@ -184,4 +184,4 @@ async def test_a_list_of_everything_is_put_off_as_the_server_asks() -> None:
             await api.send_raw(line("ERROR", expired).decode())
             await asyncio.sleep(15)
             assert informer.relists == 0
-            await eventually(lambda: informer.relists == 1, within=20)
+            await until(lambda: informer.relists == 1, seconds=20)

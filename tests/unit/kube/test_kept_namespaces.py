@@ -15,10 +15,10 @@ from altershield.api.resources import PODS
 from altershield.kube import client as client_module
 from altershield.kube.errors import ServerError
 from altershield.kube.informer import Informer
-from tests.projections import Pod
-from tests.stub_api import StubApi, answer, is_paged_list, is_watch, serving
+from tests.support.polling import until
+from tests.support.projections import Pod
+from tests.support.stub_api import StubApi, answer, is_paged_list, is_watch, serving
 from tests.unit.kube.informers import pod, running
-from tests.waiting import eventually
 
 pytestmark = pytest.mark.looptime
 
@@ -90,7 +90,7 @@ async def test_older_news_of_the_watch_do_not_undo_what_was_listed() -> None:
             assert told == ["3"]
             api.silent = False
             await api.put(PODS, pod("a", n="4"))
-            await eventually(lambda: told[-1] == "4")
+            await until(lambda: told[-1] == "4")
             assert told == ["3", "4"]
 
 
@@ -175,7 +175,7 @@ async def test_an_evicted_namespace_is_told_apart_from_deleted_objects() -> None
         informer.add_index("name", lambda obj: [obj.metadata.name])
         async with running(informer):
             await api.remove(PODS, "b", "shop")
-            await eventually(lambda: gone == ["b"])
+            await until(lambda: gone == ["b"])
             wanted.remove("shop")
             await informer.evict("shop")
             assert (gone, evicted, either) == (["b"], ["a"], ["b", "a"])
@@ -183,7 +183,7 @@ async def test_an_evicted_namespace_is_told_apart_from_deleted_objects() -> None
             assert informer.by_index("name", "a") == []
             await api.put(PODS, pod("a", n="later"))
             await api.put(PODS, pod("other", "depot", n="later"))
-            await eventually(lambda: informer.by_index("name", "other")[0].metadata.labels)
+            await until(lambda: informer.by_index("name", "other")[0].metadata.labels)
             assert len(informer) == 1
 
 

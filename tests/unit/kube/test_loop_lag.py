@@ -15,10 +15,10 @@ from aiohttp import web
 from altershield.api.resources import PODS
 from altershield.kube.informer import Informer
 from altershield.kube.time_slices import time_slices
-from tests.projections import Pod
-from tests.stub_api import answer, end_of_list, is_list, is_paged_list, is_watch, serving
+from tests.support.polling import until
+from tests.support.projections import Pod
+from tests.support.stub_api import answer, end_of_list, is_list, is_paged_list, is_watch, serving
 from tests.unit.kube.informers import running, started
-from tests.waiting import eventually
 
 _MOST = 0.1  # seconds
 _COUNT = 50_000
@@ -103,7 +103,7 @@ async def test_lists_relists_bursts_resyncs_and_evictions_hold_the_loop_for_no_t
         informer.add_index("namespace", lambda obj: [obj.metadata.namespace])
         async with lag() as waited, running(informer):
             assert len(informer) == _COUNT
-            await eventually(lambda: told >= 3 * _COUNT)  # the list, the burst and a resync
+            await until(lambda: told >= 3 * _COUNT)  # the list, the burst and a resync
             wanted.remove("shop")
             await informer.evict("shop")
             assert len(informer) == _COUNT // 2
@@ -115,7 +115,7 @@ async def test_lists_relists_bursts_resyncs_and_evictions_hold_the_loop_for_no_t
             api.fault(is_list, answer(422, "Invalid"))
             api.fault(is_list, empty)
             end.set()
-            await eventually(lambda: len(informer) == 0)
+            await until(lambda: len(informer) == 0)
         assert max(waited) < _MOST
 
 

@@ -7,8 +7,9 @@ from aiohttp import web
 
 from altershield.api.resources import PODS
 from altershield.kube.informer import Informer
-from tests.projections import Pod
-from tests.stub_api import (
+from tests.support.polling import until
+from tests.support.projections import Pod
+from tests.support.stub_api import (
     Answer,
     Place,
     StubApi,
@@ -22,7 +23,6 @@ from tests.stub_api import (
     status,
 )
 from tests.unit.kube.informers import names, pod, running, started
-from tests.waiting import eventually
 
 pytestmark = pytest.mark.looptime
 
@@ -56,7 +56,7 @@ async def test_list_and_watch_are_one_request() -> None:
             assert names(informer) == ["a"]
             await api.put(PODS, pod("b"))
             await api.remove(PODS, "a", "shop")
-            await eventually(lambda: names(informer) == ["b"])
+            await until(lambda: names(informer) == ["b"])
             assert informer.relists == 0
         assert len(api.requests) == 2
         query = api.requests[1].query
@@ -93,10 +93,10 @@ async def test_a_list_cut_in_the_middle_drops_nothing_and_is_read_again(cut: boo
             api.forget_history()
             api.fault(is_streamed_list, sending(api, added("a", 101), added("d", 105), then=3, cut=cut))
             await api.start()
-            await eventually(lambda: "d" in names(informer))
+            await until(lambda: "d" in names(informer))
             assert names(informer) == ["a", "b", "c", "d"]  # b is gone, but nobody has said so yet
             assert told == ["d"]
-            await eventually(lambda: names(informer) == ["a", "c", "d"])
+            await until(lambda: names(informer) == ["a", "c", "d"])
             assert told == ["d", "b"]
             assert sum(map(is_paged_list, api.requests)) == 0
 
@@ -117,7 +117,7 @@ async def test_what_changes_while_a_list_is_streamed_counts() -> None:
             lines = (added("b", 150), added("a", 101), gone, changed, end_of_list(206))
             api.fault(is_streamed_list, sending(api, *lines, then=30))
             api.cut_watches()
-            await eventually(lambda: names(informer) == ["b"])
+            await until(lambda: names(informer) == ["b"])
             found = informer.get("shop", "b")
             assert found is not None
             assert found.metadata.labels == {"app": "x"}
@@ -145,7 +145,7 @@ async def test_a_write_of_our_own_while_a_list_is_streamed_survives_it() -> None
             api.cut_watches()
             told: list[object] = []
             informer.add_handler(lambda old, new: told.append((old and old.metadata.name, new and new.metadata.name)))
-            await eventually(lambda: informer.relists == 1)
+            await until(lambda: informer.relists == 1)
             await asyncio.sleep(10)
             assert names(informer) == ["ours"]
             assert told == [(None, "ours")]
@@ -170,7 +170,7 @@ async def test_our_write_that_was_undone_before_the_list_ended_does_not_stay() -
             api.fault(is_watch, answer(410, "Expired"))
             api.fault(is_streamed_list, answer_late)
             api.cut_watches()
-            await eventually(lambda: informer.relists == 1)
+            await until(lambda: informer.relists == 1)
             await asyncio.sleep(10)
             assert names(informer) == []
 
@@ -187,7 +187,7 @@ async def test_a_server_that_streams_no_lists_is_asked_once_and_then_for_pages(c
             await api.wait_for_requests(is_watch, 2)
             api.forget_history()
             await api.send_raw(line("ERROR", {"code": 410, "reason": "Expired"}).decode())
-            await eventually(lambda: informer.relists == 1)
+            await until(lambda: informer.relists == 1)
             assert sum(map(is_streamed_list, api.requests)) == 1
             assert sum(map(is_paged_list, api.requests)) == 2
 
@@ -240,7 +240,7 @@ async def test_streams_that_are_cut_again_and_again_give_way_to_pages_for_once()
             assert sum(map(is_paged_list, api.requests)) == 1
             await api.wait_for_requests(is_watch, 4)
             await api.send_raw(line("ERROR", {"code": 410, "reason": "Expired"}).decode())
-            await eventually(lambda: sum(map(is_streamed_list, api.requests)) == 4)
+            await until(lambda: sum(map(is_streamed_list, api.requests)) == 4)
 
 
 async def test_after_an_outage_lists_are_streamed_as_before() -> None:

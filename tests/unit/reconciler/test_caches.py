@@ -14,7 +14,7 @@ from altershield.api.resources import NAMESPACES
 from altershield.workloads import BY_KIND, nodes
 from altershield.workloads.meta import Owner
 from reconciler.machinery.caches import Caches, WorkloadKey, belongs, belongs_to_release, workload_key
-from tests.stub_api import is_list, serving
+from tests.support.stub_api import is_list, serving
 
 from . import builders
 from .builders import V1

@@ -12,7 +12,7 @@ from altershield.commands.status.reading import Query, Reader, queries
 from altershield.commands.status.snapshot import StatusError
 from altershield.commands.status.targets import parse
 from altershield.workloads import ADAPTERS, BY_KIND
-from tests.stub_api import answer, is_list, serving
+from tests.support.stub_api import answer, is_list, serving
 from tests.unit.commands.status.builders import RUNNING, V1, manifest, release
 
 STATEFUL_SETS = BY_KIND["StatefulSet"]

@@ -1,0 +1,40 @@
+"""Releases of Deployment `sleep`, step by step as in the walkthrough."""
+
+import json
+
+from tests.e2e.conftest import SLEEP
+from tests.support.kubectl import Json, Kubectl
+from tests.support.polling import eventually
+
+VERSION = "admission-webhook-altershield.antgroup.com/version"
+SUSPEND = "altershield.defense.antgroup.com/suspend"
+IGNORED_SUSPEND = "altershield.defense.antgroup.com/ignored-suspend"
+DEFENSE_STATUS = "altershield.defense.antgroup.com/defense-status"
+
+TEMPLATE_PATCH = '{"spec":{"template":{"metadata":{"labels":{"test":"test"}}}}}'
+
+
+def release(kubectl: Kubectl, manifest: str = SLEEP) -> str:
+    """Apply and wait for Success; the version."""
+    kubectl("apply", "-f", "-", stdin=manifest)
+    version = kubectl.labels("deployment", "sleep")[VERSION]
+    succeed(kubectl, version)
+    return version
+
+
+def succeed(kubectl: Kubectl, version: str) -> None:
+    name = f"sleep--x--{version}"
+    eventually(lambda: kubectl.exists("changeworkload", name), name)
+    kubectl.wait(f"changeworkload/{name}", "jsonpath={.status.status}=Success")
+
+
+def suspend(kubectl: Kubectl, version: str, pod_number: int = 1) -> Json:
+    """Fail a pod exactly as the walkthrough does; the pod."""
+    name = f"sleep--x--{version}--x--{pod_number}"
+    pod: Json = kubectl.json("changepod", name)["spec"]["podInfos"][0]
+    result = {**pod, "verdict": "unpass", "message": "find error"}
+    patch = json.dumps({"status": {"podResults": [result], "message": "PostFinish"}})
+    kubectl("patch", "changepod", "--subresource=status", name, "-p", patch, "--type", "merge")
+    kubectl.wait(f"changeworkload/sleep--x--{version}", "jsonpath={.status.status}=Suspend")
+    eventually(lambda: SUSPEND in kubectl.labels("deployment", "sleep"), "the suspend label")
+    return pod

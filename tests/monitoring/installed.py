@@ -1,0 +1,44 @@
+"""The alerts, runbooks and dashboards of this repository, as files and decoded."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dashboards.__main__ import DIRECTORY
+from tests.chart.rendering import CHART
+
+Object = dict[str, Any]
+
+RULES = CHART / "files" / "rules" / "altershield.yaml"
+RUNBOOKS = Path(__file__).parents[2] / "docs" / "runbooks"
+
+ALERTS = {
+    "AlterShieldGatekeeperDown",
+    "AlterShieldNotAsked",
+    "AlterShieldFailOpen",
+    "AlterShieldUngatedRelease",
+    "AlterShieldSuspendedLong",
+    "AlterShieldReleaseStuck",
+    "AlterShieldRolledBack",
+    "AlterShieldCertificateExpiring",
+    "AlterShieldCertificateUnusable",
+    "AlterShieldNoLeader",
+    "AlterShieldWatchStale",
+    "AlterShieldDenialStorm",
+}
+
+
+def rules() -> list[dict[str, Any]]:
+    return [rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
+
+
+def loaded() -> dict[str, Object]:
+    """The dashboards by their file's name."""
+    return {path.name: json.loads(path.read_text()) for path in sorted(DIRECTORY.glob("*.json"))}
+
+
+def panels(dashboard: Object) -> list[Object]:
+    """Those that show something."""
+    return [panel for panel in dashboard["panels"] if panel["type"] != "row"]

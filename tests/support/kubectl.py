@@ -1,0 +1,152 @@
+"""kubectl as a user in one namespace."""
+
+import atexit
+import functools
+import http.client
+import json
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from altershield.api import resources
+from altershield.api.resources import Resource
+from altershield.workloads import ADAPTERS
+
+Json = dict[str, Any]
+
+_READ_DIRECTLY = (
+    *(adapter.resource for adapter in ADAPTERS),
+    resources.CHANGE_PODS,
+    resources.CHANGE_WORKLOADS,
+    resources.EVENTS,
+    resources.MUTATING_WEBHOOKS,
+    resources.OPS_CONFIG_INFOS,
+    resources.PODS,
+    resources.REPLICA_SETS,
+    resources.SECRETS,
+    resources.VALIDATING_WEBHOOKS,
+)
+_RESOURCES = {
+    name: each
+    for each in _READ_DIRECTLY
+    for name in (each.kind.lower(), each.plural, *([f"{each.plural}.{each.group}"] if each.group else []))
+}
+_SELECTORS = {"-l": "labelSelector", "--field-selector": "fieldSelector"}
+
+
+class Kubectl:
+    """The real kubectl. Reads go through one `kubectl proxy` per kubeconfig where they can: a process per read takes
+    longer than the read."""
+
+    def __init__(self, kubeconfig: Path, namespace: str = "default", *more: str) -> None:
+        self.kubeconfig = kubeconfig
+        self.namespace = namespace
+        self._more = more
+
+    def run(self, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["kubectl", "--kubeconfig", str(self.kubeconfig), "-n", self.namespace, *self._more, *arguments],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=180,
+            check=False,
+        )
+
+    def __call__(self, *arguments: str, stdin: str | None = None) -> str:
+        """stdout; AssertionError with stderr where kubectl fails."""
+        done = self.run(*arguments, stdin=stdin)
+        assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}{done.stdout}"
+        return done.stdout
+
+    def json(self, *arguments: str) -> Json:
+        """The output of `kubectl get ARGUMENTS -o json`: an object, or a list with `items`."""
+        path = None if self._more else _path(self.namespace, arguments)
+        if path is None:
+            result: Json = json.loads(self("get", *arguments, "-o", "json"))
+            return result
+        status, found = _proxy(self.kubeconfig).get(path)
+        assert status == 200, f"kubectl get {' '.join(arguments)}: {found}"
+        for each in found.get("items", [found]):
+            each["metadata"].pop("managedFields", None)  # kubectl does not show them
+        return found
+
+    def exists(self, resource: str, name: str) -> bool:
+        path = None if self._more else _path(self.namespace, (resource, name))
+        if path is None:
+            return self.run("get", resource, name).returncode == 0
+        status, found = _proxy(self.kubeconfig).get(path)
+        assert status in (200, 404), f"kubectl get {resource} {name}: {found}"
+        return status == 200
+
+    def labels(self, *arguments: str) -> dict[str, str]:
+        return dict(self.json(*arguments)["metadata"].get("labels") or {})
+
+    def wait(self, what: str, condition: str, seconds: int = 60) -> None:
+        self("wait", f"--for={condition}", what, f"--timeout={seconds}s")
+
+
+def _path(namespace: str, arguments: tuple[str, ...]) -> str | None:
+    """The URL path and query of `kubectl get ARGUMENTS`; None for arguments that this function does not know."""
+    first, *rest = arguments
+    resource: Resource | None = _RESOURCES.get(first.partition("/")[0])
+    if resource is None:
+        return None
+    name, query = first.partition("/")[2], {}
+    while rest:
+        word = rest.pop(0)
+        if word in _SELECTORS and rest:
+            query[_SELECTORS[word]] = rest.pop(0)
+        elif word == "--all-namespaces":
+            namespace = ""
+        elif name or word.startswith("-"):
+            return None
+        else:
+            name = word
+    if name and (query or (resource.namespaced and not namespace)):
+        return None
+    return resource.path(namespace, name) + (f"?{urlencode(query)}" if query else "")
+
+
+class _Proxy:
+    """`kubectl proxy`, with one connection per thread."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self._process = subprocess.Popen(
+            ["kubectl", "--kubeconfig", str(kubeconfig), "proxy", "--port=0"], stdout=subprocess.PIPE, text=True
+        )
+        atexit.register(self._process.kill)
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()  # Starting to serve on 127.0.0.1:40001
+        self._address = urlsplit(f"//{line.split()[-1]}")
+        self._connections = threading.local()
+
+    def get(self, path: str) -> tuple[int, Json]:
+        """The status and the answer."""
+        for attempt in range(2):
+            connection = self._connection()
+            try:
+                connection.request("GET", path)
+                answer = connection.getresponse()
+                return answer.status, json.loads(answer.read())
+            except (http.client.HTTPException, OSError):  # the proxy closed the connection while it was idle
+                connection.close()
+                if attempt:
+                    raise
+        raise AssertionError
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if not hasattr(self._connections, "connection"):
+            assert self._address.hostname is not None
+            self._connections.connection = http.client.HTTPConnection(
+                self._address.hostname, self._address.port, timeout=60
+            )
+        connection: http.client.HTTPConnection = self._connections.connection
+        return connection
+
+
+@functools.cache
+def _proxy(kubeconfig: Path) -> _Proxy:
+    return _Proxy(kubeconfig)

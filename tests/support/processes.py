@@ -1,0 +1,100 @@
+"""Run a command: to its end (`run`, `call`), or while a block runs (`running`)."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from tests.support.polling import eventually
+
+_STOP_SECONDS = 60
+
+Done = subprocess.CompletedProcess[str]
+
+
+def run(
+    arguments: Sequence[str | Path],
+    *,
+    environment: Mapping[str, str] | None = None,
+    directory: Path | None = None,
+    seconds: float = 120,
+) -> Done:
+    """Run the command without input. TimeoutExpired after `seconds`."""
+    return subprocess.run(
+        arguments,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env=environment,
+        cwd=directory,
+        timeout=seconds,
+        check=False,
+    )
+
+
+def python(module: str, *arguments: str, environment: Mapping[str, str] | None = None, seconds: float = 120) -> Done:
+    """`python -m MODULE ARGUMENTS`."""
+    return run([sys.executable, "-m", module, *arguments], environment=environment, seconds=seconds)
+
+
+def call(main: Callable[[], None], program: str, *arguments: str, capture: pytest.CaptureFixture[str]) -> Done:
+    """Call an entry point in this process, as its console script does. This takes milliseconds; most of a process's
+    time is imports."""
+    capture.readouterr()
+    code: object = 0
+    with mock.patch.object(sys, "argv", [program, *arguments]), mock.patch.dict(os.environ):
+        try:
+            main()
+        except SystemExit as ended:
+            code = ended.code
+    stdout, stderr = capture.readouterr()
+    if isinstance(code, str):  # as the interpreter does
+        code, stderr = 1, f"{stderr}{code}\n"
+    assert code is None or isinstance(code, int)
+    return Done([program, *arguments], code or 0, stdout, stderr)
+
+
+@contextlib.contextmanager
+def running(
+    arguments: Sequence[str | Path],
+    log: Path,
+    environment: Mapping[str, str] | None = None,
+    *,
+    may_end: bool = False,
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run the command in the directory of its log while the block runs, then stop it with SIGTERM. Its output is
+    appended to `log`. AssertionError where it ends before the block does, unless it `may_end`."""
+    with log.open("ab") as out:
+        process = subprocess.Popen(arguments, stdout=out, stderr=out, env=environment, cwd=log.parent)
+    try:
+        yield process
+        assert may_end or process.poll() is None, f"{arguments[:4]} ended:\n{log.read_text()[-4000:]}"
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+
+
+def command(
+    *arguments: str, log: Path, **environment: str
+) -> contextlib.AbstractContextManager[subprocess.Popen[bytes]]:
+    """`altershield ARGUMENTS` while the block runs."""
+    program = [sys.executable, "-m", "altershield", *arguments]
+    return running(program, log, {**os.environ, **environment}, may_end=True)
+
+
+def wait_for_line(process: subprocess.Popen[bytes], log: Path, line: str, seconds: float = 60.0) -> None:
+    def met() -> bool:
+        assert process.poll() is None, f"ended with {process.returncode}:\n{log.read_text()}"
+        return line in log.read_text()
+
+    eventually(met, f"{line!r} in {log}", seconds)
