@@ -1,4 +1,5 @@
-"""The Grafana dashboards, as code: `python -m dashboards` writes their JSON into the chart.
+"""The Grafana dashboards as code. `python -m dashboards` writes their JSON into the chart.
 
-One file per dashboard says what it shows; `panels` and `board` know Grafana's JSON (its version 10 and newer).
+`admission`, `releases` and `health` each define one dashboard. `panels` and `board` build Grafana's JSON (version 10
+and newer).
 """

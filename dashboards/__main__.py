@@ -1,4 +1,4 @@
-"""`python -m dashboards`: write the dashboards' JSON anew."""
+"""`python -m dashboards`: write the dashboards' JSON files into the chart."""
 
 import json
 from pathlib import Path
@@ -6,11 +6,11 @@ from pathlib import Path
 from dashboards import admission, health, releases
 
 DIRECTORY = Path(__file__).parents[1] / "charts" / "altershield" / "files" / "dashboards"
-"""The chart takes files from below itself only. Links in this directory lead there."""
+"""A chart can only contain files in its own directory. dashboards/*.json are symbolic links to these files."""
 
 
 def files() -> dict[str, str]:
-    """What each file of `DIRECTORY` holds."""
+    """The content of each file in `DIRECTORY`, by file name."""
     made = (admission.dashboard(), releases.dashboard(), health.dashboard())
     return {f"{board['uid']}.json": json.dumps(board, indent=2) + "\n" for board in made}
 

@@ -1,6 +1,6 @@
-"""Can people release? How fast is the answer, what is denied, and why?"""
+"""The dashboard AlterShield / Admission: decisions on changes of workloads, response times, errors."""
 
-from dashboards.board import GATE, Row, board
+from dashboards.board import SYSTEM, Row, board
 from dashboards.panels import GREEN, NEVER, ORANGE, RED, SELDOM, Column, Object, Query, graph, heatmap, stat, table
 from dashboards.queries import HOOKS, JUDGED
 
@@ -12,14 +12,14 @@ _UNANSWERED = f'error_type="calling_webhook_error", {HOOKS}'
 def dashboard() -> Object:
     return board(
         "Admission",
-        "Can people release? How fast is the answer, what is denied, and why?",
+        "Can users release? How fast does AlterShield answer, which changes does it deny, and why?",
         "6h",
-        [GATE],
+        [SYSTEM],
         [
-            Row("Can people release?", 4, [_now()]),
-            Row("What is decided", 8, [[_decisions(), _denials(), _bypasses()], [_outcomes(), _errors()]]),
-            Row("How fast", 8, [[_quantiles(), _durations(), _in_flight()]]),
-            Row("As the API servers see it (where Prometheus scrapes them)", 8, [[_calls(), _failures()]]),
+            Row("Can users release?", 4, [_now()]),
+            Row("Decisions", 8, [[_decisions(), _denials(), _bypasses()], [_outcomes(), _errors()]]),
+            Row("Response times", 8, [[_quantiles(), _durations(), _in_flight()]]),
+            Row("Metrics of the API servers (if Prometheus scrapes them)", 8, [[_calls(), _failures()]]),
         ],
     )
 
@@ -30,23 +30,23 @@ def _now() -> list[Object]:
     return [
         stat(
             "Gatekeepers up",
-            "Gatekeepers that Prometheus reaches. At 0 releases are refused or pass unjudged, as failurePolicy says; "
-            "at 1 the next restart is an outage.",
+            "Number of gatekeepers that Prometheus reaches. At 0, API servers refuse releases (failurePolicy Fail) or "
+            "let them pass without a decision (Ignore). At 1, the next restart is an outage.",
             f'count(altershield_build_info{{component="gatekeeper", {_OURS}}}) or vector(0)',
             steps=((None, RED), (1, ORANGE), (2, GREEN)),
         ),
         stat(
-            "Not decided",
-            "Share of the requests in the time range that a gatekeeper answered with an error, so that failurePolicy "
-            "decided.",
+            "Answered with an error",
+            "Share of the requests in the time range that a gatekeeper answered with an error. API servers then do "
+            "what failurePolicy says.",
             f"{failed} / clamp_min({failed} + {decided}, 1)",
             unit="percentunit",
             steps=((None, GREEN), (0.001, ORANGE), (0.01, RED)),
         ),
         stat(
             "Slowest 1 %",
-            "Time within which 99 of 100 requests in the time range were answered. API servers wait 2 s (mutating) "
-            "and 3 s (validating).",
+            "99 % of the requests in the time range were answered within this time. By default, API servers wait for "
+            "2 s (mutating) or 3 s (validating).",
             "histogram_quantile(0.99, sum by (le) "
             f"(increase(altershield_admission_duration_seconds_bucket{{{_OURS}}}[$__range])))",
             unit="s",
@@ -54,21 +54,21 @@ def _now() -> list[Object]:
         ),
         stat(
             "Denied",
-            "Changes that were denied in the time range, repetitions counted.",
+            "Number of changes that were denied in the time range. Repeated attempts count too.",
             f'sum(increase(altershield_admission_requests_total{{decision="denied", {_JUDGED}}}[$__range]))',
             steps=SELDOM,
         ),
         stat(
-            "Passed unasked",
-            "Changes that API servers let pass in the time range because the gate did not answer and failurePolicy is "
-            "Ignore.",
+            "Passed without an answer",
+            "Number of changes that API servers let pass in the time range, because no gatekeeper answered and "
+            "failurePolicy is Ignore.",
             _failed_calls(f"apiserver_admission_webhook_fail_open_count{{{HOOKS}}}"),
             steps=NEVER,
         ),
         stat(
-            "Refused for want of an answer",
-            "Changes that API servers refused in the time range because the gate did not answer and failurePolicy is "
-            "Fail.",
+            "Refused without an answer",
+            "Number of changes that API servers refused in the time range, because no gatekeeper answered and "
+            "failurePolicy is Fail.",
             _failed_calls(f"apiserver_admission_webhook_rejection_count{{{_UNANSWERED}}}"),
             steps=NEVER,
         ),
@@ -76,8 +76,11 @@ def _now() -> list[Object]:
 
 
 def _failed_calls(counter: str) -> str:
-    """How much a counter of API servers grew in the time range. They show it from the first failure on only, at 1,
-    which increase() does not see: hence all of a series that was not there before, though its API server was."""
+    """PromQL for how much a counter of API servers grew in the time range.
+
+    An API server shows such a counter only from its first failure on, with the value 1, which increase() ignores. So
+    the whole value of a new series counts, if Prometheus scraped that API server before.
+    """
     return (
         f"sum(({counter} unless {counter} offset $__range and on (job, instance) up offset $__range == 1) "
         f"or increase({counter}[$__range])) or vector(0)"
@@ -86,9 +89,9 @@ def _failed_calls(counter: str) -> str:
 
 def _decisions() -> Object:
     return graph(
-        "Decisions",
-        "Changes of workloads that were decided, by webhook and decision. Each kind of workload has two webhooks: the "
-        "mutating one (m) stamps the version, the validating one (v) judges.",
+        "Decisions per second",
+        "Decisions on changes of workloads, by webhook. Each kind of workload has two webhooks: the mutating one (m) "
+        "sets the version, the validating one (v) allows or denies.",
         Query(
             f"sum by (webhook, decision) (rate(altershield_admission_requests_total{{{_OURS}}}[$__rate_interval]))",
             "{{webhook}} {{decision}}",
@@ -101,8 +104,8 @@ def _decisions() -> Object:
 def _denials() -> Object:
     return graph(
         "Denials by reason",
-        "suspended: the running version failed verification. rolled-back: this version was undone before. "
-        "20 in ten minutes, and more than half of all changes, are a storm.",
+        "suspended: the present version failed verification. rolled-back: the new version was rolled back before. An "
+        "alert fires from 20 denials in ten minutes on, if they are more than half of all changes.",
         Query(
             "60 * sum by (reason) "
             f'(rate(altershield_admission_requests_total{{decision="denied", {_JUDGED}}}[$__rate_interval]))',
@@ -115,9 +118,9 @@ def _denials() -> Object:
 
 def _bypasses() -> Object:
     return graph(
-        "Let through all the same",
-        "Releases that would have been denied, by what let them pass and by the kind of user: the reconciler's own "
-        "rollbacks, a repair with the label ignored-suspend, the setting blocking switched off.",
+        "Allowed exceptions",
+        "Releases that passed although the workload is suspended, by reason and kind of user: rollbacks by the "
+        "reconciler, repairs with the label ignored-suspend, the setting blocking switched off.",
         Query(
             f"60 * sum by (bypass, actor) (rate(altershield_admission_bypasses_total{{{_OURS}}}[$__rate_interval]))",
             "{{bypass}} by {{actor}}",
@@ -129,7 +132,7 @@ def _bypasses() -> Object:
 def _outcomes() -> Object:
     labels = ("webhook", "operation", "decision", "reason")
     return table(
-        "What became of requests",
+        "Results of requests",
         "All requests in the time range, by webhook, operation, decision and reason.",
         [
             Query(
@@ -143,9 +146,10 @@ def _outcomes() -> Object:
 
 def _errors() -> Object:
     return graph(
-        "Requests that could not be decided",
-        "By the HTTP status they were answered with. 4xx: what came was no review of a workload (look at the webhook "
-        "configurations). 408: it did not arrive in time. 500: a bug in the gate, its log has the traceback.",
+        "Requests without a decision",
+        "Requests that a gatekeeper answered with an HTTP error, by status code. 4xx: the request was not a review of "
+        "a workload (look at the webhook configurations). 408: it did not arrive in time. 500: a bug in the "
+        "gatekeeper; its log has the traceback.",
         Query(
             f"60 * sum by (webhook, code) (rate(altershield_admission_errors_total{{{_OURS}}}[$__rate_interval]))",
             "{{webhook}} {{code}}",
@@ -158,8 +162,8 @@ def _errors() -> Object:
 def _quantiles() -> Object:
     buckets = f"sum by (le, webhook) (rate(altershield_admission_duration_seconds_bucket{{{_OURS}}}[$__rate_interval]))"
     return graph(
-        "Time to answer",
-        "Median and slowest 1 % of the requests, from their header to the response. Gaps: nothing was asked.",
+        "Response time",
+        "Median and 99th percentile of the time from a request's header to the response. Gaps: there were no requests.",
         Query(f"histogram_quantile(0.5, {buckets})", "{{webhook}} median"),
         Query(f"histogram_quantile(0.99, {buckets})", "{{webhook}} 99 %"),
         unit="s",
@@ -169,8 +173,8 @@ def _quantiles() -> Object:
 
 def _durations() -> Object:
     return heatmap(
-        "Distribution of the time to answer",
-        "How many requests took how long, all webhooks together.",
+        "Distribution of the response time",
+        "Number of requests by response time, for all webhooks.",
         Query(
             f"sum by (le) (increase(altershield_admission_duration_seconds_bucket{{{_OURS}}}[$__rate_interval]))",
             "{{le}}",
@@ -182,7 +186,8 @@ def _durations() -> Object:
 def _in_flight() -> Object:
     return graph(
         "Requests in flight",
-        "Requests being answered, by pod. It follows the load; what grows without it is a gatekeeper that hangs.",
+        "Requests that a gatekeeper is answering now, by pod. The number follows the load. If it grows while the load "
+        "does not, the gatekeeper hangs.",
         Query(f"altershield_admission_in_flight{{{_OURS}}}", "{{pod}}"),
         unit="short",
         steps=((None, GREEN), (50, ORANGE)),
@@ -191,8 +196,8 @@ def _in_flight() -> Object:
 
 def _calls() -> Object:
     return graph(
-        "Calls of the gate's webhooks",
-        "Calls by API servers, by the status code that the gate answered with; 0 is none, 403 a denial.",
+        "Calls of AlterShield's webhooks",
+        "Calls by API servers, by status code of the response. 0: no response. 403: a denial.",
         Query(
             f"sum by (name, code) (rate(apiserver_admission_webhook_request_total{{{HOOKS}}}[$__rate_interval]))",
             "{{name}} {{code}}",
@@ -204,9 +209,9 @@ def _calls() -> Object:
 
 def _failures() -> Object:
     return graph(
-        "Calls without an answer",
-        "Calls by API servers that failed: passed where failurePolicy is Ignore, refused where it is Fail. The very "
-        "first of an API server is not seen here, only in the numbers at the top.",
+        "Failed calls",
+        "Calls by API servers that got no usable response. passed: failurePolicy is Ignore. refused: it is Fail. The "
+        "first failed call of an API server is counted only in the numbers at the top.",
         Query(
             f"60 * sum by (name) (rate(apiserver_admission_webhook_fail_open_count{{{HOOKS}}}[$__rate_interval]))",
             "{{name}} passed",

@@ -7,11 +7,11 @@ from dashboards.panels import DATASOURCE, Object
 
 _TAG = "altershield"
 _COLUMNS = 24
-_SCHEMA = 38  # of Grafana 10.0; newer ones migrate it when they load it
+_SCHEMA = 38  # schema version of Grafana 10.0; newer versions of Grafana migrate it when they load the dashboard
 
 
 class Row(NamedTuple):
-    """Panels side by side, each as wide as the others; as many lines of them as `lines` gives."""
+    """A titled row of `lines` of panels. The panels of a line have the same width."""
 
     title: str
     height: int
@@ -19,8 +19,8 @@ class Row(NamedTuple):
 
 
 def namespaces(name: str, label: str, of: str, description: str) -> Object:
-    """A variable: which of the namespaces that the series of the metric `of` have; all, at first. All means any value,
-    so that series without a namespace are shown as well."""
+    """A variable with the values of the label `namespace` of the metric `of`. Default: all. The value for all is `.*`,
+    so that series without a namespace are selected too."""
     query = f"label_values({of}, namespace)"
     return {
         "name": name,
@@ -43,12 +43,14 @@ def namespaces(name: str, label: str, of: str, description: str) -> Object:
     }
 
 
-GATE = namespaces("namespace", "Gate's namespace", "altershield_build_info", "Where AlterShield runs.")
+SYSTEM = namespaces(
+    "namespace", "AlterShield's namespace", "altershield_build_info", "The namespace in which AlterShield runs."
+)
 
 _DATASOURCE = {
     "name": "datasource",
     "label": "Data source",
-    "description": "The Prometheus that scrapes the gate.",
+    "description": "The Prometheus that scrapes AlterShield.",
     "type": "datasource",
     "query": "prometheus",
     "current": {},
@@ -63,7 +65,7 @@ _DATASOURCE = {
 
 
 def board(name: str, description: str, since: str, variables: Sequence[Object], rows: Sequence[Row]) -> Object:
-    """The dashboard AlterShield / `name`, showing what was `since` (as `6h`) until now."""
+    """The dashboard `AlterShield / {name}`. `since` is the length of its default time range, such as `6h`."""
     return {
         "uid": f"altershield-{name.lower()}",
         "title": f"AlterShield / {name}",

@@ -1,6 +1,6 @@
-"""Is the gate itself well? Leader, queues, watches, certificates, errors of the Kubernetes API."""
+"""The dashboard AlterShield / Health: leader, queues, watches, certificates, errors of the Kubernetes API."""
 
-from dashboards.board import GATE, Row, board
+from dashboards.board import SYSTEM, Row, board
 from dashboards.panels import (
     GREEN,
     NEVER,
@@ -19,21 +19,21 @@ from dashboards.queries import grown
 _OURS = 'namespace=~"$namespace"'
 
 _LEADS = f"and on (instance) (altershield_leader{{{_OURS}}} == 1)"
-"""Followers' queues fill with all that they would work on if they led."""
+"""Selects the leader's series. The queues of followers fill with keys that only a leader works on."""
 
 _RENEWAL: Steps = ((None, RED), (1 / 12, ORANGE), (1 / 3, GREEN))
-"""Shares of a certificate's life that are left: it is renewed at a third, and at a twelfth there is an alert."""
+"""By the share of a certificate's lifetime that is left. It is renewed at a third; an alert fires at a twelfth."""
 
 
 def dashboard() -> Object:
     return board(
         "Health",
-        "Is the gate itself well? Leader, queues, watches, certificates, errors of the Kubernetes API.",
+        "Does AlterShield itself work? Leader, queues, watches, certificates, errors of the Kubernetes API.",
         "6h",
-        [GATE],
+        [SYSTEM],
         [
             Row("Now", 4, [_now()]),
-            Row("Who is there", 6, [[_components(), _leader(), _webhooks()]]),
+            Row("Processes and webhooks", 6, [[_components(), _leader(), _webhooks()]]),
             Row("Queues", 8, [[_depth(), _oldest(), _wait()], [_durations(), _outcomes()]]),
             Row("Watches", 8, [[_ages(), _relists()], [_objects(), _skipped()]]),
             Row("Certificates", 8, [[_left(), _certificate_writes(), _unusable()]]),
@@ -46,44 +46,46 @@ def _now() -> list[Object]:
     return [
         stat(
             "Alerts",
-            "AlterShield's alerts that are firing, where Prometheus has its rules.",
+            "Number of AlterShield's alerts that are firing. Prometheus must have AlterShield's rules.",
             'count(ALERTS{alertname=~"AlterShield.+", alertstate="firing"}) or vector(0)',
             steps=NEVER,
         ),
         stat(
             "Leaders",
-            "Reconcilers that lead: one. Without one nothing is verified, suspended or rolled back.",
+            "Number of reconcilers that lead. It must be 1. Without a leader, AlterShield does not verify, suspend or "
+            "roll back releases.",
             f"sum(altershield_leader{{{_OURS}}}) or vector(0)",
             steps=((None, RED), (1, GREEN), (2, RED)),
         ),
         stat(
             "Longest wait in a queue",
-            "How long the oldest key of any of the leader's queues has waited for a worker; those that a new leader "
-            "begins with, since its process was started.",
+            "Time that the oldest key in the leader's queues has waited for a worker. After a change of the leader, "
+            "keys have waited since the new leader's process started.",
             f"max(altershield_queue_oldest_seconds{{{_OURS}}} {_LEADS})",
             unit="s",
             steps=((None, GREEN), (10, ORANGE), (60, RED)),
         ),
         stat(
             "Oldest watch",
-            "Time since the API server last said anything, of the watch that heard least. At rest it says something "
-            "every minute; the watch is made anew after 90 s.",
+            "Time since the API server last sent anything, for the watch where that is longest ago. It sends a "
+            "bookmark every minute. After 90 s without data, the client opens a new watch.",
             f"max(altershield_watch_age_seconds{{{_OURS}}})",
             unit="s",
             steps=((None, GREEN), (100, ORANGE), (180, RED)),
         ),
         stat(
-            "Certificate's life left",
-            "How much of its life the certificate that is nearest to its end has before it, served or stored. Renewed "
-            "at a third; at a twelfth there is an alert, at a ninetieth (a day of 90) a critical one.",
+            "Certificate lifetime left",
+            "Share of the lifetime that is left, for the served or stored certificate where it is smallest. "
+            "Certificates are renewed at a third. Alerts fire at a twelfth (warning) and at a ninetieth (critical; one "
+            "day of 90).",
             f"min({_share_left('certificate')} or {_STORED})",
             unit="percentunit",
             steps=_RENEWAL,
         ),
         stat(
             "API errors",
-            "Requests to the Kubernetes API that failed in the time range; conflicts (409) aside, which are tried "
-            "again and no trouble.",
+            "Number of requests to the Kubernetes API that failed in the time range, without conflicts (409), which "
+            "are normal and tried again.",
             f'sum(increase(altershield_api_errors_total{{code!="409", {_OURS}}}[$__range]))',
             steps=((None, GREEN), (10, ORANGE), (1000, RED)),
         ),
@@ -93,7 +95,8 @@ def _now() -> list[Object]:
 def _components() -> Object:
     return graph(
         "Processes",
-        "Processes that Prometheus reaches, by component and version. Two versions for long are an upgrade that hangs.",
+        "Processes that Prometheus reaches, by component and version. If there are two versions for a long time, an "
+        "upgrade hangs.",
         Query(
             f"count by (component, version) (altershield_build_info{{{_OURS}}})",
             "{{component}} {{version}}",
@@ -104,8 +107,9 @@ def _components() -> Object:
 
 def _leader() -> Object:
     return timeline(
-        "Who leads",
-        "Which reconciler led when. The Lease passes on within half a minute when the leader is lost.",
+        "Leader",
+        "The reconciler that leads, over time. If the leader is lost, another reconciler takes the Lease within half a "
+        "minute.",
         Query(f"altershield_leader{{{_OURS}}}", "{{pod}}"),
         values={"0": ("follows", "text"), "1": ("leads", GREEN)},
     )
@@ -113,17 +117,19 @@ def _leader() -> Object:
 
 def _webhooks() -> Object:
     return timeline(
-        "Are the gate's webhooks there",
-        "Whether the release's webhook configurations exist and hold webhooks. Without, API servers ask nobody.",
+        "Webhook configurations",
+        "Whether AlterShield's webhook configurations exist and have webhooks. Without them, API servers do not call "
+        "the gatekeepers.",
         Query(f"min by (resource) (altershield_webhooks{{{_OURS}}}) > bool 0", "{{resource}}"),
-        values={"0": ("missing or empty", RED), "1": ("there", GREEN)},
+        values={"0": ("missing or empty", RED), "1": ("present", GREEN)},
     )
 
 
 def _depth() -> Object:
     return graph(
         "Keys waiting",
-        "Keys in the leader's queues, by controller. It peaks when the leader changes, and has to fall again.",
+        "Number of keys in the leader's queues, by controller. After a change of the leader it is high, and must fall "
+        "again.",
         Query(f"max by (controller) (altershield_queue_depth{{{_OURS}}} {_LEADS})", "{{controller}}"),
         unit="short",
         steps=((None, GREEN), (5000, ORANGE)),
@@ -132,9 +138,9 @@ def _depth() -> Object:
 
 def _oldest() -> Object:
     return graph(
-        "Longest waiting key",
-        "How long the oldest key of each of the leader's queues has waited; those that a new leader begins with, since "
-        "its process was started.",
+        "Longest wait by queue",
+        "Time that the oldest key in each of the leader's queues has waited. After a change of the leader, keys have "
+        "waited since the new leader's process started.",
         Query(f"max by (controller) (altershield_queue_oldest_seconds{{{_OURS}}} {_LEADS})", "{{controller}}"),
         unit="s",
         steps=((None, GREEN), (60, RED)),
@@ -147,8 +153,8 @@ def _wait() -> Object:
 
     return graph(
         "Mean wait",
-        "Mean time that keys waited before a worker took them. Gaps: nothing was to do. Peaks: there is a new leader, "
-        "and what it begins with has waited since its process was started.",
+        "Mean time that keys waited for a worker. Gaps: there was nothing to do. Peaks: the leader changed, and keys "
+        "have waited since the new leader's process started.",
         Query(f"{rate('sum')} / {rate('count')}", "{{controller}}"),
         unit="s",
         steps=((None, GREEN), (10, RED)),
@@ -158,7 +164,7 @@ def _wait() -> Object:
 def _durations() -> Object:
     return graph(
         "Time to reconcile",
-        "Slowest 1 % of the reconciliations, by controller. Mostly it is the API server that takes it.",
+        "99th percentile of the duration of reconciliations, by controller. Most of it is time for API requests.",
         Query(
             "histogram_quantile(0.99, sum by (le, controller) "
             f"(rate(altershield_reconcile_duration_seconds_bucket{{{_OURS}}}[$__rate_interval])))",
@@ -172,7 +178,8 @@ def _durations() -> Object:
 def _outcomes() -> Object:
     return graph(
         "Reconciliations",
-        "By how they ended. conflict and throttled are tried again and no trouble while they are few; error is.",
+        "Reconciliations by outcome. conflict and throttled are normal in small numbers; they are tried again. error "
+        "needs attention: see the reconciler's log.",
         Query(
             f"sum by (outcome) (rate(altershield_reconciles_total{{{_OURS}}}[$__rate_interval]))",
             "{{outcome}}",
@@ -185,8 +192,8 @@ def _outcomes() -> Object:
 def _ages() -> Object:
     return graph(
         "Age of watches",
-        "Time since the API server last said anything about a resource, in the process that heard least. From 180 s on "
-        "there is an alert.",
+        "Time since the API server last sent anything about a resource, for the process where that is longest ago. "
+        "From 180 s on an alert fires.",
         Query(
             f"max by (component, resource) (altershield_watch_age_seconds{{{_OURS}}})",
             "{{component}} {{resource}}",
@@ -199,8 +206,8 @@ def _ages() -> Object:
 def _relists() -> Object:
     return graph(
         "Relists",
-        "Times in the hour before that all objects of a resource were listed again. A few are normal; many are a load "
-        "for the API server.",
+        "How often all objects of a resource were listed again, in the last hour. A few times are normal. Many are a "
+        "load for the API server.",
         Query(
             f"sum by (component, resource) (increase(altershield_watch_relists_total{{{_OURS}}}[1h]))",
             "{{component}} {{resource}}",
@@ -213,7 +220,7 @@ def _relists() -> Object:
 def _objects() -> Object:
     return graph(
         "Objects in caches",
-        "Objects of governed workloads in each cache. Memory grows with them.",
+        "Number of objects in each cache. The memory of a process grows with them.",
         Query(
             f"max by (component, resource) (altershield_cached_objects{{{_OURS}}})",
             "{{component}} {{resource}}",
@@ -225,8 +232,8 @@ def _objects() -> Object:
 def _skipped() -> Object:
     return graph(
         "Objects that could not be read",
-        "Objects received in the hour before and left out of the caches, in the process that met most: to AlterShield "
-        "they do not exist. The log names them.",
+        "Objects that could not be decoded in the last hour, for the process with the largest number. They are not in "
+        "the caches, so AlterShield ignores them. The log names them.",
         Query(
             f"max by (component, resource) ({grown(f'altershield_watch_skipped_total{{{_OURS}}}', '1h')})",
             "{{component}} {{resource}}",
@@ -237,21 +244,22 @@ def _skipped() -> Object:
 
 
 def _share_left(kind: str, which: str = "") -> str:
-    """Of their lives, what certificates of a kind still have before them; `which` compares their expiry, 0 where
-    there is none."""
+    """PromQL for the share of their lifetime that certificates of a kind have left. `which` is a comparison that
+    selects series by their expiry, which is 0 for a certificate that does not exist."""
     expiry, life = (f"altershield_{kind}_{suffix}" for suffix in ("expiry_timestamp_seconds", "lifetime_seconds"))
     return f"clamp_min((({expiry}{{{_OURS}}}{which}) - time()) / {life}{{{_OURS}}}, 0)"
 
 
 _STORED = _share_left("stored_certificate", " > 0")
-"""The Secret need not have a CA of ours; a gatekeeper without a certificate has no life left."""
+"""Without certificates that do not exist: in some modes the Secret has no CA of certgen. (A gatekeeper without a
+certificate is not left out: its share is 0.)"""
 
 
 def _left() -> Object:
     return graph(
-        "Life left",
-        "How much of its life a certificate has before it: those that gatekeepers serve, the one in the Secret, and "
-        "its CA. Renewed at a third; at a twelfth there is an alert.",
+        "Certificate lifetime left, by certificate",
+        "Share of the lifetime that is left, for the certificates that gatekeepers serve, the certificate in the "
+        "Secret, and its CA. Certificates are renewed at a third. An alert fires at a twelfth.",
         Query(f"min by (pod) ({_share_left('certificate')})", "served by {{pod}}"),
         Query(f"min by (certificate) ({_STORED})", "stored: {{certificate}}"),
         unit="percentunit",
@@ -262,8 +270,8 @@ def _left() -> Object:
 def _certificate_writes() -> Object:
     return graph(
         "Writes of the certificate and of the CA bundles",
-        "In the hour before: of the Secret, all and by reason; of the CAs into webhook configurations, by kind. If "
-        "these are many, somebody else writes them, too.",
+        "certgen's writes in the last hour: of the Secret, in all and by reason, and of the CA bundle, by kind of "
+        "webhook configuration. If there are many, something else changes these objects too.",
         Query(
             f"sum by (reason) (increase(altershield_certificate_writes_total{{{_OURS}}}[1h])) > 0 or "
             f"sum(increase(altershield_certificate_writes_total{{{_OURS}}}[1h]))",
@@ -277,8 +285,8 @@ def _certificate_writes() -> Object:
 
 def _unusable() -> Object:
     return timeline(
-        "Can the certificate be used",
-        "Whether certgen finds a usable certificate, and can publish its CAs. Its log says why not.",
+        "Is the certificate usable",
+        "Whether certgen has a usable certificate and can publish its CAs. If not, its log shows the cause.",
         Query(f"altershield_certificate_unusable{{{_OURS}}}", "{{pod}}"),
         values={"0": ("usable", GREEN), "1": ("unusable", RED)},
     )
@@ -287,8 +295,8 @@ def _unusable() -> Object:
 def _api_errors() -> Object:
     return graph(
         "Errors of the Kubernetes API",
-        "Requests and watches that failed, by component: all, and by HTTP status. 403: a permission is missing. "
-        "429: throttled. unreachable: no answer.",
+        "Failed requests and watches, by component: in all, and by HTTP status code. 403: a permission is missing. "
+        "429: throttled. unreachable: no response.",
         Query(
             "60 * sum by (component, code) "
             f"(rate(altershield_api_errors_total{{{_OURS}}}[$__rate_interval])) > 0 or "
@@ -303,7 +311,7 @@ def _api_errors() -> Object:
 def _api_writes() -> Object:
     return graph(
         "Writes to the Kubernetes API",
-        "Writes that succeeded, by kind and verb. About four for each pod that is verified.",
+        "Successful writes, by kind and verb. There are about four for each verified pod.",
         Query(
             f"sum by (kind, verb) (rate(altershield_api_writes_total{{{_OURS}}}[$__rate_interval]))",
             "{{verb}} {{kind}}",
@@ -316,7 +324,7 @@ def _api_writes() -> Object:
 def _events() -> Object:
     return graph(
         "Events dropped",
-        "Events that were not written in the hour before: too many waited, or the API server refused them.",
+        "Events that were not written, in the last hour: too many were waiting, or the API server refused them.",
         Query(
             f"sum by (component) ({grown(f'altershield_events_dropped_total{{{_OURS}}}', '1h')})",
             "{{component}}",

@@ -1,4 +1,4 @@
-"""Panels in Grafana's JSON. Where a panel goes, and its id, `board` adds."""
+"""Panels in Grafana's JSON, without their ids and positions, which `board` adds."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -10,29 +10,30 @@ DATASOURCE = {"type": "prometheus", "uid": "${datasource}"}
 GREEN, ORANGE, RED, BLUE = "green", "orange", "red", "blue"
 
 Steps = Sequence[tuple[float | None, str]]
-"""From which value on which colour holds; the first has none, and is for all that is less."""
+"""Thresholds: the value from which on a colour is used. The first one has the value None and is the base colour."""
 
 PLAIN: Steps = ((None, GREEN),)
 NEVER: Steps = ((None, GREEN), (0.5, RED))
-"""For what should never happen, not even once: increase() may make a little less than one of it."""
+"""For events that should never happen. The threshold is 0.5, because increase() may return a little less than 1."""
 SELDOM: Steps = ((None, GREEN), (0.5, ORANGE))
+"""For events that may happen, but seldom."""
 
 
 class Query(NamedTuple):
-    """PromQL, and how its series are called."""
+    """PromQL, and a template for the names of its series in the legend."""
 
     expr: str
     legend: str = ""
 
 
 def stat(title: str, description: str, expr: str, *, unit: str = "none", steps: Steps = PLAIN) -> Object:
-    """One number, as it is now. Without a unit it counts something, and is shown as a whole one."""
+    """The current value of one series. Without a unit it is a count, and shown without decimals."""
     panel = _panel("stat", title, description, [Query(expr)], unit, steps, instant=True)
     defaults = panel["fieldConfig"]["defaults"]
-    nothing = {"match": "nan", "result": {"text": "–", "index": 0}}  # a quantile of no values
+    nothing = {"match": "nan", "result": {"text": "–", "index": 0}}  # the quantile of an empty histogram
     defaults["mappings"] = [{"type": "special", "options": nothing}]
     if unit == "none":
-        defaults["decimals"] = 0  # increase() extrapolates
+        defaults["decimals"] = 0  # increase() extrapolates to fractions
     panel["options"] = {
         "colorMode": "value",
         "graphMode": "none",
@@ -47,7 +48,7 @@ def stat(title: str, description: str, expr: str, *, unit: str = "none", steps: 
 def graph(
     title: str, description: str, *queries: Query, unit: str = "none", steps: Steps = PLAIN, stacked: bool = False
 ) -> Object:
-    """Lines over time; thresholds as dashed lines. `stacked`: areas on top of each other."""
+    """Lines over time, with thresholds as dashed lines. With `stacked`, areas on top of each other."""
     panel = _panel("timeseries", title, description, queries, unit, steps)
     defaults = panel["fieldConfig"]["defaults"]
     defaults["min"] = 0
@@ -70,7 +71,7 @@ def graph(
 
 
 def heatmap(title: str, description: str, query: Query, *, unit: str) -> Object:
-    """How often a histogram's values fell where, over time. The query gives buckets, by `le`."""
+    """A histogram over time. The query returns one series per bucket, with the label `le`."""
     panel = _panel("heatmap", title, description, [query], unit, PLAIN)
     panel["targets"][0]["format"] = "heatmap"
     panel["options"] = {
@@ -80,14 +81,18 @@ def heatmap(title: str, description: str, query: Query, *, unit: str) -> Object:
         "color": {"mode": "scheme", "scheme": "Oranges", "steps": 64, "exponent": 0.5, "fill": "dark-orange"},
         "legend": {"show": True},
         "rowsFrame": {"layout": "auto"},
-        "tooltip": {"show": True, "mode": "single", "yHistogram": False},  # `show` until 10.2, then `mode`
+        "tooltip": {
+            "show": True,
+            "mode": "single",
+            "yHistogram": False,
+        },  # Grafana reads `show` up to 10.2, `mode` later
         "yAxis": {"axisPlacement": "left", "unit": unit, "reverse": False},
     }
     return panel
 
 
 def timeline(title: str, description: str, query: Query, *, values: Mapping[str, tuple[str, str]]) -> Object:
-    """What each series was when. `values` maps a value to its text and colour."""
+    """The states of each series over time. `values` maps a value to its text and colour."""
     panel = _panel("state-timeline", title, description, [query], "none", PLAIN)
     panel["fieldConfig"]["defaults"]["mappings"] = [
         {
@@ -111,8 +116,8 @@ def timeline(title: str, description: str, query: Query, *, values: Mapping[str,
 
 
 class Column(NamedTuple):
-    """A column of a table: what of the series it shows, and how. `source` is a label, or `Value #A` for the value of
-    the first query, `Value #B` of the second."""
+    """A column of a table. `source` is a label, or `Value #A` for the value of the first query, `Value #B` for that of
+    the second query. A table with only one query has the source `Value` instead."""
 
     source: str
     title: str
@@ -121,7 +126,7 @@ class Column(NamedTuple):
 
 
 def table(title: str, description: str, queries: Sequence[Query], columns: Sequence[Column]) -> Object:
-    """One row for each set of labels, sorted by the last column, the largest first."""
+    """A table with one row per set of labels, sorted by the last column in descending order."""
     panel = _panel("table", title, description, queries, "none", PLAIN, instant=True)
     for target in panel["targets"]:
         target["format"] = "table"

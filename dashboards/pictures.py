@@ -1,7 +1,7 @@
-"""Draws a dashboard as SVG, from its JSON and the answers of a Prometheus.
+"""Draws a dashboard as SVG, from its JSON and from query results of a Prometheus.
 
-This is no Grafana. Each panel is drawn simply, with the queries, units, thresholds and names of the JSON.
-`python -m tests.monitoring.pictures` makes the pictures in docs/pictures.
+It does not imitate Grafana in detail: it draws each panel simply, with the queries, units, thresholds and names of the
+JSON. `python -m tests.monitoring.pictures` creates the pictures in docs/pictures.
 """
 
 import math
@@ -28,22 +28,22 @@ from dashboards.shapes import (
     tick_step,
 )
 
-_COLUMN, _UNIT, _GAP = 50, 36, 8  # pixels: a column and a height unit of the dashboard's grid, and between panels
+_COLUMN, _UNIT, _GAP = 50, 36, 8  # pixels: column width and row height of the dashboard's grid, gap between panels
 _PALETTE = ("#73bf69", "#f2cc0c", "#8ab8ff", "#ff780a", "#f2495c", "#5794f2", "#b877d9", "#705da0", "#37872d")
 _LEGEND_LINES = 4
 
 
 class Data(Protocol):
-    """Answers queries. Variables of Grafana are replaced already; `start` and `end` are Unix seconds."""
+    """Query results for a time range. It replaces Grafana's variables. `start` and `end` are Unix seconds."""
 
     start: float
     end: float
 
     def between(self, query: str) -> list[Series]:
-        """All values from `start` to `end`."""
+        """The result of a range query from `start` to `end`."""
 
     def now(self, query: str) -> list[Series]:
-        """The values at `end`."""
+        """The result of an instant query at `end`."""
 
 
 def picture(board: Object, data: Data) -> str:
@@ -130,7 +130,7 @@ def _graph(panel: Object, box: Box, data: Data) -> Iterator[str]:
 
 
 def _legend(lines: Sequence[tuple[str, Series]], unit: str, box: Box) -> Iterator[str]:
-    """The lines with the largest values, as many as have room."""
+    """The series with the largest values, as many as fit."""
     last, most = box.x + box.width - 80, box.x + box.width - 4
     yield text(last, box.y, "Last", 10, COLORS["blue"], "end")
     yield text(most, box.y, "Max", 10, COLORS["blue"], "end")
@@ -153,7 +153,7 @@ def _heatmap(panel: Object, box: Box, data: Data) -> Iterator[str]:
     buckets = sorted(data.between(panel["targets"][0]["expr"]), key=lambda each: float(each.labels["le"]))
     counts: list[tuple[float, dict[float, float]]] = []
     below: dict[float, float] = {}
-    for bucket in buckets:  # `le` counts all smaller values too
+    for bucket in buckets:  # a bucket includes all smaller buckets
         values = dict(bucket.samples)
         counts.append((float(bucket.labels["le"]), {at: value - below.get(at, 0.0) for at, value in values.items()}))
         below = values
@@ -225,7 +225,7 @@ def _table(panel: Object, box: Box, data: Data) -> Iterator[str]:
 
 
 def _cell(value: str | float, properties: Sequence[Object]) -> tuple[str, str]:
-    """Text and colour."""
+    """The text and the colour of a cell."""
     if isinstance(value, str):
         return value, TEXT
     found = {each["id"]: each["value"] for each in properties}
@@ -248,7 +248,7 @@ def _by_threshold(value: float, thresholds: Object) -> str:
 
 
 def _named(panel: Object, data: Data) -> Iterator[tuple[str, Series]]:
-    """The series of all queries, each with its name in the legend."""
+    """The series of all queries of a panel, with their names in the legend."""
     for target in panel["targets"]:
         for series in data.between(target["expr"]):
             name = target["legendFormat"]
@@ -258,7 +258,7 @@ def _named(panel: Object, data: Data) -> Iterator[tuple[str, Series]]:
 
 
 def _axes(plot: Box, data: Data, ticks: Sequence[tuple[float, str]]) -> Iterator[str]:
-    """Lines for values (their place between 0 and 1, and their text), and the time below."""
+    """Grid lines with labels for `ticks` (position between 0 and 1, text), and times below the plot."""
     for share, shown in ticks:
         y = plot.y + plot.height * (1 - share)
         yield f'<path d="M{plot.x:.0f} {y:.1f}h{plot.width:.0f}" stroke="{GRID}"/>'

@@ -1,19 +1,22 @@
-"""PromQL that more than one dashboard needs."""
+"""PromQL that several dashboards use."""
 
 from altershield.workloads import ADAPTERS
 
 JUDGED = 'webhook=~"v.*"'
-"""Our own series: those of all webhooks that deny."""
+"""Selects AlterShield's series of the validating webhooks, which are the ones that deny."""
 
 _KINDS = "|".join(adapter.resource.kind.lower() for adapter in ADAPTERS)
 HOOKS = f'name=~"(m|v)({_KINDS})[.]kb[.]io"'
-"""API servers' series: those of our webhooks."""
+"""Selects API servers' series of AlterShield's webhooks."""
 
 
 def grown(counter: str, span: str) -> str:
-    """How much each series of a counter of ours grew in `span`. A new pod counts before it is scraped for the first
-    time, most of all after an outage. increase() does not see that, hence all that a series shows which was not there
-    in the `span` before; `up` keeps a Prometheus that was just started from telling what is old."""
+    """PromQL for how much each series of an AlterShield counter grew in `span`.
+
+    increase() ignores the first value of a series. But a new pod counts before its first scrape, above all after an
+    outage. So the whole value of a series counts if the series did not exist in the `span` before. The condition on
+    `up` excludes old values that only a newly started Prometheus has not seen before.
+    """
     return (
         f"((max_over_time({counter}[{span}]) unless max_over_time({counter}[{span}] offset {span}) "
         f"and on () up offset {span}) or increase({counter}[{span}]))"

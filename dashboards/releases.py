@@ -1,6 +1,6 @@
-"""What is going on, what is stalled or suspended, since when, why, and by whom?"""
+"""The dashboard AlterShield / Releases: releases under way, stalled, suspended and rolled back; verdicts."""
 
-from dashboards.board import GATE, Row, board, namespaces
+from dashboards.board import SYSTEM, Row, board, namespaces
 from dashboards.panels import (
     BLUE,
     GREEN,
@@ -31,32 +31,32 @@ _WORKLOADS = namespaces(
     "workload_namespace",
     "Workload's namespace",
     "altershield_release_entered_timestamp_seconds",
-    "Where the workloads are. For what names workloads or their kinds; counters know no namespaces.",
+    "The namespace of the workloads. It filters panels that show workloads or kinds. Other panels show all namespaces.",
 )
 
 
 def dashboard() -> Object:
     return board(
         "Releases",
-        "What is going on, what is stalled or suspended, since when, why, and by whom?",
+        "Which releases are under way, stalled, suspended or rolled back? Since when, why, and by whom?",
         "24h",
-        [GATE, _WORKLOADS],
+        [SYSTEM, _WORKLOADS],
         [
             Row("Now, and in the time range", 4, [_now(), _trouble()]),
-            Row("Which", 8, [[_suspended(), _under_way()], [_stalled(), _rolled_back()]]),
-            Row("How many", 8, [[_states(), _kinds()], [_stalls(), _failed_by()]]),
+            Row("Workloads", 8, [[_suspended(), _under_way()], [_stalled(), _rolled_back()]]),
+            Row("Numbers of releases", 8, [[_states(), _kinds()], [_stalls(), _failed_by()]]),
             Row("Verdicts", 8, [[_verifications(), _ends(), _durations()], [_rollbacks(), _ungated()]]),
         ],
     )
 
 
 def _count(states: str) -> str:
-    """Every replica tells of the same records."""
+    """PromQL for the number of releases in `states`. `max`, because every replica shows the same releases."""
     return f"sum(max by (state) (altershield_releases{{{states}, {_OURS}}})) or vector(0)"
 
 
 def _named(metric: str, which: str, *labels: str) -> str:
-    """The releases that a metric names, each once; every replica tells of the same ones."""
+    """PromQL for the releases that are in a metric's labels. `max`, because every replica shows the same releases."""
     selected = ", ".join(filter(None, (which, _WHERE)))
     return f"max by ({', '.join(('namespace', 'kind', 'workload', 'version', *labels))}) ({metric}{{{selected}}})"
 
@@ -65,26 +65,27 @@ def _now() -> list[Object]:
     return [
         stat(
             "Under way",
-            "Releases that are being verified or rolled back, in all namespaces.",
+            "Number of releases that are being verified or rolled back, in all namespaces.",
             _count(_UNDER_WAY),
             steps=((None, BLUE),),
         ),
         stat(
             "Stalled",
-            "Releases that do not go on for a reason that is not their own fault. From a quarter of an hour on there "
-            "is an alert.",
+            "Number of releases that do not continue, where the release itself is not the cause. After 15 minutes an "
+            "alert fires.",
             f"count({_named(_STALLED, '')}) or vector(0)",
             steps=SELDOM,
         ),
         stat(
             "Suspended",
-            "Releases that failed verification and are not repaired yet, in all namespaces.",
+            "Number of releases that failed verification and have not been repaired, in all namespaces.",
             _count('state="Suspend"'),
             steps=SELDOM,
         ),
         stat(
             "Rolled back and denied",
-            "Versions that were rolled back (or never begun), and are still on record, in all namespaces.",
+            "Number of versions that were rolled back, or whose report was refused, and that still have a "
+            "ChangeWorkload, in all namespaces.",
             _count('state="Failed"'),
             steps=SELDOM,
         ),
@@ -97,27 +98,27 @@ def _trouble() -> list[Object]:
     return [
         stat(
             "Suspended by health",
-            "Releases whose pods were not up in time, and that were not rolled back: the workload may be down. From an "
-            "hour on there is an alert.",
+            "Number of releases whose pods were not up in time, and that were not rolled back. The workload may be "
+            "down. After an hour an alert fires.",
             f"count({_named(_ENTERED, by_health)}) or vector(0)",
             steps=NEVER,
         ),
         stat(
             "Longest suspension",
-            "How long the oldest of the suspended releases has been so. From a day on there is an alert.",
+            "Time since the oldest suspended release was suspended. After a day an alert fires.",
             f"time() - min({suspended}) or vector(0)",
             unit="s",
             steps=((None, GREEN), (3600, ORANGE), (_DAY, RED)),
         ),
         stat(
             "Rollbacks",
-            "Rollbacks in the time range.",
+            "Number of rollbacks in the time range.",
             f"sum({grown(_ROLLBACKS, '$__range')})",
             steps=SELDOM,
         ),
         stat(
             "Ungated releases",
-            "Releases in the time range that no gatekeeper had seen.",
+            "Number of releases in the time range that no gatekeeper reviewed.",
             f"sum({grown(_UNGATED, '$__range')})",
             steps=NEVER,
         ),
@@ -145,9 +146,9 @@ def _list(title: str, description: str, metric: str, which: str, late: Steps, *m
 def _suspended() -> Object:
     return _list(
         "Suspended workloads",
-        "Workloads that nobody can release before the failed version is repaired, and who failed it: a person, the "
-        "AlterShield server, or health (its pods were not up in time, and it was not rolled back). The person's name "
-        "is in the API server's audit log: who wrote the status of the ChangePod. The 100 oldest.",
+        "Workloads that cannot be released until the failed version is repaired. Failed by: person, server (the "
+        "AlterShield server), or health (pods were not up in time, and the release was not rolled back). The API "
+        "server's audit log has the person's name: the user who wrote the status of the ChangePod. The 100 oldest.",
         _ENTERED,
         'state="Suspend"',
         ((None, GREEN), (3600, ORANGE), (_DAY, RED)),
@@ -158,9 +159,9 @@ def _suspended() -> Object:
 def _under_way() -> Object:
     return _list(
         "Releases under way",
-        "Releases that are being verified or rolled back, and since when they are in their state. The 100 oldest of "
-        "each state. More than an hour in one state is an alert, ten minutes of Rollback too. A release of a workload "
-        "without pods is not shown.",
+        "Releases that are being verified or rolled back, and the time when they entered their state. An alert fires "
+        "after more than an hour in one state, or ten minutes in Rollback. Releases of workloads with 0 replicas are "
+        "not shown. The 100 oldest of each state.",
         _ENTERED,
         _UNDER_WAY,
         ((None, GREEN), (600, ORANGE), (3600, RED)),
@@ -172,7 +173,7 @@ def _under_way() -> Object:
 def _stalled() -> Object:
     return _list(
         "Stalled releases",
-        "Releases that do not go on for a reason that is not their own fault, with the reason of their condition "
+        "Releases that do not continue, where the release itself is not the cause, with the reason of the condition "
         "Stalled. They are neither rolled back nor suspended. The runbook of AlterShieldReleaseStuck explains each "
         "reason. The 100 oldest.",
         _STALLED,
@@ -185,8 +186,8 @@ def _stalled() -> Object:
 def _rolled_back() -> Object:
     return _list(
         "Rolled-back versions",
-        "Versions that were undone. Each is denied until a newer one has succeeded; another template is another "
-        "version, and passes. The 100 oldest.",
+        "Versions that were rolled back. Each is denied until a newer version succeeds. A release with another pod "
+        "template has another version, and passes. The 100 oldest.",
         _ENTERED,
         'state="Failed"',
         ((None, GREEN), (3600, ORANGE)),
@@ -196,7 +197,7 @@ def _rolled_back() -> Object:
 def _states() -> Object:
     return graph(
         "Releases by state",
-        "Versions on record, by state, those that succeeded aside; in all namespaces.",
+        "Number of ChangeWorkloads by state, without Success, in all namespaces.",
         Query(f'max by (state) (altershield_releases{{state!="Success", {_OURS}}})', "{{state}}"),
         unit="short",
         stacked=True,
@@ -206,7 +207,7 @@ def _states() -> Object:
 def _kinds() -> Object:
     return graph(
         "Releases by kind of workload",
-        "Releases that have not succeeded, by kind of workload; at most 100 of each state are counted.",
+        "Number of releases that have not succeeded, by kind of workload. At most 100 releases of each state count.",
         Query(f"count by (kind) ({_named(_ENTERED, '')})", "{{kind}}"),
         unit="short",
         stacked=True,
@@ -216,8 +217,8 @@ def _kinds() -> Object:
 def _stalls() -> Object:
     return graph(
         "Stalled releases by reason",
-        "Releases that do not go on for a reason that is not their own fault. Many at once with one reason are the "
-        "cluster's trouble.",
+        "Number of releases that do not continue, where the release itself is not the cause. Many releases with one "
+        "reason at the same time point to a problem of the cluster.",
         Query(f"count by (reason) ({_named(_STALLED, '', 'reason')})", "{{reason}}"),
         unit="short",
         stacked=True,
@@ -228,8 +229,8 @@ def _failed_by() -> Object:
     which = 'state="Suspend"'
     return graph(
         "Suspended releases by who failed them",
-        "person: somebody wrote a verdict. server: the AlterShield server gave it. health: the pods were not up in "
-        "time, and the release was not rolled back.",
+        "Number of suspended releases. person: somebody wrote the verdict. server: the AlterShield server gave it. "
+        "health: pods were not up in time, and the release was not rolled back.",
         Query(f"count by (by) ({_named(_ENTERED, which, 'by')})", "{{by}}"),
         unit="short",
         stacked=True,
@@ -249,8 +250,9 @@ def _verifications() -> Object:
 
 def _ends() -> Object:
     return graph(
-        "Releases that ended",
-        "Releases that ended in the hour before, by how they did. One that is suspended and repaired ends twice.",
+        "Finished releases",
+        "Number of releases that ended in the last hour, by result. A release that is suspended and then repaired "
+        "counts twice.",
         Query(
             f"sum by (result) ({grown(f'altershield_release_duration_seconds_count{{{_OURS}}}', '1h')})",
             "{{result}}",
@@ -263,8 +265,8 @@ def _durations() -> Object:
     buckets = f"sum by (le, result) (increase(altershield_release_duration_seconds_bucket{{{_OURS}}}[1h]))"
     return graph(
         "Duration of releases",
-        "From the release to its end, of those that ended in the hour before: median and the slowest tenth, by how "
-        "they ended. Gaps: none did.",
+        "Median and 90th percentile of the duration of releases that ended in the last hour, by result. Gaps: none "
+        "ended.",
         Query(f"histogram_quantile(0.5, {buckets})", "{{result}} median"),
         Query(f"histogram_quantile(0.9, {buckets})", "{{result}} 90 %"),
         unit="s",
@@ -275,8 +277,8 @@ def _durations() -> Object:
 def _rollbacks() -> Object:
     return graph(
         "Rollbacks by reason",
-        "Rollbacks in the hour before. PodNotUp: pods were not up in time, or not any more. Requested: a person asked "
-        "for it.",
+        "Number of rollbacks in the last hour. PodNotUp: pods did not come up in time, or did not stay up. Requested: "
+        "a person requested the rollback.",
         Query(f"sum by (reason) ({grown(_ROLLBACKS, '1h')})", "{{reason}}"),
         unit="short",
         steps=((None, GREEN), (1, ORANGE)),
@@ -286,8 +288,8 @@ def _rollbacks() -> Object:
 def _ungated() -> Object:
     return graph(
         "Ungated releases, by reason",
-        "Noticed in the hour before. no-version: the gate did not stamp the release. version-reused: another template "
-        "under a version that was known.",
+        "Number of releases found in the last hour that no gatekeeper reviewed. no-version: the release has no "
+        "version. version-reused: the pod template is not the one that its version stands for.",
         Query(f"sum by (reason) ({grown(_UNGATED, '1h')})", "{{reason}}"),
         unit="short",
         steps=((None, GREEN), (1, RED)),

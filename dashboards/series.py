@@ -1,16 +1,16 @@
-"""The answer of Prometheus to a query, and its parts for drawing."""
+"""Series in a query result of Prometheus, and functions that split them for drawing."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-STEP = 1  # seconds between two values
+STEP = 1  # seconds between two samples of a range query
 
 
 class Series(NamedTuple):
     labels: Mapping[str, str]
     samples: Sequence[tuple[float, float]]
-    """Unix seconds and values."""
+    """Pairs of Unix seconds and value."""
 
     @property
     def last(self) -> float:
@@ -22,7 +22,7 @@ def numbers(series: Series) -> list[float]:
 
 
 def unbroken(samples: Sequence[tuple[float, float]]) -> list[list[tuple[float, float]]]:
-    """Parts without missing values."""
+    """The samples, split where a value is missing."""
     parts: list[list[tuple[float, float]]] = []
     before = -math.inf
     for at, value in samples:
@@ -36,7 +36,8 @@ def unbroken(samples: Sequence[tuple[float, float]]) -> list[list[tuple[float, f
 
 
 def runs(samples: Sequence[tuple[float, float]]) -> Iterator[list[tuple[float, float]]]:
-    """Parts of one value without a gap; each ends where the next one begins."""
+    """The samples, split where a value is missing and where the value changes. A part also contains the first sample of
+    the next value, so that it is drawn up to there."""
     for part in unbroken(samples):
         run = part[:1]
         for each in part[1:]:

@@ -7,9 +7,9 @@ from xml.sax.saxutils import escape
 
 BACKGROUND, PANEL, BORDER, TEXT, DIM, GRID = "#111217", "#181b1f", "#2c3038", "#ccccdc", "#8e8e9c", "#2a2e35"
 COLORS = {"green": "#73bf69", "orange": "#ff9830", "red": "#f2495c", "blue": "#5794f2", "text": "#8e8e9c"}
-"""Grafana's names of colours."""
+"""Grafana's names of colours, and their values."""
 
-_CHAR = 0.61  # width of a character, as a part of the font's size
+_CHAR = 0.61  # mean width of a character, relative to the font size
 _SUFFIXES = {"reqps": " req/s", "cpm": " c/m", "ops": " ops/s", "wps": " wr/s", "s": " s"}
 
 
@@ -30,15 +30,15 @@ def rect(box: Box, fill: str, more: str = "") -> str:
 def text(
     x: float, y: float, content: str, size: float, fill: str = TEXT, anchor: str = "", weight: int = 0, width: float = 0
 ) -> str:
-    """A line of text, cut where it is longer than `width` pixels (0: never)."""
-    room = int(width / (size * _CHAR)) if width else len(content)
-    shown = content if len(content) <= room else content[: room - 1] + "…" if room > 1 else ""
+    """A line of text. It is cut if it is longer than `width` pixels. With `width` 0 it is not cut."""
+    fitting = int(width / (size * _CHAR)) if width else len(content)
+    shown = content if len(content) <= fitting else content[: fitting - 1] + "…" if fitting > 1 else ""
     more = (f' text-anchor="{anchor}"' if anchor else "") + (f' font-weight="{weight}"' if weight else "")
     return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{fill}"{more}>{escape(shown)}</text>'
 
 
 def formatted(value: float, unit: str, decimals: int | None = None) -> str:
-    """The value with its unit; `unit` is a name that Grafana has."""
+    """The value with its unit. `unit` is Grafana's name of a unit."""
     if math.isnan(value):
         return "–"
     if math.isinf(value):
@@ -61,7 +61,7 @@ def clock(at: float) -> str:
 
 
 def tick_step(most: float) -> float:
-    """A round distance for about four ticks between 0 and `most`."""
+    """A round step that gives about four ticks between 0 and `most`."""
     rough = most / 4
     power = 10.0 ** math.floor(math.log10(rough))
     return next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough)

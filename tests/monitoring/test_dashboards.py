@@ -128,9 +128,9 @@ COUNTED = [
         ("Ungated releases", "179m", 5),
         ("Ungated releases", "220m", 0),
         ("Objects that could not be read", "121m", 1),
-        ("Passed unasked", "121m", 2),
-        ("Passed unasked", "160m", 2),
-        ("Passed unasked", "190m", 0),
+        ("Passed without an answer", "121m", 2),
+        ("Passed without an answer", "160m", 2),
+        ("Passed without an answer", "190m", 0),
     ],
 )
 def test_what_was_counted_before_the_first_scrape_is_counted_once(
