@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group
 PLAN = Plan(phase=5, rate=20, shutdown_delay=4, min_ready=0.5, readiness=Probe(period=0.5, timeout=3, failures=2))
 
 
-async def test_none_fails_while_gatekeepers_are_rolled_killed_and_given_new_certificates(
+async def test_no_release_fails_while_gatekeepers_are_replaced_killed_and_get_new_certificates(
     cluster: Path, tmp_path: Path
 ) -> None:
     result = await measure(cluster, tmp_path, PLAN, print)

@@ -18,7 +18,9 @@ PLAN = Plan(
 )
 
 
-async def test_none_fails_once_it_is_out_and_before_only_what_it_was_asked(cluster: Path, tmp_path: Path) -> None:
+async def test_releases_fail_only_until_the_hung_gatekeeper_is_not_ready_and_only_its_calls(
+    cluster: Path, tmp_path: Path
+) -> None:
     result = await measure(cluster, tmp_path, PLAN, print)
 
     print(result)

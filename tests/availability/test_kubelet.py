@@ -15,7 +15,7 @@ def now() -> float:
 @pytest.mark.looptime
 @pytest.mark.parametrize("probe", [READINESS, LIVENESS])
 @pytest.mark.parametrize("luck", [0.0, 0.5])
-async def test_who_hangs_has_failed_after_so_many_probes_at_the_latest(probe: Probe, luck: float) -> None:
+async def test_a_hanging_process_fails_its_probe_within_the_longest_time(probe: Probe, luck: float) -> None:
     """`luck`: how much of a period has passed since the last success."""
     hangs_at = now() + 2 * probe.period + luck * probe.period
 
@@ -32,7 +32,7 @@ async def test_who_hangs_has_failed_after_so_many_probes_at_the_latest(probe: Pr
 
 
 @pytest.mark.looptime
-async def test_one_success_counts_and_failures_only_in_a_row() -> None:
+async def test_probe_succeeds_after_one_success_and_fails_after_consecutive_failures() -> None:
     answers = iter([False, True, False, True, False, False, False, True])
 
     async def ask() -> bool:

@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group
 SECONDS = 4.0
 
 
-async def test_gatekeepers_serve_on_from_their_caches_and_nobody_lists_without_need(
+async def test_gatekeepers_serve_from_caches_in_an_outage_and_list_again_only_after_expiry(
     cluster: Path, tmp_path: Path
 ) -> None:
     result = await measure(cluster, tmp_path, SECONDS, print)

@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group
 KILLS = 10
 
 
-async def test_all_end_right_and_once_while_leader_after_leader_is_killed(cluster: Path, tmp_path: Path) -> None:
+async def test_every_release_ends_correctly_and_once_while_leaders_are_killed(cluster: Path, tmp_path: Path) -> None:
     result = await measure(cluster, tmp_path, KILLS, print)
 
     print(result)

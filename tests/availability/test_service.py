@@ -108,9 +108,7 @@ async def unanswered(client: Client) -> asyncio.Task[bytes]:
     return asking
 
 
-async def test_only_ready_endpoints_get_new_connections_and_established_ones_stay(
-    service: Service, start: Start
-) -> None:
+async def test_new_connections_go_to_ready_endpoints_and_established_ones_stay(service: Service, start: Start) -> None:
     a, _ = await start(b"a"), await start(b"b")
     first, second = await Client.connect(service), await Client.connect(service)
     assert {await first.ask(), await second.ask()} == {b"a", b"b"}
@@ -121,7 +119,9 @@ async def test_only_ready_endpoints_get_new_connections_and_established_ones_sta
 
 
 @pytest.mark.parametrize("before", [0, 1, 2])
-async def test_a_call_that_was_under_way_at_a_kill_is_a_loss(service: Service, start: Start, before: int) -> None:
+async def test_a_call_in_flight_when_its_endpoint_is_killed_is_a_loss(
+    service: Service, start: Start, before: int
+) -> None:
     pod = await start(b"a")
     client = await Client.connect(service)
     assert [await client.ask() for _ in range(before)] == [b"a"] * before
@@ -136,9 +136,7 @@ async def test_a_call_that_was_under_way_at_a_kill_is_a_loss(service: Service, s
     assert began <= service.losses[0].asked <= pod.endpoint.killed_at
 
 
-async def test_an_idle_connection_that_ends_with_a_kill_may_have_been_taken_unnoticed(
-    service: Service, start: Start
-) -> None:
+async def test_an_idle_connection_closed_by_a_kill_is_an_unnoticed_loss(service: Service, start: Start) -> None:
     pod = await start(b"a")
     client = await Client.connect(service)
     assert [await client.ask() for _ in range(2)] == [b"a"] * 2
@@ -150,7 +148,7 @@ async def test_an_idle_connection_that_ends_with_a_kill_may_have_been_taken_unno
     assert service.losses[0].asked >= pod.endpoint.killed_at, "only of releases under way at its end"
 
 
-async def test_what_an_endpoint_leaves_unanswered_that_is_well_is_no_excuse(service: Service, start: Start) -> None:
+async def test_a_call_dropped_by_a_healthy_endpoint_is_not_a_loss(service: Service, start: Start) -> None:
     pod = await start(b"a")
     pod.answers = False
     asking = await unanswered(await Client.connect(service))
@@ -159,7 +157,7 @@ async def test_what_an_endpoint_leaves_unanswered_that_is_well_is_no_excuse(serv
     assert service.losses == []
 
 
-async def test_a_new_connection_to_a_killed_endpoint_fails_unnoticed(service: Service) -> None:
+async def test_a_new_connection_to_a_killed_endpoint_is_an_unnoticed_loss(service: Service) -> None:
     service.endpoints.append(endpoint())
     service.endpoints[0].killed_at = now()
 
@@ -168,7 +166,7 @@ async def test_a_new_connection_to_a_killed_endpoint_fails_unnoticed(service: Se
     assert causes(service) == [Cause.UNNOTICED]
 
 
-async def test_a_refused_connection_without_a_kill_is_no_excuse(service: Service) -> None:
+async def test_a_refused_connection_without_a_kill_is_not_a_loss(service: Service) -> None:
     service.endpoints.append(endpoint())
 
     with pytest.raises(OSError):  # noqa: PT011
@@ -177,7 +175,7 @@ async def test_a_refused_connection_without_a_kill_is_no_excuse(service: Service
 
 
 @pytest.mark.parametrize("hangs", [True, False])
-async def test_a_call_that_is_given_up_is_a_loss_where_the_endpoint_hung(
+async def test_an_abandoned_call_is_a_loss_only_if_the_endpoint_hung(
     service: Service, start: Start, hangs: bool
 ) -> None:
     pod = await start(b"a")
@@ -191,6 +189,6 @@ async def test_a_call_that_is_given_up_is_a_loss_where_the_endpoint_hung(
     assert causes(service) == [Cause.HUNG] * hangs
 
 
-async def test_without_endpoints_a_connection_fails(service: Service) -> None:
+async def test_a_connection_fails_if_there_are_no_endpoints(service: Service) -> None:
     with pytest.raises(OSError):  # noqa: PT011
         await Client.connect(service)

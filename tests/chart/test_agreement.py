@@ -22,7 +22,7 @@ from certgen.settings import service_hosts
 from tests.chart.rendering import CHART, Object, containers, of_kind, rendered, the, user_roles, variables
 
 
-def test_crd_files_are_those_that_the_types_give() -> None:
+def test_crd_and_webhook_files_match_the_code() -> None:
     here = {path: (CHART / "files" / path).read_text() for path in files()}
     assert here == files(), "the kinds or the admission registry changed: run `make crds`"
     assert {path.name for path in (CHART / "files" / "crds").iterdir()} == {Path(each).name for each in files()} - {
@@ -30,7 +30,7 @@ def test_crd_files_are_those_that_the_types_give() -> None:
     }
 
 
-def test_crds_are_the_codes_and_outlive_the_release(chart: helm_python.Chart) -> None:
+def test_crds_match_the_code_and_are_kept_on_uninstall(chart: helm_python.Chart) -> None:
     found = of_kind(rendered(chart), "CustomResourceDefinition")
     assert all(crd["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"} for crd in found)
     key = str
@@ -38,7 +38,7 @@ def test_crds_are_the_codes_and_outlive_the_release(chart: helm_python.Chart) ->
     assert of_kind(rendered(chart, {"crds": {"install": False}}), "CustomResourceDefinition") == []
 
 
-def test_permissions_are_those_of_dev_and_certgens(chart: helm_python.Chart) -> None:
+def test_roles_match_those_of_dev_plus_the_rules_for_certgen(chart: helm_python.Chart) -> None:
     objects = rendered(chart)
     dev = {obj["kind"]: obj for obj in rbac.objects(SYSTEM_NAMESPACE)}
     for kind in ("ClusterRole", "Role"):
@@ -52,7 +52,7 @@ def test_permissions_are_those_of_dev_and_certgens(chart: helm_python.Chart) -> 
     assert the(objects, "ServiceAccount")["metadata"]["name"] == dev["ServiceAccount"]["metadata"]["name"]
 
 
-def test_roles_for_users_are_those_of_dev(chart: helm_python.Chart) -> None:
+def test_user_roles_match_those_of_dev(chart: helm_python.Chart) -> None:
     found, wanted = user_roles(rendered(chart)), rbac.user_roles()
     assert [role["metadata"]["name"] for role in found] == [role["metadata"]["name"] for role in wanted]
     for role, dev in zip(found, wanted, strict=True):
@@ -66,13 +66,13 @@ def aggregations(role: Object) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("mode", ["cert-manager", "secret"])
-def test_a_provided_secret_is_only_read(chart: helm_python.Chart, mode: str) -> None:
+def test_a_provided_secret_may_only_be_read(chart: helm_python.Chart, mode: str) -> None:
     objects = rendered(chart, {"certificates": {"mode": mode}})
     verbs = [set(rule["verbs"]) for rule in the(objects, "Role")["rules"] if rule["resources"] == ["secrets"]]
     assert verbs == [{"get", "list", "watch"}]
 
 
-def test_webhooks_are_those_of_dev(chart: helm_python.Chart) -> None:
+def test_webhooks_match_those_of_dev(chart: helm_python.Chart) -> None:
     objects = rendered(chart)
     for dev in webhooks.configurations("altershield", "https://gate", b"", system_namespace=SYSTEM_NAMESPACE):
         found = the(objects, dev["kind"])["webhooks"]
@@ -84,7 +84,7 @@ def test_webhooks_are_those_of_dev(chart: helm_python.Chart) -> None:
             assert webhook == wanted
 
 
-def test_every_kind_of_workload_has_one_webhook_of_each_sort(chart: helm_python.Chart) -> None:
+def test_each_kind_of_workload_has_one_mutating_and_one_validating_webhook(chart: helm_python.Chart) -> None:
     objects = rendered(chart)
     for mutating, kind in ((True, "MutatingWebhookConfiguration"), (False, "ValidatingWebhookConfiguration")):
         found = {webhook["name"]: webhook for webhook in the(objects, kind)["webhooks"]}
@@ -101,7 +101,7 @@ def test_every_kind_of_workload_has_one_webhook_of_each_sort(chart: helm_python.
             )
 
 
-def test_a_request_meets_one_webhook_of_each_sort_and_waits_for_both_within_the_api_servers_patience(
+def test_webhook_timeouts_of_one_request_stay_below_ten_seconds_in_all(
     chart: helm_python.Chart,
 ) -> None:
     """Mutating webhooks run one after the other; some clients of API servers, leader elections, wait ten seconds."""
@@ -115,7 +115,7 @@ def test_a_request_meets_one_webhook_of_each_sort_and_waits_for_both_within_the_
     assert 2 * twice + once < 10, "the mutating one may be called again"
 
 
-def test_processes_take_the_arguments_that_they_are_given(objects: list[Object]) -> None:
+def test_processes_accept_the_arguments_of_the_chart(objects: list[Object]) -> None:
     commands = {
         "certgen run": certgen.command.app,
         "gatekeeper": gatekeeper.__main__.app,
@@ -131,7 +131,7 @@ def test_processes_take_the_arguments_that_they_are_given(objects: list[Object])
     parsed(app.app, ["check", *check["args"]])
 
 
-def test_who_executes_certgens_commands_in_its_container_need_not_repeat_its_settings(
+def test_certgen_commands_in_the_container_use_the_settings_of_certgen_run(
     objects: list[Object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     container = containers(the(objects, "Deployment"))["certgen"]
@@ -155,7 +155,7 @@ def parsed(process: typer.Typer, arguments: list[str]) -> typer.Context:
     return cast(typer.Context, command.make_context("process", arguments))
 
 
-def test_the_reconciler_is_known_to_the_gatekeeper(chart: helm_python.Chart) -> None:
+def test_gatekeeper_gets_the_service_account_of_the_reconciler(chart: helm_python.Chart) -> None:
     for release, name in (("altershield", "altershield"), ("gate", "gate-altershield")):
         objects = rendered(chart, release=release)
         user = service_account_user(name=the(objects, "ServiceAccount")["metadata"]["name"])
@@ -163,7 +163,7 @@ def test_the_reconciler_is_known_to_the_gatekeeper(chart: helm_python.Chart) -> 
         assert f"--service-account={user}" in containers(the(objects, "Deployment"))["gatekeeper"]["args"]
 
 
-def test_the_certificate_is_for_the_names_of_the_service(chart: helm_python.Chart) -> None:
+def test_certificate_has_the_names_of_the_service(chart: helm_python.Chart) -> None:
     for values in ({}, {"issuerRef": {"name": "company", "kind": "ClusterIssuer"}}):
         objects = rendered(chart, {"certificates": {"mode": "cert-manager", **values}})
         (leaf,) = [obj for obj in of_kind(objects, "Certificate") if not obj["spec"].get("isCA")]
@@ -176,6 +176,6 @@ def test_the_certificate_is_for_the_names_of_the_service(chart: helm_python.Char
             assert injected == f"{SYSTEM_NAMESPACE}/{leaf['metadata']['name']}"
 
 
-def test_the_chart_is_of_the_products_version(chart: helm_python.Chart) -> None:
+def test_app_version_of_the_chart_matches_the_project(chart: helm_python.Chart) -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     assert chart.metadata["appVersion"] == project["version"]

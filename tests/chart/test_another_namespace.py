@@ -122,7 +122,7 @@ def wait_until_owned(kubectl: Kubectl, *objects: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["certgen", "cert-manager", "secret"])
-def test_everything_is_in_the_releases_namespace_and_the_certificate_is_whose_it_is(
+def test_all_processes_work_in_another_namespace_in_each_certificate_mode(
     kubectl: Kubectl, cluster: Path, tmp_path: Path, mode: str
 ) -> None:
     with pod(kubectl, cluster, tmp_path, mode) as running:
@@ -173,7 +173,9 @@ def execute_certgen(kubectl: Kubectl, running: Pod, mode: str) -> None:
     assert made_by_certgen == ([SECRET] if mode == "certgen" else [])
 
 
-def test_who_deletes_the_namespace_blocks_nothing(kubectl: Kubectl, cluster: Path, tmp_path: Path) -> None:
+def test_deleting_the_namespace_deletes_the_webhook_configurations(
+    kubectl: Kubectl, cluster: Path, tmp_path: Path
+) -> None:
     """Nobody's hook runs, and no tool takes the webhook configurations away, which are in no namespace."""
     with pod(kubectl, cluster, tmp_path, "certgen") as running:
         wait_until_ready(running.ports)

@@ -46,7 +46,7 @@ def bundles(system: Kubectl) -> set[bytes]:
     return {base64.b64decode(each.get("caBundle", "")) for each in found}
 
 
-def test_the_provider_of_the_certificate_may_change_and_change_back(
+def test_certificate_mode_can_change_from_certgen_to_secret_and_back(
     release: Release, system: Kubectl, cluster: Path, tmp_path: Path
 ) -> None:
     release.install()

@@ -79,7 +79,7 @@ def recorder(release: Release, system: Kubectl, tmp_path_factory: pytest.TempPat
                 print(f"--- {log.name}\n{log.read_text()[-4000:]}")
 
 
-async def test_all_that_the_gate_does_needs_every_permission_and_no_other(
+async def test_processes_need_every_granted_permission_and_no_other(
     recorder: Recorder, system: Kubectl, cluster: Path
 ) -> None:
     async with await Client.connect(str(cluster)) as client:
@@ -88,8 +88,8 @@ async def test_all_that_the_gate_does_needs_every_permission_and_no_other(
             for step in STEPS:
                 await step.run(story)
     reject_a_setting_twice(system)
-    replace_pods_until_records_go(Kubectl(cluster, "altershield-permissions"))
-    release_past_the_gate(Kubectl(cluster, "altershield-slips"))
+    replace_pods_until_change_pods_are_deleted(Kubectl(cluster, "altershield-permissions"))
+    release_without_a_gatekeeper(Kubectl(cluster, "altershield-slips"))
     roll_back_what_has_no_replica_sets(Kubectl(cluster, "altershield-sets"))
 
     granted = {"ClusterRole": system.json("clusterrole", RELEASE), "Role": system.json("role", RELEASE)}
@@ -129,7 +129,7 @@ def reject_a_setting_twice(system: Kubectl) -> None:
     eventually(counted, "the second rejection to be counted")
 
 
-def replace_pods_until_records_go(kubectl: Kubectl) -> None:
+def replace_pods_until_change_pods_are_deleted(kubectl: Kubectl) -> None:
     """Records of pods that are gone are kept only up to a number."""
     kubectl("create", "namespace", kubectl.namespace)
     kubectl("label", "namespace", kubectl.namespace, "admission-webhook-altershield=enabled")
@@ -144,7 +144,7 @@ def replace_pods_until_records_go(kubectl: Kubectl) -> None:
         kubectl.run("delete", "namespace", kubectl.namespace)
 
 
-def release_past_the_gate(kubectl: Kubectl) -> None:
+def release_without_a_gatekeeper(kubectl: Kubectl) -> None:
     """A release from while the namespace was not governed gets its version afterwards."""
     governed = ("label", "namespace", kubectl.namespace, "admission-webhook-altershield=enabled")
     kubectl("create", "namespace", kubectl.namespace)
@@ -210,7 +210,7 @@ def has_release(kubectl: Kubectl, number: int) -> bool:
     return number in [change_pod_number(record["metadata"]["name"]) for record in records]
 
 
-def test_webhooks_and_keys_end_with_the_release_however_it_is_taken_away(recorder: Recorder, system: Kubectl) -> None:
+def test_webhooks_and_secret_are_deleted_with_the_cluster_role(recorder: Recorder, system: Kubectl) -> None:
     """A GitOps tool deletes what it applied, in its own order, runs no hooks, and leaves alone what has an owner."""
     owned = ("mutatingwebhookconfiguration/altershield", "validatingwebhookconfiguration/altershield")
     for each in (*owned, f"secret/{RELEASE}-tls"):
@@ -220,7 +220,7 @@ def test_webhooks_and_keys_end_with_the_release_however_it_is_taken_away(recorde
         system("wait", each, "--for=delete", "--timeout=60s")
 
 
-def test_the_recorder_understands_requests() -> None:
+def test_recorder_translates_http_requests_to_rbac_attributes() -> None:
     group = "apis/apps/v1"
     assert request("GET", f"/{group}/deployments", "watch=true") == Request("watch", "apps", "deployments", "", "")
     assert request("PATCH", f"/{group}/namespaces/a/deployments/b/status", "") == Request(

@@ -80,7 +80,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target / "bin"
 
 
-def test_the_image_has_the_python_that_the_tests_run_on() -> None:
+def test_image_has_the_python_version_of_the_tests() -> None:
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     wanted = f"python:{version}-slim-bookworm"
     stages = {rest.split()[0] for name, rest in instructions() if name == "FROM"}
@@ -89,7 +89,7 @@ def test_the_image_has_the_python_that_the_tests_run_on() -> None:
     assert stages == {wanted}
 
 
-def test_the_image_tells_its_commands(built: Path, tmp_path: Path) -> None:
+def test_default_command_of_the_image_lists_its_commands(built: Path, tmp_path: Path) -> None:
     (command,) = [json.loads(rest) for name, rest in instructions() if name == "CMD"]
     done = subprocess.run(command, cwd=tmp_path, env={"PATH": str(built)}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -115,7 +115,7 @@ def gate(built: Path, release: Release, system: Kubectl, cluster: Path, tmp_path
 
 
 @pytest.mark.e2e
-def test_the_image_runs_the_gate_and_its_helm_test(
+def test_image_runs_the_processes_and_the_helm_test(
     gate: None, built: Path, system: Kubectl, cluster: Path, chart: helm_python.Chart, tmp_path: Path
 ) -> None:
     """As on OpenShift, where the namespace says who a pod runs as, and with a registry that wants credentials."""
@@ -182,14 +182,14 @@ def unsent(directory: str, names: list[str]) -> set[str]:
     return {name for name in names if not is_sent(str(relative / name))}
 
 
-def test_the_image_runs_as_nobody_in_particular() -> None:
+def test_image_runs_as_a_user_other_than_root_and_copies_only_from_the_build_stage() -> None:
     final = instructions()[[name for name, _ in instructions()].index("FROM", 1) :]
     (user,) = [rest for name, rest in final if name == "USER"]
     assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", user)
     assert [rest.split()[0] for name, rest in final if name == "COPY"] == ["--from=build"]
 
 
-def test_the_build_is_sent_nothing_but_the_packages() -> None:
+def test_build_context_contains_only_the_packages() -> None:
     assert is_sent("pyproject.toml")
     assert is_sent("altershield/api/kinds.py")
     for path in (".git/config", ".venv/bin/python", "tests/conftest.py", "kubeconfig", "certgen/__pycache__/x.pyc"):

@@ -29,7 +29,7 @@ def left(system: Kubectl, kinds: str) -> list[str]:
     return system("get", kinds, "-A", "-l", labels, "-o", "name").split()
 
 
-def test_a_release_is_installed_upgraded_rolled_back_and_uninstalled(
+def test_release_is_installed_upgraded_rolled_back_and_uninstalled(
     release: Release, system: Kubectl, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     on_own_nodes = not request.config.getoption("--kubeconfig")  # which simulate any image
@@ -86,7 +86,9 @@ def publish(system: Kubectl, bundle: str) -> None:
         system("apply", *flags, "-f", "-", stdin=json.dumps(applied))
 
 
-def test_what_is_applied_again_changes_nothing(release: Release, system: Kubectl, chart: helm_python.Chart) -> None:
+def test_applying_the_rendered_objects_again_changes_nothing(
+    release: Release, system: Kubectl, chart: helm_python.Chart
+) -> None:
     """As Argo CD and Flux do with what they render from the chart."""
     release.install()
     release.uninstall()
@@ -127,7 +129,7 @@ def generations(system: Kubectl) -> dict[str, int]:
     return {f"{each['kind']}/{each['metadata']['name']}": each["metadata"]["generation"] for each in found}
 
 
-def test_a_release_may_change_its_name(release: Release, system: Kubectl) -> None:
+def test_objects_of_a_release_can_be_renamed(release: Release, system: Kubectl) -> None:
     release.install()
     release.upgrade({"fullnameOverride": "renamed"})
     kinds = f"{WEBHOOKS},deployments,services,clusterroles,clusterrolebindings"
@@ -135,7 +137,9 @@ def test_a_release_may_change_its_name(release: Release, system: Kubectl) -> Non
     assert {name.partition("/")[2] for name in left(system, kinds)} == names
 
 
-def test_pods_are_admitted_where_the_restricted_standard_is_enforced(system: Kubectl, chart: helm_python.Chart) -> None:
+def test_pods_are_admitted_in_a_namespace_that_enforces_the_restricted_standard(
+    system: Kubectl, chart: helm_python.Chart
+) -> None:
     enforced = {"pod-security.kubernetes.io/enforce": "restricted"}
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "restricted", "labels": enforced}}
     system("create", "-f", "-", stdin=json.dumps(namespace))
@@ -154,14 +158,14 @@ def test_pods_are_admitted_where_the_restricted_standard_is_enforced(system: Kub
         system.run("delete", "namespace", "restricted", "--wait=false")
 
 
-def test_a_second_gate_is_refused(release: Release, cluster: Path) -> None:
+def test_a_second_installation_in_the_cluster_is_refused(release: Release, cluster: Path) -> None:
     release.install()
     other = helm_python.Config(kubeconfig_path=cluster, namespace="default")
     with pytest.raises(helm_python.HelmError, match="AlterShield is already installed in this cluster"):
         other.install(str(CHART), "another", {}, dry_run="server")
 
 
-def test_helm_test_can_be_repeated_and_leaves_nothing(
+def test_helm_test_can_be_repeated_and_leaves_no_objects(
     release: Release, system: Kubectl, request: pytest.FixtureRequest
 ) -> None:
     """What the pod does is tested with the gate; simulated nodes run it for ever, so its end is written here."""
@@ -180,9 +184,7 @@ def test_helm_test_can_be_repeated_and_leaves_nothing(
         assert system("get", hooks, "-A", "-l", "app.kubernetes.io/component=check", "-o", "name") == ""
 
 
-def test_the_api_server_takes_every_object_and_keeps_it_as_it_is_written(
-    system: Kubectl, objects: list[Object]
-) -> None:
+def test_api_server_accepts_every_object_and_changes_no_field(system: Kubectl, objects: list[Object]) -> None:
     """What it would write otherwise (a quantity, say) differs for ever from Git, for who compares the texts."""
     system.run("create", "namespace", SYSTEM_NAMESPACE)
     known = [obj for obj in objects if obj["apiVersion"] not in OPERATORS and not is_hook(obj)]

@@ -8,7 +8,7 @@ from tests.chart.rendering import containers, rendered, the
 _DEFAULT_PERIOD = 10
 
 
-def test_what_is_measured_is_what_the_chart_sets(chart: helm_python.Chart) -> None:
+def test_measurements_use_the_probes_of_the_chart(chart: helm_python.Chart) -> None:
     deployment = the(rendered(chart), "Deployment")
     gatekeeper = containers(deployment)["gatekeeper"]
     for name, measured in (("readinessProbe", READINESS), ("livenessProbe", LIVENESS)):

@@ -30,14 +30,14 @@ from tests.chart.rendering import (
 )
 
 
-def test_lint_finds_nothing(values: Object) -> None:
+def test_helm_lint_reports_no_problem(values: Object) -> None:
     report = helm_python.lint(str(CHART), values, strict=True, namespace=SYSTEM_NAMESPACE)
     assert report["errors"] == []
     assert [message for message in report["messages"] if message["severity"] > 1] == []
 
 
 @pytest.mark.parametrize("version", ["1.30", "1.36"])
-def test_objects_fit_the_schemas_of_the_oldest_and_the_newest_kubernetes(objects: list[Object], version: str) -> None:
+def test_objects_match_the_schemas_of_the_oldest_and_newest_kubernetes(objects: list[Object], version: str) -> None:
     for obj in objects:
         if obj["apiVersion"] in OPERATORS:
             operators.validate(obj)
@@ -54,7 +54,7 @@ def test_objects_fit_the_schemas_of_the_oldest_and_the_newest_kubernetes(objects
         ("Issuer", ("secretName", "secret")),
     ],
 )
-def test_a_misspelt_field_of_an_operators_kind_is_noticed(
+def test_a_misspelt_field_of_an_operator_kind_is_rejected(
     chart: helm_python.Chart, kind: str, misspelt: tuple[str, str]
 ) -> None:
     values = {name: {"enabled": True} for name in ("serviceMonitor", "prometheusRule")}
@@ -65,7 +65,7 @@ def test_a_misspelt_field_of_an_operators_kind_is_noticed(
         operators.validate(wrong)
 
 
-def test_objects_have_names_namespaces_and_the_recommended_labels(objects: list[Object]) -> None:
+def test_objects_have_unique_names_namespaces_and_recommended_labels(objects: list[Object]) -> None:
     cluster_scoped = {
         "ClusterRole",
         "ClusterRoleBinding",
@@ -84,7 +84,7 @@ def test_objects_have_names_namespaces_and_the_recommended_labels(objects: list[
     assert len(identities) == len(objects)
 
 
-def test_pods_keep_to_the_restricted_pod_security_standard(objects: list[Object]) -> None:
+def test_pods_meet_the_restricted_pod_security_standard(objects: list[Object]) -> None:
     pods = [obj["spec"] for obj in objects if obj["kind"] == "Pod"]
     pods += [obj["spec"]["template"]["spec"] for obj in of_kind(objects, "Deployment")]
     assert len(pods) == 2
@@ -103,13 +103,13 @@ def test_pods_keep_to_the_restricted_pod_security_standard(objects: list[Object]
             assert container["resources"]["requests"].keys() == {"cpu", "memory"}
 
 
-def test_one_pod_has_gatekeeper_reconciler_and_the_keeper_of_the_certificate(objects: list[Object]) -> None:
+def test_pod_has_gatekeeper_reconciler_and_certgen_of_one_image(objects: list[Object]) -> None:
     deployment = the(objects, "Deployment")
     assert list(containers(deployment)) == ["gatekeeper", "reconciler", "certgen"]
     assert len({container["image"] for container in containers(deployment).values()}) == 1
 
 
-def test_only_the_gatekeeper_knows_whom_it_may_answer(chart: helm_python.Chart) -> None:
+def test_only_the_gatekeeper_gets_the_client_ca(chart: helm_python.Chart) -> None:
     deployment = the(rendered(chart), "Deployment")
     assert "client" not in yaml.safe_dump(deployment)
 
@@ -122,7 +122,7 @@ def test_only_the_gatekeeper_knows_whom_it_may_answer(chart: helm_python.Chart) 
     assert {"name": "clients", "configMap": {"name": "api-servers"}} in pod["volumes"]
 
 
-def test_an_empty_list_of_peers_lets_nobody_read_metrics(chart: helm_python.Chart) -> None:
+def test_empty_metrics_from_removes_the_rule_for_metrics(chart: helm_python.Chart) -> None:
     policy = {"networkPolicy": {"enabled": True}}
     assert len(the(rendered(chart, policy), "NetworkPolicy")["spec"]["ingress"]) == 2
     policy["networkPolicy"]["metricsFrom"] = []  # type: ignore[assignment]
@@ -130,7 +130,7 @@ def test_an_empty_list_of_peers_lets_nobody_read_metrics(chart: helm_python.Char
     assert rule == {"ports": [{"port": "webhook", "protocol": "TCP"}]}
 
 
-def test_no_pod_goes_before_its_successor_serves(objects: list[Object]) -> None:
+def test_rollout_deletes_a_pod_only_after_its_successor_is_ready(objects: list[Object]) -> None:
     spec = the(objects, "Deployment")["spec"]
     assert spec["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
     assert spec["minReadySeconds"] > 0
@@ -139,7 +139,7 @@ def test_no_pod_goes_before_its_successor_serves(objects: list[Object]) -> None:
         assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
 
 
-def test_a_pod_has_time_to_drain(objects: list[Object]) -> None:
+def test_termination_grace_period_covers_the_shutdown_of_the_gatekeeper(objects: list[Object]) -> None:
     last = process._LAST_SECONDS + server._FINISH_SECONDS + intake._BODY_SECONDS + intake._TURN_SECONDS
     assert last < 45, "the chart's time for last answers"
     pod = the(objects, "Deployment")["spec"]["template"]["spec"]
@@ -149,7 +149,7 @@ def test_a_pod_has_time_to_drain(objects: list[Object]) -> None:
     assert pod["terminationGracePeriodSeconds"] == before + delay + 45
 
 
-def test_selectors_find_the_pods_of_the_gate_and_no_others(objects: list[Object]) -> None:
+def test_selectors_match_the_pods_of_the_deployment_and_no_others(objects: list[Object]) -> None:
     template = the(objects, "Deployment")["spec"]["template"]
     selectors = [
         the(objects, "Deployment")["spec"]["selector"]["matchLabels"],
@@ -167,7 +167,7 @@ def test_selectors_find_the_pods_of_the_gate_and_no_others(objects: list[Object]
         assert chosen.items() <= the(objects, "Service")["metadata"]["labels"].items()
 
 
-def test_a_service_port_leads_to_a_container_port(objects: list[Object]) -> None:
+def test_each_service_port_has_a_container_port(objects: list[Object]) -> None:
     named = {
         port["name"]: port["containerPort"]
         for container in containers(the(objects, "Deployment")).values()
@@ -182,7 +182,7 @@ def test_a_service_port_leads_to_a_container_port(objects: list[Object]) -> None
         assert [each["port"] for each in monitor["spec"]["endpoints"]] == [name for name in named if name != "webhook"]
 
 
-def test_a_release_of_any_name_calls_its_own_service(chart: helm_python.Chart) -> None:
+def test_webhooks_call_the_service_of_their_release_whatever_its_name(chart: helm_python.Chart) -> None:
     for release, name in {"altershield": "altershield", "gate": "gate-altershield", "x" * 53: "x" * 48}.items():
         objects = rendered(chart, release=release)
         assert the(objects, "Service")["metadata"]["name"] == name
@@ -199,7 +199,7 @@ def test_a_release_of_any_name_calls_its_own_service(chart: helm_python.Chart) -
     ],
     ids=["long", "nameOverride", "fullnameOverride"],
 )
-def test_under_any_name_and_in_any_namespace_all_parts_find_each_other(
+def test_objects_refer_to_each_other_under_any_name_and_namespace(
     chart: helm_python.Chart, release: str, namespace: str, values: Object
 ) -> None:
     objects = rendered(chart, values, release=release, namespace=namespace)
@@ -236,7 +236,7 @@ def test_under_any_name_and_in_any_namespace_all_parts_find_each_other(
     assert [names for names in named if names] == [kinds, [name], [name], [told["ALTERSHIELD_SECRET"]]]
 
 
-def test_every_rendering_is_the_same(chart: helm_python.Chart, values: Object) -> None:
+def test_rendering_is_deterministic(chart: helm_python.Chart, values: Object) -> None:
     """Else a GitOps tool would see a difference, and roll pods, for ever."""
     assert rendered(chart, values) == rendered(chart, values)
 
@@ -257,14 +257,14 @@ def test_every_rendering_is_the_same(chart: helm_python.Chart, values: Object) -
     ],
     ids=lambda part: "-".join(part) if isinstance(part, dict) else "",
 )
-def test_pods_are_rolled_by_what_concerns_them_and_nothing_else(
+def test_only_values_that_concern_pods_change_the_pod_template(
     chart: helm_python.Chart, values: Object, rolls: bool
 ) -> None:
     before, after = (the(rendered(chart, given), "Deployment")["spec"]["template"] for given in ({}, values))
     assert (before != after) is rolls
 
 
-def test_labels_and_annotations_of_users_are_added_and_take_none_of_ours_away(chart: helm_python.Chart) -> None:
+def test_user_labels_are_added_and_do_not_replace_labels_of_the_chart(chart: helm_python.Chart) -> None:
     mine = {"app.kubernetes.io/name": "mine", "app.kubernetes.io/part-of": "mine", "team": "platform"}
     values = {
         "commonLabels": mine,
@@ -286,13 +286,13 @@ def test_labels_and_annotations_of_users_are_added_and_take_none_of_ours_away(ch
     assert annotations == values["webhooks"]["annotations"] | {"admissions.enforcer/disabled": "true"}
 
 
-def test_every_replica_fits_into_the_quota_while_they_are_exchanged(chart: helm_python.Chart) -> None:
+def test_resource_quota_is_large_enough_for_a_rollout(chart: helm_python.Chart) -> None:
     for replicas in (1, 100):
         quota = the(rendered(chart, {"replicas": replicas}), "ResourceQuota")
         assert int(quota["spec"]["hard"]["pods"]) > replicas
 
 
-def test_memory_limits_hold_the_scale_that_was_measured(chart: helm_python.Chart) -> None:
+def test_memory_limits_exceed_the_measured_use(chart: helm_python.Chart) -> None:
     figures = (CHART.parents[1] / "docs" / "figures.md").read_text()
     rows = re.findall(r"^\| (gatekeeper|reconciler) \| [\d to]+ MiB \| (?:\d+ to )?(\d+) MiB \|", figures, re.M)
     most = {name: int(mebibytes) for name, mebibytes in rows}
@@ -304,12 +304,12 @@ def test_memory_limits_hold_the_scale_that_was_measured(chart: helm_python.Chart
         assert "cpu" not in container["resources"]["limits"], "throttling would be time-outs"
 
 
-def test_an_older_kubernetes_is_refused() -> None:
+def test_chart_requires_kubernetes_1_30() -> None:
     metadata = yaml.safe_load((CHART / "Chart.yaml").read_text())
     assert metadata["kubeVersion"] == ">=1.30.0-0", "sleep in preStop, matchConditions"
 
 
-def test_the_check_is_a_hook_and_leaves_nothing(objects: list[Object]) -> None:
+def test_check_consists_of_test_hooks_that_are_deleted(objects: list[Object]) -> None:
     hooks = [obj for obj in objects if is_hook(obj)]
     assert {obj["kind"] for obj in hooks} == {"Namespace", "ServiceAccount", "Role", "RoleBinding", "Pod"}
     (namespace,) = [obj["metadata"]["name"] for obj in hooks if obj["kind"] == "Namespace"]
@@ -320,7 +320,7 @@ def test_the_check_is_a_hook_and_leaves_nothing(objects: list[Object]) -> None:
         assert inside or "hook-succeeded" in annotations["helm.sh/hook-delete-policy"]
 
 
-def test_the_check_runs_and_is_released_as_and_where_the_gate_may_run(objects: list[Object]) -> None:
+def test_check_pod_and_its_deployment_get_the_user_and_nodes_of_the_release(objects: list[Object]) -> None:
     gate = the(objects, "Deployment")["spec"]["template"]["spec"]
     (pod,) = [obj["spec"] for obj in objects if obj["kind"] == "Pod"]
     (given,) = [arg.partition("=")[2] for arg in pod["containers"][0]["args"] if arg.startswith("--pod-spec=")]
@@ -330,7 +330,7 @@ def test_the_check_runs_and_is_released_as_and_where_the_gate_may_run(objects: l
     assert json.loads(given) == wanted
 
 
-def test_the_check_gets_the_registrys_credentials_without_reading_secrets(objects: list[Object]) -> None:
+def test_check_gets_registry_credentials_without_permission_to_read_secrets(objects: list[Object]) -> None:
     secrets = the(objects, "Deployment")["spec"]["template"]["spec"].get("imagePullSecrets", [])
     (pod,) = [obj["spec"] for obj in objects if obj["kind"] == "Pod"]
     mounted = [source["secret"] for each in pod.get("volumes", ()) for source in each["projected"]["sources"]]
@@ -341,7 +341,7 @@ def test_the_check_gets_the_registrys_credentials_without_reading_secrets(object
     assert verbs == ([["create", "delete"]] if secrets else [])
 
 
-def test_rules_and_dashboards_among_the_files_are_installed_as_they_are(tmp_path: Path) -> None:
+def test_rule_and_dashboard_files_are_installed_unchanged(tmp_path: Path) -> None:
     rule = {"alert": "Down", "expr": "up == 0", "annotations": {"summary": "{{ $labels.pod }} is down"}}
     groups = [{"name": "gate", "rules": [rule]}]
     dashboard = json.dumps({"title": "Health", "panels": [{"legendFormat": "{{pod}}"}]})
@@ -363,14 +363,14 @@ def test_rules_and_dashboards_among_the_files_are_installed_as_they_are(tmp_path
     assert config_map["data"] == {"Health.json": dashboard}
 
 
-def test_notes_warn_below_two_replicas_and_tell_the_next_command(chart: helm_python.Chart) -> None:
+def test_notes_warn_about_one_replica_and_show_the_next_command(chart: helm_python.Chart) -> None:
     assert "WARNING" not in notes(chart)
     assert "WARNING: replicas is 1" in notes(chart, {"replicas": 1})
     assert "kubectl label namespace NAME admission-webhook-altershield=enabled" in notes(chart)
     assert "Secret altershield-tls" in notes(chart, {"certificates": {"mode": "secret"}})
 
 
-def test_annotations_for_artifact_hub_are_right(chart: helm_python.Chart) -> None:
+def test_artifact_hub_annotations_match_the_chart(chart: helm_python.Chart) -> None:
     metadata = chart.metadata
     annotations = metadata["annotations"]
     (image,) = yaml.safe_load(annotations["artifacthub.io/images"])

@@ -40,7 +40,7 @@ def leftovers_at_run_time(system: Kubectl) -> None:
         system("apply", "-f", "-", stdin=json.dumps(obj))
 
 
-def test_a_helm_release_goes_with_its_history_and_everything_else_stays(
+def test_uninstall_deletes_a_helm_release_with_its_history_and_nothing_else(
     release: Release, system: Kubectl, cluster: Path
 ) -> None:
     release.install({"dashboards": {"enabled": True}, "networkPolicy": {"enabled": True}})
@@ -111,7 +111,7 @@ def others() -> list[Object]:
     ]
 
 
-def test_a_release_of_another_name_and_namespace_is_found_half_gone_too(system: Kubectl, cluster: Path) -> None:
+def test_uninstall_finds_a_partly_deleted_release_of_another_name_and_namespace(system: Kubectl, cluster: Path) -> None:
     assert uninstall(cluster, "--yes", "--crds").returncode == 0  # Helm adopts no kinds of another release
     system("create", "namespace", "gatekeeping")
     helm = helm_python.Config(kubeconfig_path=cluster, namespace="gatekeeping")
@@ -128,7 +128,7 @@ def test_a_release_of_another_name_and_namespace_is_found_half_gone_too(system: 
         system("delete", "namespace", "gatekeeping")
 
 
-def test_what_a_gitops_tool_applied_goes_and_the_tool_is_named(
+def test_uninstall_deletes_objects_of_a_gitops_tool_and_names_the_tool(
     system: Kubectl, cluster: Path, chart: helm_python.Chart
 ) -> None:
     objects = [obj for obj in rendered(chart) if not is_hook(obj)]
@@ -143,7 +143,7 @@ def test_what_a_gitops_tool_applied_goes_and_the_tool_is_named(
     assert left(system) == []
 
 
-def test_what_a_gate_in_the_foreground_left_behind_goes(system: Kubectl, cluster: Path, tmp_path: Path) -> None:
+def test_uninstall_deletes_what_a_killed_dev_command_left(system: Kubectl, cluster: Path, tmp_path: Path) -> None:
     log = tmp_path / "dev.log"
     with command("dev", "--yes", "--kubeconfig", str(cluster), log=log) as process:
         wait_for_line(process, log, "The gate is up")
@@ -158,7 +158,7 @@ def test_what_a_gate_in_the_foreground_left_behind_goes(system: Kubectl, cluster
     assert "app.ops.cloud.alipay.com" not in kinds, "asked for, they go with all records"
 
 
-def test_whoever_may_delete_webhooks_only_unblocks_the_cluster_and_is_told_the_rest(
+def test_uninstall_with_few_permissions_deletes_webhooks_and_reports_the_rest(
     release: Release, system: Kubectl, cluster: Path, tmp_path: Path
 ) -> None:
     release.install()
@@ -204,7 +204,7 @@ def test_whoever_may_delete_webhooks_only_unblocks_the_cluster_and_is_told_the_r
         system("delete", "-f", "-", stdin=listed(on_call))
 
 
-def test_on_a_terminal_it_asks(release: Release, system: Kubectl, cluster: Path) -> None:
+def test_uninstall_asks_on_a_terminal(release: Release, system: Kubectl, cluster: Path) -> None:
     release.install()
     for said, is_left in ((b"n\n", True), (b"y\n", False)):
         controlling, terminal = pty.openpty()

@@ -39,7 +39,7 @@ def test_every_value_has_a_default_and_a_schema() -> None:
     assert known == {key for key in given(DEFAULTS) if not FREE.search(key)}
 
 
-def test_every_value_is_described() -> None:
+def test_every_value_has_a_description() -> None:
     lines = (CHART / "values.yaml").read_text().splitlines()
     undescribed = []
     for number, line in enumerate(lines):
@@ -81,7 +81,7 @@ def nested(path: tuple[str, ...], value: object) -> Object:
 
 
 @pytest.mark.parametrize("path", list(closed(SCHEMA)), ids=".".join)
-def test_a_typo_is_refused_at_every_level(chart: helm_python.Chart, path: tuple[str, ...]) -> None:
+def test_unknown_keys_are_rejected_at_every_level(chart: helm_python.Chart, path: tuple[str, ...]) -> None:
     with pytest.raises(helm_python.HelmValuesError) as caught:
         chart.validate_schema(nested((*path, "typo"), "1"))
     assert "'typo' not allowed" in str(caught.value)
@@ -89,13 +89,13 @@ def test_a_typo_is_refused_at_every_level(chart: helm_python.Chart, path: tuple[
 
 
 @pytest.mark.parametrize("path", [path for path in leaves(SCHEMA) if path != ("global",)], ids=".".join)
-def test_a_value_of_another_type_is_refused_everywhere(chart: helm_python.Chart, path: tuple[str, ...]) -> None:
+def test_values_of_a_wrong_type_are_rejected(chart: helm_python.Chart, path: tuple[str, ...]) -> None:
     with pytest.raises(helm_python.HelmValuesError) as caught:
         chart.validate_schema(nested(path, 1.5))
     assert "/".join(path) in str(caught.value)
 
 
-def test_every_group_of_values_is_closed() -> None:
+def test_only_values_passed_to_kubernetes_accept_any_key() -> None:
     """A new one must not let typos pass: only what is handed on to Kubernetes as it is may have any key."""
     free = {".".join(path) for path in leaves(SCHEMA)} - {".".join(path) for path in closed(SCHEMA)}
     objects = {path for path in free if isinstance(default(path), dict)}
@@ -125,7 +125,7 @@ def default(path: str) -> object:
         ),
     ],
 )
-def test_lifetimes_that_do_not_fit_are_refused_before_a_pod_fails_by_them(
+def test_certificate_lifetimes_that_certgen_refuses_are_rejected(
     chart: helm_python.Chart, values: Object, sentence: str
 ) -> None:
     with pytest.raises(helm_python.HelmError) as caught:
@@ -134,7 +134,7 @@ def test_lifetimes_that_do_not_fit_are_refused_before_a_pod_fails_by_them(
     rendered(chart, {"certificates": {**values, "mode": "secret"}})
 
 
-def test_nobody_else_is_closed_out(chart: helm_python.Chart) -> None:
+def test_global_values_of_a_parent_chart_are_accepted(chart: helm_python.Chart) -> None:
     chart.validate_schema({"global": {"imageRegistry": "registry.example.com"}})
 
 
@@ -163,7 +163,7 @@ def test_nobody_else_is_closed_out(chart: helm_python.Chart) -> None:
     ],
     ids=lambda part: json.dumps(part) if isinstance(part, dict) else "",
 )
-def test_a_wrong_value_is_refused_with_its_place(
+def test_a_wrong_value_is_rejected_with_its_path(
     chart: helm_python.Chart, values: Object, where: str, what: str
 ) -> None:
     with pytest.raises(helm_python.HelmValuesError) as caught:

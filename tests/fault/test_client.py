@@ -56,7 +56,7 @@ def anything(_request: web.Request) -> bool:
         (418, "", ApiError),
     ],
 )
-async def test_each_status_is_its_own_error(code: int, reason: str, kind: type[ApiError]) -> None:
+async def test_each_http_status_raises_its_own_error_class(code: int, reason: str, kind: type[ApiError]) -> None:
     async with serving() as (api, client):
         api.fault(anything, answer(code, reason, **{"Retry-After": "7"}))
         with pytest.raises(kind) as caught:
@@ -67,7 +67,7 @@ async def test_each_status_is_its_own_error(code: int, reason: str, kind: type[A
 
 
 @pytest.mark.parametrize(("header", "seconds"), [("x", None), ("-1", None), ("9" * 400, 300), ("0", 0)])
-async def test_a_strange_retry_after_is_bounded_or_left_out(header: str, seconds: float | None) -> None:
+async def test_an_invalid_retry_after_is_ignored_and_a_large_one_is_limited(header: str, seconds: float | None) -> None:
     async with serving() as (api, client):
         api.fault(anything, answer(429, **{"Retry-After": header}))
         with pytest.raises(TooManyRequestsError) as caught:
@@ -75,7 +75,7 @@ async def test_a_strange_retry_after_is_bounded_or_left_out(header: str, seconds
         assert caught.value.retry_after == seconds
 
 
-async def test_a_retry_after_may_be_a_date() -> None:
+async def test_retry_after_may_be_a_date() -> None:
     async with serving() as (api, client):
         for ahead, least, most in ((30, 25, 30), (-30, 0, 0), (7200, 300, 300)):
             date = email.utils.format_datetime(
@@ -88,7 +88,7 @@ async def test_a_retry_after_may_be_a_date() -> None:
             assert least <= caught.value.retry_after <= most
 
 
-async def test_a_status_may_ask_to_wait() -> None:
+async def test_retry_after_seconds_in_a_status_object_are_used() -> None:
     async def busy(_request: web.Request) -> web.StreamResponse:
         return web.json_response({"kind": "Status", "details": {"retryAfterSeconds": 3}}, status=504)
 
@@ -99,7 +99,7 @@ async def test_a_status_may_ask_to_wait() -> None:
         assert caught.value.retry_after == 3
 
 
-async def test_a_client_apart_has_slots_of_its_own_and_counts_its_errors_together() -> None:
+async def test_a_separate_client_has_its_own_request_slots_and_shares_the_error_counts() -> None:
     async def slowly(request: web.Request) -> web.StreamResponse:
         await asyncio.sleep(20)
         return await api.answer(request)
@@ -125,7 +125,7 @@ async def test_a_client_apart_has_slots_of_its_own_and_counts_its_errors_togethe
 @pytest.mark.parametrize(
     "body", [b"<html>Bad Gateway</html>", b"", b"[1]", b'{"message":3,"details":[]}', b"[" * 100_000, b"\xff"]
 )
-async def test_an_error_that_is_no_status_is_an_error_all_the_same(body: bytes) -> None:
+async def test_an_error_response_without_a_status_object_raises_server_error(body: bytes) -> None:
     async def proxy(_request: web.Request) -> web.StreamResponse:
         return web.Response(status=502, body=body)
 
@@ -137,7 +137,7 @@ async def test_an_error_that_is_no_status_is_an_error_all_the_same(body: bytes) 
         assert str(caught.value)
 
 
-async def test_an_endless_error_is_cut_off() -> None:
+async def test_an_endless_error_body_is_truncated() -> None:
     async def endless(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(status=500)
         await response.prepare(request)
@@ -156,7 +156,7 @@ async def test_an_endless_error_is_cut_off() -> None:
 @pytest.mark.parametrize(
     "body", [b"<html/>", b"", b"[]", b'{"metadata":[]}', b'{"metadata":{"name":1}}', b"[" * 100_000]
 )
-async def test_an_answer_of_another_shape_is_unreadable(body: bytes) -> None:
+async def test_a_response_of_another_shape_raises_unreadable_error(body: bytes) -> None:
     async def strange(_request: web.Request) -> web.StreamResponse:
         return web.Response(body=body)
 
@@ -168,14 +168,14 @@ async def test_an_answer_of_another_shape_is_unreadable(body: bytes) -> None:
             await client.list(PODS, as_=Pod)
 
 
-async def test_a_refused_connection_is_unreachable_and_says_where() -> None:
+async def test_a_refused_connection_raises_unreachable_error_with_the_url() -> None:
     async with serving() as (api, client):
         await api.stop()
         with pytest.raises(UnreachableError, match=r"http://127\.0\.0\.1:\d+ to GET /api/v1/namespaces/shop/pods/a"):
             await client.get(PODS, "a", "shop")
 
 
-async def test_an_answer_cut_in_the_middle_is_unreachable() -> None:
+async def test_a_truncated_response_raises_unreachable_error() -> None:
     async def cut(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Length": "1000"})
         await response.prepare(request)
@@ -190,7 +190,7 @@ async def test_an_answer_cut_in_the_middle_is_unreachable() -> None:
             await client.get(PODS, "a", "shop")
 
 
-async def test_a_request_without_an_answer_ends_after_half_a_minute() -> None:
+async def test_a_request_without_a_response_times_out_after_30_seconds() -> None:
     async def never(_request: web.Request) -> web.StreamResponse:
         await asyncio.sleep(3600)
         raise AssertionError
@@ -212,7 +212,7 @@ async def test_a_redirect_is_not_followed() -> None:
         assert elsewhere.requests == []
 
 
-async def test_an_empty_list_may_be_null_and_kinds_may_be_missing() -> None:
+async def test_a_list_with_null_items_is_empty() -> None:
     async with serving() as (api, client):
         found = await client.list(DEPLOYMENTS, as_=Deployment)
         assert found.items == []
@@ -220,7 +220,7 @@ async def test_an_empty_list_may_be_null_and_kinds_may_be_missing() -> None:
         assert (await api.wait_for_requests(anything, 1))[0].query["limit"] == "2000"
 
 
-async def test_proxies_of_the_environment_do_not_come_between_us_and_loopback(
+async def test_proxy_variables_are_ignored_for_loopback(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
@@ -232,7 +232,7 @@ async def test_proxies_of_the_environment_do_not_come_between_us_and_loopback(
         assert (await client.get(PODS, "a", "shop"))["metadata"]["name"] == "a"
 
 
-async def test_watches_do_not_use_up_the_requests() -> None:
+async def test_watches_do_not_occupy_request_slots() -> None:
     async with serving() as (api, _), Client(api.configuration, max_in_flight=2) as client:
         await api.put(PODS, POD)
 
@@ -248,7 +248,7 @@ async def test_watches_do_not_use_up_the_requests() -> None:
                 task.cancel()
 
 
-async def test_no_more_requests_than_agreed_are_under_way_and_waiting_costs_no_timeout() -> None:
+async def test_requests_in_flight_are_limited_and_waiting_for_a_slot_does_not_time_out() -> None:
     under_way = most = 0
 
     async def slowly(request: web.Request) -> web.StreamResponse:
@@ -294,7 +294,7 @@ async def test_a_huge_event_is_read_in_linear_time() -> None:
     assert took[1] < 10 * took[0] + 1, "four times as much, and not sixteen times as long"
 
 
-async def test_an_event_without_an_end_is_given_up() -> None:
+async def test_an_event_without_an_end_raises_unreadable_error() -> None:
     async with serving() as (api, client):
         api.fault(is_watch, flood(b"x" * (70 * 2**20)))
         with pytest.raises(UnreadableError, match="larger than 64 MiB"):
@@ -302,21 +302,21 @@ async def test_an_event_without_an_end_is_given_up() -> None:
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 7, 1000])
-async def test_events_are_whole_however_the_bytes_arrive(chunk: int) -> None:
+async def test_events_are_decoded_whatever_the_chunk_size(chunk: int) -> None:
     data = b"".join(b'{"type":"%s","object":{"x":"\xc3\xbc"}}\n' % kind for kind in (b"ADDED", b"MODIFIED", b"DELETED"))
     async with serving() as (api, client):
         api.fault(is_watch, flood(data + b"\n\n", chunk))
         assert await watched(client) == ["ADDED", "MODIFIED", "DELETED"]
 
 
-async def test_a_watch_that_ends_in_the_middle_of_an_event_says_so() -> None:
+async def test_a_watch_that_ends_within_an_event_raises_unreachable_error() -> None:
     async with serving() as (api, client):
         api.fault(is_watch, flood(b'{"type":"ADDED","object":{}}\n{"type":'))
         with pytest.raises(UnreachableError, match="middle of an event"):
             await watched(client)
 
 
-async def test_deleting_names_the_object_and_how() -> None:
+async def test_delete_sends_uid_and_propagation_policy() -> None:
     async with serving() as (api, client):
         await api.put(PODS, POD)
         await client.delete(PODS, "a", "shop", uid="u1", propagation="Foreground")

@@ -57,7 +57,7 @@ def names(informer: Informer[Any]) -> list[str]:
     return sorted(obj.metadata.name for obj in informer.all())
 
 
-async def test_it_lists_in_pages_and_then_follows() -> None:
+async def test_informer_lists_in_pages_and_then_watches() -> None:
     async with serving() as (api, client):
         for number in range(1200):
             await api.put(PODS, pod(f"p{number:04}"))
@@ -73,7 +73,7 @@ async def test_it_lists_in_pages_and_then_follows() -> None:
             assert informer.get("shop", "p0000") is None
 
 
-async def test_an_api_server_that_is_not_there_yet_is_waited_for() -> None:
+async def test_informer_waits_for_an_api_server_that_is_not_up() -> None:
     async with serving() as (api, client):
         await api.stop()
         informer = Informer(client, PODS, Pod)
@@ -89,7 +89,7 @@ async def test_an_api_server_that_is_not_there_yet_is_waited_for() -> None:
         await asyncio.wait((task,))
 
 
-async def test_an_outage_of_a_minute_is_caught_up_without_a_relist() -> None:
+async def test_changes_during_a_minute_of_outage_arrive_without_a_relist() -> None:
     async with serving() as (api, client):
         await api.put(PODS, pod("a"))
         informer = Informer(client, PODS, Pod)
@@ -109,7 +109,7 @@ async def test_an_outage_of_a_minute_is_caught_up_without_a_relist() -> None:
             assert [entry[0] for entry in told] == ["a", "b", "a"]
 
 
-async def test_a_watch_cut_in_the_middle_of_a_line_goes_on_after_the_last_whole_one() -> None:
+async def test_a_watch_cut_within_an_event_resumes_after_the_last_complete_event() -> None:
     async with serving() as (api, client):
         informer = Informer(client, PODS, Pod)
         async with running(informer) as told:
@@ -127,7 +127,7 @@ async def test_a_watch_cut_in_the_middle_of_a_line_goes_on_after_the_last_whole_
             assert informer.relists == 0
 
 
-async def test_a_forgotten_version_leads_to_a_relist_that_tells_what_is_gone() -> None:
+async def test_an_expired_version_causes_a_relist_that_reports_deleted_objects() -> None:
     async with serving() as (api, client):
         for name in ("stays", "goes", "changes"):
             await api.put(PODS, pod(name))
@@ -147,7 +147,7 @@ async def test_a_forgotten_version_leads_to_a_relist_that_tells_what_is_gone() -
             await until(lambda: "later" in names(informer))
 
 
-async def test_410_as_an_event_and_in_the_middle_of_a_list_are_survived() -> None:
+async def test_a_410_in_an_event_or_between_list_pages_is_recovered_from() -> None:
     async with serving() as (api, client):
         for number in range(600):
             await api.put(PODS, pod(f"p{number}"))
@@ -165,7 +165,7 @@ async def test_410_as_an_event_and_in_the_middle_of_a_list_are_survived() -> Non
             assert len(informer) == 602
 
 
-async def test_relists_are_spread_and_never_come_thick() -> None:
+async def test_repeated_relists_are_delayed() -> None:
     async with serving() as (api, client):
         informer = Informer(client, PODS, Pod)
         async with running(informer):
@@ -175,7 +175,7 @@ async def test_relists_are_spread_and_never_come_thick() -> None:
             assert 5 <= informer.relists <= 20
 
 
-async def test_a_silent_watch_is_given_up_and_resumed() -> None:
+async def test_a_silent_watch_is_closed_and_resumed() -> None:
     async with serving() as (api, client):
         informer = Informer(client, PODS, Pod)
         async with running(informer):
@@ -190,7 +190,7 @@ async def test_a_silent_watch_is_given_up_and_resumed() -> None:
             assert informer.relists == 0
 
 
-async def test_a_resting_cluster_is_no_trouble(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_cluster_without_changes_causes_no_lists_and_no_logs(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     async with serving() as (api, client):
         informer = Informer(client, PODS, Pod)
@@ -215,7 +215,7 @@ async def test_errors_are_retried_with_growing_pauses(code: int, reason: str) ->
         await asyncio.wait((task,))
 
 
-async def test_an_outage_that_is_over_makes_the_next_hiccup_no_longer() -> None:
+async def test_retry_delay_is_reset_after_an_outage() -> None:
     async with serving() as (api, client):
         informer = Informer(client, PODS, Pod)
         async with running(informer):
@@ -241,7 +241,7 @@ async def test_retry_after_is_honoured() -> None:
         await asyncio.wait((task,))
 
 
-async def test_a_slow_list_is_cut_off_and_tried_again() -> None:
+async def test_a_list_without_a_response_is_tried_again() -> None:
     async def never(_request: web.Request) -> web.StreamResponse:
         await asyncio.sleep(3600)
         raise AssertionError
@@ -256,7 +256,7 @@ async def test_a_slow_list_is_cut_off_and_tried_again() -> None:
         await asyncio.wait((task,))
 
 
-async def test_an_object_that_cannot_be_read_is_left_out_and_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_undecodable_object_is_skipped_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     async with serving() as (api, client):
         await api.put(DEPLOYMENTS, {**pod("bad"), "spec": {"replicas": "many"}})
         await api.put(DEPLOYMENTS, pod("good"))
@@ -281,7 +281,7 @@ async def test_an_object_that_cannot_be_read_is_left_out_and_told_of_once(caplog
 
 
 @pytest.mark.parametrize("outage", [False, True])
-async def test_an_unreadable_object_that_comes_back_is_told_of_again(
+async def test_an_undecodable_object_that_is_created_again_is_logged_again(
     outage: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     bad = {**pod("bad"), "spec": {"replicas": "many"}}
@@ -304,7 +304,7 @@ async def test_an_unreadable_object_that_comes_back_is_told_of_again(
 @pytest.mark.parametrize(
     "garbage", ["<html>a proxy</html>\n", "{}\n", '{"type":1,"object":{}}\n', "\xff\n", "[" * 9999 + "\n"]
 )
-async def test_a_line_that_is_no_event_leads_to_a_relist(garbage: str) -> None:
+async def test_a_line_that_is_not_an_event_causes_a_relist(garbage: str) -> None:
     async with serving() as (api, client):
         informer = Informer(client, PODS, Pod)
         async with running(informer):
@@ -315,7 +315,7 @@ async def test_a_line_that_is_no_event_leads_to_a_relist(garbage: str) -> None:
             await until(lambda: names(informer) == ["a"])
 
 
-async def test_what_handlers_and_indexes_raise_changes_nothing(caplog: pytest.LogCaptureFixture) -> None:
+async def test_exceptions_in_handlers_and_indexes_do_not_stop_the_informer(caplog: pytest.LogCaptureFixture) -> None:
     def broken(*_: object) -> Any:
         raise ValueError("broken")
 
@@ -350,7 +350,7 @@ async def test_indexes_follow_the_objects() -> None:
             await until(lambda: found("x") == [])
 
 
-async def test_a_resync_tells_every_object_again() -> None:
+async def test_resync_calls_handlers_for_every_object() -> None:
     async with serving() as (api, client):
         await api.put(PODS, pod("a"))
         informer = Informer(client, PODS, Pod, resync=600)
@@ -359,7 +359,7 @@ async def test_a_resync_tells_every_object_again() -> None:
             assert told[1:] == [("a", "101", "101")]
 
 
-async def test_a_write_of_our_own_is_seen_at_once_and_told_once() -> None:
+async def test_an_observed_write_is_in_the_cache_at_once_and_reported_once() -> None:
     async with serving() as (api, client):
         await api.put(PODS, pod("a"))
         informer = Informer(client, PODS, Pod)
@@ -374,7 +374,7 @@ async def test_a_write_of_our_own_is_seen_at_once_and_told_once() -> None:
             assert told == [("a", None, "101"), ("a", "101", "102"), ("b", None, "103")]
 
 
-async def test_an_answer_older_than_the_list_is_ignored() -> None:
+async def test_an_observed_write_older_than_the_list_is_ignored() -> None:
     async with serving() as (api, client):
         await api.put(PODS, pod("a"))
         patched = await client.patch(PODS, {"metadata": {"labels": {"app": "x"}}}, "a", "shop", as_=Pod)
@@ -385,7 +385,7 @@ async def test_an_answer_older_than_the_list_is_ignored() -> None:
             assert names(informer) == []
 
 
-async def test_a_late_answer_does_not_bring_a_deleted_object_back() -> None:
+async def test_a_late_response_does_not_restore_a_deleted_object() -> None:
     async with serving() as (api, client):
         await api.put(PODS, pod("a"))
         informer = Informer(client, PODS, Pod)
@@ -397,7 +397,7 @@ async def test_a_late_answer_does_not_bring_a_deleted_object_back() -> None:
             assert names(informer) == []
 
 
-async def test_older_news_do_not_undo_a_write_of_our_own() -> None:
+async def test_older_events_do_not_undo_an_observed_write() -> None:
     async with serving() as (api, client):
         await api.put(PODS, pod("a"))
         informer = Informer(client, PODS, Pod)
@@ -414,7 +414,7 @@ async def test_older_news_do_not_undo_a_write_of_our_own() -> None:
             assert told == [("b", None, "105")]
 
 
-async def test_a_write_during_a_list_survives_it() -> None:
+async def test_a_write_during_a_list_stays_in_the_cache() -> None:
     async with serving() as (api, client):
         for number in range(600):
             await api.put(PODS, pod(f"p{number}"))
@@ -436,7 +436,7 @@ async def test_a_write_during_a_list_survives_it() -> None:
             assert informer.get("shop", "ours") == created[0]
 
 
-async def test_a_storage_restored_from_a_backup_replaces_what_was_known() -> None:
+async def test_cache_is_replaced_after_the_storage_is_restored_from_a_backup() -> None:
     async with serving() as (api, client):
         await api.put(PODS, pod("a", from_="now"))
         await api.put(PODS, pod("gone"))
@@ -458,7 +458,7 @@ async def test_a_storage_restored_from_a_backup_replaces_what_was_known() -> Non
             assert restored.metadata.labels == {"from_": "backup"}
 
 
-async def test_bookmarks_move_the_version_to_resume_from() -> None:
+async def test_a_watch_resumes_from_the_last_bookmark() -> None:
     async with serving() as (api, client):
         informer = Informer(client, PODS, Pod)
         async with running(informer):
@@ -471,7 +471,7 @@ async def test_bookmarks_move_the_version_to_resume_from() -> None:
             assert watches[1].query["resourceVersion"] == "500"
 
 
-async def test_only_the_selected_objects_are_asked_for() -> None:
+async def test_requests_contain_namespace_and_label_selector() -> None:
     async with serving() as (api, client):
         informer = Informer(client, PODS, Pod, namespace="shop", label_selector="app=x,tier in (a,b)")
         async with running(informer):
@@ -480,7 +480,7 @@ async def test_only_the_selected_objects_are_asked_for() -> None:
             assert {request.query["labelSelector"] for request in api.requests} == {"app=x,tier in (a,b)"}
 
 
-async def test_what_is_not_to_be_kept_is_left_out_and_told_as_deleted_when_it_changes_so() -> None:
+async def test_objects_that_keep_rejects_are_left_out_or_reported_as_deleted() -> None:
     async with serving() as (api, client):
         await api.put(PODS, pod("a", keep="yes"))
         await api.put(PODS, pod("b"))
@@ -494,7 +494,7 @@ async def test_what_is_not_to_be_kept_is_left_out_and_told_as_deleted_when_it_ch
             assert [(name, new is None) for name, _, new in told] == [("a", False), ("c", False), ("a", True)]
 
 
-async def test_a_refill_takes_in_what_is_wanted_now_and_leaves_what_is_there() -> None:
+async def test_refill_adds_objects_that_keep_accepts_now() -> None:
     async with serving() as (api, client):
         wanted = {"shop"}
         informer = Informer(client, PODS, Pod, keep=lambda obj: obj.metadata.namespace in wanted)
@@ -509,7 +509,7 @@ async def test_a_refill_takes_in_what_is_wanted_now_and_leaves_what_is_there() -
             assert len(told) == 2
 
 
-async def test_with_metadata_only_the_server_is_asked_for_no_more() -> None:
+async def test_metadata_only_requests_partial_object_metadata() -> None:
     async with serving() as (api, client):
         await api.put(PODS, pod("a"))
         async with running(Informer(client, PODS, Pod, metadata_only=True)):

@@ -95,7 +95,7 @@ def is_put(request: web.Request) -> bool:
     return request.method == "PUT"
 
 
-async def test_one_of_two_leads_and_the_lease_says_who() -> None:
+async def test_one_of_two_candidates_leads_and_the_lease_names_it() -> None:
     async with cluster() as (api, start):
         first = start("a")
         await until(lambda: first.leading, seconds=1)
@@ -110,7 +110,7 @@ async def test_one_of_two_leads_and_the_lease_says_who() -> None:
         assert abs(renewed - datetime.datetime.now(datetime.UTC)) < datetime.timedelta(minutes=1)
 
 
-async def test_a_clean_stop_hands_over_at_once() -> None:
+async def test_a_leader_that_stops_hands_over_at_once() -> None:
     async with cluster() as (api, start):
         first = start("a")
         await until(lambda: first.leading)
@@ -124,7 +124,7 @@ async def test_a_clean_stop_hands_over_at_once() -> None:
         assert spec(api)["leaseTransitions"] == 1
 
 
-async def test_a_dead_leader_is_succeeded_within_the_lease_and_a_try() -> None:
+async def test_a_dead_leader_is_replaced_within_the_lease_duration_and_one_retry() -> None:
     async with cluster() as (api, start):
         await api.put(
             LEASES,
@@ -170,9 +170,7 @@ def wall_clock(monkeypatch: pytest.MonkeyPatch) -> WallClock:
 
 
 @pytest.mark.parametrize("step", [86_400, -86_400])
-async def test_a_wall_clock_that_is_set_disturbs_no_leader_and_blocks_no_successor(
-    step: float, wall_clock: WallClock
-) -> None:
+async def test_a_wall_clock_change_does_not_affect_leader_or_successor(step: float, wall_clock: WallClock) -> None:
     async with cluster() as (_, start):
         first = start("a")
         await until(lambda: first.leading)
@@ -187,9 +185,7 @@ async def test_a_wall_clock_that_is_set_disturbs_no_leader_and_blocks_no_success
 
 
 @pytest.mark.parametrize("step", [86_400, -86_400])
-async def test_a_wall_clock_that_is_set_neither_shortens_nor_lengthens_a_lease(
-    step: float, wall_clock: WallClock
-) -> None:
+async def test_a_wall_clock_change_does_not_change_the_lease_duration(step: float, wall_clock: WallClock) -> None:
     async with cluster() as (api, start):
         held = {"holderIdentity": "silent", "leaseDurationSeconds": 15}
         await api.put(LEASES, {"metadata": {"name": "altershield", "namespace": "system"}, "spec": held})
@@ -201,7 +197,7 @@ async def test_a_wall_clock_that_is_set_neither_shortens_nor_lengthens_a_lease(
         await until(lambda: candidate.leading, seconds=3)
 
 
-async def test_an_outage_ends_the_term_before_another_could_lead_and_crashes_nobody() -> None:
+async def test_an_outage_ends_the_term_within_the_renew_deadline() -> None:
     async with cluster() as (api, start):
         first = start("a")
         await until(lambda: first.leading)
@@ -217,7 +213,7 @@ async def test_an_outage_ends_the_term_before_another_could_lead_and_crashes_nob
         assert first.terms == 2
 
 
-async def test_a_leader_cut_off_alone_has_stopped_when_the_other_starts() -> None:
+async def test_a_disconnected_leader_has_stopped_when_the_other_starts() -> None:
     async with cluster() as (api, start):
         first = start("a")
         first.cleaning = 3
@@ -233,7 +229,7 @@ async def test_a_leader_cut_off_alone_has_stopped_when_the_other_starts() -> Non
         assert first.terms == 1
 
 
-async def test_the_term_counts_from_the_sending_of_the_last_renewal() -> None:
+async def test_renew_deadline_counts_from_the_sending_of_the_last_renewal() -> None:
     async with cluster() as (api, start):
         first = start("a")
         await until(lambda: first.leading)
@@ -252,7 +248,7 @@ async def test_the_term_counts_from_the_sending_of_the_last_renewal() -> None:
         assert first.ended_at - sent <= 10.1
 
 
-async def test_slow_answers_do_not_cost_the_lease() -> None:
+async def test_slow_responses_do_not_end_the_term() -> None:
     async def slowly(request: web.Request) -> web.StreamResponse:
         await asyncio.sleep(1.5)
         return await api.answer(request)
@@ -266,7 +262,7 @@ async def test_slow_answers_do_not_cost_the_lease() -> None:
         assert first.leading
 
 
-async def test_requests_that_hang_in_every_slot_do_not_cost_the_lease() -> None:
+async def test_hanging_requests_in_every_slot_do_not_end_the_term() -> None:
     async def hang(request: web.Request) -> web.StreamResponse:
         await asyncio.sleep(20)
         return await api.answer(request)
@@ -293,7 +289,7 @@ async def test_requests_that_hang_in_every_slot_do_not_cost_the_lease() -> None:
 
 
 @pytest.mark.parametrize("code", [409, 429, 500, 503])
-async def test_single_failures_do_not_cost_the_lease(code: int) -> None:
+async def test_single_failures_do_not_end_the_term(code: int) -> None:
     async with cluster() as (api, start):
         first = start("a")
         await until(lambda: first.leading)
@@ -304,7 +300,7 @@ async def test_single_failures_do_not_cost_the_lease(code: int) -> None:
         assert first.leading
 
 
-async def test_a_lease_that_was_taken_away_ends_the_term() -> None:
+async def test_a_lease_taken_by_another_holder_ends_the_term() -> None:
     async with cluster() as (api, start):
         first = start("a")
         await until(lambda: first.leading)
@@ -315,7 +311,7 @@ async def test_a_lease_that_was_taken_away_ends_the_term() -> None:
         assert spec(api)["holderIdentity"] == "thief"
 
 
-async def test_a_deleted_lease_is_made_again() -> None:
+async def test_a_deleted_lease_is_created_again() -> None:
     async with cluster() as (api, start):
         first = start("a")
         await until(lambda: first.leading)
@@ -326,7 +322,7 @@ async def test_a_deleted_lease_is_made_again() -> None:
         assert spec(api)["holderIdentity"] == "a"
 
 
-async def test_an_error_of_the_work_comes_out_and_releases_the_lease() -> None:
+async def test_an_error_of_the_work_is_raised_and_releases_the_lease() -> None:
     async with cluster() as (api, start):
         first = start("a")
         first.error = ValueError("broken")
@@ -337,7 +333,7 @@ async def test_an_error_of_the_work_comes_out_and_releases_the_lease() -> None:
         assert spec(api)["holderIdentity"] == ""
 
 
-async def test_work_that_ends_ends_the_leading() -> None:
+async def test_lead_returns_and_releases_the_lease_when_the_work_ends() -> None:
     async with cluster() as (api, start):
         first = start("a")
         await until(lambda: first.leading)
@@ -346,7 +342,7 @@ async def test_work_that_ends_ends_the_leading() -> None:
         assert spec(api)["holderIdentity"] == ""
 
 
-async def test_stopping_while_the_api_is_gone_does_not_hang() -> None:
+async def test_stopping_without_an_api_server_does_not_hang() -> None:
     async with cluster() as (api, start):
         first = start("a")
         await until(lambda: first.leading)
@@ -356,7 +352,7 @@ async def test_stopping_while_the_api_is_gone_does_not_hang() -> None:
         assert now() - began < 12
 
 
-async def test_the_lease_is_renewed_until_the_cleaning_up_has_ended() -> None:
+async def test_lease_is_renewed_until_the_cleanup_has_ended() -> None:
     async with cluster() as (_, start):
         first = start("a")
         first.cleaning = 40
@@ -371,7 +367,7 @@ async def test_the_lease_is_renewed_until_the_cleaning_up_has_ended() -> None:
         await until(lambda: second.leading, seconds=2.5)
 
 
-async def test_a_follower_stops_without_touching_the_lease() -> None:
+async def test_a_follower_that_stops_does_not_change_the_lease() -> None:
     async with cluster() as (api, start):
         first = start("a")
         await until(lambda: first.leading)
@@ -382,7 +378,7 @@ async def test_a_follower_stops_without_touching_the_lease() -> None:
         assert first.leading
 
 
-async def test_without_permission_it_keeps_asking_and_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_missing_permission_is_logged_once_and_retried(caplog: pytest.LogCaptureFixture) -> None:
     async with cluster() as (api, start):
         api.fault(lambda _: True, answer(403, "Forbidden"), times=20)
         first = start("a")
@@ -391,7 +387,7 @@ async def test_without_permission_it_keeps_asking_and_says_so_once(caplog: pytes
 
 
 @pytest.mark.parametrize("duration", [2.0, 2.5, 60.0])
-async def test_other_durations_keep_the_promise(duration: float) -> None:
+async def test_leadership_and_handover_work_with_other_lease_durations(duration: float) -> None:
     async with cluster() as (api, start):
         first = start("a", duration)
         await until(lambda: first.leading)
@@ -403,7 +399,7 @@ async def test_other_durations_keep_the_promise(duration: float) -> None:
         assert spec(api)["leaseDurationSeconds"] >= duration
 
 
-async def test_a_lease_too_short_is_refused() -> None:
+async def test_a_lease_duration_that_is_too_short_is_rejected() -> None:
     async with cluster() as (_, start):
         with pytest.raises(UsageError, match="too short"):
             await start("a", 1.0).task
@@ -420,7 +416,7 @@ def is_get(request: web.Request) -> bool:
     return request.method == "GET"
 
 
-async def test_an_unreadable_lease_is_reported_once_and_taken_when_it_can_be_read(
+async def test_an_undecodable_lease_is_logged_once_and_taken_once_it_can_be_decoded(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with cluster() as (api, start):
@@ -434,7 +430,7 @@ async def test_an_unreadable_lease_is_reported_once_and_taken_when_it_can_be_rea
         await until(lambda: candidate.leading, seconds=5)
 
 
-async def test_a_lease_that_becomes_unreadable_ends_the_term() -> None:
+async def test_a_lease_that_becomes_undecodable_ends_the_term() -> None:
     async with cluster() as (api, start):
         first = start("a")
         await until(lambda: first.leading)
@@ -450,7 +446,7 @@ async def test_a_lease_without_a_holder_is_taken_at_once() -> None:
         await until(lambda: candidate.leading, seconds=1)
 
 
-async def test_a_lease_without_a_duration_is_respected_for_our_own() -> None:
+async def test_a_lease_without_a_duration_counts_with_our_own_duration() -> None:
     async with cluster() as (api, start):
         await put_lease(api, holderIdentity="other")
         candidate = start("a")
@@ -459,7 +455,7 @@ async def test_a_lease_without_a_duration_is_respected_for_our_own() -> None:
         await until(lambda: candidate.leading, seconds=4)
 
 
-async def test_a_lease_that_is_taken_over_keeps_other_fields_and_says_since_when() -> None:
+async def test_taking_over_a_lease_keeps_unknown_fields_and_sets_acquire_time() -> None:
     async with cluster() as (api, start):
         before = "2020-01-01T00:00:00.000000Z"
         await put_lease(
@@ -477,7 +473,7 @@ async def test_a_lease_that_is_taken_over_keeps_other_fields_and_says_since_when
 # what it costs, and what the log says
 
 
-async def test_a_long_lease_is_renewed_seldom() -> None:
+async def test_renew_interval_grows_with_the_lease_duration() -> None:
     async with cluster() as (api, start):
         first = start("a", 60.0)
         await until(lambda: first.leading)
@@ -486,7 +482,7 @@ async def test_a_long_lease_is_renewed_seldom() -> None:
         assert 0 < sum(map(is_put, api.requests[before:])) <= 11
 
 
-async def test_each_trouble_with_the_lease_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_leader_logs_each_failure_to_renew_once(caplog: pytest.LogCaptureFixture) -> None:
     async with cluster() as (api, start):
         first = start("a")
         await until(lambda: first.leading)
@@ -496,7 +492,7 @@ async def test_each_trouble_with_the_lease_is_reported_once(caplog: pytest.LogCa
             assert caplog.messages.count("cannot renew the lease") == count
 
 
-async def test_a_follower_reports_each_trouble_with_the_lease_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_follower_logs_each_failure_to_read_the_lease_once(caplog: pytest.LogCaptureFixture) -> None:
     async with cluster() as (api, start):
         await put_lease(api, holderIdentity="other", leaseDurationSeconds=600)
         start("b")
@@ -507,7 +503,7 @@ async def test_a_follower_reports_each_trouble_with_the_lease_once(caplog: pytes
             assert caplog.messages.count("cannot read the lease") == count
 
 
-async def test_a_lease_that_cannot_be_made_is_reported_and_a_missing_one_is_not(
+async def test_a_failure_to_create_the_lease_is_logged_and_a_missing_lease_is_not(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with cluster() as (api, start):
@@ -518,7 +514,7 @@ async def test_a_lease_that_cannot_be_made_is_reported_and_a_missing_one_is_not(
         assert "cannot read the lease" not in caplog.messages
 
 
-async def test_a_lease_that_cannot_be_read_is_not_made() -> None:
+async def test_a_lease_that_cannot_be_read_is_not_created() -> None:
     async with cluster() as (api, start):
         api.fault(is_get, answer(403, "Forbidden"), times=5)
         first = start("a")
@@ -530,7 +526,7 @@ async def test_a_lease_that_cannot_be_read_is_not_made() -> None:
 # giving it up
 
 
-async def test_a_released_lease_runs_out_at_once_for_any_client() -> None:
+async def test_a_released_lease_has_a_duration_of_one_second() -> None:
     async with cluster() as (api, start):
         first = start("a")
         await until(lambda: first.leading)
@@ -538,7 +534,7 @@ async def test_a_released_lease_runs_out_at_once_for_any_client() -> None:
         assert spec(api)["leaseDurationSeconds"] == 1
 
 
-async def test_a_lease_is_released_also_in_the_middle_of_a_renewal() -> None:
+async def test_a_lease_is_released_even_during_a_renewal() -> None:
     async with cluster() as (api, start):
         first = start("a")
         await until(lambda: first.leading)
@@ -556,7 +552,7 @@ async def test_a_lease_is_released_also_in_the_middle_of_a_renewal() -> None:
         assert spec(api)["holderIdentity"] == ""
 
 
-async def test_a_follower_that_stops_asks_for_nothing() -> None:
+async def test_a_follower_that_stops_sends_no_requests() -> None:
     async with cluster() as (api, start):
         await put_lease(api, holderIdentity="other", leaseDurationSeconds=60)
         follower = start("b")

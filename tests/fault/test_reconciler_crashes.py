@@ -59,7 +59,9 @@ async def play(cluster: Cluster, fatal: int, story: Sequence[Chapter]) -> bool:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story[-1].__name__)
-async def test_killed_after_every_write(story: Sequence[Chapter], tmp_path: Path) -> None:
+async def test_releases_end_correctly_if_the_reconciler_is_killed_after_any_write(
+    story: Sequence[Chapter], tmp_path: Path
+) -> None:
     async with running_cluster(tmp_path) as cluster:
         for fatal in itertools.count(1):
             await cluster.go_to(f"killed-after-{fatal}")

@@ -36,7 +36,7 @@ async def slow(request: web.Request, go_on: GoOn, attempt: int) -> web.StreamRes
 
 @pytest.mark.parametrize("fault", [refused, done_but_unanswered, slow], ids=lambda fault: fault.__name__)
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story[-1].__name__)
-async def test_a_story_comes_true_although_every_write_is(
+async def test_releases_end_correctly_although_every_write_is(
     fault: Callable[[web.Request, GoOn, int], Awaitable[web.StreamResponse]], story: tuple[Chapter, ...], tmp_path: Path
 ) -> None:
     attempts: collections.Counter[tuple[str, str]] = collections.Counter()
@@ -56,7 +56,7 @@ async def test_a_story_comes_true_although_every_write_is(
                 await chapter(cluster)
 
 
-async def test_another_reconciler_goes_on_within_the_lease_time(tmp_path: Path) -> None:
+async def test_another_reconciler_takes_over_within_the_lease_time(tmp_path: Path) -> None:
     """The leader vanishes in the middle of a release, without a word and with its lease."""
     vanished = asyncio.Event()
 

@@ -38,7 +38,7 @@ class Blindness:
             cut.cancel()
 
 
-async def test_pods_that_came_up_unseen_are_not_taken_for_late(tmp_path: Path) -> None:
+async def test_pods_that_came_up_during_a_watch_outage_do_not_count_as_overdue(tmp_path: Path) -> None:
     blindness = Blindness()
     async with running_cluster(tmp_path) as cluster:
         await cluster.go_to("behind")

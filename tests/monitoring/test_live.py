@@ -77,7 +77,7 @@ def test_every_variable_has_values(dashboard: str, prometheus: Prometheus) -> No
             assert {SYSTEM_NAMESPACE, NAMESPACE} & set(values), variable["name"]
 
 
-def test_what_alerts_look_at_is_there(prometheus: Prometheus) -> None:
+def test_series_of_all_alerts_exist(prometheus: Prometheus) -> None:
     for rule in rules():
         found = selectors(rule["expr"])
         assert found, rule["alert"]
@@ -111,7 +111,7 @@ def hastened(expression: str) -> str:
     return re.sub(r"\b(\d+)m\b", r"\1s", expression)
 
 
-def test_nothing_is_asked_for_less_strictly_without_need() -> None:
+def test_each_eased_condition_occurs_in_a_rule() -> None:
     asked = "".join(rule["expr"] for rule in rules())
     assert [strict for strict in EASED if strict not in asked] == []
 
@@ -125,13 +125,13 @@ def test_nothing_is_asked_for_less_strictly_without_need() -> None:
         if rule["alert"] != "AlterShieldNoLeader"
     ],
 )
-def test_a_rules_whole_expression_holds_at_some_moment(rule: dict[str, Any], live: tuple[Watched, Prometheus]) -> None:
+def test_expression_of_each_rule_is_true_at_some_time(rule: dict[str, Any], live: tuple[Watched, Prometheus]) -> None:
     gate, prometheus = live
     query = hastened(rule["expr"])
     eventually(lambda: prometheus.between(query, gate.since, time.time(), step=1), query, 15)
 
 
-def test_what_happened_is_told_with_names(prometheus: Prometheus) -> None:
+def test_alerts_fire_and_name_the_workload(prometheus: Prometheus) -> None:
     def firing() -> dict[str, str]:
         alerts = prometheus.get("alerts")["alerts"]
         return {
@@ -153,7 +153,7 @@ def test_what_happened_is_told_with_names(prometheus: Prometheus) -> None:
 
 
 @pytest.mark.parametrize("alert", sorted(ALERTS))
-def test_what_a_runbook_asks_prometheus_is_answered(alert: str, prometheus: Prometheus) -> None:
+def test_queries_of_each_runbook_return_known_series(alert: str, prometheus: Prometheus) -> None:
     text = (RUNBOOKS / f"{alert}.md").read_text()
     for query in re.findall(r"^```promql\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         prometheus.get("query", query=query)
@@ -162,7 +162,7 @@ def test_what_a_runbook_asks_prometheus_is_answered(alert: str, prometheus: Prom
 
 
 @pytest.mark.parametrize("container", ["gatekeeper", "reconciler", "certgen"])
-def test_promtool_finds_nothing_wrong_with_the_metrics(
+def test_promtool_accepts_the_metrics_of_each_process(
     container: str, live: tuple[Watched, Prometheus], promtool: Promtool
 ) -> None:
     with urllib.request.urlopen(f"http://127.0.0.1:{live[0].ports[container, 0]}/metrics") as answer:
@@ -171,7 +171,7 @@ def test_promtool_finds_nothing_wrong_with_the_metrics(
     assert promtool("check", "metrics", stdin=text) == ""
 
 
-def test_a_workloads_namespace_is_what_releases_are_told_with(prometheus: Prometheus) -> None:
+def test_release_series_have_the_namespace_of_the_workload(prometheus: Prometheus) -> None:
     expected = {
         (NAMESPACE, "deployment", "sleep", "Suspend", "person", ""),
         (NAMESPACE, "deployment", "sleep", "Failed", "health", ""),
@@ -192,7 +192,9 @@ def test_a_workloads_namespace_is_what_releases_are_told_with(prometheus: Promet
     assert "exported_namespace" not in set().union(*found())
 
 
-def test_a_webhook_configuration_is_missed_though_there_are_others(live: tuple[Watched, Prometheus]) -> None:
+def test_a_missing_webhook_configuration_is_detected_although_another_one_exists(
+    live: tuple[Watched, Prometheus],
+) -> None:
     gate, prometheus = live
     (rule,) = [rule for rule in rules() if rule["alert"] == "AlterShieldNotAsked"]
 

@@ -9,7 +9,7 @@ from .conftest import Promtool
 
 
 @pytest.mark.parametrize("component", ["gatekeeper", "reconciler", "certgen"])
-async def test_promtool_finds_nothing_to_complain_about(promtool: Promtool, component: str) -> None:
+async def test_promtool_accepts_all_metrics(promtool: Promtool, component: str) -> None:
     async with registries() as found:
         exposition = generate_latest(found[component]).decode()
 

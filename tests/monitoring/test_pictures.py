@@ -74,11 +74,11 @@ def test_a_picture_of_the_docs_shows_the_panels_of_the_dashboard(board: Object) 
         (3.0, "none", "3"),
     ],
 )
-def test_values_have_the_units_of_grafana(value: float, unit: str, text: str) -> None:
+def test_values_are_formatted_with_grafana_units(value: float, unit: str, text: str) -> None:
     assert formatted(value, unit) == text
 
 
-def test_a_run_ends_at_a_gap_and_where_the_value_changes() -> None:
+def test_runs_split_at_gaps_and_at_value_changes() -> None:
     samples = [(0.0, 1.0), (1.0, 1.0), (2.0, 0.0), (5.0, 0.0)]
     assert [(part[0], part[-1]) for part in runs(samples)] == [
         ((0.0, 1.0), (2.0, 0.0)),

@@ -18,7 +18,7 @@ def test_prometheus_accepts_the_rules(promtool: Promtool) -> None:
     promtool("check", "rules", RULES)
 
 
-def test_each_alert_fires_when_it_should_and_only_then(promtool: Promtool) -> None:
+def test_each_alert_fires_in_its_cases_and_stays_silent_in_others(promtool: Promtool) -> None:
     promtool("test", "rules", UNIT_TESTS)
     tests = [test for group in yaml.safe_load(UNIT_TESTS.read_text())["tests"] for test in group["alert_rule_test"]]
     tried = {test["alertname"] for test in tests}
@@ -31,7 +31,7 @@ def test_each_alert_fires_when_it_should_and_only_then(promtool: Promtool) -> No
     assert fired == {(rule["alert"], rule["labels"]["severity"], rule["labels"].get("seen_by")) for rule in rules()}
 
 
-def test_the_configuration_that_the_documents_show_is_one(promtool: Promtool, tmp_path: Path) -> None:
+def test_prometheus_accepts_the_configuration_in_the_docs(promtool: Promtool, tmp_path: Path) -> None:
     page = (RUNBOOKS.parent / "watch.md").read_text()
     (shown,) = [
         block for block in re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL) if "job" in block
@@ -46,11 +46,11 @@ def test_the_configuration_that_the_documents_show_is_one(promtool: Promtool, tm
     promtool("check", "config", tmp_path / "prometheus.yaml")
 
 
-def test_there_is_an_alert_for_everything_that_was_asked_for() -> None:
+def test_all_required_alerts_exist() -> None:
     assert {rule["alert"] for rule in rules()} == ALERTS
 
 
-def test_every_kinds_webhooks_are_watched_and_nobody_elses() -> None:
+def test_rules_select_the_webhooks_of_all_kinds_and_no_others() -> None:
     text = RULES.read_text()
     asked_of_api_servers = set(re.findall(r'\bname=~"([^"]+)"', text))
     assert asked_of_api_servers
@@ -61,13 +61,13 @@ def test_every_kinds_webhooks_are_watched_and_nobody_elses() -> None:
     assert not re.search(r'\b(name|webhook)="', text)
 
 
-def test_no_alert_rests_on_counters_that_any_pod_can_raise() -> None:
+def test_no_alert_uses_counters_that_any_pod_can_raise() -> None:
     """Whoever reaches the gatekeeper's port can send reviews, where no client certificate is asked for."""
     for rule in rules():
         assert "altershield_admission_" not in rule["expr"], rule["alert"]
 
 
-def test_an_alert_says_how_bad_it_is_what_it_is_and_where_help_is() -> None:
+def test_alerts_have_severity_summary_description_and_runbook() -> None:
     home = yaml.safe_load((CHART / "Chart.yaml").read_text())["home"]
     for rule in rules():
         assert rule["labels"]["severity"] in {"critical", "warning"}
