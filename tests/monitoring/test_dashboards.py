@@ -22,17 +22,17 @@ def dashboard(request: pytest.FixtureRequest) -> Object:
     return loaded()[f"altershield-{request.param}.json"]
 
 
-def test_the_json_is_what_the_code_makes() -> None:
+def test_json_files_match_the_code() -> None:
     here = {path.name: path.read_text() for path in DIRECTORY.iterdir()}
     assert here == files(), "the dashboards' code changed: run `make dashboards`"
 
 
-def test_the_json_is_found_in_dashboards_too() -> None:
+def test_links_in_dashboards_lead_to_the_json_files() -> None:
     folder = Path(__file__).parents[2] / "dashboards"
     assert {path.name: path.read_text() for path in folder.glob("*.json")} == files()
 
 
-def test_a_dashboard_can_be_installed_anywhere(dashboard: Object) -> None:
+def test_dashboard_is_independent_of_the_installation(dashboard: Object) -> None:
     assert dashboard["uid"] == dashboard["title"].lower().replace(" / ", "-")
     assert "id" not in dashboard, "Grafana gives it"
     assert dashboard["schemaVersion"] == 38, "Grafana 10.0's"
@@ -45,7 +45,7 @@ def test_a_dashboard_can_be_installed_anywhere(dashboard: Object) -> None:
         assert where["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
 
 
-def test_a_dashboard_shows_a_sensible_time_and_leads_to_the_others(dashboard: Object) -> None:
+def test_dashboard_refreshes_and_links_to_the_other_dashboards(dashboard: Object) -> None:
     assert dashboard["time"]["to"] == "now"
     assert dashboard["refresh"] == "30s"
     (link,) = dashboard["links"]
@@ -53,7 +53,7 @@ def test_a_dashboard_shows_a_sensible_time_and_leads_to_the_others(dashboard: Ob
     assert all(set(link["tags"]) <= set(other["tags"]) for other in loaded().values())
 
 
-def test_panels_are_explained_and_have_units_and_thresholds(dashboard: Object) -> None:
+def test_panels_have_descriptions_units_and_thresholds(dashboard: Object) -> None:
     titles = [panel["title"] for panel in panels(dashboard)]
     assert len(set(titles)) == len(titles)
     for panel in panels(dashboard):
@@ -65,7 +65,7 @@ def test_panels_are_explained_and_have_units_and_thresholds(dashboard: Object) -
         assert steps == sorted(steps)
 
 
-def test_panels_neither_overlap_nor_leave_the_grid(dashboard: Object) -> None:
+def test_panels_fill_the_grid_without_overlaps(dashboard: Object) -> None:
     cells: dict[tuple[int, int], str] = {}
     for panel in dashboard["panels"]:
         place = panel["gridPos"]
@@ -82,7 +82,7 @@ def test_panels_neither_overlap_nor_leave_the_grid(dashboard: Object) -> None:
     assert len(set(ids)) == len(ids)
 
 
-def test_every_variable_that_is_used_is_there_and_every_one_that_is_there_is_used(dashboard: Object) -> None:
+def test_used_variables_are_defined_and_defined_variables_are_used(dashboard: Object) -> None:
     variables = {variable["name"] for variable in dashboard["templating"]["list"]}
     text = json.dumps(dashboard["panels"])
     assert {name for name in variables if f"${name}" in text or f"${{{name}}}" in text} == variables
@@ -133,7 +133,7 @@ COUNTED = [
         ("Passed without an answer", "190m", 0),
     ],
 )
-def test_what_was_counted_before_the_first_scrape_is_counted_once(
+def test_counts_from_before_the_first_scrape_are_counted_once(
     title: str, at: str, value: int, promtool: Promtool, tmp_path: Path
 ) -> None:
     (target,) = [
