@@ -2,6 +2,7 @@
 
 import asyncio
 import collections
+import zlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -28,9 +29,10 @@ async def done_but_unanswered(request: web.Request, go_on: GoOn, attempt: int) -
 
 async def slow(request: web.Request, go_on: GoOn, attempt: int) -> web.StreamResponse:
     """Answers overtake each other."""
-    await asyncio.sleep(0.02 * (hash(request.path) % 5))
+    number = zlib.crc32(request.path.encode())  # not hash(), which is another one in each process
+    await asyncio.sleep(0.02 * (number % 5))
     answer = await go_on()
-    await asyncio.sleep(0.02 * (hash(request.path) % 7))
+    await asyncio.sleep(0.02 * (number % 7))
     return answer
 
 
