@@ -18,10 +18,11 @@ _HEAD = f"""\
 
 {GENERATED}
 
-`altershield` is for people; the other three are the containers of the [chart](../operate.md#what-runs). Most options
-can also be given as the environment variable that stands beside them; the option wins. `--help` says the same.
+People run `altershield`. The other three commands run in the containers of the [chart](../operate.md#what-runs). Most
+options can also be set with the environment variable in the same row; the option takes precedence. `--help` shows the
+same texts.
 
-Besides, `KUBECONFIG` counts as for `kubectl`, and `KUBEBUILDER_ASSETS` names a folder with `etcd` and `kube-apiserver`
+`KUBECONFIG` has the same meaning as for `kubectl`. `KUBEBUILDER_ASSETS` names a folder with `etcd` and `kube-apiserver`
 for `demo` and `sandbox`.
 
 ## Exit codes
@@ -32,14 +33,15 @@ _EXIT_CODES = (
     (
         0,
         "all",
-        "done; `demo`: every step came true; `status`: every present release that is shown succeeded; `dev`, `sandbox` "
+        "done; `demo`: every step had the expected outcome; `status`: every present release that is shown is a "
+        "`Success`; `dev`, `sandbox` "
         "and the containers: ended by Ctrl-C or SIGTERM",
     ),
     (
         AlterShieldError.exit_code,
         "all",
-        "it failed; the sentence on stderr says why. `altershield status`: also where the workload does not exist or "
-        "has no release. Questions: the answer was no",
+        "it failed; the sentence on stderr says why. `altershield status`: also if the workload does not exist or has "
+        "no release. Commands that ask: the answer was no",
     ),
     (UsageError.exit_code, "all", "a wrong option, variable or file"),
     (EXIT_SUSPENDED, "`altershield status`", "a present release that is shown is suspended"),
@@ -47,21 +49,22 @@ _EXIT_CODES = (
     (
         EXIT_UNDER_WAY,
         "`altershield status`",
-        "a release that is shown is under way, none is suspended; with `--wait`: it still was after `--timeout`",
+        "a release that is shown is under way, none is suspended; with `--wait`: it was still under way after "
+        "`--timeout`",
     ),
     (
         EXIT_ROLLED_BACK,
         "`altershield status`",
         "a release that is shown was rolled back, none is suspended or under way",
     ),
-    (130, "`altershield` but for `dev`, `sandbox`", "ended by Ctrl-C; what must not stay behind was taken away"),
-    (143, "`altershield` but for `dev`, `sandbox`", "the same by SIGTERM"),
+    (130, "`altershield` except for `dev`, `sandbox`", "ended by Ctrl-C; the objects that must not stay were deleted"),
+    (143, "`altershield` except for `dev`, `sandbox`", "the same by SIGTERM"),
 )
 
 _EXAMPLE = """
 The exit code of `altershield status` is about the present release of each workload. The release is under way while its
-state is `Init`, `Running`, `TimeOutPreThreshold` or `Rollback`, or while it is not recorded yet. This includes releases
-that are stalled, and repairs. A pipeline waits for the end of its release:
+state is `Init`, `Running`, `TimeOutPreThreshold` or `Rollback`, or while it has no ChangeWorkload yet. This includes
+releases that are stalled, and repairs. A pipeline waits for the end of its release:
 
 ```sh
 altershield status deployment/web -n shop --wait --timeout=10m
@@ -69,11 +72,12 @@ altershield status deployment/web -n shop --wait --timeout=10m
 
 ## Like kubectl
 
-`altershield` takes the cluster, the context and the namespace from where `kubectl` takes them, and `status` has its
-options `-n`, `-A`, `-w` and `-o`. Workloads are named as for `kubectl`: `deployment/web`, `deploy/web`, `sts/db`, or
-`deploy web api`. `web` alone means the workloads of that name, of whichever type.
+`altershield` uses the same cluster, context and namespace as `kubectl`, and `status` has the options `-n`, `-A`, `-w`
+and `-o` of `kubectl`. Name workloads as for `kubectl`: `deployment/web`, `deploy/web`, `sts/db`, or `deploy web api`.
+`web` alone means the workloads of that name of all types.
 
-With `kubectl-altershield` on your `PATH`, which is installed beside `altershield`, every command is one of `kubectl`:
+The program `kubectl-altershield` is installed beside `altershield`. If it is on your `PATH`, every command is also a
+command of `kubectl`:
 
 ```sh
 kubectl altershield status deployment/web -n shop
@@ -89,8 +93,8 @@ web--x--…   Success   …
 ```
 
 Completion for bash, zsh, fish and PowerShell: `altershield --install-completion` installs it for the shell in which you
-call it, `altershield --show-completion` prints the script. `kubectl altershield` is completed where `kubectl` is
-(1.26 or newer). `altershield --version` prints the version.
+run it, `altershield --show-completion` prints the script. `kubectl` (1.26 or newer) completes `kubectl altershield`
+if its own completion is set up. `altershield --version` prints the version.
 """
 
 

@@ -1,4 +1,4 @@
-"""The conditions and their reasons: the names from the code, the meanings from here."""
+"""The conditions and their reasons. The names come from the code, the meanings from this file."""
 
 import ast
 from collections.abc import Iterator
@@ -12,20 +12,21 @@ from reconciler.releases.snapshot import RollbackReason, StallReason
 from reconciler.releases.ungated import UngatedReason
 
 _ROOT = Path(__file__).parents[2]
-_ROOMS = ("altershield", "reconciler")
+_PACKAGES = ("altershield", "reconciler")
 
 STALL_REASONS: dict[str, str] = {
     Fault.UNSCHEDULABLE: "The scheduler finds no node for the pods.",
     Fault.NODE_NOT_READY: "The node of the pods is not ready, or does not exist.",
-    Fault.VOLUME: "A volume of the pods cannot be attached or mounted. (A ConfigMap or Secret that does not exist is "
-    "not meant: the release is the cause.)",
+    Fault.VOLUME: "A volume of the pods cannot be attached or mounted. A ConfigMap or Secret that does not exist "
+    "is not such a volume: the release is the cause.",
     Fault.SANDBOX: "The node cannot set up the pods' network or sandbox.",
     StallReason.FAILED_CREATE: "The API server refuses the pods: a quota, a webhook, a missing service account. Only "
     "Deployments report this; for other kinds the reason is `PodsMissing`.",
-    StallReason.PODS_MISSING: "Pods of this version are missing, none was made or came up for the start timeout, and "
+    StallReason.PODS_MISSING: "Pods of this version are missing, no pod was created or came up during the start "
+    "timeout, and "
     "the workload's status does not say why.",
-    StallReason.PODS_OVERDUE: "Pods are overdue, but fewer than the setting `rollback` asks for.",
-    StallReason.PAUSED: "The rollout is paused, and pods of this version are still to come.",
+    StallReason.PODS_OVERDUE: "Pods are overdue, but fewer than the share in the setting `rollback`.",
+    StallReason.PAUSED: "The rollout is paused, and pods of this version are still missing.",
     StallReason.NOT_ROLLED_OUT: "The workload's controller has not created a ReplicaSet or ControllerRevision of this "
     "version within the start timeout. A paused Deployment creates none.",
 }
@@ -36,7 +37,7 @@ CONDITIONS: dict[ConditionType, tuple[str, dict[str, str]]] = {
         {
             "InProgress": "`Unknown`. Pods are coming up or being verified.",
             "PodsPassed": "`True`. Every pod passed.",
-            "NotChecked": "`True`, ChangePod only. Nobody gave a verdict on some of the pods; this counts as passed.",
+            "NotChecked": "`True`, ChangePod only. Some of the pods have no verdict. They count as passed.",
             Giver.PERSON: "`False`. A person wrote the verdict.",
             Giver.SERVER: "`False`. The AlterShield server gave the verdict.",
             Giver.HEALTH: "`False`. Pods were overdue, and the release was not rolled back. The condition `RolledBack` "
@@ -44,8 +45,9 @@ CONDITIONS: dict[ConditionType, tuple[str, dict[str, str]]] = {
         },
     ),
     ConditionType.SETTLED: (
-        "ChangeWorkload, in the state `Success`. `True`: the release is history. `False`: pods that break still end "
-        "the release. The release settles one start timeout after its success, or after its pods are up again, and not "
+        "ChangeWorkload, in the state `Success`. `True`: pods that break no longer change the state. `False`: pods "
+        "that break still end the release. The release settles one start timeout after its success, or after its "
+        "pods are up again, and not "
         "before one pod has been up for that whole time.",
         {
             "Observing": "`False`. AlterShield still watches the pods.",
@@ -54,13 +56,13 @@ CONDITIONS: dict[ConditionType, tuple[str, dict[str, str]]] = {
         },
     ),
     ConditionType.STALLED: (
-        "ChangeWorkload. `True`: the release does not go on, and the cause is not the release itself. Such a release "
-        "is neither rolled back nor suspended. `lastTransitionTime` says since when.",
-        {**STALL_REASONS, "GoesOn": "`False`. The release was stalled and goes on."},
+        "ChangeWorkload. `True`: the release makes no progress, and the cause is not the release itself. Such a "
+        "release is neither rolled back nor suspended. `lastTransitionTime` says since when.",
+        {**STALL_REASONS, "GoesOn": "`False`. The release was stalled and continues."},
     ),
     ConditionType.NO_REPLICAS: (
-        "ChangeWorkload. `True`: the version has no pod and is to have none, so nothing can be verified. The release "
-        "stays `Running`; a suspension stays. The condition is removed once the workload is to have pods of it.",
+        "ChangeWorkload. `True`: the version has no pod, and none is wanted, so nothing can be verified. The release "
+        "stays `Running`; a suspension stays. The condition is removed once pods of the version are wanted.",
         {"NoPods": "The workload has 0 replicas, or its strategy lets no pod have this version."},
     ),
     ConditionType.ROLLED_BACK: (
@@ -75,10 +77,12 @@ CONDITIONS: dict[ConditionType, tuple[str, dict[str, str]]] = {
             RollbackReason.WRITE_REFUSED: "`False`. The API server refuses to change the workload: a policy, a quota, "
             "or AlterShield's own webhook. AlterShield tries again after 5 s, then less often, at least every 5 "
             "minutes.",
-            RollbackReason.NO_TARGET: "`False`. A person asked for a rollback, but the version to go back to is not "
-            "known. The message lists what `rollbackTo` accepts.",
-            RollbackReason.WITHDRAWN: "`False`. The rollback was not carried out: the pods are up, the version to go "
-            "back to is not healthy any more, or the setting `rollback` was switched off.",
+            RollbackReason.NO_TARGET: "`False`. A person asked for a rollback, but its target is not known. The "
+            "message "
+            "lists the values that `rollbackTo` accepts.",
+            RollbackReason.WITHDRAWN: "`False`. The rollback was not carried out: the pods are up, the pods of the "
+            "target "
+            "are no longer ready, or the setting `rollback` was switched off.",
             RollbackReason.RELEASED_AGAIN: "`False`. The version was rolled back before and then released again on "
             "purpose. AlterShield does not roll it back a second time.",
             RollbackReason.SUPERSEDED: "`False`. Another version was released before the rollback was carried out.",
@@ -102,7 +106,7 @@ CONDITIONS: dict[ConditionType, tuple[str, dict[str, str]]] = {
         },
     ),
 }
-"""Of each type: what it means, and what its reasons mean."""
+"""The meaning of each type, and of its reasons."""
 
 _ENUMS: dict[ConditionType, tuple[type[StrEnum], ...]] = {
     ConditionType.VERIFIED: (Giver,),
@@ -113,7 +117,7 @@ _ENUMS: dict[ConditionType, tuple[type[StrEnum], ...]] = {
 
 
 def section() -> str:
-    """The page's section; LookupError where the code has other types or reasons."""
+    """The section of the page. LookupError if the code has other types or reasons."""
     _compare()
     parts = [
         "## Conditions",
@@ -140,11 +144,11 @@ def _compare() -> None:
 
 
 def _in_code() -> tuple[dict[ConditionType, set[str]], set[str]]:
-    """The reasons that the code gives as literals, and all strings that it has."""
+    """The reasons that are literals in the code, and all strings of the code."""
     written: dict[ConditionType, set[str]] = {}
     constants: set[str] = set()
-    for room in _ROOMS:
-        for path in sorted((_ROOT / room).rglob("*.py")):
+    for package in _PACKAGES:
+        for path in sorted((_ROOT / package).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
                     constants.add(node.value)

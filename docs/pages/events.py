@@ -1,4 +1,4 @@
-"""The Events, from the calls in the code that raise them."""
+"""The Events, read from the calls in the code that raise them."""
 
 import ast
 from collections.abc import Iterator
@@ -7,28 +7,29 @@ from pathlib import Path
 from docs.pages.markdown import GENERATED, table
 
 _ROOT = Path(__file__).parents[2]
-_ROOMS = ("gatekeeper", "reconciler", "certgen")
+_PACKAGES = ("gatekeeper", "reconciler", "certgen")
 
 MEANINGS = {
     "ReleaseSuspended": "A pod failed. The message says which pod and why, and whether further releases are denied.",
     "ReleaseResumed": "The workload was suspended, and its present version succeeded. Further releases pass.",
-    "ReleaseStalled": "The release does not go on, and the cause is not the release itself. The message begins with "
+    "ReleaseStalled": "The release makes no progress, and the cause is not the release itself. The message begins with "
     "the reason of the condition [`Stalled`](kinds.md#stalled).",
     "RollbackStarted": "Pods were overdue, or a person asked for a rollback. The message says why, and which version "
     "is released again.",
-    "RolledBack": "The older version was released again. The failed version is denied until a newer one has succeeded.",
-    "RollbackWithdrawn": "A rollback was not carried out: the pods are up, the version to go back to is not healthy "
-    "any more, or the setting `rollback` was switched off.",
-    "RollbackRefused": "The API server refused to change the workload. AlterShield tries again. The message has the "
-    "API server's answer.",
-    "RollbackImpossible": "A person asked for a rollback, but the version to go back to is not known. The message "
-    "lists what `rollbackTo` accepts.",
-    "UngatedRelease": "No gatekeeper saw the release: none answered, the webhooks were missing, or the namespace was "
-    "not governed at that time.",
+    "RolledBack": "The older version was released again. The failed version is denied until a newer one is a "
+    "`Success`.",
+    "RollbackWithdrawn": "A rollback was not carried out: the pods are up, the pods of the target are no longer ready, "
+    "or the setting `rollback` was switched off.",
+    "RollbackRefused": "The API server refused to change the workload. AlterShield tries again. The message contains "
+    "the API server's answer.",
+    "RollbackImpossible": "A person asked for a rollback, but its target is not known. The message lists the values "
+    "that `rollbackTo` accepts.",
+    "UngatedRelease": "No gatekeeper checked the release: none answered, the webhooks were missing, or the namespace "
+    "was not governed at that time.",
     "SettingRejected": "The object is an OpsConfigInfo. The setting is wrong and changes nothing. The message says "
     "what to correct.",
 }
-"""Each reason that the code has."""
+"""The meaning of each reason."""
 
 _HEAD = f"""\
 # Events
@@ -41,8 +42,8 @@ The reconciler writes these Events. `kubectl describe` shows them, and so does t
 kubectl get events -A --field-selector source=altershield
 ```
 
-Their object is the workload, if the table does not name another one. An Event that is repeated within ten minutes
-raises the count of the existing Event. A release that succeeds raises no Event.
+The object of an Event is the workload, unless the table names another one. An Event that is repeated within ten minutes
+increases the count of the existing Event. A release that succeeds raises no Event.
 
 """
 
@@ -56,10 +57,10 @@ def page() -> str:
 
 
 def reasons() -> dict[str, str]:
-    """Each reason, and its Events' type."""
+    """Each reason, and the type of its Events."""
     found: dict[str, str] = {}
-    for room in _ROOMS:
-        for path in sorted((_ROOT / room).rglob("*.py")):
+    for package in _PACKAGES:
+        for path in sorted((_ROOT / package).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Call):
                     found.update(_raised(node))

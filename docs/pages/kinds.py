@@ -1,4 +1,4 @@
-"""The kinds, from the CustomResourceDefinitions."""
+"""The kinds, read from the CustomResourceDefinitions."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -26,8 +26,8 @@ _HEAD = f"""\
 
 {GENERATED}
 
-All are namespaced, of `{GROUP}/v1alpha1`, and have a status subresource.
-`kubectl get {CATEGORY} -A` shows all of them, `kubectl explain` what is below:
+All kinds are namespaced, in `{GROUP}/v1alpha1`, and have a status subresource.
+`kubectl get {CATEGORY} -A` lists all objects, and `kubectl explain` shows the text of this page:
 
 ```console
 $ kubectl explain changeworkload.spec.countThreshold
@@ -45,38 +45,42 @@ DESCRIPTION:
 ChangeWorkloads and ChangePods are in the namespace of their workload, and are deleted with it. Their names:
 
 {_NAMES}
-Where a name would be too long, the workload's part is cut and ends with a hash. Lists of pods have the fields of a
+If a name would be too long, the workload's part is cut and ends with a hash. Lists of pods have the fields of a
 ChangePod's `spec.podInfos[]`.
 """
 
 _STATES: dict[str, dict[str, str]] = {
     "ChangeWorkload": {
-        kinds.WorkloadState.INIT: "The version was released. None of its pods was looked at yet.",
+        kinds.WorkloadState.INIT: "The version was released. AlterShield has not checked its pods yet.",
         kinds.WorkloadState.RUNNING: "Pods are coming up and being verified. The conditions `Stalled` and `NoReplicas` "
         "say why a release stays in this state.",
         kinds.WorkloadState.TIME_OUT_PRE_THRESHOLD: "A batch was not full in time and is verified as it is. The next "
         "state is `Running`.",
-        kinds.WorkloadState.SUCCESS: "Every pod that the release is to reach was up and had passed at the same moment. "
-        "Pods that break before the release has settled still end it. Records of older versions are deleted.",
-        kinds.WorkloadState.SUSPEND: "A pod failed: by a person, by the AlterShield server, or because it was overdue "
-        "and the release could not be rolled back. Further releases are denied.",
+        kinds.WorkloadState.SUCCESS: "All pods of the release were up and had passed at the same moment. Pods that "
+        "break "
+        "before the release has settled still end it. The ChangeWorkloads of older versions are deleted.",
+        kinds.WorkloadState.SUSPEND: "A pod failed: a person or the AlterShield server gave the verdict, or the pod "
+        "was "
+        "overdue and the release could not be rolled back. Further releases are denied.",
         kinds.WorkloadState.ROLLBACK: "An older version is being released again. A person may write this state to ask "
         "for a rollback.",
-        kinds.WorkloadState.FAILED: "The version was rolled back, or replaced before it could be. A version that was "
-        "rolled back is denied until a newer one has succeeded.",
+        kinds.WorkloadState.FAILED: "The version was rolled back, or replaced before the rollback. A version that was "
+        "rolled back is denied until a newer one is a `Success`.",
     },
     "ChangePod": {
-        kinds.PodState.INIT: "Just made.",
-        kinds.PodState.PRE_WAIT: "The check before the batch is to be asked for.",
-        kinds.PodState.PRE_SUBMITTED: "It was asked for.",
-        kinds.PodState.PRE_FAILED: "It could not be asked for, as without an AlterShield server: counts as passed.",
-        kinds.PodState.PRE_TIMEOUT: "It was not answered in time: counts as passed.",
-        kinds.PodState.POST_WAIT: "The check after the batch is to be asked for.",
-        kinds.PodState.POST_SUBMITTED: "It was asked for.",
-        kinds.PodState.POST_FAILED: "It could not be asked for: counts as passed.",
-        kinds.PodState.POST_TIMEOUT: "It was not answered in time: counts as passed.",
-        kinds.PodState.POST_FINISH: "It was answered.",
-        kinds.PodState.EXECUTE_DONE: "Done; `message` keeps the step before.",
+        kinds.PodState.INIT: "The ChangePod was just created.",
+        kinds.PodState.PRE_WAIT: "AlterShield will ask its server for the check before the batch.",
+        kinds.PodState.PRE_SUBMITTED: "AlterShield has asked for the check before the batch.",
+        kinds.PodState.PRE_FAILED: "The check could not be asked for, as without an AlterShield server. The pods "
+        "count as "
+        "passed.",
+        kinds.PodState.PRE_TIMEOUT: "The check was not answered in time. The pods count as passed.",
+        kinds.PodState.POST_WAIT: "AlterShield will ask its server for the check after the batch.",
+        kinds.PodState.POST_SUBMITTED: "AlterShield has asked for the check after the batch.",
+        kinds.PodState.POST_FAILED: "The check could not be asked for. The pods count as passed.",
+        kinds.PodState.POST_TIMEOUT: "The check was not answered in time. The pods count as passed.",
+        kinds.PodState.POST_FINISH: "The check after the batch was answered.",
+        kinds.PodState.EXECUTE_DONE: "Verification of the pods is done. `message` keeps the previous step.",
     },
 }
 

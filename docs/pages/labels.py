@@ -1,4 +1,4 @@
-"""The labels, from where the code has them."""
+"""The labels, read from `altershield.api.labels`."""
 
 from altershield.api import labels
 from altershield.workloads import ADAPTERS
@@ -11,7 +11,7 @@ _HEAD = f"""\
 
 You set two of these labels: `{labels.GOVERNED}: {labels.GOVERNED_VALUE}` on a Namespace, and
 `{labels.IGNORED_SUSPEND}: "true"` on a workload. AlterShield sets the others.
-If somebody else writes, changes or removes one of them on a workload, AlterShield puts it back.
+If somebody else changes or removes one of them on a workload, AlterShield restores it.
 
 """
 
@@ -39,4 +39,4 @@ No resources found
 def page() -> str:
     texts = documented(labels)
     rows = [(f"`{getattr(labels, name)}`", text) for name, text in texts.items() if name not in _NO_LABELS_OF_OURS]
-    return _HEAD + table(("label", "on what, and what it means"), rows) + _EXAMPLES
+    return _HEAD + table(("label", "object and meaning"), rows) + _EXAMPLES

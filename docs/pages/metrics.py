@@ -72,16 +72,17 @@ _HEAD = f"""\
 
 {GENERATED}
 
-Each container serves them as `/metrics` on its plain port: gatekeeper 8080, reconciler 8081, certgen 8082. Every
-series exists from the start, those of single releases aside. No label takes a value from a request. Times are Unix
-seconds. The alerts have [runbooks](../runbooks).
+Each container serves its metrics at `/metrics` on a plain HTTP port: gatekeeper 8080, reconciler 8081, certgen 8082.
+Every series exists from the start of the process, except for the series of single releases. No label has a value from a
+request. Times are Unix seconds. The alerts have [runbooks](../runbooks).
 
-`rate()` and `increase()` do not see what a container counts before its first scrape. After an outage this matters most:
-a new leader finds everything that happened in between at once. Where single events count,
-[alerts](../../charts/altershield/files/rules/altershield.yaml) and dashboards therefore add what a new series shows.
+`rate()` and `increase()` miss the events that a container counts before its first scrape. This matters most after an
+outage, because a new leader finds all events of the outage at once. Where single events count,
+[alerts](../../charts/altershield/files/rules/altershield.yaml) and dashboards therefore add the first value of a new
+series.
 
-API servers count how often they went on without an answer: `apiserver_admission_webhook_fail_open_count`. An API server
-shows this counter only after the first such request. Its label `name` is the name of a webhook:
+API servers count the requests that they let pass without an answer: `apiserver_admission_webhook_fail_open_count`. An
+API server shows this counter only after the first such request. Its label `name` is the name of a webhook:
 {code_list(webhook.name for webhook in MUTATING)},
 {code_list(webhook.name for webhook in VALIDATING)}.
 """

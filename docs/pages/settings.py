@@ -6,15 +6,16 @@ from docs.pages.markdown import GENERATED, table
 
 _MEANINGS = {
     ops_config.BLOCKING: "On: a release that fails is suspended, and further releases of the workload are denied. A "
-    "version that was rolled back is denied, too. Off: failures are recorded, and all releases pass. Workloads that "
-    "are suspended already stay suspended.",
+    "version that was rolled back is denied too. Off: ChangeWorkloads show failures, and all releases pass. "
+    "Workloads that "
+    "are already suspended stay suspended.",
     ops_config.BRANCH: "On: pods are verified in batches. `content` is the size of a batch: a number of pods (`10`) or "
     f"a share of the replicas (`10%`), never more than the replicas or {ops_config.MAX_BATCH}. Off: pods are verified "
     "one by one.",
     ops_config.ROLLBACK: "On: a release is rolled back when enough of its pods are overdue and an older version "
-    "serves. `content` says how many: a number of pods (`2`) or a share of the existing pods of this version (`20%`, "
-    "rounded up), at least one. Off: nothing is rolled back by itself; a release with so many overdue pods is "
-    "suspended. A rollback that a person asks for is carried out in both cases.",
+    "serves. `content` is this limit: a number of pods (`2`) or a share of the existing pods of this version (`20%`, "
+    "rounded up), at least one. Off: AlterShield does not roll back on its own; it suspends a release with so many "
+    "overdue pods. It carries out a rollback that a person asks for in both cases.",
 }
 
 
@@ -34,10 +35,10 @@ def page() -> str:
 
 {GENERATED}
 
-You switch these settings in the cluster, at any time, without a restart. Each is an object of the kind
-[OpsConfigInfo](kinds.md#opsconfiginfo) in the namespace `{SYSTEM_NAMESPACE}`. AlterShield creates missing ones with
-their defaults. All others are [options](commands.md) of the commands, or
-[values](../../charts/altershield/values.yaml) of the chart.
+You change these settings in the cluster, at any time, without a restart. Each setting is an object of the kind
+[OpsConfigInfo](kinds.md#opsconfiginfo) in the namespace `{SYSTEM_NAMESPACE}`. AlterShield creates missing settings
+with their defaults. Everything else is configured with [options](commands.md) of the commands, or
+with [values](../../charts/altershield/values.yaml) of the chart.
 
 {table(("name", "`spec.type`", "`spec.enable`", "`spec.content`", "on means"), rows)}
 A pod is [*overdue*](../verdicts.md#the-words) when it is not up for longer than the start timeout
@@ -55,15 +56,15 @@ kubectl -n {SYSTEM_NAMESPACE} patch opsconfiginfo blocking --type merge -p '{{"s
 
 ## rollback
 
-`rollback` is the kill switch of automatic rollbacks. Switch it off:
+`rollback` switches automatic rollbacks. Switch it off:
 
 ```sh
 kubectl -n {SYSTEM_NAMESPACE} patch opsconfiginfo rollback --type merge -p '{{"spec":{{"enable":false}}}}'
 kubectl -n {SYSTEM_NAMESPACE} wait opsconfiginfo rollback --for=jsonpath='{{.status.enable}}'=false
 ```
 
-A rollback that is not carried out yet is withdrawn. With `blocking` off as well, AlterShield only records. Switch it on
-again, with the share at which a release is rolled back:
+AlterShield then withdraws a rollback that it has not carried out yet. If `blocking` is off as well, AlterShield only
+writes ChangeWorkloads. Switch it on again, with the share of overdue pods at which a release is rolled back:
 
 ```sh
 kubectl -n {SYSTEM_NAMESPACE} patch opsconfiginfo rollback --type merge \\
@@ -83,7 +84,7 @@ kubectl -n {SYSTEM_NAMESPACE} wait opsconfiginfo branch --for=jsonpath='{{.statu
 
 ## A wrong setting
 
-A wrong setting changes nothing: what was accepted last stays in effect. The condition `Accepted` says what to correct.
+A wrong setting has no effect: the last accepted value stays in effect. The condition `Accepted` says what to correct.
 
 ```sh
 kubectl -n {SYSTEM_NAMESPACE} patch opsconfiginfo branch --type merge -p '{{"spec":{{"content":"many"}}}}'
