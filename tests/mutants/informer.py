@@ -9,7 +9,7 @@ _CACHE = (
     "tests/unit/kube/test_streamed_lists.py",
 )
 _FOLLOWER = (
-    "tests/unit/kube/test_following.py",
+    "tests/unit/kube/test_reflector.py",
     "tests/fault/test_informer.py",
     "tests/unit/kube/test_streamed_lists.py",
 )

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from altershield.api import labels
+from altershield.api.json_patch import label_path
 from altershield.api.kinds import ChangeWorkloadStatus, PodInfo, SourceRef, WorkloadState
 from altershield.api.meta import Condition, plain_time
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, PODS
@@ -26,7 +27,7 @@ from altershield.kube.events import NORMAL, WARNING, ObjectRef
 from altershield.workloads.workload import Workload
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.metrics import Metrics
-from reconciler.machinery.writer import label_path, owner
+from reconciler.machinery.writer import owner
 from reconciler.releases.effects import (
     Announce,
     CreateBatch,

@@ -1,4 +1,4 @@
-"""How an informer follows the cluster where list and watch end, hang or are refused, and what the log says. Time is
+"""How an informer lists and watches where list and watch end, hang or are refused, and what the log says. Time is
 simulated."""
 
 import asyncio
@@ -26,7 +26,7 @@ from tests.unit.kube.informers import names, pod, running, started
 
 pytestmark = pytest.mark.looptime
 
-TROUBLE, OVER = "cannot follow the cluster, trying again", "following the cluster again"
+TROUBLE, OVER = "cannot list or watch, retrying", "listing and watching again"
 
 
 def warnings(caplog: pytest.LogCaptureFixture, cause: str = "") -> int:
@@ -53,7 +53,7 @@ async def test_an_informer_that_is_run_again_lists_again() -> None:
         api.fault(is_list, slow)
         async with started(informer):
             await asyncio.sleep(5)
-            assert not informer._follower.following.is_set()
+            assert not informer._reflector.watching.is_set()
             assert informer.age == pytest.approx(5, abs=1)
             await asyncio.sleep(10)
             assert names(informer) == []
