@@ -1,2 +1,2 @@
-"""One controller decides everything about a workload's releases: recording, verification, suspension, rollback, and
-the releases that no gatekeeper reviewed."""
+"""The controller of a workload's releases: it creates their ChangeWorkloads, verifies pods, suspends, rolls back, and
+finds releases that no gatekeeper reviewed."""

@@ -1,4 +1,4 @@
-"""How the record of a release begins."""
+"""How the ChangeWorkload of a release is created, adopted, or started again."""
 
 from collections.abc import Callable, Sequence
 
@@ -28,7 +28,7 @@ from reconciler.releases.snapshot import RollbackReason
 
 
 class ReleaseCreator:
-    """`batch_wait`: seconds after which a batch is verified although it is not full."""
+    """`clock` returns Unix seconds. `batch_wait`: seconds after which a batch is verified although it is not full."""
 
     def __init__(self, caches: Caches, writer: Writer, clock: Callable[[], float], batch_wait: int) -> None:
         self._caches = caches
@@ -37,10 +37,11 @@ class ReleaseCreator:
         self._batch_wait = batch_wait
 
     async def existing(self, workload: Workload, version: str) -> Release | None:
-        """The record of one version of this very workload, if there is one.
+        """The ChangeWorkload of a version of exactly this workload, or None.
 
-        One without owner is from a namesake that was deleted with `--cascade=orphan`: it goes on with this workload,
-        which has taken over its pods, as a release that begins anew. One whose owner is gone goes.
+        A ChangeWorkload without owner belongs to a workload that was deleted with `--cascade=orphan`. The new workload
+        of that name has taken over the pods, so it adopts the ChangeWorkload too, as a release that begins again. A
+        ChangeWorkload with another owner is deleted.
         """
         name = change_workload_name(workload.kind, workload.metadata.name, version)
         release = self._caches.releases.get(workload.metadata.namespace, name)
@@ -52,6 +53,7 @@ class ReleaseCreator:
         return None
 
     async def create(self, workload: Workload, version: str) -> Release:
+        """Create the ChangeWorkload of a version."""
         resource, metadata = BY_KIND[workload.kind].resource, workload.metadata
         release = ChangeWorkload(
             metadata=ObjectMeta(
@@ -67,8 +69,11 @@ class ReleaseCreator:
     async def start_anew(
         self, workload: Workload, release: Release, others: Sequence[Release], *more: Condition
     ) -> Release:
-        """Start the record of a version that is released again: the status first, with what has to be known from
-        before and `more`, then the spec, which says that it was done."""
+        """Start the ChangeWorkload of a version that is released again.
+
+        The status is written first: the state Init, the conditions that have to stay, and the conditions `more`. The
+        spec comes second: its `workloadGeneration` says that the start is complete.
+        """
         now = self._clock()
         status = ChangeWorkloadStatus(
             status=WorkloadState.INIT,
@@ -96,7 +101,7 @@ class ReleaseCreator:
                 "value": [msgspec.to_builtins(owner(resource, metadata))],
             },
             {"op": "add", "path": "/spec/workloadRef", "value": msgspec.to_builtins(_reference(workload))},
-            # that of no release: so it is begun anew, unless it is processed
+            # generation 0 belongs to no release, so the release begins again
             {"op": "add", "path": "/spec/workloadGeneration", "value": 0},
         ]
         return await self._writer.patch(self._caches.releases, release, operations)
@@ -119,7 +124,10 @@ class ReleaseCreator:
 
 
 def processed(workload: Workload) -> list[Operation]:
-    """What lets verification begin. `ignored-suspend` has let this release pass; it counts once."""
+    """The patch operations that let verification begin.
+
+    They also remove `ignored-suspend`, which has admitted this release and is valid once.
+    """
     operations: list[Operation] = [{"op": "add", "path": label_path(labels.DEFENSE_STATUS), "value": labels.PROCESSED}]
     if workload.ignores_suspension:
         operations.append({"op": "remove", "path": label_path(labels.IGNORED_SUSPEND)})
@@ -127,14 +135,17 @@ def processed(workload: Workload) -> list[Operation]:
 
 
 def previous(release: Release, others: Sequence[Release]) -> SourceRef:
-    """The last version that passed before this one: that of the release before, or where that did not pass, what that
-    one went by. Not one that failed itself since. A record without it, and with none before it, knows of none."""
+    """The object of the last version that passed before this one; empty if none is known.
+
+    It is the version of the release before this one, if that passed, else the `previous` of that release. A version
+    that has been rolled back or suspended since does not count.
+    """
     failed = {version_of(each) for each in others if rolled_back(each) or state(each) is WorkloadState.SUSPEND}
     failed.add(version_of(release))
     believed = {each.status.previous.uid for each in others} - {""}
     before = sorted(others, key=lambda each: (each.spec.workload_generation, each.spec.create_time_unix), reverse=True)
     for other in before:
-        # released again since, it has yet to pass a second time
+        # the version passed before and was released again, and has not passed a second time yet
         known = other.status.source.uid in believed and version_of(other) not in failed
         if other.status.source.uid and (passed(other) or known):
             return other.status.source
@@ -149,7 +160,8 @@ def _reference(workload: Workload) -> WorkloadRef:
 
 
 def _kept(release: Release, now: float) -> tuple[Condition, ...]:
-    """What a release again must know: that this version was rolled back once. It is not a second time."""
+    """The condition that a release started again keeps: the version was rolled back once, and is not rolled back
+    automatically a second time."""
     known = find_condition(release.status.conditions, ConditionType.ROLLED_BACK)
     if known is None or not (known.is_true or known.reason == RollbackReason.RELEASED_AGAIN):
         return ()
@@ -158,7 +170,7 @@ def _kept(release: Release, now: float) -> tuple[Condition, ...]:
             ConditionType.ROLLED_BACK,
             "False",
             RollbackReason.RELEASED_AGAIN,
-            "this version was rolled back once and then released again; it is not rolled back by itself a second time",
+            "this version was rolled back and then released again; it is not rolled back automatically a second time",
             last_transition_time=rfc3339(now),
             observed_generation=release.metadata.generation,
         ),

@@ -1,4 +1,5 @@
-"""What to do about the present release of a workload: one pure decision, whose parts are the other files here."""
+"""The decision about the current release of a workload. A pure function, which the other modules of this
+package serve."""
 
 from collections.abc import Sequence
 
@@ -27,10 +28,10 @@ from reconciler.releases.waiting import with_settling, with_waits
 
 
 def decide(snapshot: Snapshot, now: float) -> Decision:
-    """The decision. Asked again with the same facts, it comes out the same."""
+    """The next step of the release, at `now` (Unix seconds). The same input gives the same decision."""
     match state(snapshot.release):
         case WorkloadState.FAILED:
-            return Decision()  # history
+            return Decision()  # an end state
         case WorkloadState.ROLLBACK:
             step = rollback.next_step(snapshot, now)
             return _meanwhile(snapshot, step, now) if rollback.write_refused(snapshot.release) else step
@@ -39,7 +40,7 @@ def decide(snapshot: Snapshot, now: float) -> Decision:
 
 
 def _restore(snapshot: Snapshot) -> Decision | None:
-    """Make the ChangePod of failed pods again where somebody deleted it: the verdict lasts as long as the pod."""
+    """Create the ChangePod of failed pods again if somebody deleted it: a verdict lasts as long as its pod."""
     groups = snapshot.groups
     if groups is None:
         return None
@@ -52,7 +53,7 @@ def _restore(snapshot: Snapshot) -> Decision | None:
 
 
 def _end(snapshot: Snapshot, now: float) -> Decision | None:
-    """Undo or suspend a release that does not come up."""
+    """Roll back or suspend a release whose pods do not come up; None if the release does not end now."""
     found = ending(snapshot, now)
     if found is None or snapshot.groups is None:
         return None
@@ -72,7 +73,7 @@ def _end(snapshot: Snapshot, now: float) -> Decision | None:
 
 
 def _meanwhile(snapshot: Snapshot, step: Decision, now: float) -> Decision:
-    """While the API server refuses the write of a rollback, pods are verified and further releases denied."""
+    """While the API server refuses the write of a rollback, go on verifying pods, and suspend the workload."""
     groups = snapshot.groups
     if step.read_live or step.status is not None or groups is None:
         return step
@@ -81,14 +82,16 @@ def _meanwhile(snapshot: Snapshot, step: Decision, now: float) -> Decision:
         *verification.marks(snapshot, groups, now),
         *verification.numbered(groups, ready.full),
     )
-    # first the label: a write that is refused ends the turn
+    # the label first: a refused write ends this reconcile
     after: tuple[After, ...] = (*suspension.suspend(snapshot, WorkloadState.SUSPEND, now), *step.after)
     return Decision(None, before, after, requeue_after=ready.left)
 
 
 def _go_on(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_rollback: str = "") -> Decision:
-    """Verify what came up, and bring state, conditions and labels to what follows. `failing`: pods to be failed now,
-    because they are overdue, and why the release is `no_rollback`."""
+    """Verify pods that are up, and derive the state, the conditions and the labels.
+
+    `failing`: overdue pods that get a failing verdict now. `no_rollback`: why the release is not rolled back.
+    """
     release, groups = snapshot.release, snapshot.groups
     target = WorkloadState.SUSPEND if failing else verification.target_state(snapshot)
     target, taken, wake = _batches(snapshot, target, now)
@@ -134,8 +137,8 @@ def _go_on(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_rollba
 def _batches(
     snapshot: Snapshot, target: WorkloadState, now: float
 ) -> tuple[WorkloadState, Sequence[tuple[PodInfo, ...]], float | None]:
-    """The state with the time-out of an incomplete batch in it, the batches to take now, and when the next is due
-    (Unix seconds)."""
+    """The state with TimeOutPreThreshold taken into account, the batches to create now, and when the next batch is due
+    (Unix seconds, or None)."""
     if snapshot.groups is None:
         return target, (), None
     ready = verification.batches(snapshot, snapshot.groups, now)
@@ -146,12 +149,13 @@ def _batches(
         return WorkloadState.TIME_OUT_PRE_THRESHOLD, ready.full, now
     if target is not WorkloadState.RUNNING or present is WorkloadState.TIME_OUT_PRE_THRESHOLD:
         return target, (*ready.full, ready.overdue), None
-    return target, ready.full, now  # it has only now begun to run: the next decision calls the time-out
+    return target, ready.full, now  # the release enters Running now: the next decision enters TimeOutPreThreshold
 
 
 def _verified(
     draft: Draft, snapshot: Snapshot, target: WorkloadState, message: str, failing: Sequence[PodInfo]
 ) -> Draft:
+    """Sets the lists of failed and down pods, and the condition Verified."""
     groups = snapshot.groups
     failed = failed_pods(groups) if groups is not None else ()
     draft = draft.replace(defense_check_fail_pods=tuple(sorted((*failed, *failing), key=lambda info: info.pod)))
@@ -160,7 +164,7 @@ def _verified(
     match target:
         case WorkloadState.SUSPEND:
             if groups is not None and not failing and not groups.count(Group.FAILED):
-                return draft  # its pods are gone: why it is suspended stays
+                return draft  # the failed pods are gone, but the reason for the suspension stays
             by = Giver.HEALTH if failing and not failed else verification.giver(groups) if groups is not None else ""
             return draft.condition(ConditionType.VERIFIED, False, by or Giver.PERSON, message)
         case WorkloadState.SUCCESS:
@@ -173,27 +177,33 @@ def _verified(
 
 
 def _without_refusal(draft: Draft) -> Draft:
-    """A person corrected the verdict: why the release was not undone is of no interest any more."""
+    """Removes the reason why the release was not rolled back, after a person corrected the verdict."""
     refused = has_reason(draft.status.conditions, ConditionType.ROLLED_BACK, RollbackReason.NOT_UNDONE)
     return draft.without(ConditionType.ROLLED_BACK) if refused else draft
 
 
 def _released_again(snapshot: Snapshot) -> bool:
-    """Whether it is known to be released again after a rollback, which has to stay known."""
+    """Whether the release carries the mark that its version was rolled back and released again. The mark has
+    to stay."""
     return has_reason(snapshot.release.status.conditions, ConditionType.ROLLED_BACK, RollbackReason.RELEASED_AGAIN)
 
 
 def _put_back(snapshot: Snapshot, groups: PodGroups) -> list[Before]:
-    """Pods of this version whose label says otherwise. Where the selector looks at the label, such a pod would be no
-    longer the workload's, and another one would be made in its place."""
+    """Restores the version label of pods of this version.
+
+    Not if the workload's selector uses the label: the changed label has already taken the pod out of the workload.
+    """
     if snapshot.workload.selects_version:
         return []
     return [PutBack(pod) for pod in groups.mislabelled()]
 
 
 def _stuck(snapshot: Snapshot, groups: PodGroups) -> list[Before]:
-    """Pods of versions that were rolled back, for which the workload's controller would wait for ever. One that was
-    ready when its version was rolled back may not be any more."""
+    """Deletes pods of rolled-back versions that are not ready, if the workload's controller would wait for them for
+    ever.
+
+    A pod that was ready when its version was rolled back may have become unready since.
+    """
     if not snapshot.workload.waits_for_ready:
         return []
     adapter = BY_KIND[snapshot.workload.kind]
@@ -206,6 +216,7 @@ def _stuck(snapshot: Snapshot, groups: PodGroups) -> list[Before]:
 
 
 def _stalled(snapshot: Snapshot, draft: Draft) -> tuple[Announce, ...]:
+    """An Event if the release is newly stalled, or stalled for another reason."""
     known = find_condition(snapshot.release.status.conditions, ConditionType.STALLED)
     wanted = find_condition(draft.status.conditions, ConditionType.STALLED)
     if wanted is None or not wanted.is_true:
@@ -213,16 +224,16 @@ def _stalled(snapshot: Snapshot, draft: Draft) -> tuple[Announce, ...]:
     if known is not None and known.is_true and known.reason == wanted.reason:
         return ()
     own = version(snapshot.release)
-    return (Announce("ReleaseStalled", f"version {own} does not go on: {wanted.reason}: {wanted.message}"),)
+    return (Announce("ReleaseStalled", f"version {own} is stalled: {wanted.reason}: {wanted.message}"),)
 
 
 def _obsolete(other: Release, current: Release) -> bool:
-    """Whether the success of `current` makes the record of another version superfluous."""
+    """Whether the ChangeWorkload of another version is not needed after the success of `current`."""
     if other.spec.workload_ref.uid == current.spec.workload_ref.uid and (
         other.spec.workload_generation > current.spec.workload_generation
     ):
-        return False  # the caches disagree: this one is newer than the workload that we see
-    # what was rolled back to this version must stay known
+        return False  # a newer release: the cache of workloads is behind the cache of ChangeWorkloads
+    # a version that was rolled back to this one stays denied
     target = other.status.rollback_target
     return not (
         state(other) is WorkloadState.FAILED
@@ -238,11 +249,11 @@ def _written(
     after: list[After],
     wakes: list[float | None],
 ) -> Decision:
-    """The decision, with the status only if it is to be written now."""
+    """The decision; it includes the status only if it has to be written now."""
     now, release, groups = draft.now, snapshot.release, snapshot.groups
     status, lists = draft.status, False
     write = urgent(release.status, status)
-    # a book that was made anew does not know yet that pods which passed long ago are up
+    # groups that were just rebuilt still observe pods that passed long ago
     unknown = groups is not None and state(release) is WorkloadState.SUCCESS and groups.count(Group.OBSERVING) > 0
     if groups is not None and groups.revision != groups.written_revision and not unknown:
         left = 0.0 if status.status != release.status.status else lists_due(release, groups.count(Group.PASSED), now)

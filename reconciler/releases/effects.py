@@ -1,7 +1,7 @@
-"""What a decision asks for, in three phases: before the status is stored, the status, after it is stored.
+"""The effects of a decision, in three phases: before the status is stored, the status itself, and after it is stored.
 
-Every effect follows from the cluster's state alone, so one that was lost in a crash is asked for again. Only an
-Announce may be lost: it comes after the status that says the same.
+Every effect follows from the state of the cluster, so an effect that is lost in a crash is decided again. Only an Event
+can be lost: it is sent after the status that has the same message.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from reconciler.batches.batch import Batch
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Put the label on a pod that says when it came up."""
+    """Write the label `operate-finished` on a pod. `at`: when the pod came up, Unix seconds."""
 
     pod: Pod
     at: int
@@ -22,43 +22,44 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class PutBack:
-    """Give an object of this version its version label again, which somebody changed or never wrote."""
+    """Restore the version label of an object of this version, which somebody changed or never wrote."""
 
     obj: Pod | Set
 
 
 @dataclass(frozen=True, slots=True)
 class CreateBatch:
-    """Verify these pods as one batch; where they have a verdict already, that is its result."""
+    """Create the ChangePod of these pods. Pods that have a verdict already keep it as the result."""
 
     number: int
     pods: tuple[PodInfo, ...]
     failed_by: str = ""
-    """Whose verdict the pods have, where it is not AlterShield's own."""
+    """Whose verdict the pods have (a `Giver`); empty if it is AlterShield's own."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetThreshold:
-    """Let the ChangeWorkload's `spec.countThreshold` say what is in effect."""
+    """Set `spec.countThreshold` of the ChangeWorkload to the value in effect."""
 
     count: int
 
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Take the suspend label off the workload. Before the status that explained it goes."""
+    """Remove the label `suspend` from the workload, before the status that explains it is replaced."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suspend:
-    """Put the suspend label on the workload, with the Unix second `since`. After the status that explains it."""
+    """Set the label `suspend` of the workload to the Unix second `since`, after the status that explains it
+    is stored."""
 
     since: int
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseAgain:
-    """Give the workload the template of its failed version's `target` again."""
+    """Release the template that `target` holds again."""
 
     target: SourceRef
 
@@ -72,14 +73,14 @@ class DeletePod:
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Delete a record that is no longer needed."""
+    """Delete a ChangeWorkload or ChangePod that is not needed any more."""
 
     obj: ChangeWorkload | Batch
 
 
 @dataclass(frozen=True, slots=True)
 class Announce:
-    """An Event on the workload. `warning`: somebody should look."""
+    """Send an Event about the workload. `warning`: its type is Warning, else Normal."""
 
     reason: str
     message: str
@@ -92,9 +93,12 @@ After = Suspend | ReleaseAgain | Remove | Announce
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`status` is what should be stored, None where nothing is to be written now. `look`: what is decided next needs
-    the cluster as it is now, not as caches show it. `lists`: the status has the lists of pods, else they stay as they
-    are. `again`: seconds after which something becomes due."""
+    """What to do now.
+
+    `status`: the status to store, or None. `lists`: the status includes the lists of pods; otherwise the stored lists
+    stay. `read_live`: decide again with data read from the API server, because the caches may be behind.
+    `requeue_after`: seconds after which something becomes due, or None.
+    """
 
     status: ChangeWorkloadStatus | None = None
     before: tuple[Before, ...] = ()

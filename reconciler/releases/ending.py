@@ -1,4 +1,5 @@
-"""When pods that are not up end a release, and how: it is undone where an older version serves, else suspended."""
+"""When overdue pods end a release, and how: it is rolled back if an older version serves, else suspended. Pure
+functions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,15 +18,16 @@ from reconciler.releases.snapshot import RollbackReason, Snapshot, Target
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The release does not come up."""
+    """The release ends, because its pods do not come up."""
 
     pods: Sequence[TrackedPod]
-    """Those that are overdue."""
+    """The overdue pods."""
     why: str
+    """The reason, for conditions and Events."""
 
 
 def ending(snapshot: Snapshot, now: float) -> Ending | None:
-    """Why the release ends, if it does."""
+    """Whether and why the release ends now (`now` in Unix seconds)."""
     groups = snapshot.groups
     if groups is None or not groups.count(Group.OVERDUE) or not health_counts(snapshot):
         return None
@@ -36,7 +38,7 @@ def ending(snapshot: Snapshot, now: float) -> Ending | None:
 
 
 def health_counts(snapshot: Snapshot) -> bool:
-    """Whether health counts against the release: until it has settled."""
+    """Whether the health of pods counts against the release: until it has settled."""
     if state(snapshot.release) != WorkloadState.SUCCESS:
         return True
     settled = find_condition(snapshot.release.status.conditions, ConditionType.SETTLED)
@@ -44,7 +46,8 @@ def health_counts(snapshot: Snapshot) -> bool:
 
 
 def overdue_pods(snapshot: Snapshot) -> list[TrackedPod]:
-    """Those that are overdue, but for pods of which a person said after all that they pass, until these are up."""
+    """The overdue pods. Not included are pods whose failing verdict a person overruled and that have not been
+    up since."""
     groups = snapshot.groups
     if groups is None:
         return []
@@ -64,37 +67,37 @@ def overdue_message(overdue: Sequence[TrackedPod], now: float) -> str:
 
 
 def overdue_verdict(tracked: TrackedPod, now: float) -> str:
-    """What is said of an overdue pod as its failure."""
+    """The message of the failing verdict on an overdue pod."""
     return clip(f"not up {_since(tracked, now)}: {tracked.trouble or 'not ready'}")
 
 
 def _since(tracked: TrackedPod, now: float) -> str:
     seconds = f"{int(now - tracked.down_since)} s"
-    return f"any more for {seconds}" if tracked.was_up else f"after {seconds}"
+    return f"any more (it was up until {seconds} ago)" if tracked.was_up else f"after {seconds}"
 
 
 def no_rollback_reason(snapshot: Snapshot, serving: int) -> str:
-    """Why the release is not undone by itself; empty where it may be. `serving`: pods of other versions."""
+    """Why the release is not rolled back automatically; empty if it may be. `serving`: ready pods of other versions."""
     workload = snapshot.workload
     if not snapshot.settings.rollback:
         return "the setting `rollback` is off"
     if workload.strategy is not Strategy.ROLLING:
-        return f"the update strategy is {workload.strategy}"
+        return f"the update strategy is {workload.strategy}, not a rolling one"
     if workload.paused:
         return "the rollout is paused"
     if has_reason(snapshot.release.status.conditions, ConditionType.ROLLED_BACK, RollbackReason.RELEASED_AGAIN):
         return "this version was rolled back once before and then released again"
     if not serving:
-        return "no older version serves"
+        return "no pod of an older version is ready"
     return ""
 
 
 def automatic_target(snapshot: Snapshot, targets: Sequence[Target]) -> Target | str:
-    """What to go back to by itself; else why there is nothing.
+    """The target of an automatic rollback, or the reason why there is none.
 
-    It is the last version that passed, recognised by its object or, where that was made anew, by its template. Where
-    no version has passed, because AlterShield was not there, it is the newest one without a record of which all pods
-    are ready.
+    The target is the last version that passed. It is recognised by its object, or by its template if the object was
+    created again. If no version has passed since AlterShield was installed, the target is the newest object without a
+    ChangeWorkload whose pods are all ready.
     """
     previous = snapshot.previous
     if previous.uid:
@@ -106,19 +109,22 @@ def automatic_target(snapshot: Snapshot, targets: Sequence[Target]) -> Target | 
             version = found.source.version or previous.version
             return _healthy(replace(found, source=msgspec.structs.replace(found.source, version=version)))
         if any(target.source.uid == previous.uid for target in targets):
-            return f"the template in {previous.kind} {previous.name} is not the one that passed any more"
-        return f"{previous.kind} {previous.name}, which holds the last version that passed, is gone"
+            return f"the pod template in {previous.kind} {previous.name} has been changed since it passed"
+        return f"{previous.kind} {previous.name}, which held the last version that passed, does not exist any more"
     healthy = [each for each in targets if each.release is None and each.serving and each.serving == each.pods]
     if healthy:
         return healthy[0]
-    return "no older version is known to have passed"
+    return "no older version has passed verification"
 
 
 def _healthy(target: Target) -> Target | str:
-    """What has pods of which none is ready is no place to go back to, nor is what failed itself since it passed."""
+    """The target, or the reason why it is unsuitable: it was rolled back or suspended since it passed, or none of its
+    pods is ready."""
     release = target.release
     if release is not None and (rolled_back(release) or state(release) is WorkloadState.SUSPEND):
-        return f"version {version(release)}, the last one that passed, was itself rolled back or suspended since"
+        return f"version {version(release)}, the last one that passed, has been rolled back or suspended since"
     if target.pods and not target.serving:
-        return f"no pod of {target.source.kind} {target.source.name} is ready any more"
+        return (
+            f"no pod of {target.source.kind} {target.source.name}, which holds the last version that passed, is ready"
+        )
     return target

@@ -1,5 +1,5 @@
-"""Carries out what was decided on a release, in three phases that a crash cannot spoil: what the status rests on, the
-status, what rests on the status."""
+"""Carries out decisions on a release in three phases, so that a crash at any point is safe: the effects that the status
+relies on, the status, and the effects that rely on the status."""
 
 import asyncio
 import contextlib
@@ -63,8 +63,8 @@ _SUSPEND = label_path(labels.SUSPEND)
 _VERSION = label_path(labels.VERSION)
 
 
-class Refused(Exception):  # noqa: N818  (a result that ends the turn, not an error)
-    """The API server refuses to let an older template be released."""
+class Refused(Exception):  # noqa: N818  (a result that ends the reconcile, not an error)
+    """The API server refuses the write that releases an older template."""
 
     def __init__(self, cause: ApiError) -> None:
         super().__init__(str(cause))
@@ -72,6 +72,8 @@ class Refused(Exception):  # noqa: N818  (a result that ends the turn, not an er
 
 
 class Executor:
+    """`clock` returns Unix seconds."""
+
     def __init__(
         self,
         caches: Caches,
@@ -89,8 +91,11 @@ class Executor:
         self._clock = clock
 
     async def carry_out(self, release: Release, workload: Workload, decision: Decision) -> Release:
-        """Do it all; the record as it is then. ConflictError: decide anew, on newer caches. Refused: the template of
-        an older version could not be released."""
+        """Carry out the decision, and return the ChangeWorkload as it is afterwards.
+
+        ConflictError: the objects have changed, decide again with newer caches. Refused: the API server refuses to
+        release the template of an older version.
+        """
         release = await self._before(release, workload, decision.before)
         if decision.status is not None:
             before = release
@@ -114,11 +119,11 @@ class Executor:
         return release
 
     def announce(self, workload: Workload, reason: str, message: str) -> None:
-        """A warning on the workload."""
+        """Send a Warning Event about the workload."""
         self._announce(workload, reason, message, warning=True)
 
     async def _before(self, release: Release, workload: Workload, effects: Sequence[Before]) -> Release:
-        """What is about different pods is done at the same time."""
+        """Carry out the effects of the first phase. Those on different pods run at the same time."""
         work: list[Coroutine[None, None, None]] = []
         for effect in effects:
             match effect:
@@ -182,7 +187,7 @@ class Executor:
 
     async def _set_threshold(self, release: Release, count: int) -> Release:
         operations: list[Operation] = [
-            # else a status written meanwhile, as a person who asks for a rollback does, would be overwritten next
+            # the next write relies on this object: do not overwrite a status that a person wrote meanwhile
             {"op": "test", "path": "/metadata/resourceVersion", "value": release.metadata.resource_version},
             {"op": "replace", "path": "/spec/countThreshold", "value": count},
         ]
@@ -191,24 +196,27 @@ class Executor:
     async def _suspend(self, workload: Workload, since: int) -> Workload:
         operations: list[Operation] = [{"op": "add", "path": _SUSPEND, "value": str(since)}]
         if workload.ignores_suspension:
-            # left from an earlier repair, whose manifest was applied once more: it is not about this one
+            # the label is left from an earlier repair and must not admit the next release
             operations.append({"op": "remove", "path": label_path(labels.IGNORED_SUSPEND)})
         return await self.label(workload, operations)
 
     async def label(self, workload: Workload, operations: Sequence[Operation]) -> Workload:
-        """Change labels of the workload as long as it is at the version that was decided about."""
+        """Change labels of the workload, if it still has the version that the decision was about."""
         same: Operation = {"op": "test", "path": _VERSION, "value": workload.version}
         return await self._writer.patch(self._caches.workloads[workload.kind], workload, [same, *operations])
 
     async def _release_again(self, workload: Workload, target: SourceRef) -> None:
         """Give the workload the template of one of its revisions, as `kubectl rollout undo` does.
 
-        Template and workload are read a last time: what goes back is what was verified, to where it was. The labels
-        are set as the gatekeeper would, so that a cluster whose gatekeeper is down goes on as well.
+        Workload and template are read once more, so that exactly the decided template replaces exactly the decided
+        version. The labels are set as the gatekeeper sets them, so that a rollback also works while no gatekeeper is
+        available.
         """
         present = await self._live.workload(workload)
         if present.workload.version != workload.version or present.workload.fingerprint != workload.fingerprint:
-            raise ConflictError(f"another version of {workload.metadata.name} was released meanwhile", code=409)
+            raise ConflictError(
+                f"{workload.kind} {workload.metadata.name}: another version was released since it was read", code=409
+            )
         template = await self._live.template(workload, target)
         operations: list[Operation] = [
             {"op": "test", "path": "/metadata/resourceVersion", "value": present.workload.metadata.resource_version},
@@ -230,7 +238,7 @@ class Executor:
         self._recorder.event(regarding, WARNING if warning else NORMAL, reason, message)
 
     def _count_end(self, release: Release, status: ChangeWorkloadStatus) -> None:
-        """Count the end of a release, if the new state is one. A rollback that another release forestalled is none."""
+        """Count the release in the metrics if the new state ends it. A superseded rollback does not count."""
         condition = find_condition(status.conditions, ConditionType.ROLLED_BACK)
         rolled_back = status.status == WorkloadState.FAILED and condition is not None and condition.is_true
         if rolled_back and condition is not None:
@@ -241,20 +249,28 @@ class Executor:
 
 @contextlib.contextmanager
 def _not_in_the_way(obj: Pod | Set) -> Iterator[None]:
-    """A label of a pod decides nothing. Where the pod is gone, it is none of the workload's any more; where somebody's
-    policy forbids the write, the release is verified all the same."""
+    """Ignore failures to write a label of a pod or ReplicaSet: no decision depends on these labels.
+
+    If the object is gone or was replaced, nothing needs to be done. If a policy forbids the write, a warning is logged,
+    and the release is verified nevertheless.
+    """
     try:
         yield
     except (ConflictError, NotFoundError):
         return
     except (BadRequestError, ForbiddenError, InvalidError) as error:
         place = f"{obj.metadata.namespace}/{obj.metadata.name}"
-        logger.warning("a label could not be written", extra={"object": place, "cause": str(error)})
+        logger.warning(
+            "could not write a label; the release is verified nevertheless",
+            extra={"object": place, "cause": str(error)},
+        )
 
 
 def _will_pass(error: ApiError) -> bool:
-    """Whether an error says nothing of the write itself: somebody was faster, or it is too early or too much. What a
-    webhook denies comes with whatever code the webhook likes."""
+    """Whether the error is temporary: a conflict, throttling, or a state of the cluster that changes.
+
+    A webhook can deny with any code, so a 409 from an admission webhook counts as a refusal.
+    """
     if isinstance(error, ConflictError):
         return not str(error).count("admission webhook")
     return isinstance(error, NotFoundError | TooManyRequestsError | NamespaceTerminatingError | UnauthorizedError)

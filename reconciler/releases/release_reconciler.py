@@ -1,4 +1,4 @@
-"""Controller: everything about a workload's releases. Its keys are workloads."""
+"""Controller: all that AlterShield does about a workload's releases. Its keys are workloads."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -32,12 +32,15 @@ from reconciler.releases.snapshot import Snapshot
 from reconciler.releases.ungated import Refresh, Restore, UngatedRelease, classify, may_be_ungated, present
 
 _VERSION = label_path(labels.VERSION)
-_REFUSED_FIRST = 5.0  # seconds until a refused write is tried again, doubling up to
+_REFUSED_FIRST = 5.0  # seconds until the first retry of a refused write; each retry doubles them
 _REFUSED_LAST = 300.0
-_ABOUT_TO_ACT = 10.0  # seconds in which a workload's controller should have made something of its template
+_ABOUT_TO_ACT = 10.0  # seconds that a workload's controller usually needs to create an object with the new template
 
 
 class ReleaseReconciler:
+    """`clock` returns Unix seconds by the API server's clock. `batch_wait` is the number of seconds after which a batch
+    is verified although it is not full."""
+
     def __init__(
         self,
         client: Client,
@@ -60,13 +63,15 @@ class ReleaseReconciler:
         self._executor = Executor(caches, writer, self._live, recorder, metrics, clock)
         self._writer = writer
         self._refusals: dict[WorkloadKey, int] = {}
+        """How often in a row the API server refused to release the older template, by workload."""
         self._denied_refreshed: set[WorkloadKey] = set()
-        """Workloads whose rolled-back versions were looked at since this process began."""
+        """Workloads whose fingerprints of rolled-back versions were refreshed since this process started."""
         self._checked: dict[WorkloadKey, tuple[str, ...]] = {}
-        """Doubtful releases that were looked at and are not ungated, by what was looked at."""
+        """By workload: the key of the last check that found the current release not to be ungated (see
+        `_check_key`)."""
 
     async def reconcile(self, key: WorkloadKey) -> float | None:
-        """In how many seconds to look again, or None."""
+        """Returns the seconds after which the workload is reconciled again, or None."""
         workload = self._caches.workload(key)
         if workload is None or workload.metadata.deleting or not self._caches.governed(key.namespace):
             self.groups_cache.discard(key)
@@ -92,14 +97,14 @@ class ReleaseReconciler:
                 return None
         if not names.is_version(workload.version):
             return None
-        # what failed is history, but for the release that is the present one
+        # a ChangeWorkload in the state Failed belongs to an earlier release: the current release begins anew
         if release is None or not is_current(release, workload) or state(release) is WorkloadState.FAILED:
             await self._begin(workload, all_releases)
             return None
         return await self._verify(key, workload, release, [each for each in all_releases if each is not release])
 
     async def _end_rollback(self, key: WorkloadKey, workload: Workload, release: Release) -> float | None:
-        """A version that is being rolled back is not the present one any more."""
+        """Close a ChangeWorkload in the state Rollback whose version is no longer the workload's current one."""
         source, adapter = release.status.source, BY_KIND[workload.kind]
         pods = [
             pod for pod in self._caches.pods_of(workload) if is_pod_of_revision(adapter, pod, source.name, source.uid)
@@ -109,11 +114,14 @@ class ReleaseReconciler:
         self._refusals.pop(key, None)
         return 0.0 if decision.requeue_after is None else decision.requeue_after
 
-    # what begins
+    # the begin of a release
 
     async def _begin(self, workload: Workload, all_releases: Sequence[Release]) -> None:
-        """The present version has no record, or one of an earlier release. The label comes last, which lets
-        verification begin; the write leads here again."""
+        """Begin the release of the current version, which has no ChangeWorkload, or one of an earlier release.
+
+        The label `defense-status` is written last, because verification begins with it. That write queues the workload
+        again.
+        """
         release = await self._creator.existing(workload, workload.version)
         if release is None:
             release = await self._creator.create(workload, workload.version)
@@ -125,8 +133,10 @@ class ReleaseReconciler:
 
     @staticmethod
     def _begins_anew(workload: Workload, release: Release) -> bool:
-        """Whether what the record says is about an earlier release of its version. A suspension that a workload takes
-        over from a namesake is not."""
+        """Whether the ChangeWorkload is about an earlier release of this version, so that it has to be started again.
+
+        A ChangeWorkload that was adopted in the state Suspend is not: the suspension stays in force.
+        """
         if state(release) is WorkloadState.FAILED:
             return True
         if release.spec.workload_generation == 0:
@@ -136,13 +146,15 @@ class ReleaseReconciler:
     async def _check_ungated(
         self, key: WorkloadKey, workload: Workload, own: Sequence[Release], release: Release | None
     ) -> tuple[bool, Release | None]:
-        """Look closer at a release that may be ungated. Whether that was all for now, and the record
-        of the present version."""
+        """Find out with live reads whether the current release is ungated, and act on it.
+
+        Returns whether this reconcile is finished, and the ChangeWorkload of the current version.
+        """
         if not workload.up_to_date:
             return not names.is_version(workload.version), release
         live = await self._live.workload(workload)
         if live.workload.generation != workload.generation or live.workload.fingerprint != workload.fingerprint:
-            return True, release  # the watch brings it
+            return True, release  # the watch queues the workload when it brings the change
         revisions = await self._live.revisions(live.workload)
         governed_since = self._caches.governed_since(workload.metadata.namespace)
         found = classify(live.workload, own, revisions, released_at=live.released_at, governed_since=governed_since)
@@ -164,9 +176,12 @@ class ReleaseReconciler:
                 return True, release
 
     async def _refresh_denied(self, key: WorkloadKey, workload: Workload, own: Sequence[Release]) -> None:
-        """What was rolled back is denied by the fingerprint of its template, which an API server with other defaults
-        shows with another one. That it has other defaults, nothing tells: so it is looked at whenever a reconciler
-        begins to lead, and when the present version shows it."""
+        """Refresh the fingerprints of the templates that were rolled back.
+
+        The gatekeeper denies a rolled-back version by the fingerprint of its template. An API server with other
+        defaults returns the same template with another fingerprint. Nothing announces such a change, so the
+        fingerprints are compared whenever a reconciler becomes the leader, and when the current version shows a change.
+        """
         if key in self._denied_refreshed:
             return
         denied = [each for each in own if rolled_back(each) and each.status.source.uid]
@@ -181,7 +196,8 @@ class ReleaseReconciler:
         self._denied_refreshed.add(key)
 
     async def _refresh(self, release: Release, source: SourceRef, sources: Sequence[SourceRef]) -> Release:
-        """The API server shows templates otherwise than before: what is remembered of them follows."""
+        """Store the fingerprints that the API server's new defaults give to the templates of this release and of the
+        previous one."""
         status = msgspec.structs.replace(release.status, source=source)
         before = release.status.previous
         shown = next((each for each in sources if each.uid == before.uid), None)
@@ -192,8 +208,11 @@ class ReleaseReconciler:
         return await self._writer.save_release(release, status, lists=False)
 
     async def _verify_ungated(self, workload: Workload, own: Sequence[Release], ungated: UngatedRelease) -> None:
-        """Record it as a release, and tell. Its message names the object and its revision, so what has the same one
-        was recorded before. The workload's label comes last."""
+        """Create the ChangeWorkload of an ungated release, and announce the release.
+
+        The message of the condition names the object and its revision. A ChangeWorkload with the same message is
+        already about this release, which is then not announced again. The workload's labels are written last.
+        """
         release = await self._creator.existing(workload, ungated.version)
         known = find_condition(release.status.conditions, ConditionType.UNGATED) if release is not None else None
         recorded = known is not None and known.message == ungated.message
@@ -217,9 +236,9 @@ class ReleaseReconciler:
         await self._set_version(workload, ungated.version)
 
     async def _set_version(self, workload: Workload, version: str) -> None:
-        """Give the workload this version, and nothing else: its template stays as it is."""
+        """Write the version label of the workload. The pod template is not changed."""
         operations: list[Operation] = [
-            # a release that came meanwhile has another version
+            # a release that was made meanwhile has another version
             {"op": "test", "path": "/metadata/resourceVersion", "value": workload.metadata.resource_version}
         ]
         if not workload.labelled:
@@ -229,16 +248,17 @@ class ReleaseReconciler:
             self._caches.workloads[workload.kind], workload, [*operations, label, *processed(workload)]
         )
 
-    # what goes on
+    # a release under way
 
     async def _verify(
         self, key: WorkloadKey, workload: Workload, release: Release, others: Sequence[Release]
     ) -> float | None:
+        """One step of the current release: decide, with live reads where needed, and carry out the decision."""
         source = await self._source(workload, release)
         grace = min(_ABOUT_TO_ACT, self._timing.start_timeout)
         left = release.spec.create_time_unix + grace - self._clock()
         if not source.uid and state(release) is WorkloadState.INIT and 0 < left <= grace:
-            return left  # its controller is about to act: one status is written then, not two
+            return left  # wait until the object exists: one status write instead of two
         groups = self.groups_cache.current(key, workload, release, source) if source.uid else None
         now = self._clock()
         known = release.status.previous
@@ -270,7 +290,7 @@ class ReleaseReconciler:
         return decision.requeue_after
 
     async def _source(self, workload: Workload, release: Release) -> SourceRef:
-        """The object that holds the present template; an empty one as long as there is none."""
+        """The object that holds the current template; empty if it does not exist yet."""
         known, adapter = release.status.source, BY_KIND[workload.kind]
         there = adapter.intermediate is None or any(each.uid == known.uid for each in self._caches.sets_of(workload))
         if known.uid and there:
@@ -287,7 +307,7 @@ class ReleaseReconciler:
         return SourceRef(source.kind, source.name, source.uid, version_of(release), source.fingerprint)
 
     def _with_sets(self, workload: Workload, release: Release, source: SourceRef, decision: Decision) -> Decision:
-        """What stands between the workload and its pods gets its version label back as well."""
+        """Also restore the version label of the ReplicaSet (or similar object) of this release."""
         if workload.selects_version or decision.read_live:
             return decision
         back = tuple(
@@ -298,7 +318,8 @@ class ReleaseReconciler:
         return replace(decision, before=(*decision.before, *back)) if back else decision
 
     async def _report_refusal(self, key: WorkloadKey, workload: Workload, release: Release, refusal: Refused) -> float:
-        """Say so where people look, and try again, less and less often."""
+        """Report a refused rollback in the condition and as an Event. Returns the seconds until the next attempt: they
+        double with each one."""
         count = self._refusals.get(key, 0)
         self._refusals[key] = count + 1
         current = self._caches.releases.get(release.metadata.namespace, release.metadata.name) or release
@@ -307,6 +328,6 @@ class ReleaseReconciler:
 
 
 def _check_key(workload: Workload, release: Release | None) -> tuple[str, ...]:
-    """What has to change for a may_be_ungated release to be looked at once more."""
+    """A doubtful release is checked again when one of these values changes."""
     source = release.status.source.uid if release is not None else ""
     return workload.metadata.uid, str(workload.generation), workload.version, workload.fingerprint, source

@@ -1,9 +1,14 @@
-"""How a release is undone.
+"""How a release is rolled back. Pure functions.
 
-The intent is stored first (`Rollback`, `rollbackTarget`, condition RolledBack=False). It is checked again before it is
-carried out, and withdrawn where it does not hold any more. Then the old template is released again, and the failed
-version's record is closed (`Failed`, RolledBack=True). Each step follows from the last, so a crash in between only
-delays the next one.
+1. The intent is stored: state `Rollback`, `rollbackTarget`, condition RolledBack=False.
+
+2. The intent is checked again. It is withdrawn if its reasons do not hold any more.
+
+3. The old template is released again.
+
+4. The ChangeWorkload of the failed version is closed: state `Failed`, condition RolledBack=True.
+
+Each step follows from the one before, so a crash in between only delays the next step.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,12 +25,12 @@ from reconciler.releases.snapshot import RollbackReason, Snapshot, Target
 from reconciler.releases.status import Draft, begin, begin_with, stamped
 
 _INTENTS = (RollbackReason.POD_NOT_UP, RollbackReason.REQUESTED, RollbackReason.WRITE_REFUSED)
-_ASKED = "it was asked for"
-_SHOWN = 10  # versions that a refusal offers
+_REQUESTED = "requested by a person"
+_SHOWN = 10  # targets that the message of a refusal lists
 
 
 def store_intent(snapshot: Snapshot, target: Target, reason: RollbackReason, why: str, now: float) -> Decision:
-    """Store the intent; the next decision carries it out."""
+    """Store the intent. The next decision carries it out."""
     source = target.source
     message = f"{why}; releasing {_named(source)} of {source.kind} {source.name} again"
     draft = (
@@ -39,14 +44,14 @@ def store_intent(snapshot: Snapshot, target: Target, reason: RollbackReason, why
 
 
 def intent(release: Release) -> Condition | None:
-    """The intent that is stored; None where a person asked for a rollback and nothing was decided yet."""
+    """The stored intent; None if a person requested a rollback and nothing was decided yet."""
     known = find_condition(release.status.conditions, ConditionType.ROLLED_BACK)
     stored = known is not None and known.reason in _INTENTS and not known.is_true
     return known if stored and release.status.rollback_target.uid else None
 
 
 def next_step(snapshot: Snapshot, now: float) -> Decision:
-    """The next step of a rollback of the present version."""
+    """The next step of a rollback of the current version."""
     targets = snapshot.targets
     if targets is None:
         return Decision(read_live=True)
@@ -56,31 +61,32 @@ def next_step(snapshot: Snapshot, now: float) -> Decision:
     wanted = snapshot.release.status.rollback_target
     target = next((each for each in targets if each.source.uid == wanted.uid), None)
     if target is None:
-        return withdraw(snapshot, f"{wanted.kind} {wanted.name} is gone", now)
+        return withdraw(snapshot, f"{wanted.kind} {wanted.name} does not exist any more", now)
     if target.source.fingerprint != wanted.fingerprint:
-        return withdraw(snapshot, f"the template in {wanted.kind} {wanted.name} was changed", now)
+        return withdraw(snapshot, f"the pod template in {wanted.kind} {wanted.name} has been changed", now)
     if not was_requested(snapshot.release):
         if ending(snapshot, now) is None:
-            return withdraw(snapshot, "its pods are up by now, or fewer of them are overdue", now)
+            return withdraw(snapshot, "enough of its pods have come up", now)
         refusal = no_rollback_reason(snapshot, sum(each.serving for each in targets))
         if refusal:
             return withdraw(snapshot, refusal, now)
         best = automatic_target(snapshot, targets)
         if isinstance(best, str) or best.source.uid != wanted.uid:
             return withdraw(
-                snapshot, best if isinstance(best, str) else "another version is the one to go back to", now
+                snapshot, best if isinstance(best, str) else "another version is now the one to go back to", now
             )
     return Decision(after=(ReleaseAgain(wanted),))
 
 
 def was_requested(release: Release) -> bool:
-    """Whether a person asked for the rollback: while the write is refused, only the message tells."""
+    """Whether a person requested the rollback. The reason is not enough: while the write is refused, only the message
+    tells."""
     known = find_condition(release.status.conditions, ConditionType.ROLLED_BACK)
-    return known is not None and known.message.startswith(_ASKED)
+    return known is not None and known.message.startswith(_REQUESTED)
 
 
 def withdraw(snapshot: Snapshot, why: str, now: float) -> Decision:
-    """The intent holds no more: back to where the state is derived anew."""
+    """Withdraw the intent. The next decision derives the state again."""
     message = f"the rollback was withdrawn: {why}"
     draft = (
         begin_with(snapshot, now)
@@ -94,10 +100,10 @@ def withdraw(snapshot: Snapshot, why: str, now: float) -> Decision:
 
 
 def refused(release: Release, cause: str, now: float) -> Decision:
-    """The API server refused the write."""
+    """Report that the API server refused the write."""
     known = find_condition(release.status.conditions, ConditionType.ROLLED_BACK)
     asked = known.message.partition("; the API server refuses")[0] if known is not None else ""
-    message = f"{asked}; the API server refuses to release it: {cause}; it is tried again"
+    message = f"{asked}; the API server refuses to change the workload: {cause}; AlterShield retries"
     if known is not None and known.message == message:
         return Decision()
     draft = begin(release, now).condition(ConditionType.ROLLED_BACK, False, RollbackReason.WRITE_REFUSED, message)
@@ -105,12 +111,15 @@ def refused(release: Release, cause: str, now: float) -> Decision:
 
 
 def write_refused(release: Release) -> bool:
-    """Whether the last try to carry it out was refused."""
+    """Whether the API server refused the last attempt."""
     return has_reason(release.status.conditions, ConditionType.ROLLED_BACK, RollbackReason.WRITE_REFUSED)
 
 
 def close(release: Release, workload: Workload, stuck: Sequence[Before], now: float) -> Decision:
-    """Another version is released: by us, or before we could. `stuck`: pods that have to be deleted first."""
+    """End a rollback after another version was released: by the reconciler, or by somebody else before it.
+
+    `stuck`: pods that have to be deleted first.
+    """
     if stuck:
         return Decision(before=tuple(stuck), requeue_after=1.0)
     target, known = release.status.rollback_target, intent(release)
@@ -134,10 +143,11 @@ def close(release: Release, workload: Workload, stuck: Sequence[Before], now: fl
 
 
 def _not_the_present(release: Release, workload: Workload, now: float) -> Decision:
-    """A person asked to roll back a version that is not the present one: nothing was undone, and it is what it was."""
+    """A person requested a rollback of a version that is not the current one. Nothing is rolled back, and the earlier
+    state is restored."""
     was = WorkloadState.SUCCESS if _succeeded(release) else WorkloadState.FAILED
     own, present = version_of(release), workload.version or "none"
-    message = f"a rollback of version {own} was asked for, but it is not the present one, which is {present}"
+    message = f"a rollback of version {own} was requested, but the current version is {present}; nothing was changed"
     draft = begin(release, now).enter(was).replace(rollback_to="", rollback_target=SourceRef())
     if was is WorkloadState.FAILED:
         draft = draft.condition(ConditionType.ROLLED_BACK, False, RollbackReason.SUPERSEDED, message)
@@ -145,28 +155,30 @@ def _not_the_present(release: Release, workload: Workload, now: float) -> Decisi
 
 
 def _requested(snapshot: Snapshot, targets: Sequence[Target], now: float) -> Decision:
-    """A person asks for a rollback: to what they name, else to the last version that passed."""
+    """Carry out a person's request: go back to the version that `rollbackTo` names, else to the last version that
+    passed."""
     wanted = snapshot.release.status.rollback_to
     if wanted:
         found = [each for each in targets if wanted in (each.source.version, each.source.name, each.source.fingerprint)]
         if found:
-            return store_intent(snapshot, found[0], RollbackReason.REQUESTED, _ASKED, now)
-        return _give_up(snapshot, targets, f"there is no version {wanted} to go back to", now)
+            return store_intent(snapshot, found[0], RollbackReason.REQUESTED, _REQUESTED, now)
+        return _give_up(snapshot, targets, f"the workload has no version {wanted}", now)
     if not snapshot.previous.uid:
-        return _give_up(snapshot, targets, "no version is known to have passed before this one", now)
+        return _give_up(snapshot, targets, "no version has passed verification before this one", now)
     best = automatic_target(snapshot, targets)
     if isinstance(best, str):
         return _give_up(snapshot, targets, best, now)
-    return store_intent(snapshot, best, RollbackReason.REQUESTED, _ASKED, now)
+    return store_intent(snapshot, best, RollbackReason.REQUESTED, _REQUESTED, now)
 
 
 def _give_up(snapshot: Snapshot, targets: Sequence[Target], why: str, now: float) -> Decision:
+    """Refuse a person's request, and list the possible targets."""
     names = [
         f"{each.source.name} (version {each.source.version})" if each.source.version else each.source.name
         for each in targets[:_SHOWN]
     ]
-    offer = f"set `rollbackTo` to one of: {', '.join(names)}" if names else "there is nothing older to go back to"
-    message = f"a rollback was asked for, but {why}; {offer}"
+    offer = f"set `rollbackTo` to one of: {', '.join(names)}" if names else "the workload has no older version"
+    message = f"a rollback was requested, but {why}; {offer}"
     draft: Draft = (
         begin_with(snapshot, now)
         .enter(_before(snapshot.release))
@@ -177,7 +189,7 @@ def _give_up(snapshot: Snapshot, targets: Sequence[Target], why: str, now: float
 
 
 def _before(release: Release) -> WorkloadState:
-    """Where a release goes on of which a rollback was asked for in vain: a Success stays one."""
+    """The state to which a release returns after a refused request: a Success stays one."""
     return WorkloadState.SUCCESS if _succeeded(release) else WorkloadState.RUNNING
 
 
@@ -187,17 +199,17 @@ def _succeeded(release: Release) -> bool:
 
 
 def _kept_reason(release: Release) -> RollbackReason:
-    """That it was rolled back once before has to stay known."""
+    """The reason to store; the mark that the version was released again after a rollback has to stay."""
     again = has_reason(release.status.conditions, ConditionType.ROLLED_BACK, RollbackReason.RELEASED_AGAIN)
     return RollbackReason.RELEASED_AGAIN if again else RollbackReason.NO_TARGET
 
 
 def _named(source: SourceRef) -> str:
-    return f"version {source.version}" if source.version else "the version from before AlterShield"
+    return f"version {source.version}" if source.version else "the version from before AlterShield was installed"
 
 
 def stuck_pods(workload: Workload, pods: Iterable[Pod]) -> tuple[Before, ...]:
-    """The failed version's pods that its controller would wait for for ever."""
+    """The pods of the failed version that the workload's controller would wait for for ever."""
     if not workload.waits_for_ready:
         return ()
     return tuple(DeletePod(pod) for pod in pods if pod.exists and not pod.ready)

@@ -1,4 +1,4 @@
-"""What a decision is about: the record of a release and what the cluster holds."""
+"""The input of a decision about a release: its ChangeWorkload, the workload and its pods."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,61 +20,66 @@ class RollbackReason(StrEnum):
     REQUESTED = "Requested"
     """A person wrote `status.status: Rollback`."""
     NOT_UNDONE = "NotUndone"
-    """Pods were not up in time, but it could not be undone, so it was suspended."""
+    """Pods were not up in time. A rollback was not possible, so the release was suspended."""
     NO_TARGET = "NoTarget"
-    """It was requested, but it is not known what to go back to."""
+    """A person requested a rollback, but there is no version to go back to."""
     WITHDRAWN = "Withdrawn"
-    """The intent did not hold any more when it was to be carried out."""
+    """The reasons for the rollback did not hold any more when it was to be carried out."""
     WRITE_REFUSED = "WriteRefused"
-    """The API server refuses the write: a policy, a quota, our own gate. It is tried again."""
+    """The API server refuses the write, because of a policy, a quota or a webhook. It is retried."""
     RELEASED_AGAIN = "ReleasedAgain"
-    """It was rolled back before, and released again on purpose; it is not rolled back by itself a second time."""
+    """The version was rolled back before and then released again on purpose. It is not rolled back
+    automatically again."""
     SUPERSEDED = "Superseded"
-    """Another version was released before the old one could be."""
+    """Another version was released before this one could be rolled back."""
 
 
 class StallReason(StrEnum):
-    """Reasons of the condition Stalled, beside those of `altershield.workloads.pods.Fault`."""
+    """Reasons of the condition Stalled, in addition to `altershield.workloads.pods.Fault`."""
 
     FAILED_CREATE = "FailedCreate"
-    """Pods cannot be made: a webhook, a quota, a missing service account."""
+    """Pods cannot be created, for example because of a webhook, a quota or a missing service account."""
     PODS_MISSING = "PodsMissing"
-    """Fewer pods of this version than there should be, and nobody says why."""
+    """There are fewer pods of this version than there should be, and no status says why."""
     PODS_OVERDUE = "PodsOverdue"
     """Pods are not up in time, but too few of them to end the release."""
     PAUSED = "Paused"
-    """The workload is."""
+    """The rollout of the workload is paused."""
     NOT_ROLLED_OUT = "NotRolledOut"
-    """Its controller has made nothing of the template yet."""
+    """The workload's controller has not created an object with the template yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An object that holds another template of the same workload, as the API server has it now."""
+    """An object that holds another template of the workload, as read from the API server: a possible target of a
+    rollback."""
 
     source: SourceRef
-    """`fingerprint` is that of its template now."""
+    """The object. `fingerprint` is that of the template that it holds now."""
     serving: int
-    """Pods of it that are ready."""
+    """The number of its ready pods."""
     pods: int
-    """Pods of it."""
+    """The number of its pods."""
     release: Release | None
-    """Of its version, if there is one."""
+    """The ChangeWorkload of its version, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
+    """The input of a decision."""
+
     release: Release
     workload: Workload
     groups: PodGroups | None
-    """None as long as it is not known which object holds the template: then there are no pods to speak of."""
+    """The pods of the release by group; None until the object that holds the template is known."""
     others: Sequence[Release]
-    """The workload's other records."""
+    """The workload's other ChangeWorkloads."""
     settings: Settings
     timing: Timing
     source: SourceRef
-    """The object that holds the template of this version, as far as it is known."""
+    """The object that holds the template of this version; empty if it is not known."""
     previous: SourceRef
-    """The last version that passed before this one, likewise."""
+    """The object of the last version that passed before this one; empty if it is not known."""
     targets: Sequence[Target] | None = None
-    """None where nobody looked. With them, the book is as the API server has it now."""
+    """None unless they were read from the API server. If they were, `groups` is up to date with the API
+    server as well."""

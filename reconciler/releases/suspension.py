@@ -1,9 +1,10 @@
-"""When a workload's releases are suspended, and when no longer.
+"""When the releases of a workload are suspended and resumed.
 
-The label goes on after the status that explains it is stored, and comes off before that status goes: so where there is
-a label, there is a reason. A success alone takes it off. While a repair runs, the suspension that it repairs stays.
+The label `suspend` is written after the status that explains it, and removed before that status is replaced. So a label
+always has an explanation. Only a success removes the label: while a repair is under way, the suspension stays.
 """
 
+from altershield.api import labels
 from altershield.api.kinds import WorkloadState
 from altershield.releases import state
 from altershield.releases.release import version
@@ -12,16 +13,18 @@ from reconciler.releases.snapshot import Snapshot
 
 
 def resume(snapshot: Snapshot, target: WorkloadState) -> tuple[Resume, ...]:
+    """Remove the label if the release succeeds."""
     return (Resume(),) if snapshot.workload.suspended and target is WorkloadState.SUCCESS else ()
 
 
 def suspend(snapshot: Snapshot, target: WorkloadState, now: float) -> tuple[Suspend, ...]:
+    """Write the label if the release fails and the setting `blocking` is on."""
     wanted = target is WorkloadState.SUSPEND and snapshot.settings.blocking
     return (Suspend(int(now)),) if wanted and not snapshot.workload.suspended else ()
 
 
 def inherited(snapshot: Snapshot, target: WorkloadState) -> tuple[Suspend, ...]:
-    """A workload that was deleted with `--cascade=orphan` and made anew is as suspended as it was."""
+    """Suspend a workload that was deleted with `--cascade=orphan` and created again, if it was suspended before."""
     if snapshot.workload.suspended or not snapshot.settings.blocking or target is WorkloadState.SUCCESS:
         return ()
     orphans = [each for each in snapshot.others if each.metadata.controller is None]
@@ -30,14 +33,19 @@ def inherited(snapshot: Snapshot, target: WorkloadState) -> tuple[Suspend, ...]:
 
 
 def announce(snapshot: Snapshot, target: WorkloadState, message: str) -> tuple[Announce, ...]:
+    """The Event of a suspension or of its end."""
     before, own = state(snapshot.release), version(snapshot.release)
     if target is WorkloadState.SUSPEND and before is not target:
         consequence = (
-            "further releases are denied until it is repaired"
+            f"further releases are denied, except a repair with the label {labels.IGNORED_SUSPEND}=true"
             if snapshot.settings.blocking
-            else "the setting `blocking` is off, so further releases are let through"
+            else "further releases are admitted, because the setting `blocking` is off"
         )
-        return (Announce("ReleaseSuspended", f"version {own}: {message}; {consequence}"),)
+        return (Announce("ReleaseSuspended", f"version {own} is suspended: {message}; {consequence}"),)
     if snapshot.workload.suspended and target is WorkloadState.SUCCESS:
-        return (Announce("ReleaseResumed", f"version {own}: {message}", warning=False),)
+        return (
+            Announce(
+                "ReleaseResumed", f"version {own} succeeded: {message}; further releases are admitted", warning=False
+            ),
+        )
     return ()

@@ -175,7 +175,7 @@ def what_goes_back_is_what_was_verified(story: Story) -> None:
     evil = '[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"evil:1"}]'
     user("patch", "replicaset", passed["metadata"]["name"], "--type=json", "-p", evil)
     release = story.until(bad, "Suspend", START_TIMEOUT + 60)
-    assert "is not the one that passed" in release.condition("RolledBack")["message"]
+    assert "has been changed since it passed" in release.condition("RolledBack")["message"]
     patch = ("patch", "changeworkload", release.name, "--subresource=status", "--type=merge", "-p")
     story.kubectl(*patch, json.dumps({"status": {"status": "Rollback"}}))
     stays(lambda: story.get()["spec"]["template"]["spec"]["containers"][0]["image"] == "nosuch:1")

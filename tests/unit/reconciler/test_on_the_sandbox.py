@@ -318,4 +318,4 @@ async def test_a_first_version_that_does_not_start_is_suspended_with_what_its_po
     condition = await cluster.until_condition(CHANGE_WORKLOADS, release(V1), "Verified", reason="FailedByHealth")
     assert "ImagePull" in condition["message"]
     condition = await cluster.until_condition(CHANGE_WORKLOADS, release(V1), "RolledBack", reason="NotUndone")
-    assert "no older version serves" in condition["message"]
+    assert "no pod of an older version is ready" in condition["message"]

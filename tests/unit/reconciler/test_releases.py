@@ -356,7 +356,9 @@ def test_with_nothing_to_go_back_to_what_breaks_after_a_success_suspends(kind: s
     assert world.said(VERIFIED) == ("False", Giver.HEALTH)
     (failed,) = world.status().defense_check_fail_pods
     assert failed.uid == pods[0].uid
-    assert failed.message.startswith("not up any more for 120 s: CrashLoopBackOff (exit code 137): OOMKilled")
+    assert failed.message.startswith(
+        "not up any more (it was up until 120 s ago): CrashLoopBackOff (exit code 137): OOMKilled"
+    )
 
 
 @each_kind
@@ -660,7 +662,7 @@ def test_with_both_settings_off_it_is_only_recorded(kind: str) -> None:
     world.settings = Settings(rollback=False, blocking=False)
     world.run(121)
     assert (world.image, world.state(), world.suspended) == ("v2", SUSPEND, False)
-    assert world.announced[-1].message.endswith("the setting `blocking` is off, so further releases are let through")
+    assert world.announced[-1].message.endswith("further releases are admitted, because the setting `blocking` is off")
 
 
 @each_kind
@@ -970,7 +972,7 @@ def test_where_no_older_version_serves_there_is_nothing_to_go_back_to(kind: str)
     assert (world.image, world.state()) == ("v2", SUSPEND)
     found = world.condition(ROLLED_BACK)
     assert found is not None
-    assert found.message.endswith("not rolled back: no older version serves")
+    assert found.message.endswith("not rolled back: no pod of an older version is ready")
 
 
 @each_kind
@@ -1065,7 +1067,7 @@ def test_a_template_that_somebody_edited_is_never_released(kind: str) -> None:
     assert (world.image, world.state()) == ("v2", SUSPEND)
     found = world.condition(ROLLED_BACK)
     assert found is not None
-    assert "web-v1 is not the one that passed any more" in found.message
+    assert "web-v1 has been changed since it passed" in found.message
 
 
 @each_kind
@@ -1081,7 +1083,7 @@ def test_a_target_that_is_gone_is_said_to_be(kind: str) -> None:
     assert (world.image, world.state()) == ("v3", SUSPEND)
     found = world.condition(ROLLED_BACK)
     assert found is not None
-    assert "web-v1, which holds the last version that passed, is gone" in found.message
+    assert "web-v1, which held the last version that passed, does not exist any more" in found.message
 
 
 @each_kind
@@ -1166,7 +1168,7 @@ def test_a_refused_write_is_named_and_verification_and_suspension_go_on(kind: st
     assert world.state() == ROLLBACK
     found = world.condition(ROLLED_BACK)
     assert found is not None
-    assert "; the API server refuses to release it: admission webhook policy denied the request" in found.message
+    assert "; the API server refuses to change the workload: admission webhook policy denied" in found.message
     assert world.reasons.count("RollbackRefused") == 1
     world.run(20)
     assert world.suspended
@@ -1206,7 +1208,7 @@ def test_a_rollback_to_what_is_not_there_is_refused_with_what_there_is(kind: str
     assert found is not None
     assert (found.status, found.reason) == ("False", "NoTarget")
     assert found.message == (
-        "a rollback was asked for, but there is no version nowhere to go back to; "
+        "a rollback was requested, but the workload has no version nowhere; "
         f"set `rollbackTo` to one of: web-v1 (version {fingerprint('v1')})"
     )
     assert "RollbackImpossible" in world.reasons
@@ -1276,7 +1278,7 @@ def test_a_rollback_without_a_version_that_passed_is_refused(kind: str) -> None:
     assert (world.image, world.state()) == ("v2", RUNNING)
     found = world.condition(ROLLED_BACK)
     assert found is not None
-    assert "no version is known to have passed before this one; set `rollbackTo` to one of: web-v1" in found.message
+    assert "no version has passed verification before this one; set `rollbackTo` to one of: web-v1" in found.message
     world.ask_rollback("web-v1")
     world.rest()
     assert restored(world)
@@ -1291,7 +1293,7 @@ def test_the_first_version_has_nothing_to_go_back_to(kind: str) -> None:
     world.rest()
     found = world.condition(ROLLED_BACK)
     assert found is not None
-    assert found.message.endswith("; there is nothing older to go back to")
+    assert found.message.endswith("; the workload has no older version")
 
 
 @each_kind
@@ -1905,7 +1907,7 @@ def test_a_version_on_record_that_never_passed_is_not_gone_back_to(kind: str) ->
     assert (world.image, world.state()) == ("v2", SUSPEND)
     found = world.condition(ROLLED_BACK)
     assert found is not None
-    assert "no older version is known to have passed" in found.message
+    assert "no older version has passed verification" in found.message
 
 
 @each_kind
