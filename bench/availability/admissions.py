@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.availability.gatekeepers import REPLICAS, Gate
+from bench.availability.gatekeepers import REPLICAS, Gatekeepers
 from bench.availability.installation import installed
 from bench.availability.kubelet import READINESS, Probe
 from bench.availability.load import Load
@@ -32,14 +32,14 @@ async def measure(
 ) -> Result:
     """Measure the phases, one after the other; `told` hears what begins."""
     async with installed(kubeconfig, directory) as installation:
-        gate = Gate(installation, directory, plan.shutdown_delay, plan.readiness)
-        async with gate.running(), Load.connected(installation.admin, installation.name, plan.rate) as load:
+        gatekeepers = Gatekeepers(installation, directory, plan.shutdown_delay, plan.readiness)
+        async with gatekeepers.running(), Load.connected(installation.admin, installation.name, plan.rate) as load:
             await load.prepare()
-            measurement = Measurement(load, gate.service)
+            measurement = Measurement(load, gatekeepers.service)
             async with measurement.under_load():
                 for name, happen in _PHASES.items():
                     told(f"{name} …")
-                    await measurement.phase(name, _lasting(plan.phase, happen(gate, plan)))
+                    await measurement.phase(name, _lasting(plan.phase, happen(gatekeepers, plan)))
             return measurement.result(kills=REPLICAS)
 
 
@@ -48,37 +48,37 @@ async def _lasting(seconds: float, happening: Awaitable[str]) -> str:
     return happened
 
 
-async def _nothing(_gate: Gate, _plan: Plan) -> str:
+async def _nothing(_gatekeepers: Gatekeepers, _plan: Plan) -> str:
     return ""
 
 
-async def _roll(gate: Gate, plan: Plan) -> str:
-    old = len(gate.pods)
-    await gate.roll(plan.min_ready)
+async def _roll(gatekeepers: Gatekeepers, plan: Plan) -> str:
+    old = len(gatekeepers.pods)
+    await gatekeepers.roll(plan.min_ready)
     return f"{old} pods replaced"
 
 
-async def _kill(gate: Gate, plan: Plan) -> str:
+async def _kill(gatekeepers: Gatekeepers, plan: Plan) -> str:
     """One after the other, each being up again, and known to be, before the next one."""
-    for pod in gate.pods:
+    for pod in gatekeepers.pods:
         await asyncio.sleep(plan.phase / 10)
         await pod.kill()
-    return f"{len(gate.pods)} gatekeepers killed"
+    return f"{len(gatekeepers.pods)} gatekeepers killed"
 
 
-async def _rotate(gate: Gate, _plan: Plan) -> str:
+async def _rotate(gatekeepers: Gatekeepers, _plan: Plan) -> str:
     """Renew the serving certificate, then its CA, until all gatekeepers were handed the new one."""
-    seen = _certificates(gate)
-    await gate.rotate()
-    await until(lambda: not _certificates(gate) & seen, "the renewed certificate")
-    seen |= _certificates(gate)
-    await gate.rotate("--ca")
-    await until(lambda: not _certificates(gate) & seen, "the new CA's certificate")
+    seen = _certificates(gatekeepers)
+    await gatekeepers.rotate()
+    await until(lambda: not _certificates(gatekeepers) & seen, "the renewed certificate")
+    seen |= _certificates(gatekeepers)
+    await gatekeepers.rotate("--ca")
+    await until(lambda: not _certificates(gatekeepers) & seen, "the new CA's certificate")
     return "certificate and CA replaced"
 
 
-def _certificates(gate: Gate) -> set[bytes]:
-    return {pod.certificate.read_bytes() for pod in gate.pods}
+def _certificates(gatekeepers: Gatekeepers) -> set[bytes]:
+    return {pod.certificate.read_bytes() for pod in gatekeepers.pods}
 
 
 _PHASES = {"undisturbed": _nothing, "rolled": _roll, KILLED: _kill, "rotated": _rotate}

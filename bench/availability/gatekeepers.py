@@ -99,7 +99,7 @@ class Pod:
         await until(lambda: self.endpoint.ready, "a gatekeeper to be ready")
 
 
-class Gate:
+class Gatekeepers:
     """The gatekeepers' Service, and its pods."""
 
     def __init__(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.availability.gatekeepers import Gate, Pod
+from bench.availability.gatekeepers import Gatekeepers, Pod
 from bench.availability.installation import installed
 from bench.availability.kubelet import GRACE_SECONDS, LIVENESS, READINESS, Probe
 from bench.availability.load import Load
@@ -36,43 +36,43 @@ async def measure(
     """Three phases: until its readiness takes the gatekeeper out of the Service; until its liveness has it killed; and
     while it is restarted. API servers wait for an answer as long as the chart says."""
     async with installed(kubeconfig, directory) as installation:
-        gate = Gate(installation, directory, 0, plan.readiness)
+        gatekeepers = Gatekeepers(installation, directory, 0, plan.readiness)
         async with (
-            gate.running(webhook_seconds=None),
+            gatekeepers.running(webhook_seconds=None),
             Load.connected(installation.admin, installation.name, plan.rate) as load,
         ):
             await load.prepare()
-            measurement = Measurement(load, gate.service)
+            measurement = Measurement(load, gatekeepers.service)
             async with measurement.under_load():
                 for name, happen in _PHASES.items():
                     told(f"{name} …")
-                    await measurement.phase(name, happen(gate, plan))
+                    await measurement.phase(name, happen(gatekeepers, plan))
             return measurement.result(kills=1)
 
 
-async def _hang(gate: Gate, _plan: Plan) -> str:
+async def _hang(gatekeepers: Gatekeepers, _plan: Plan) -> str:
     """The one that was asked last: there are connections to it that are in use."""
     await asyncio.sleep(_BEFORE_SECONDS)
-    pod = max(gate.pods, key=lambda pod: pod.endpoint.asked_at)
+    pod = max(gatekeepers.pods, key=lambda pod: pod.endpoint.asked_at)
     pod.hang()
     await until(lambda: not pod.endpoint.ready, "the gatekeeper not to be ready")
     return f"not ready after {_hung(pod):.1f} s"
 
 
-async def _wait_for_liveness(gate: Gate, plan: Plan) -> str:
+async def _wait_for_liveness(gatekeepers: Gatekeepers, plan: Plan) -> str:
     """As long as it can take: the gatekeeper hung right after a probe, and does not hear SIGTERM."""
-    pod = _stuck(gate)
+    pod = _stuck(gatekeepers)
     await asyncio.sleep(plan.liveness.longest + plan.grace - _hung(pod))
     return f"killed after {_hung(pod):.1f} s"
 
 
-async def _restart(gate: Gate, plan: Plan) -> str:
-    await asyncio.gather(_stuck(gate).kill(), asyncio.sleep(plan.after))
+async def _restart(gatekeepers: Gatekeepers, plan: Plan) -> str:
+    await asyncio.gather(_stuck(gatekeepers).kill(), asyncio.sleep(plan.after))
     return ""
 
 
-def _stuck(gate: Gate) -> Pod:
-    (pod,) = [pod for pod in gate.pods if pod.endpoint.hung_at < NEVER]
+def _stuck(gatekeepers: Gatekeepers) -> Pod:
+    (pod,) = [pod for pod in gatekeepers.pods if pod.endpoint.hung_at < NEVER]
     return pod
 
 

@@ -20,7 +20,7 @@ from altershield.api.resources import CHANGE_PODS, DEPLOYMENTS, EVENTS
 from altershield.kube.client import Client
 from altershield.process.health import is_ready
 from bench.availability.deployments import create, deployment, release
-from bench.availability.gatekeepers import Gate, Pod
+from bench.availability.gatekeepers import Gatekeepers, Pod
 from bench.availability.history import History, wrong_with
 from bench.availability.installation import installed
 from bench.availability.proxy import ApiProxy, Asked, Followed
@@ -78,10 +78,10 @@ async def measure(
     async with installed(kubeconfig, directory) as direct, proxy.running():
         installation = dataclasses.replace(direct, url_for=proxy.url)
         admin, namespace = installation.admin, installation.name
-        gate, history = Gate(installation, directory, 0), History(admin, namespace)
+        gatekeepers, history = Gatekeepers(installation, directory, 0), History(admin, namespace)
         newcomer = Pod(installation, directory, "newcomer", 0)
         async with (
-            gate.running(),
+            gatekeepers.running(),
             history.watching(),
             Reconcilers(installation, directory).running(),
             aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=False)) as session,
@@ -91,7 +91,7 @@ async def measure(
             known, new = ([f"{what}-{number}" for number in range(_MEANWHILE)] for what in ("known", "new"))
             released = {name: [await create(admin, namespace, name, _REPLICAS)] for name in known}
             await history.until_successful(released)
-            await until(lambda: _all_right(questions, gate.pods), "the gatekeepers to know of the suspension")
+            await until(lambda: _all_right(questions, gatekeepers.pods), "the gatekeepers to know of the suspension")
             before = _watched(proxy.asked)
             loop = asyncio.get_running_loop()
 
@@ -99,13 +99,13 @@ async def measure(
             await proxy.go()
             gone = loop.time()
             await running.enter_async_context(newcomer.running())
-            async with questions.asked_all_the_time(gate.pods):
+            async with questions.asked_all_the_time(gatekeepers.pods):
                 for name, versions in released.items():
                     versions.append(await release(admin, namespace, name, "meanwhile"))
                 for name in new:
                     released[name] = [await create(admin, namespace, name, _REPLICAS)]
                 await asyncio.sleep(gone + seconds - loop.time())
-                ages = [age for pod in gate.pods for age in await _ages(session, pod)]
+                ages = [age for pod in gatekeepers.pods for age in await _ages(session, pod)]
                 missing = await _missing(session, newcomer)
             outage, mark = loop.time() - gone, len(proxy.asked)
             await proxy.come()

@@ -8,7 +8,7 @@ from pathlib import Path
 from altershield.api.resources import DEPLOYMENTS, EVENTS
 from altershield.kube.client import Client
 from bench.availability.deployments import create, release
-from bench.availability.gatekeepers import Gate
+from bench.availability.gatekeepers import Gatekeepers
 from bench.availability.history import History, Object, wrong_with
 from bench.availability.installation import installed
 from bench.availability.reconcilers import Reconcilers
@@ -42,8 +42,8 @@ async def measure(
         admin, namespace = installation.admin, installation.name
         history = History(admin, namespace)
         reconcilers = Reconcilers(installation, directory)
-        gate = Gate(installation, directory, shutdown_delay=0)
-        async with gate.running(replicas=1), history.watching(), reconcilers.running():
+        gatekeepers = Gatekeepers(installation, directory, shutdown_delay=0)
+        async with gatekeepers.running(replicas=1), history.watching(), reconcilers.running():
             good = [f"good-{number}" for number in range(_GOOD)]
             bad = [f"bad-{number}" for number in range(kills)]
             released = {name: [await create(admin, namespace, name, _REPLICAS)] for name in (*good, *bad)}

@@ -1,4 +1,5 @@
-"""The chart, rendered by the real Helm engine, and installed on the Kubernetes that the end-to-end tests run on."""
+"""Fixtures for tests that render the chart with the real Helm engine, or install it on the cluster of the end-to-end
+tests."""
 
 import importlib.util
 from collections.abc import Iterator
@@ -44,19 +45,19 @@ def values(request: pytest.FixtureRequest) -> Object:
 
 @pytest.fixture
 def objects(chart: "helm_python.Chart", values: Object) -> list[Object]:
-    """All objects of a release with `values`, hooks too."""
+    """All objects of a release with `values`, including hooks."""
     return rendered(chart, values)
 
 
 @pytest.fixture
 def system(cluster: Path, has_kubectl: None) -> Kubectl:
-    """The admin in the system namespace."""
+    """kubectl as administrator in the system namespace."""
     return Kubectl(cluster, SYSTEM_NAMESPACE)
 
 
 @pytest.fixture
 def release(cluster: Path) -> "Iterator[Release]":
-    """Not installed yet; what there is of it at the end is uninstalled."""
+    """A release that is not installed yet. It is uninstalled after the test."""
     from tests.chart.release import Release
 
     release = Release(cluster)

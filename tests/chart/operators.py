@@ -1,4 +1,5 @@
-"""The kinds that operators bring, as far as the chart uses them, after their API references; all else is an error."""
+"""Schemas of the operators' kinds that the chart uses, from the operators' API references. They contain only the fields
+that the chart sets; other fields are errors."""
 
 from typing import Annotated, Any, Literal
 
@@ -97,7 +98,7 @@ class _Certificate(_Strict):
 
     def __post_init__(self) -> None:
         if self.common_name is UNSET and self.dns_names is UNSET:
-            raise ValueError("a certificate is for somebody: commonName or dnsNames")
+            raise ValueError("a certificate needs commonName or dnsNames")
 
 
 class Certificate(_Strict):
@@ -121,7 +122,7 @@ class _Issuer(_Strict):
 
     def __post_init__(self) -> None:
         if (self.self_signed is UNSET) is (self.ca is UNSET):
-            raise ValueError("an issuer is of exactly one type")
+            raise ValueError("an issuer has exactly one type")
 
 
 class Issuer(_Strict):
@@ -135,5 +136,5 @@ KINDS = {kind.__name__: kind for kind in (ServiceMonitor, PrometheusRule, Certif
 
 
 def validate(obj: dict[str, Any]) -> None:
-    """msgspec.ValidationError where an operator would refuse, or silently ignore, something of it."""
+    """Raises msgspec.ValidationError if the operator would reject a field or ignore it silently."""
     msgspec.convert(obj, KINDS[obj["kind"]])

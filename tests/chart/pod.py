@@ -1,4 +1,4 @@
-"""The release's pod on this machine: nothing runs containers here, so their processes do, and webhooks lead to them."""
+"""The processes of the release's pod, started on this machine instead of in containers."""
 
 import contextlib
 import json
@@ -18,14 +18,14 @@ from tests.support.processes import running
 
 
 class Command(NamedTuple):
-    """What a container runs, without the interpreter, and what of its environment is its own."""
+    """The arguments of a container's command after the interpreter, and the container's own environment variables."""
 
     arguments: list[str]
     variables: dict[str, str]
 
 
 def here(container: Object, ports: dict[str, int], directory: Path) -> Command:
-    """The container's command, on this machine's ports and directories."""
+    """The container's command, with ports and directories of this machine."""
     own = {
         "--port=9443": f"--port={ports['webhook']}",
         "--directory=/certificates": f"--directory={directory}",
@@ -49,7 +49,7 @@ def here(container: Object, ports: dict[str, int], directory: Path) -> Command:
 def process(
     command: Command, kubeconfig: Path, log: Path, python: str = sys.executable
 ) -> contextlib.AbstractContextManager[None]:
-    """The container's, while the block runs."""
+    """Run the container's command until the block ends."""
     environment = {**os.environ, **command.variables, "ALTERSHIELD_KUBECONFIG": str(kubeconfig)}
     return running([python, *command.arguments], log, environment)
 
@@ -80,7 +80,11 @@ def point_webhooks_here(system: Kubectl, port: int) -> None:
             patch += [
                 {"op": "add", "path": f"{place}/clientConfig/url", "value": url},
                 {"op": "remove", "path": f"{place}/clientConfig/service"},
-                {"op": "replace", "path": f"{place}/timeoutSeconds", "value": 30},  # this machine is busy with tests
+                {
+                    "op": "replace",
+                    "path": f"{place}/timeoutSeconds",
+                    "value": 30,
+                },  # the machine may be busy with other tests
             ]
         system("patch", kind, RELEASE, "--type=json", "-p", json.dumps(patch))
 
@@ -93,6 +97,6 @@ def is_ready(port: int) -> bool:
 
 
 def ports_for(deployment: Object) -> dict[str, int]:
-    """One for the webhook, and one for each container's metrics and probes."""
+    """Free ports: one for the webhook, and one for the metrics and probes of each container."""
     names = ("webhook", *containers(deployment))
     return dict(zip(names, free_ports(len(names)), strict=True))

@@ -1,4 +1,4 @@
-"""A proxy in front of the API server that notes what a service account asks it for, and what it is refused."""
+"""A proxy in front of the API server that records the requests of a service account and those that are forbidden."""
 
 import contextlib
 import json
@@ -16,18 +16,18 @@ _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete
 
 
 class Request(NamedTuple):
-    """One request, in the words of RBAC. `namespace` and `name` are empty where there is none."""
+    """The RBAC attributes of a request. `namespace` and `name` are empty if the request has none."""
 
     verb: str
     group: str
     resource: str
-    """With the subresource, as `deployments/status`."""
+    """With the subresource, such as `deployments/status`."""
     namespace: str
     name: str
 
 
 def request(method: str, path: str, query: str) -> Request | None:
-    """What the API server authorizes; None for what is no resource."""
+    """The RBAC attributes of an HTTP request. None if its path is not that of a resource."""
     parts = path.strip("/").split("/")
     if parts[0] == "api":
         group, rest = "", parts[2:]
@@ -52,7 +52,7 @@ def request(method: str, path: str, query: str) -> Request | None:
 
 
 class Recorder:
-    """What was asked for, and what of it was forbidden."""
+    """The requests that passed the proxy, and messages about those that were forbidden."""
 
     def __init__(self) -> None:
         self.asked: set[Request] = set()
@@ -62,7 +62,7 @@ class Recorder:
 
 @contextlib.contextmanager
 def recording(kubeconfig: str) -> Iterator[Recorder]:
-    """Serve plain HTTP on loopback in front of the API server of `kubeconfig`; callers bring their own tokens."""
+    """Serve plain HTTP on loopback in front of the API server of `kubeconfig`. Callers send their own tokens."""
     with in_a_thread(_serving(kubeconfig)) as recorder:
         yield recorder
 
@@ -81,7 +81,7 @@ async def _serving(kubeconfig: str) -> AsyncIterator[Recorder]:
                     return await passed_back(answer, incoming)
                 refusal = await answer.read()
                 error = from_status(403, json.loads(refusal))
-                if not isinstance(error, NamespaceTerminatingError):  # which no permission prevents
+                if not isinstance(error, NamespaceTerminatingError):  # not a matter of permissions
                     recorder.forbidden.append(f"{asked}: {error}")
                 return web.Response(status=403, body=refusal, content_type=answer.content_type)
 

@@ -1,4 +1,4 @@
-"""A release of the chart on a live API, as `helm` would handle it."""
+"""A release of the chart on a live API, handled with the Helm engine."""
 
 import base64
 import datetime
@@ -16,7 +16,7 @@ from tests.support.kubectl import Kubectl
 from tests.support.processes import Done, python
 
 WAIT = 180
-"""Seconds for Helm."""
+"""Seconds until Helm gives up."""
 
 RECORD: Object = {
     "apiVersion": "app.ops.cloud.alipay.com/v1alpha1",
@@ -36,7 +36,7 @@ RECORD: Object = {
 
 
 class Release:
-    """`altershield` in the system namespace, with its own connection."""
+    """The release `altershield` in the system namespace."""
 
     def __init__(self, kubeconfig: Path) -> None:
         self._helm = helm_python.Config(kubeconfig_path=kubeconfig, namespace=SYSTEM_NAMESPACE)
@@ -64,7 +64,7 @@ class Release:
 
 
 def changed_chart(directory: Path) -> Path:
-    """A newer chart: another version, and a field more in the schema of ChangeWorkloads."""
+    """A copy of the chart with a newer version, and with an additional field in the schema of ChangeWorkloads."""
     copy = Path(shutil.copytree(CHART, directory / CHART.name))
     (chart_file, crd_file) = (copy / "Chart.yaml", copy / "files" / "crds" / "changeworkloads.yaml")
     metadata = yaml.safe_load(chart_file.read_text())
@@ -90,7 +90,7 @@ def uninstall(kubeconfig: Path, *options: str) -> Done:
 
 
 def provide(kubectl: Kubectl, secret: str, service: str) -> bytes:
-    """Create a Secret with a certificate of another CA, for this machine and the Service; the CA."""
+    """Create a Secret with a certificate of another CA, for this machine and the Service. Returns the CA."""
     authority = Authority.create("theirs", lifetime=datetime.timedelta(days=1))
     pair = authority.issue("gate", hosts=("127.0.0.1", service), lifetime=datetime.timedelta(days=1))
     content = {"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": authority.pair.certificate}

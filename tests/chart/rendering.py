@@ -1,4 +1,4 @@
-"""What the tests share: where the chart is, and what it renders to."""
+"""The chart's path, and functions that render it and select objects."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -44,12 +44,12 @@ def is_hook(obj: Object) -> bool:
 
 
 def of_kind(objects: Sequence[Object], kind: str) -> list[Object]:
-    """Those of the release itself, not its hooks."""
+    """The objects of a kind, without hooks."""
     return [obj for obj in objects if obj["kind"] == kind and not is_hook(obj)]
 
 
 def the(objects: Sequence[Object], kind: str) -> Object:
-    """The only one of its kind, the roles for users not counted."""
+    """The only object of a kind. Hooks and the roles for users are left out."""
     (found,) = [obj for obj in of_kind(objects, kind) if obj not in user_roles(objects)]
     return found
 
@@ -65,12 +65,12 @@ def containers(deployment: Object) -> dict[str, Object]:
 
 
 def variables(container: Object) -> dict[str, str]:
-    """The environment that a container is given."""
+    """The environment variables of a container."""
     return {variable["name"]: variable["value"] for variable in container.get("env", ())}
 
 
 def flat(rule: Object) -> Iterator[tuple[str, str, str]]:
-    """Verb, group and resource of everything that an RBAC rule allows."""
+    """Verb, group and resource of all that an RBAC rule allows."""
     for group in rule["apiGroups"]:
         for resource in rule["resources"]:
             for verb in rule["verbs"]:

@@ -1,4 +1,4 @@
-"""The chart installs what the code is made for: its kinds, its permissions, its webhooks, its options."""
+"""The chart agrees with the code: kinds, permissions, webhooks, options."""
 
 import tomllib
 from pathlib import Path
@@ -44,8 +44,8 @@ def test_roles_match_those_of_dev_plus_the_rules_for_certgen(chart: helm_python.
     for kind in ("ClusterRole", "Role"):
         rules = the(objects, kind)["rules"]
         assert rules[: len(dev[kind]["rules"])] == dev[kind]["rules"]
-        for rule in rules[len(dev[kind]["rules"]) :]:  # certgen's
-            assert rule.get("resourceNames") or rule["verbs"] == ["create"], "only what is named"
+        for rule in rules[len(dev[kind]["rules"]) :]:  # the rules for certgen
+            assert rule.get("resourceNames") or rule["verbs"] == ["create"], "certgen may only access named objects"
     for kind in ("ClusterRoleBinding", "RoleBinding"):
         assert the(objects, kind)["subjects"] == dev[kind]["subjects"]
         assert the(objects, kind)["roleRef"] == dev[kind]["roleRef"]
@@ -74,11 +74,11 @@ def test_a_provided_secret_may_only_be_read(chart: helm_python.Chart, mode: str)
 
 def test_webhooks_match_those_of_dev(chart: helm_python.Chart) -> None:
     objects = rendered(chart)
-    for dev in webhooks.configurations("altershield", "https://gate", b"", system_namespace=SYSTEM_NAMESPACE):
+    for dev in webhooks.configurations("altershield", "https://gatekeeper", b"", system_namespace=SYSTEM_NAMESPACE):
         found = the(objects, dev["kind"])["webhooks"]
         assert [webhook["name"] for webhook in found] == [webhook["name"] for webhook in dev["webhooks"]]
         for webhook, wanted in zip(found, dev["webhooks"], strict=True):
-            path = wanted.pop("clientConfig")["url"].removeprefix("https://gate")
+            path = wanted.pop("clientConfig")["url"].removeprefix("https://gatekeeper")
             service = {"name": "altershield", "namespace": SYSTEM_NAMESPACE, "path": path, "port": 443}
             assert webhook.pop("clientConfig") == {"service": service}, "caBundle belongs to certgen"
             assert webhook == wanted
@@ -104,7 +104,8 @@ def test_each_kind_of_workload_has_one_mutating_and_one_validating_webhook(chart
 def test_webhook_timeouts_of_one_request_stay_below_ten_seconds_in_all(
     chart: helm_python.Chart,
 ) -> None:
-    """Mutating webhooks run one after the other; some clients of API servers, leader elections, wait ten seconds."""
+    """Mutating webhooks run one after the other. Some clients of API servers, such as leader elections, wait for ten
+    seconds only."""
     objects = rendered(chart)
     kinds = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
     sorts = [the(objects, kind)["webhooks"] for kind in kinds]
@@ -112,7 +113,7 @@ def test_webhook_timeouts_of_one_request_stay_below_ten_seconds_in_all(
         asked = [tuple(rule["apiGroups"] + rule["resources"]) for webhook in found for rule in webhook["rules"]]
         assert len(asked) == len(set(asked))
     twice, once = (max(webhook["timeoutSeconds"] for webhook in found) for found in sorts)
-    assert 2 * twice + once < 10, "the mutating one may be called again"
+    assert 2 * twice + once < 10, "the mutating webhook may be called twice (reinvocation)"
 
 
 def test_processes_accept_the_arguments_of_the_chart(objects: list[Object]) -> None:
@@ -148,7 +149,7 @@ def test_certgen_commands_in_the_container_use_the_settings_of_certgen_run(
 
 
 def parsed(process: typer.Typer, arguments: list[str]) -> typer.Context:
-    """Parse, and run nothing; an exception where an argument is not taken."""
+    """Parse arguments without running the command. Raises an exception if an argument is unknown."""
     command = typer.main.get_command(process)
     if isinstance(command, TyperGroup):
         command = command.commands[arguments.pop(0)]

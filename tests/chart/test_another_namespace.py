@@ -1,4 +1,4 @@
-"""A release of another name, in another namespace, in each mode: the chart's arguments and permissions fit there."""
+"""A release with another name in another namespace works in each certificate mode."""
 
 import base64
 import contextlib
@@ -34,7 +34,8 @@ WEBHOOKS = tuple(f"{kind}webhookconfiguration/{NAME}" for kind in ("mutating", "
 
 @pytest.fixture
 def kubectl(cluster: Path, has_kubectl: None) -> Iterator[Kubectl]:
-    """In the release's namespace. There are kinds of cert-manager's, and nobody who does what it does."""
+    """kubectl in the release's namespace. cert-manager's CustomResourceDefinitions exist, but cert-manager does not
+    run."""
     assert uninstall(cluster, "--yes", "--crds").returncode == 0
     kubectl = Kubectl(cluster, NAMESPACE)
     kubectl("create", "namespace", NAMESPACE)
@@ -59,7 +60,7 @@ def kind_of_cert_manager(kind: str) -> dict[str, object]:
 
 
 def inject(kubectl: Kubectl, authority: bytes) -> None:
-    """What cert-manager's CA injector does."""
+    """Set caBundle as cert-manager's CA injector does."""
     encoded = base64.b64encode(authority).decode()
     for configuration in WEBHOOKS:
         places = [f"/webhooks/{number}/clientConfig" for number in range(len(kubectl.json(configuration)["webhooks"]))]
@@ -76,13 +77,13 @@ def bundles(kubectl: Kubectl) -> set[bytes]:
 @dataclass(frozen=True)
 class Pod:
     recorder: Recorder
-    """What the pod asks for."""
+    """Records the pod's requests."""
     ports: dict[str, int]
     variables: dict[str, str]
     """certgen's environment."""
 
     def certgen(self, command: str) -> subprocess.CompletedProcess[str]:
-        """As `kubectl exec -c certgen -- python -m certgen COMMAND`."""
+        """Does what `kubectl exec -c certgen -- python -m certgen COMMAND` does."""
         return subprocess.run(
             [sys.executable, "-m", "certgen", command],
             cwd="/",
@@ -96,7 +97,7 @@ class Pod:
 
 @contextlib.contextmanager
 def pod(kubectl: Kubectl, cluster: Path, directory: Path, mode: str) -> Iterator[Pod]:
-    """The release is installed and the processes of its pod run here."""
+    """Install the release, and run the processes of its pod on this machine."""
     helm_python.Config(kubeconfig_path=cluster, namespace=NAMESPACE).install(
         str(CHART), RELEASE, {"certificates": {"mode": mode, "secretName": SECRET_NAME}}
     )
@@ -129,24 +130,29 @@ def test_all_processes_work_in_another_namespace_in_each_certificate_mode(
         ports = running.ports
         if mode == "certgen":
             wait_until_ready(ports)
-            assert b"" not in bundles(kubectl), "who is ready is trusted"
+            assert b"" not in bundles(kubectl), "certgen is ready only after it has published its CA"
             wait_until_owned(kubectl, SECRET, *WEBHOOKS)
         else:
-            eventually(lambda: "does not exist" in (tmp_path / "certgen.log").read_text(), "the Secret to be missed")
+            eventually(
+                lambda: "does not exist" in (tmp_path / "certgen.log").read_text(),
+                "certgen to report the missing Secret",
+            )
             assert not is_ready(ports["gatekeeper"])
             assert not is_ready(ports["certgen"])
             authority = provide(kubectl, SECRET_NAME, f"{NAME}.{NAMESPACE}.svc")
             before = kubectl.json(SECRET)["metadata"]
             if mode == "cert-manager":
                 missed = "the CA injector has not put ca.crt"
-                eventually(lambda: missed in (tmp_path / "certgen.log").read_text(), "the CA to be missed")
-                assert not is_ready(ports["certgen"]), "no API server trusts it"
-                assert bundles(kubectl) == {b""}, "it is not for us to publish"
+                eventually(
+                    lambda: missed in (tmp_path / "certgen.log").read_text(), "certgen to report the missing caBundle"
+                )
+                assert not is_ready(ports["certgen"]), "no API server trusts the certificate yet"
+                assert bundles(kubectl) == {b""}, "certgen must not publish the CA in this mode"
                 inject(kubectl, authority)
             wait_until_ready(ports)
             wait_until_owned(kubectl, *WEBHOOKS)
-            eventually(lambda: bundles(kubectl) == {authority}, "their CA to be published")
-            assert kubectl.json(SECRET)["metadata"] == before, "it is theirs"
+            eventually(lambda: bundles(kubectl) == {authority}, "the provided CA to be published")
+            assert kubectl.json(SECRET)["metadata"] == before, "certgen must not change a provided Secret"
         kubectl("wait", "opsconfiginfo/blocking", "lease/altershield-reconciler", "--for=create", "--timeout=60s")
         execute_certgen(kubectl, running, mode)
         assert running.recorder.forbidden == []
@@ -157,7 +163,7 @@ def test_all_processes_work_in_another_namespace_in_each_certificate_mode(
 
 
 def execute_certgen(kubectl: Kubectl, running: Pod, mode: str) -> None:
-    """In the pod, its commands need no options to be about this release."""
+    """In the container, certgen's commands need no options to find the objects of this release."""
     assert running.certgen("show").returncode == 0
     before = kubectl.json(SECRET)["data"]["tls.crt"]
     rotated = running.certgen("rotate")
@@ -176,10 +182,10 @@ def execute_certgen(kubectl: Kubectl, running: Pod, mode: str) -> None:
 def test_deleting_the_namespace_deletes_the_webhook_configurations(
     kubectl: Kubectl, cluster: Path, tmp_path: Path
 ) -> None:
-    """Nobody's hook runs, and no tool takes the webhook configurations away, which are in no namespace."""
+    """The webhook configurations are cluster-scoped, and no hook or tool deletes them: certgen does."""
     with pod(kubectl, cluster, tmp_path, "certgen") as running:
         wait_until_ready(running.ports)
         kubectl("delete", "namespace", NAMESPACE, "--wait=false")
         for webhook in WEBHOOKS:
             kubectl("wait", webhook, "--for=delete", "--timeout=60s")
-    assert uninstall(cluster, "--yes", "--crds").returncode == 0, "the rest, which blocks nothing"
+    assert uninstall(cluster, "--yes", "--crds").returncode == 0, "uninstall must delete the rest"

@@ -1,4 +1,4 @@
-"""A living release changes who provides its certificate, and changes back, as Helm and certgen do it together."""
+"""The value certificates.mode changes in an installed release, and changes back."""
 
 import base64
 import contextlib
@@ -25,7 +25,7 @@ WEBHOOKS = [f"{kind}webhookconfiguration/{RELEASE}" for kind in ("mutating", "va
 
 @contextlib.contextmanager
 def certgen(system: Kubectl, cluster: Path, directory: Path) -> Iterator[Path]:
-    """A pod's certgen as the Deployment is now; its log, once it is ready."""
+    """Run certgen as the present Deployment specifies. Yields the path of its log when certgen is ready."""
     directory.mkdir()
     container = containers(system.json("deployment", RELEASE))["certgen"]
     ports, log = {"webhook": 0, "certgen": free_ports(1)[0]}, directory / "certgen.log"
@@ -62,11 +62,11 @@ def test_certificate_mode_can_change_from_certgen_to_secret_and_back(
 
             changed = release.upgrade({"certificates": {"mode": "secret", "secretName": THEIRS}})
             assert changed["status"] == "deployed"
-            assert bundles(system) == {own}, "Helm leaves to the pods when to trust another CA"
+            assert bundles(system) == {own}, "Helm does not change caBundle"
             new_log = new.enter_context(certgen(system, cluster, tmp_path / "theirs"))
             eventually(lambda: bundles(system) == {theirs}, "their CA to be published")
-            eventually(lambda: is_kept_out(old_log), "the old pods to be kept from their Secret")
-            assert bundles(system) == {theirs}, "the old pods do not fight over it"
+            eventually(lambda: is_kept_out(old_log), "the old pods to lose access to their Secret")
+            assert bundles(system) == {theirs}, "the old pods must not publish their CA again"
             old.close()
             assert system.json("secret", OWN) == own_secret
 
@@ -74,8 +74,8 @@ def test_certificate_mode_can_change_from_certgen_to_secret_and_back(
             assert changed["status"] == "deployed"
             assert bundles(system) == {theirs}
             old.enter_context(certgen(system, cluster, tmp_path / "own-again"))
-            eventually(lambda: bundles(system) == {own}, "the CA of before to be published")
-            eventually(lambda: is_kept_out(new_log), "the old pods to be kept from their Secret")
+            eventually(lambda: bundles(system) == {own}, "the previous CA to be published")
+            eventually(lambda: is_kept_out(new_log), "the old pods to lose access to their Secret")
             assert bundles(system) == {own}
             assert uids(system) == webhooks
             old.close()

@@ -1,4 +1,4 @@
-"""The gate as the chart would run it: its own arguments, account and permissions, on any API."""
+"""AlterShield's processes with the arguments, the service account and the permissions of the chart."""
 
 import contextlib
 import functools
@@ -29,13 +29,13 @@ START_TIMEOUT = 8
 KINDS = {(adapter.resource.group, adapter.resource.plural) for adapter in ADAPTERS}
 
 NEVER_ASKED = {
-    # enforced by the admission plugin OwnerReferencesPermissionEnforcement, never requested
+    # checked by the admission plugin OwnerReferencesPermissionEnforcement, not requested
     *(("update", group, f"{plural}/finalizers") for group, plural in KINDS),
     ("update", "app.ops.cloud.alipay.com", "changeworkloads/finalizers"),
-    # by the same plugin, of who sets an owner; asked when the namespace ends, see test_another_namespace
+    # checked by the same plugin when an owner is set; requested when the namespace is deleted (test_another_namespace)
     ("delete", "admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
     ("delete", "admissionregistration.k8s.io", "validatingwebhookconfigurations"),
-    # why a pod's containers cannot even be created, which simulated nodes never say
+    # to read why a pod's containers cannot be created, which does not happen on simulated nodes
     ("list", "", "events"),
 }
 
@@ -54,16 +54,16 @@ def release(cluster: Path) -> Iterator[Release]:
 
 @pytest.fixture(scope="module")
 def recorder(release: Release, system: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recorder]:
-    """The release is installed, and its gate is up; what that asks the API server for is noted."""
-    directory = tmp_path_factory.mktemp("gate")
-    for left in ("opsconfiginfoes", "leases"):  # by a gate of before
+    """Install the release, run its processes, and record their requests to the API server."""
+    directory = tmp_path_factory.mktemp("processes")
+    for left in ("opsconfiginfoes", "leases"):  # of an earlier release
         system.run("delete", left, "--all")
     release.install({"reconciler": {"startTimeoutSeconds": START_TIMEOUT, "batchWaitSeconds": 2}})
-    # whatever a Secret of certgen's name holds, the gate comes up: this one has to be replaced
+    # certgen must replace a Secret of this name, whatever it contains
     immutable = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"{RELEASE}-tls"}, "immutable": True}
     system("create", "-f", "-", stdin=json.dumps(immutable))
     deployment = system.json("deployment", RELEASE)
-    system("delete", "deployment", RELEASE)  # what simulated nodes would only pretend to run
+    system("delete", "deployment", RELEASE)  # simulated nodes run no processes
     with recording(str(system.kubeconfig)) as recorder, contextlib.ExitStack() as running:
         kubeconfig = account(system, RELEASE, recorder.url, directory)
         ports = ports_for(deployment)
@@ -72,7 +72,7 @@ def recorder(release: Release, system: Kubectl, tmp_path_factory: pytest.TempPat
             running.enter_context(process(command, kubeconfig, directory / f"{name}.log"))
         point_webhooks_here(system, ports["webhook"])
         try:
-            eventually(lambda: is_ready(ports["gatekeeper"]) and is_ready(ports["reconciler"]), "the gate to be ready")
+            eventually(lambda: is_ready(ports["gatekeeper"]) and is_ready(ports["reconciler"]), "the pod to be ready")
             yield recorder
         finally:
             for log in directory.glob("*.log"):
@@ -89,18 +89,18 @@ async def test_processes_need_every_granted_permission_and_no_other(
                 await step.run(story)
     reject_a_setting_twice(system)
     replace_pods_until_change_pods_are_deleted(Kubectl(cluster, "altershield-permissions"))
-    release_without_a_gatekeeper(Kubectl(cluster, "altershield-slips"))
+    release_without_a_gatekeeper(Kubectl(cluster, "altershield-ungated"))
     roll_back_what_has_no_replica_sets(Kubectl(cluster, "altershield-sets"))
 
     granted = {"ClusterRole": system.json("clusterrole", RELEASE), "Role": system.json("role", RELEASE)}
-    assert recorder.forbidden == [], "needed, but not granted"
+    assert recorder.forbidden == [], "permissions that are needed, but not granted"
     unused = set()
     for kind, role in granted.items():
         for rule in role["rules"]:
             names = set(rule.get("resourceNames", ()))
             for verb, group, resource in flat(rule):
                 alike = KINDS if (group, resource) in KINDS else {(group, resource)}  # all kinds have the same rule
-                # what is watched is listed first, by API servers that cannot stream lists
+                # with streamed lists, a watch replaces the list; older API servers need the permission to list
                 verbs = {verb, "watch"} if verb == "list" else {verb}
                 used = any(
                     each.verb in verbs
@@ -111,11 +111,11 @@ async def test_processes_need_every_granted_permission_and_no_other(
                 )
                 if not used and (verb, group, resource) not in NEVER_ASKED:
                     unused.add((kind, verb, group, resource))
-    assert unused == set(), "granted, but not needed"
+    assert unused == set(), "permissions that are granted, but not needed"
 
 
 def reject_a_setting_twice(system: Kubectl) -> None:
-    """The same Event again is not written anew, but counted."""
+    """The second rejection increments the count of the Event, which needs another permission."""
     for content, accepted in (("many", "False"), ("10", "True"), ("many", "False"), ("10", "True")):
         patch = json.dumps({"spec": {"content": content, "enable": True}})
         system("patch", "opsconfiginfo", "branch", "--type=merge", "-p", patch)
@@ -130,35 +130,35 @@ def reject_a_setting_twice(system: Kubectl) -> None:
 
 
 def replace_pods_until_change_pods_are_deleted(kubectl: Kubectl) -> None:
-    """Records of pods that are gone are kept only up to a number."""
+    """The reconciler keeps only a limited number of ChangePods of deleted pods."""
     kubectl("create", "namespace", kubectl.namespace)
     kubectl("label", "namespace", kubectl.namespace, "admission-webhook-altershield=enabled")
     try:
         wait_until_governed(kubectl)
         kubectl("apply", "-f", "-", stdin=SLEEP)
-        for records in range(5, KEPT_BATCHES + 6, 5):
-            eventually(functools.partial(has_release, kubectl, records), f"record {records}")
+        for number in range(5, KEPT_BATCHES + 6, 5):
+            eventually(functools.partial(has_change_pod, kubectl, number), f"ChangePod {number}")
             kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
-        eventually(lambda: not has_release(kubectl, 1), "the oldest record to go")
+        eventually(lambda: not has_change_pod(kubectl, 1), "the oldest ChangePod to be deleted")
     finally:
         kubectl.run("delete", "namespace", kubectl.namespace)
 
 
 def release_without_a_gatekeeper(kubectl: Kubectl) -> None:
-    """A release from while the namespace was not governed gets its version afterwards."""
+    """A release from a time when the namespace was not governed gets its version later."""
     governed = ("label", "namespace", kubectl.namespace, "admission-webhook-altershield=enabled")
     kubectl("create", "namespace", kubectl.namespace)
     kubectl(*governed)
     try:
         wait_until_governed(kubectl)
         kubectl("apply", "-f", "-", stdin=SLEEP)
-        eventually(functools.partial(has_release, kubectl, 1), "its first record")
+        eventually(functools.partial(has_change_pod, kubectl, 1), "the first ChangePod")
         kubectl("label", "namespace", kubectl.namespace, "admission-webhook-altershield-")
         eventually(lambda: not is_stamped(kubectl), "the namespace not to be governed")
         kubectl("set", "image", "deployment/sleep", "sleep=busybox:2")
         kubectl(*governed)
         recorded = ("events", "--field-selector", "reason=UngatedRelease")
-        eventually(lambda: kubectl.json(*recorded)["items"], "the slip to be recorded")
+        eventually(lambda: kubectl.json(*recorded)["items"], "the Event about the ungated release")
         version = "admission-webhook-altershield.antgroup.com/version"
         eventually(lambda: len({rs["metadata"]["labels"][version] for rs in replica_sets(kubectl)}) == 2, "its version")
     finally:
@@ -166,7 +166,7 @@ def release_without_a_gatekeeper(kubectl: Kubectl) -> None:
 
 
 def roll_back_what_has_no_replica_sets(kubectl: Kubectl) -> None:
-    """A StatefulSet's pod that never comes up is in the way of its own repair."""
+    """A StatefulSet's pod that never comes up blocks the rollback, so the reconciler must delete it."""
     kubectl("create", "namespace", kubectl.namespace)
     kubectl("label", "namespace", kubectl.namespace, "admission-webhook-altershield=enabled")
     try:
@@ -195,7 +195,7 @@ def wait_until_governed(kubectl: Kubectl) -> None:
 
 
 def is_stamped(kubectl: Kubectl) -> bool:
-    """Whether a Deployment would get a version here now."""
+    """Whether a Deployment in the namespace now gets a version."""
     probe = SLEEP.replace("name: sleep", "name: probe")
     return "antgroup" in kubectl.run("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=probe).stdout
 
@@ -205,13 +205,13 @@ def replica_sets(kubectl: Kubectl) -> list[Object]:
     return found
 
 
-def has_release(kubectl: Kubectl, number: int) -> bool:
-    records = kubectl.json("changepods")["items"]
-    return number in [change_pod_number(record["metadata"]["name"]) for record in records]
+def has_change_pod(kubectl: Kubectl, number: int) -> bool:
+    return number in [change_pod_number(each["metadata"]["name"]) for each in kubectl.json("changepods")["items"]]
 
 
 def test_webhooks_and_secret_are_deleted_with_the_cluster_role(recorder: Recorder, system: Kubectl) -> None:
-    """A GitOps tool deletes what it applied, in its own order, runs no hooks, and leaves alone what has an owner."""
+    """A GitOps tool deletes the objects that it applied, in its own order. It runs no hooks, and leaves objects that
+    have an owner."""
     owned = ("mutatingwebhookconfiguration/altershield", "validatingwebhookconfiguration/altershield")
     for each in (*owned, f"secret/{RELEASE}-tls"):
         eventually(functools.partial(owners, system, each), f"{each} to be owned")

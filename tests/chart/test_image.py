@@ -1,7 +1,5 @@
-"""The image's build steps, carried out in an empty directory instead of a container: no engine is needed for that.
-
-What they give runs the gate, and tries it, as the chart would have it.
-"""
+"""The image's build steps run in an empty directory, without a container engine. The result then runs AlterShield's
+processes and the chart's test, with the arguments of the chart."""
 
 import base64
 import contextlib
@@ -40,7 +38,7 @@ def instructions() -> list[tuple[str, str]]:
 
 
 def is_sent(path: str) -> bool:
-    """Whether the build gets this file, by .dockerignore's rules as far as they are used."""
+    """Whether the build context contains this file. Implements only the rules that .dockerignore uses."""
     sent = True
     for rule in (ROOT / ".dockerignore").read_text().splitlines():
         pattern = rule.removeprefix("!")
@@ -55,7 +53,7 @@ def is_sent(path: str) -> bool:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The environment's commands, with nothing of this checkout."""
+    """The directory of the built environment's commands. Nothing in it refers to this checkout."""
     directory = tmp_path_factory.mktemp("image")
     source, target = directory / "src", directory / "altershield"
     source.mkdir()
@@ -97,11 +95,11 @@ def test_default_command_of_the_image_lists_its_commands(built: Path, tmp_path: 
 
 
 @pytest.fixture
-def gate(built: Path, release: Release, system: Kubectl, cluster: Path, tmp_path: Path) -> Iterator[None]:
-    """The release's gate is up: its pod's processes, as the image would run them."""
+def processes(built: Path, release: Release, system: Kubectl, cluster: Path, tmp_path: Path) -> Iterator[None]:
+    """Install the release, and run the processes of its pod with the image's Python."""
     release.install()
     deployment = system.json("deployment", RELEASE)
-    system("delete", "deployment", RELEASE)  # what simulated nodes would only pretend to run
+    system("delete", "deployment", RELEASE)  # simulated nodes run no processes
     with recording(str(cluster)) as api, contextlib.ExitStack() as running:
         kubeconfig = account(system, RELEASE, api.url, tmp_path)
         ports = ports_for(deployment)
@@ -116,9 +114,9 @@ def gate(built: Path, release: Release, system: Kubectl, cluster: Path, tmp_path
 
 @pytest.mark.e2e
 def test_image_runs_the_processes_and_the_helm_test(
-    gate: None, built: Path, system: Kubectl, cluster: Path, chart: helm_python.Chart, tmp_path: Path
+    processes: None, built: Path, system: Kubectl, cluster: Path, chart: helm_python.Chart, tmp_path: Path
 ) -> None:
-    """As on OpenShift, where the namespace says who a pod runs as, and with a registry that wants credentials."""
+    """With values for OpenShift, where the namespace determines the user of a pod, and with a registry's credentials."""
     values = {
         "podSecurityContext": {"runAsUser": None, "runAsGroup": None},
         "imagePullSecrets": [{"name": "registry"}],
@@ -126,7 +124,7 @@ def test_image_runs_the_processes_and_the_helm_test(
     *hooks, pod = sorted((obj for obj in rendered(chart, values) if is_hook(obj)), key=weight)
     credentials = json.dumps({"auths": {"registry.example.com": {"auth": "dXNlcjprZXk="}}})
     (tmp_path / "pull-secrets").mkdir()
-    (tmp_path / "pull-secrets" / "registry").write_text(credentials)  # as kubelet mounts it
+    (tmp_path / "pull-secrets" / "registry").write_text(credentials)  # as the kubelet mounts the Secret
     inside = Kubectl(cluster, CHECK)
     try:
         for hook in hooks:
@@ -170,7 +168,7 @@ def weight(hook: Object) -> int:
 
 
 def copy(origin: Path, where: Path) -> None:
-    """As COPY does: a directory's content, or a file into a directory."""
+    """Does what COPY does: copies the content of a directory, or a file into a directory."""
     if origin.is_dir():
         shutil.copytree(origin, where, dirs_exist_ok=True, ignore=unsent)
     elif is_sent(origin.name):

@@ -1,4 +1,4 @@
-"""Install, upgrade, roll back, uninstall: with the real Helm engine, on a live API."""
+"""Install, upgrade, roll back and uninstall the chart with the real Helm engine on a live API."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ WEBHOOKS = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
 
 
 def left(system: Kubectl, kinds: str) -> list[str]:
-    """The names of what there is of the release."""
+    """The names of the release's objects that exist."""
     labels = f"app.kubernetes.io/instance={RELEASE}"
     return system("get", kinds, "-A", "-l", labels, "-o", "name").split()
 
@@ -32,7 +32,7 @@ def left(system: Kubectl, kinds: str) -> list[str]:
 def test_release_is_installed_upgraded_rolled_back_and_uninstalled(
     release: Release, system: Kubectl, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    on_own_nodes = not request.config.getoption("--kubeconfig")  # which simulate any image
+    on_own_nodes = not request.config.getoption("--kubeconfig")  # simulated nodes run any image
     assert release.install(wait=on_own_nodes)["status"] == "deployed"
     assert len(left(system, WEBHOOKS)) == 2
     if on_own_nodes:
@@ -49,7 +49,7 @@ def test_release_is_installed_upgraded_rolled_back_and_uninstalled(
     assert system.json("deployment", RELEASE)["spec"]["replicas"] == 2
     for webhook in system.json("validatingwebhookconfiguration", RELEASE)["webhooks"]:
         assert webhook["failurePolicy"] == "Ignore"
-        assert webhook["clientConfig"]["caBundle"] == "Q0E=", "an upgrade leaves alone what certgen published"
+        assert webhook["clientConfig"]["caBundle"] == "Q0E=", "an upgrade must not change caBundle"
     assert system.json("changeworkload", "kept")["spec"] == RECORD["spec"]
 
     def takes_ticket() -> bool:
@@ -66,7 +66,7 @@ def test_release_is_installed_upgraded_rolled_back_and_uninstalled(
 
     release.uninstall()
     assert left(system, f"{WEBHOOKS},clusterroles,clusterrolebindings,deployments,services,serviceaccounts") == []
-    assert len(left(system, "customresourcedefinitions")) == 3, "records of releases outlive the release"
+    assert len(left(system, "customresourcedefinitions")) == 3, "the CustomResourceDefinitions must stay"
     assert system.json("changeworkload", "kept")["metadata"]["name"] == "kept"
     system("delete", "changeworkload", "kept")
     release.install()  # adopts the CRDs that were kept
@@ -74,7 +74,7 @@ def test_release_is_installed_upgraded_rolled_back_and_uninstalled(
 
 
 def publish(system: Kubectl, bundle: str) -> None:
-    """What certgen does."""
+    """Set caBundle as certgen does."""
     for kind, webhooks in (("MutatingWebhookConfiguration", MUTATING), ("ValidatingWebhookConfiguration", VALIDATING)):
         applied = {
             "apiVersion": "admissionregistration.k8s.io/v1",
@@ -89,15 +89,15 @@ def publish(system: Kubectl, bundle: str) -> None:
 def test_applying_the_rendered_objects_again_changes_nothing(
     release: Release, system: Kubectl, chart: helm_python.Chart
 ) -> None:
-    """As Argo CD and Flux do with what they render from the chart."""
+    """Argo CD and Flux apply the rendered objects again and again."""
     release.install()
     release.uninstall()
     objects = [obj for obj in rendered(chart) if not is_hook(obj)]
     manifest = listed(objects)
-    pruned = listed([obj for obj in objects if obj["kind"] != "CustomResourceDefinition"])  # these are to be kept
+    pruned = listed([obj for obj in objects if obj["kind"] != "CustomResourceDefinition"])  # CRDs stay
     for flags in (["--server-side", "--field-manager=kustomize-controller"], []):
 
-        def no_diff(flags: list[str] = flags) -> bool:  # but for status, which is in motion
+        def no_diff(flags: list[str] = flags) -> bool:  # a first diff may show a status that is changing
             return system.run("diff", *flags, "-f", "-", stdin=manifest).returncode == 0
 
         try:
@@ -115,11 +115,11 @@ def test_applying_the_rendered_objects_again_changes_nothing(
                 assert owner["kind"] == "ClusterRole"
         finally:
             system("delete", "-f", "-", "--ignore-not-found", stdin=pruned)
-        assert left(system, WEBHOOKS) == [], "no hook runs when these tools delete"
+        assert left(system, WEBHOOKS) == [], "these tools run no delete hooks"
 
 
 async def own(system: Kubectl) -> None:
-    """What certgen does besides."""
+    """Set the owner as certgen does."""
     async with await Client.connect(str(system.kubeconfig)) as client:
         await adopt(client, [(resource, "", RELEASE) for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)], RELEASE)
 
@@ -149,7 +149,7 @@ def test_pods_are_admitted_in_a_namespace_that_enforces_the_restricted_standard(
         inside("create", "serviceaccount", "altershield-check")
         template = the(rendered(chart), "Deployment")["spec"]["template"]
         (check,) = [obj for obj in rendered(chart) if obj["kind"] == "Pod"]
-        template["spec"].pop("priorityClassName")  # the system's classes are for namespaces with a quota
+        template["spec"].pop("priorityClassName")  # needs a ResourceQuota in the namespace
         for pod in (template, check):
             made = {"apiVersion": "v1", "kind": "Pod", "spec": pod["spec"], "metadata": {"name": "pod"}}
             done = inside.run("create", "--dry-run=server", "-f", "-", stdin=json.dumps(made))
@@ -168,9 +168,10 @@ def test_a_second_installation_in_the_cluster_is_refused(release: Release, clust
 def test_helm_test_can_be_repeated_and_leaves_no_objects(
     release: Release, system: Kubectl, request: pytest.FixtureRequest
 ) -> None:
-    """What the pod does is tested with the gate; simulated nodes run it for ever, so its end is written here."""
+    """Only the hooks: test_image runs the check itself. A pod on a simulated node never ends, so the test sets its
+    phase."""
     if request.config.getoption("--kubeconfig"):
-        pytest.skip("needs simulated nodes: real ones would have to pull the image")
+        pytest.skip("needs simulated nodes: real nodes cannot pull the image")
     release.install()
     for _ in range(2):
         with ThreadPoolExecutor() as pool:
@@ -185,10 +186,11 @@ def test_helm_test_can_be_repeated_and_leaves_no_objects(
 
 
 def test_api_server_accepts_every_object_and_changes_no_field(system: Kubectl, objects: list[Object]) -> None:
-    """What it would write otherwise (a quantity, say) differs for ever from Git, for who compares the texts."""
+    """A value that the API server stores in another notation, such as a quantity, is a permanent difference for GitOps
+    tools."""
     system.run("create", "namespace", SYSTEM_NAMESPACE)
     known = [obj for obj in objects if obj["apiVersion"] not in OPERATORS and not is_hook(obj)]
-    # what lives in namespaces that others make cannot be tried
+    # without objects in other namespaces, which may not exist
     known = [obj for obj in known if obj["metadata"].get("namespace", SYSTEM_NAMESPACE) == SYSTEM_NAMESPACE]
     strict = ["--validate=strict", "--server-side", "--force-conflicts", "--field-manager=test"]
     kept = json.loads(system("apply", "--dry-run=server", *strict, "-o", "json", "-f", "-", stdin=listed(known)))
@@ -196,7 +198,7 @@ def test_api_server_accepts_every_object_and_changes_no_field(system: Kubectl, o
 
 
 def differences(wanted: object, there: object, where: str = "") -> list[str]:
-    """What of `wanted` is not there as it is; what is there besides does not matter."""
+    """Fields of `wanted` that differ in `there`. Additional fields in `there` do not count."""
     if isinstance(wanted, dict) and isinstance(there, dict):
         pairs = [(wanted[key], there.get(key), f"{where}.{key}") for key in wanted]
     elif isinstance(wanted, list) and isinstance(there, list) and len(wanted) == len(there):

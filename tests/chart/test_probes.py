@@ -1,4 +1,4 @@
-"""The measurements of docs/reliability.md take the chart's probes and periods."""
+"""The measurements in docs/reliability.md use the probes of the chart."""
 
 import helm_python
 

@@ -1,4 +1,4 @@
-"""Every object, over the matrix of values: known to Kubernetes, restricted, labelled."""
+"""The rendered objects, for each file of values: valid, labelled, restricted, consistent."""
 
 import json
 import re
@@ -141,7 +141,7 @@ def test_rollout_deletes_a_pod_only_after_its_successor_is_ready(objects: list[O
 
 def test_termination_grace_period_covers_the_shutdown_of_the_gatekeeper(objects: list[Object]) -> None:
     last = process._LAST_SECONDS + server._FINISH_SECONDS + intake._BODY_SECONDS + intake._TURN_SECONDS
-    assert last < 45, "the chart's time for last answers"
+    assert last < 45, "the chart allows 45 seconds for the last responses"
     pod = the(objects, "Deployment")["spec"]["template"]["spec"]
     gatekeeper = containers(the(objects, "Deployment"))["gatekeeper"]
     (delay,) = [float(arg.partition("=")[2]) for arg in gatekeeper["args"] if arg.startswith("--shutdown-delay=")]
@@ -237,7 +237,7 @@ def test_objects_refer_to_each_other_under_any_name_and_namespace(
 
 
 def test_rendering_is_deterministic(chart: helm_python.Chart, values: Object) -> None:
-    """Else a GitOps tool would see a difference, and roll pods, for ever."""
+    """Otherwise a GitOps tool finds a difference, and rolls out pods, in every sync."""
     assert rendered(chart, values) == rendered(chart, values)
 
 
@@ -260,7 +260,7 @@ def test_rendering_is_deterministic(chart: helm_python.Chart, values: Object) ->
 def test_only_values_that_concern_pods_change_the_pod_template(
     chart: helm_python.Chart, values: Object, rolls: bool
 ) -> None:
-    before, after = (the(rendered(chart, given), "Deployment")["spec"]["template"] for given in ({}, values))
+    before, after = (the(rendered(chart, each), "Deployment")["spec"]["template"] for each in ({}, values))
     assert (before != after) is rolls
 
 
@@ -281,7 +281,7 @@ def test_user_labels_are_added_and_do_not_replace_labels_of_the_chart(chart: hel
         assert metadata["labels"]["app.kubernetes.io/name"] == "altershield"
         assert metadata["labels"]["app.kubernetes.io/part-of"] == "altershield"
         assert metadata["labels"]["team"] == "platform"
-    assert template["metadata"]["annotations"] == values["podAnnotations"], "an annotation is the user's to change"
+    assert template["metadata"]["annotations"] == values["podAnnotations"], "users may override annotations of the pod"
     annotations = the(objects, "ValidatingWebhookConfiguration")["metadata"]["annotations"]
     assert annotations == values["webhooks"]["annotations"] | {"admissions.enforcer/disabled": "true"}
 
@@ -301,12 +301,12 @@ def test_memory_limits_exceed_the_measured_use(chart: helm_python.Chart) -> None
     for name, container in containers(the(rendered(chart), "Deployment")).items():
         limit = container["resources"]["limits"]["memory"]
         assert int(limit[:-2]) * units[limit[-2:]] > 1.5 * most.get(name, 0)
-        assert "cpu" not in container["resources"]["limits"], "throttling would be time-outs"
+        assert "cpu" not in container["resources"]["limits"], "throttled gatekeepers time out"
 
 
 def test_chart_requires_kubernetes_1_30() -> None:
     metadata = yaml.safe_load((CHART / "Chart.yaml").read_text())
-    assert metadata["kubeVersion"] == ">=1.30.0-0", "sleep in preStop, matchConditions"
+    assert metadata["kubeVersion"] == ">=1.30.0-0", "the sleep action of preStop, and matchConditions"
 
 
 def test_check_consists_of_test_hooks_that_are_deleted(objects: list[Object]) -> None:
@@ -321,13 +321,13 @@ def test_check_consists_of_test_hooks_that_are_deleted(objects: list[Object]) ->
 
 
 def test_check_pod_and_its_deployment_get_the_user_and_nodes_of_the_release(objects: list[Object]) -> None:
-    gate = the(objects, "Deployment")["spec"]["template"]["spec"]
+    deployed = the(objects, "Deployment")["spec"]["template"]["spec"]
     (pod,) = [obj["spec"] for obj in objects if obj["kind"] == "Pod"]
-    (given,) = [arg.partition("=")[2] for arg in pod["containers"][0]["args"] if arg.startswith("--pod-spec=")]
+    (argument,) = [arg.partition("=")[2] for arg in pod["containers"][0]["args"] if arg.startswith("--pod-spec=")]
     fields = ("securityContext", "nodeSelector", "tolerations", "affinity")
-    wanted = {field: gate[field] for field in fields if field in gate}
+    wanted = {field: deployed[field] for field in fields if field in deployed}
     assert {field: pod[field] for field in fields if field in pod} == wanted
-    assert json.loads(given) == wanted
+    assert json.loads(argument) == wanted
 
 
 def test_check_gets_registry_credentials_without_permission_to_read_secrets(objects: list[Object]) -> None:

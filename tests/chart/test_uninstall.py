@@ -1,4 +1,4 @@
-"""`altershield uninstall`, on a live API: all of AlterShield goes, however it came, and nothing of anybody else."""
+"""`altershield uninstall` on a live API deletes all of AlterShield, however it was installed, and nothing else."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def left(system: Kubectl) -> list[str]:
 
 
 def leftovers_at_run_time(system: Kubectl) -> None:
-    """What no chart made: the keys, the leader's Lease, a pod of a check that failed."""
+    """Create objects that the chart does not contain: the Secret with the keys and the leader's Lease."""
     labels = {**PART, "app.kubernetes.io/component": "gate"}
     lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "altershield-reconciler"}}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"{RELEASE}-tls", "labels": labels}}
@@ -52,7 +52,7 @@ def test_uninstall_deletes_a_helm_release_with_its_history_and_nothing_else(
     system("create", "configmap", "others")
     try:
         refused = uninstall(cluster)
-        assert (refused.returncode, "--yes" in refused.stderr) == (2, True), "nobody was asked"
+        assert (refused.returncode, "--yes" in refused.stderr) == (2, True), "without a terminal, --yes is required"
         before = left(system)
         tried = uninstall(cluster, "--dry-run")
         assert tried.returncode == 0, tried.stderr
@@ -70,7 +70,7 @@ def test_uninstall_deletes_a_helm_release_with_its_history_and_nothing_else(
         assert f"Deployment {SYSTEM_NAMESPACE}/{RELEASE}" in deleted
 
         assert left(system) == []
-        assert release.names() == [], "helm list shows what is not there"
+        assert release.names() == [], "helm list must not show the release"
         assert system.json("changeworkload", "kept")["spec"] == RECORD["spec"]
         assert "kept CustomResourceDefinition changeworkloads.app.ops.cloud.alipay.com" in done.stdout
         assert f"kept Namespace {SYSTEM_NAMESPACE}" in done.stdout
@@ -80,16 +80,16 @@ def test_uninstall_deletes_a_helm_release_with_its_history_and_nothing_else(
         again = uninstall(cluster, "--yes")
         assert again.returncode == 0
         assert "found nothing to delete" in again.stdout
-        assert release.install()["status"] == "deployed", "as if it had never been there"
+        assert release.install()["status"] == "deployed", "a new installation must be possible"
     finally:
         system.run("delete", "changeworkload", "kept", "--ignore-not-found")
         default.run("delete", "-f", "-", stdin=foreign)
 
 
 def others() -> list[Object]:
-    """What is not ours, though it looks a little like it."""
+    """Objects of others, with names or labels similar to AlterShield's."""
     webhook = {
-        "name": "mdeployment.kb.io",  # as kubebuilder calls everybody's
+        "name": "mdeployment.kb.io",  # kubebuilder's default name, which many products use
         "clientConfig": {"url": "https://127.0.0.1:1/mutate-apps-v1-deployment"},
         "rules": [
             {"apiGroups": ["none.example.com"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["none"]}
@@ -112,7 +112,7 @@ def others() -> list[Object]:
 
 
 def test_uninstall_finds_a_partly_deleted_release_of_another_name_and_namespace(system: Kubectl, cluster: Path) -> None:
-    assert uninstall(cluster, "--yes", "--crds").returncode == 0  # Helm adopts no kinds of another release
+    assert uninstall(cluster, "--yes", "--crds").returncode == 0  # Helm adopts no CRDs of another release
     system("create", "namespace", "gatekeeping")
     helm = helm_python.Config(kubeconfig_path=cluster, namespace="gatekeeping")
     try:
@@ -155,7 +155,7 @@ def test_uninstall_deletes_what_a_killed_dev_command_left(system: Kubectl, clust
     assert "deleted ValidatingWebhookConfiguration altershield-dev" in done.stdout
     assert left(system) == []
     kinds = system("get", "customresourcedefinitions", "-o", "name")
-    assert "app.ops.cloud.alipay.com" not in kinds, "asked for, they go with all records"
+    assert "app.ops.cloud.alipay.com" not in kinds, "--crds must delete the CustomResourceDefinitions"
 
 
 def test_uninstall_with_few_permissions_deletes_webhooks_and_reports_the_rest(
@@ -199,7 +199,7 @@ def test_uninstall_with_few_permissions_deletes_webhooks_and_reports_the_rest(
         again = uninstall(kubeconfig, "--yes")
         assert again.returncode == 1
         assert f"kept Secret {SYSTEM_NAMESPACE}/sh.helm.release.v1.altershield.v1" in again.stderr
-        assert release.names() == [RELEASE], "helm uninstall can take the rest away"
+        assert release.names() == [RELEASE], "the release must stay, so that helm uninstall can delete the rest"
     finally:
         system("delete", "-f", "-", stdin=listed(on_call))
 

@@ -1,4 +1,4 @@
-"""values.yaml and values.schema.json say the same, and a wrong value is an error that helps."""
+"""values.yaml and values.schema.json have the same keys, and a wrong value causes an error with its path."""
 
 import json
 import re
@@ -15,7 +15,7 @@ DEFAULTS: Object = yaml.safe_load((CHART / "values.yaml").read_text())
 
 
 def keys(schema: Object, path: str = "") -> Iterator[str]:
-    """The keys that a schema knows, as dotted paths, down to where any key may be."""
+    """The keys that a schema defines, as dotted paths."""
     if "$ref" in schema:
         schema = SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]]
     for name, sub in schema.get("properties", {}).items():
@@ -23,20 +23,21 @@ def keys(schema: Object, path: str = "") -> Iterator[str]:
         yield from keys(sub, f"{path}{name}.")
 
 
-def given(values: Object, path: str = "") -> Iterator[str]:
+def keys_of_values(values: Object, path: str = "") -> Iterator[str]:
+    """The keys of values, as dotted paths."""
     for name, value in values.items():
         yield f"{path}{name}"
         if isinstance(value, dict):
-            yield from given(value, f"{path}{name}.")
+            yield from keys_of_values(value, f"{path}{name}.")
 
 
 FREE = re.compile(r"(resources|annotations|labels|issuerRef|nodeSelector|podSecurityContext|global)(\.|$)|claims", re.I)
-"""What is handed on to Kubernetes, with keys of its own."""
+"""Keys whose content is passed to Kubernetes, and may have any keys."""
 
 
 def test_every_value_has_a_default_and_a_schema() -> None:
     known = {key for key in keys(SCHEMA) if not FREE.search(key)}
-    assert known == {key for key in given(DEFAULTS) if not FREE.search(key)}
+    assert known == {key for key in keys_of_values(DEFAULTS) if not FREE.search(key)}
 
 
 def test_every_value_has_a_description() -> None:
@@ -55,7 +56,7 @@ def test_every_value_has_a_description() -> None:
 
 
 def closed(schema: Object, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Where only known keys are allowed."""
+    """Paths at which only defined keys are allowed."""
     if "$ref" in schema:
         schema = SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]]
     if schema.get("additionalProperties") is False:
@@ -96,7 +97,7 @@ def test_values_of_a_wrong_type_are_rejected(chart: helm_python.Chart, path: tup
 
 
 def test_only_values_passed_to_kubernetes_accept_any_key() -> None:
-    """A new one must not let typos pass: only what is handed on to Kubernetes as it is may have any key."""
+    """A new group of values must reject unknown keys, unless the chart passes it to Kubernetes unchanged."""
     free = {".".join(path) for path in leaves(SCHEMA)} - {".".join(path) for path in closed(SCHEMA)}
     objects = {path for path in free if isinstance(default(path), dict)}
     assert objects == {

@@ -1,4 +1,4 @@
-"""Alerts and dashboards, judged by the real Prometheus and promtool."""
+"""Fixtures for tests of alerts and dashboards with Prometheus and promtool."""
 
 import os
 import shutil
@@ -16,17 +16,17 @@ Promtool = Callable[..., str]
 
 
 def program(name: str) -> str:
-    """Where it is; the test is skipped where it is not, but never in CI."""
+    """The path of a program. If it is not on PATH, the test is skipped, but in CI it fails."""
     found = shutil.which(name)
     if found is None:
-        assert "CI" not in os.environ, f"in CI nothing is skipped: install {name}"
+        assert "CI" not in os.environ, f"CI must not skip tests: install {name}"
         pytest.skip(f"{name} is not on PATH; install Debian's package `prometheus` to run these tests")
     return found
 
 
 @pytest.fixture(scope="session")
 def promtool() -> Promtool:
-    """`promtool ARGUMENTS`: what it says; a complaint is an assertion."""
+    """Runs promtool and returns its output. AssertionError if it fails."""
     path = program("promtool")
 
     def run(*arguments: str | Path, stdin: str | None = None) -> str:

@@ -35,10 +35,10 @@ def rules() -> list[dict[str, Any]]:
 
 
 def loaded() -> dict[str, Object]:
-    """The dashboards by their file's name."""
+    """The dashboards, by file name."""
     return {path.name: json.loads(path.read_text()) for path in sorted(DIRECTORY.glob("*.json"))}
 
 
 def panels(dashboard: Object) -> list[Object]:
-    """Those that show something."""
+    """The panels of a dashboard, without rows."""
     return [panel for panel in dashboard["panels"] if panel["type"] != "row"]

@@ -1,6 +1,7 @@
-"""A gate that Prometheus watches: on a Kubernetes of its own, through a release story and an outage.
+"""AlterShield's processes and a Prometheus that scrapes them, on a sandbox, during releases and an outage.
 
-The processes are those of two pods, without the second gatekeeper and certgen: the API server is told one address.
+The processes are those of two pods, without the second gatekeeper and the second certgen, because the webhook
+configurations contain only one address.
 """
 
 import asyncio
@@ -38,7 +39,8 @@ CONFIGURATION = "altershield"
 
 
 class Watched:
-    """The gate's processes. `ports` are those of `/metrics`, by container and pod; `since` is when the story began."""
+    """AlterShield's processes. `ports` are the ports of `/metrics`, by container and pod. `since` is the time when the
+    releases began, in Unix seconds."""
 
     since: float
 
@@ -73,12 +75,12 @@ class Watched:
                     "--lease-duration=4",
                 ]
                 return [container, account, health, *times]
-            case _:  # with permissions that `altershield dev` does not give
+            case _:  # as administrator: the account of `altershield dev` lacks certgen's permissions
                 admin = f"--kubeconfig={self.kubeconfig}"
                 return [container, "run", admin, health, f"--directory={self._directory}", "--san=127.0.0.1"]
 
     def scrapes(self) -> list[dict[str, Any]]:
-        """What Prometheus has to know, with the labels that its operator would give."""
+        """Scrape targets, with the labels that the Prometheus operator sets."""
         return [
             {
                 "targets": [f"127.0.0.1:{port}"],
@@ -95,50 +97,51 @@ def _process(arguments: Sequence[str], log: Path) -> contextlib.AbstractContextM
 
 @contextlib.contextmanager
 def watched(directory: Path, prometheus: str, rules: Path) -> Iterator[tuple[Watched, Prometheus]]:
-    """Until the block ends; `prometheus` is the program. The story is told when the block begins."""
-    gate = Watched(directory)
+    """Run everything until the block ends. Releases and outage are over when the block begins. `prometheus` is the path
+    of the program."""
+    processes = Watched(directory)
     with contextlib.ExitStack() as stack:
         log = directory / "sandbox.log"
-        sandbox = stack.enter_context(command("sandbox", "--output", str(gate.kubeconfig), log=log))
+        sandbox = stack.enter_context(command("sandbox", "--output", str(processes.kubeconfig), log=log))
         wait_for_line(sandbox, log, "Serving ")
-        asyncio.run(_prepare(gate, directory))
+        asyncio.run(_prepare(processes, directory))
         for container, pod in (("certgen", 0), ("reconciler", 0), ("reconciler", 1)):
-            stack.enter_context(gate.running(container, pod))
+            stack.enter_context(processes.running(container, pod))
         serving = stack.enter_context(contextlib.ExitStack())
-        serving.enter_context(gate.running("gatekeeper"))
+        serving.enter_context(processes.running("gatekeeper"))
         (port,) = free_ports(1)
-        arguments = _configure(directory, port, rules, gate, _api_server(gate.kubeconfig, directory))
+        arguments = _configure(directory, port, rules, processes, _api_server(processes.kubeconfig, directory))
         stack.enter_context(_process([prometheus, *arguments], directory / "prometheus.log"))
         seen = Prometheus(f"http://127.0.0.1:{port}")
-        reached = f"count(up == 1) == {len(gate.ports) + 1}"
-        eventually(lambda: seen.value(reached), "Prometheus to reach everybody")
+        reached = f"count(up == 1) == {len(processes.ports) + 1}"
+        eventually(lambda: seen.value(reached), "Prometheus to reach all targets")
         eventually(lambda: seen.value("sum(altershield_leader)") == 1, "a reconciler to lead")
         eventually(lambda: seen.value("min(altershield_certificate_lifetime_seconds) > 0"), "a certificate")
-        gate.since = time.time()
-        asyncio.run(_story(gate))
+        processes.since = time.time()
+        asyncio.run(_story(processes))
         serving.close()
-        asyncio.run(_outage(gate, seen))
-        serving.enter_context(gate.running("gatekeeper"))
+        asyncio.run(_outage(processes, seen))
+        serving.enter_context(processes.running("gatekeeper"))
         eventually(lambda: seen.value(reached), "the gatekeeper to be back")
         eventually(
             lambda: seen.value("sum(altershield_ungated_releases_total) > 0"), "the ungated release to be noticed"
         )
-        yield gate, seen
+        yield processes, seen
 
 
-async def _prepare(gate: Watched, directory: Path) -> None:
-    """Install all but the processes."""
-    async with await Client.connect(str(gate.kubeconfig)) as admin:
+async def _prepare(processes: Watched, directory: Path) -> None:
+    """Install CRDs, roles and webhook configurations."""
+    async with await Client.connect(str(processes.kubeconfig)) as admin:
         await install(admin)
         await Account.create(admin, directory)
-        url = f"https://127.0.0.1:{gate.webhook}"
+        url = f"https://127.0.0.1:{processes.webhook}"
         configurations = webhooks.configurations(CONFIGURATION, url, b"", system_namespace=SYSTEM_NAMESPACE)
         for kind, configuration in zip((MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS), configurations, strict=True):
             await admin.create(kind, configuration)
 
 
 def _api_server(kubeconfig: Path, directory: Path) -> dict[str, Any]:
-    """How Prometheus gets at the metrics of the API server, with the administrator's credentials."""
+    """The scrape configuration for the API server, with the administrator's credentials."""
     content = yaml.safe_load(kubeconfig.read_text())
     cluster, user = content["clusters"][0]["cluster"], content["users"][0]["user"]
 
@@ -162,14 +165,14 @@ def _api_server(kubeconfig: Path, directory: Path) -> dict[str, Any]:
     return scrape
 
 
-def _configure(directory: Path, port: int, rules: Path, gate: Watched, api_server: dict[str, Any]) -> list[str]:
-    """Prometheus' configuration, and its arguments."""
+def _configure(directory: Path, port: int, rules: Path, processes: Watched, api_server: dict[str, Any]) -> list[str]:
+    """Write Prometheus' configuration. Returns its arguments."""
     configuration = {
         "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
         "rule_files": [str(rules)],
         "scrape_configs": [
-            # as the chart's ServiceMonitor says
-            {"job_name": "altershield", "honor_labels": True, "static_configs": gate.scrapes()},
+            # as in the chart's ServiceMonitor
+            {"job_name": "altershield", "honor_labels": True, "static_configs": processes.scrapes()},
             {"job_name": "apiserver", **api_server},
         ],
     }
@@ -184,21 +187,21 @@ def _configure(directory: Path, port: int, rules: Path, gate: Watched, api_serve
     ]
 
 
-async def rename(gate: Watched, old: str, new: str) -> None:
-    """Take the gate's validating configuration away, and put the same under another name."""
-    async with await Client.connect(str(gate.kubeconfig)) as admin:
+async def rename(processes: Watched, old: str, new: str) -> None:
+    """Delete AlterShield's ValidatingWebhookConfiguration, and create the same under another name."""
+    async with await Client.connect(str(processes.kubeconfig)) as admin:
         found: dict[str, Any] = await admin.get(VALIDATING_WEBHOOKS, old)
         await admin.delete(VALIDATING_WEBHOOKS, old)
         await admin.create(VALIDATING_WEBHOOKS, {**found, "metadata": {"name": new}})
 
 
-async def _story(gate: Watched) -> None:
-    """All that can become of a release; at the end one is suspended by a person and one by health, one is stalled, one
-    was rolled back."""
-    async with await Client.connect(str(gate.kubeconfig)) as client:
+async def _story(processes: Watched) -> None:
+    """Releases with every result. At the end one is suspended by a person, one by health, one is stalled, and one was
+    rolled back."""
+    async with await Client.connect(str(processes.kubeconfig)) as client:
         story = Story(client, START_TIMEOUT)
         async with story.watching():
-            for step in STEPS[:-1]:  # what is left is not cleaned up
+            for step in STEPS[:-1]:  # without the cleanup
                 await step.run(story)
             broken = {**manifest(image=MISSING_IMAGE), "metadata": {"name": "broken"}}
             await client.create(DEPLOYMENTS, broken, NAMESPACE)
@@ -209,36 +212,36 @@ async def _story(gate: Watched) -> None:
 
 
 async def _suspend(story: Story) -> None:
-    """Fail a pod of the version that is out now."""
+    """Fail a pod of the present version."""
     version = story.workload.version
 
     def verified() -> list[tuple[str, str]]:
         up = {pod.metadata.name for pod in story.up(version)}
-        records = ((each.metadata.name, info.pod) for each in story.change_pods.all() for info in each.spec.pod_infos)
-        return [(record, pod) for record, pod in records if pod in up]
+        pods = ((each.metadata.name, info.pod) for each in story.change_pods.all() for info in each.spec.pod_infos)
+        return [(change_pod, pod) for change_pod, pod in pods if pod in up]
 
     await story.until(lambda: "verified" * bool(verified()), "pods to be verified")
-    record, pod = verified()[0]
+    change_pod, pod = verified()[0]
     patch = {"status": {"podResults": [{"pod": pod, "verdict": Verdict.UNPASS, "message": "find error"}]}}
-    await story.client.patch(CHANGE_PODS, patch, record, NAMESPACE, subresource="status")
+    await story.client.patch(CHANGE_PODS, patch, change_pod, NAMESPACE, subresource="status")
     await story.until(lambda: "suspended" * (story.state(version) == WorkloadState.SUSPEND), "the suspension")
 
 
-async def _outage(gate: Watched, seen: Prometheus) -> None:
-    """No gatekeeper is up: changes are refused, and with another failurePolicy one slips past."""
-    async with await Client.connect(str(gate.kubeconfig)) as client:
+async def _outage(processes: Watched, seen: Prometheus) -> None:
+    """While no gatekeeper is up, releases are refused. Then failurePolicy is Ignore for one release, which passes."""
+    async with await Client.connect(str(processes.kubeconfig)) as client:
         release = {**manifest(), "metadata": {"name": "ungated"}}
-        # ours: the reconciler's changes are refused, too
+        # only CREATE: the reconciler's updates are refused too
         ours = "error_type='calling_webhook_error', operation='CREATE'"
         count = f"sum(apiserver_admission_webhook_rejection_count{{{ours}}}) or vector(0)"
         before = seen.value(count) or 0
-        for refused in range(1, 8):  # each waits for a scrape: longer than the alerts' five minutes, as seconds
-            assert not await _passes(client, release), "nobody judged it, and it was let through"
+        for refused in range(1, 8):  # with a scrape after each, this takes longer than the alerts' 5 minutes as seconds
+            assert not await _passes(client, release), "a release passed without a decision"
             wanted = f"({count}) >= {before + refused}"
-            await asyncio.to_thread(eventually, functools.partial(seen.value, wanted), "it to be counted")
+            await asyncio.to_thread(eventually, functools.partial(seen.value, wanted), "the refusal to be counted")
         await _validate(client, "Ignore")
         async with asyncio.timeout(30):
-            while not await _passes(client, release):  # noqa: ASYNC110  (the API server takes the policy in a moment)
+            while not await _passes(client, release):  # noqa: ASYNC110  (the new policy takes effect after a moment)
                 await asyncio.sleep(0.2)
         await _validate(client, "Fail")
 

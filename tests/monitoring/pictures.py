@@ -1,7 +1,7 @@
-"""`python -m tests.monitoring.pictures`: make the pictures of the dashboards (docs/pictures) anew, from live data.
+"""`python -m tests.monitoring.pictures`: create the pictures of the dashboards (docs/pictures) from live data.
 
-The sandbox, AlterShield and a Prometheus that scrapes every second run for about a minute, through a release story and
-an outage. Needs `prometheus` on PATH.
+The sandbox, AlterShield and a Prometheus that scrapes every second run for about a minute, with releases and an outage.
+Needs `prometheus` on PATH.
 """
 
 import shutil
@@ -23,7 +23,7 @@ RULES = ROOT / "charts" / "altershield" / "files" / "rules" / "altershield.yaml"
 
 
 class Live:
-    """Answers of a Prometheus about the time from `start`, in Unix seconds, until now."""
+    """Query results of a Prometheus for the time from `start`, in Unix seconds, until now."""
 
     def __init__(self, prometheus: Prometheus, start: float) -> None:
         self._get = prometheus.get
@@ -45,7 +45,7 @@ class Live:
         return [Series(each["metric"], [(each["value"][0], float(each["value"][1]))]) for each in found]
 
     def _substituted(self, query: str) -> str:
-        """The query without Grafana's variables."""
+        """The query with values for Grafana's variables."""
         for variable, value in self._variables.items():
             query = query.replace(variable, value)
         return query
@@ -55,15 +55,15 @@ def main() -> None:
     prometheus = shutil.which("prometheus")
     if prometheus is None:
         sys.exit("prometheus is not on PATH")
-    with tempfile.TemporaryDirectory() as directory, watched(Path(directory), prometheus, RULES) as (gate, seen):
-        # after the outage, the reconciler needs a moment for the releases that it could not handle
+    with tempfile.TemporaryDirectory() as directory, watched(Path(directory), prometheus, RULES) as (processes, seen):
+        # after the outage, the reconciler first repeats the writes that failed
         eventually(
             lambda: seen.value('altershield_release_entered_timestamp_seconds{by="health", state="Suspend"}'),
             "a suspension by health",
         )
         eventually(lambda: seen.value("altershield_release_stalled_timestamp_seconds"), "a stalled release")
         time.sleep(5)
-        data = Live(seen, gate.since - 3)
+        data = Live(seen, processes.since - 3)
         for board in (admission.dashboard(), releases.dashboard(), health.dashboard()):
             (DIRECTORY / f"dashboard-{board['uid'].removeprefix('altershield-')}.svg").write_text(picture(board, data))
 

@@ -1,4 +1,4 @@
-"""A Prometheus that runs, and what it is asked."""
+"""Queries to a running Prometheus, and the selectors in PromQL."""
 
 import json
 import math
@@ -20,18 +20,18 @@ class Prometheus:
         self._url = url
 
     def get(self, path: str, **parameters: str) -> Any:
-        """The `data` of an answer; an assertion where Prometheus complains."""
+        """The `data` of a response. AssertionError if Prometheus returns an error."""
         url = f"{self._url}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
         try:
             with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310  (ours)
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as error:
-            if error.code == 503:  # it is starting
+            if error.code == 503:  # Prometheus is starting
                 raise
             raise AssertionError(f"{parameters}: {error.read().decode()}") from error
 
     def value(self, query: str) -> float | None:
-        """What an instant query gives, if it is one number; None: nothing, or Prometheus is not up yet."""
+        """The first value of an instant query. None if there is no series, or Prometheus is not up yet."""
         try:
             result = self.get("query", query=query)["result"]
         except urllib.error.URLError:
@@ -39,7 +39,7 @@ class Prometheus:
         return float(result[0]["value"][1]) if result else None
 
     def numbers(self, query: str, seconds: int, *, instant: bool) -> list[float]:
-        """All that a panel would show, of now or of the last `seconds`."""
+        """All values that a panel shows: of an instant query, or of a range query over the last `seconds`."""
         if instant:
             result = self.get("query", query=query)["result"]
             samples = [series["value"] for series in result]
@@ -49,13 +49,13 @@ class Prometheus:
         return [number for _, value in samples if not math.isnan(number := float(value))]
 
     def between(self, query: str, start: float, end: float, *, step: int) -> list[list[Any]]:
-        """What a query gave from `start` to `end`, looked at every `step` seconds: times and values of all series."""
+        """The samples (time, value) of all series of a range query from `start` to `end`, every `step` seconds."""
         data = self.get("query_range", query=query, start=str(start), end=str(end), step=str(step))
         return [sample for series in data["result"] for sample in series["values"]]
 
     def matches(self, selector: str) -> bool:
-        """Whether there was ever such a series. States of releases are known to be passed through, if only for less
-        time than there is between two looks."""
+        """Whether Prometheus has ever had such a series. A matcher on `state` is only checked for known states, because
+        a release may pass through a state between two scrapes."""
         state = _STATE.search(selector)
         assert state is None or set(state[1].split("|")) <= set(WorkloadState)
         return bool(self.get("series", **{"match[]": _STATE.sub("", selector)}))

@@ -1,4 +1,4 @@
-"""What the chart makes of rules and dashboards: the operator's objects with their texts as they are in the files."""
+"""The chart's objects with rules and dashboards have the same content as the files."""
 
 import re
 
@@ -20,7 +20,7 @@ VALUES: Object = {
 
 def test_prometheus_rule_contains_the_rules_unchanged(chart: helm_python.Chart) -> None:
     rule = the(rendered(chart, VALUES), "PrometheusRule")
-    assert rule["spec"] == yaml.safe_load(RULES.read_text()), "templates of alerts must survive Helm's"
+    assert rule["spec"] == yaml.safe_load(RULES.read_text()), "Helm must not evaluate the alerts' own templates"
     assert rule["metadata"]["labels"]["release"] == "prometheus"
 
 
@@ -35,7 +35,7 @@ def test_runbook_url_replaces_only_the_base_of_the_links(chart: helm_python.Char
     plain = rules()
     for rule in plain:
         del rule["annotations"]["runbook_url"]
-    assert alerts == plain, "nothing else of them is changed"
+    assert alerts == plain, "only runbook_url may change"
 
 
 @pytest.mark.parametrize("url", ["", "runbooks/", "https://wiki.example.com/runbooks", "https://wiki.example.com/a b/"])

@@ -1,4 +1,4 @@
-"""The dashboards: as the code makes them, laid out on Grafana's grid, explained, and tied to no installation."""
+"""The dashboards' JSON: generated from the code, without gaps or overlaps, with descriptions, for any installation."""
 
 import json
 from itertools import combinations
@@ -34,9 +34,9 @@ def test_links_in_dashboards_lead_to_the_json_files() -> None:
 
 def test_dashboard_is_independent_of_the_installation(dashboard: Object) -> None:
     assert dashboard["uid"] == dashboard["title"].lower().replace(" / ", "-")
-    assert "id" not in dashboard, "Grafana gives it"
-    assert dashboard["schemaVersion"] == 38, "Grafana 10.0's"
-    assert "__inputs" not in dashboard, "nobody is asked when a sidecar installs it"
+    assert "id" not in dashboard, "Grafana assigns the id"
+    assert dashboard["schemaVersion"] == 38, "the schema of Grafana 10.0"
+    assert "__inputs" not in dashboard, "a sidecar cannot answer prompts for inputs"
     source, *variables = dashboard["templating"]["list"]
     assert (source["name"], source["type"], source["query"]) == ("datasource", "datasource", "prometheus")
     assert source["current"] == {}
@@ -98,11 +98,11 @@ def test_dashboards_are_distinct() -> None:
 
 
 COUNTED = [
-    # an hour-long outage: what was there before, and a new pod whose first scrape already shows three
+    # an outage of an hour: an old pod, and a new pod whose first scrape already shows three releases
     ('altershield_ungated_releases_total{namespace="gate", pod="old", reason="no-version"}', "9x60 stale"),
     ('altershield_ungated_releases_total{namespace="gate", pod="new", reason="no-version"}', "_x121 3x10 5x20 stale"),
     ('altershield_ungated_releases_total{namespace="gate", pod="idle", reason="no-version"}', "_x121 0x200"),
-    # one object that each of three replicas could not read in its first list
+    # one object that each of three replicas could not decode in its first list
     *(
         (
             f'altershield_watch_skipped_total{{namespace="gate", pod="{pod}", component="c", resource="pods"}}',
@@ -110,7 +110,7 @@ COUNTED = [
         )
         for pod in ("a", "b", "c")
     ),
-    # two of one API server's first failures, and seven of long ago that another shows, which was not reached once
+    # two first failures of one API server; seven old failures of another one, which one scrape did not reach
     ('apiserver_admission_webhook_fail_open_count{job="a", instance="1", name="mdeployment.kb.io"}', "_x121 2x200"),
     (
         'apiserver_admission_webhook_fail_open_count{job="a", instance="2", name="mdeployment.kb.io"}',

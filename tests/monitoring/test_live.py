@@ -1,5 +1,5 @@
-"""Prometheus scrapes a gate through a release story and an outage: whatever dashboards, alerts and runbooks ask for
-is there."""
+"""Prometheus scrapes AlterShield's processes during releases and an outage. The queries of all dashboards, alerts and
+runbooks then return data."""
 
 import asyncio
 import re
@@ -21,7 +21,7 @@ from tests.support.polling import eventually
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("monitoring")]
 
 RANGE = 240
-"""Seconds that dashboards show here: the whole story."""
+"""Time range of the dashboards in seconds. It covers all releases and the outage."""
 
 VARIABLES = {
     "$__rate_interval": "8s",
@@ -43,7 +43,7 @@ def prometheus(live: tuple[Watched, Prometheus]) -> Prometheus:
 
 
 def substituted(expression: str) -> str:
-    """As Grafana does it."""
+    """The query with values for Grafana's variables."""
     for variable, value in VARIABLES.items():
         expression = expression.replace(variable, value)
     assert "$" not in expression
@@ -64,7 +64,7 @@ def test_every_panel_shows_data(title: str, prometheus: Prometheus) -> None:
     for target in shown()[title]["targets"]:
         query = substituted(target["expr"])
         eventually(lambda q=query, i=target["instant"]: prometheus.numbers(q, RANGE, instant=i), query, 15)  # type: ignore[misc]
-        for selector in selectors(query):  # alerts may be about to fire
+        for selector in selectors(query):  # wait: some alerts fire later
             eventually(lambda s=selector: prometheus.matches(s), selector, 15)  # type: ignore[misc]
 
 
@@ -89,23 +89,24 @@ def test_series_of_all_alerts_exist(prometheus: Prometheus) -> None:
 
 
 EASED = {
-    "(altershield_webhooks) == 0": "(altershield_webhooks) > 0",  # a test below takes them away
+    "(altershield_webhooks) == 0": "(altershield_webhooks) > 0",  # a later test deletes a webhook configuration
     "> 20": "> 0",
     "> 0.5 *": "> 0.01 *",
     "> 86400": "> 1",
     "> 3600": "> 1",
     "> 600": "> 1",
-    "lifetime_seconds / ": "lifetime_seconds * ",  # nothing is about to expire
+    "lifetime_seconds / ": "lifetime_seconds * ",  # no certificate expires soon
     ", 2678400)": ", Inf)",
     ", 432000)": ", Inf)",
     "unusable == 1": "unusable == 0",
     "> 180": "> 1",
 }
-"""What rules ask for that takes longer than the story, or does not happen in it, and what does."""
+"""Conditions of rules that take too long or do not occur here, and the conditions that replace them."""
 
 
 def hastened(expression: str) -> str:
-    """A rule's whole expression for a story of minutes that is scraped each second: its minutes are seconds."""
+    """The expression of a rule with eased conditions, and with seconds instead of minutes: Prometheus scrapes every
+    second here."""
     for strict, eased in EASED.items():
         expression = expression.replace(strict, eased)
     return re.sub(r"\b(\d+)m\b", r"\1s", expression)
@@ -116,7 +117,7 @@ def test_each_eased_condition_occurs_in_a_rule() -> None:
     assert [strict for strict in EASED if strict not in asked] == []
 
 
-# There is a leader all the time; that none is told of what it would be, the rules' unit tests show.
+# Without AlterShieldNoLeader: there is always a leader here. The rules' unit tests cover that alert.
 @pytest.mark.parametrize(
     "rule",
     [
@@ -126,9 +127,9 @@ def test_each_eased_condition_occurs_in_a_rule() -> None:
     ],
 )
 def test_expression_of_each_rule_is_true_at_some_time(rule: dict[str, Any], live: tuple[Watched, Prometheus]) -> None:
-    gate, prometheus = live
+    processes, prometheus = live
     query = hastened(rule["expr"])
-    eventually(lambda: prometheus.between(query, gate.since, time.time(), step=1), query, 15)
+    eventually(lambda: prometheus.between(query, processes.since, time.time(), step=1), query, 15)
 
 
 def test_alerts_fire_and_name_the_workload(prometheus: Prometheus) -> None:
@@ -148,7 +149,7 @@ def test_alerts_fire_and_name_the_workload(prometheus: Prometheus) -> None:
     }
     eventually(lambda: expected <= firing().keys(), "the alerts to fire")
     told = firing()
-    assert told.keys() == expected, "nothing else is wrong"
+    assert told.keys() == expected, "no other alert may fire"
     assert f"deployment sleep in {NAMESPACE}" in told["AlterShieldRolledBack"]
 
 
@@ -187,7 +188,7 @@ def test_release_series_have_the_namespace_of_the_workload(prometheus: Prometheu
         labels = ("namespace", "kind", "workload", "state", "by", "stalled")
         return {tuple(each.get(label, "") for label in labels) for each in found()}
 
-    # what the outage kept the reconciler from is tried again
+    # the reconciler repeats the writes that failed during the outage
     eventually(lambda: expected <= named(), f"{expected} among {named()}")
     assert "exported_namespace" not in set().union(*found())
 
@@ -195,14 +196,14 @@ def test_release_series_have_the_namespace_of_the_workload(prometheus: Prometheu
 def test_a_missing_webhook_configuration_is_detected_although_another_one_exists(
     live: tuple[Watched, Prometheus],
 ) -> None:
-    gate, prometheus = live
+    processes, prometheus = live
     (rule,) = [rule for rule in rules() if rule["alert"] == "AlterShieldNotAsked"]
 
     def missed() -> bool:
         return prometheus.value(rule["expr"]) is not None
 
     assert not missed()
-    asyncio.run(rename(gate, CONFIGURATION, "somebody-elses"))
-    eventually(missed, "certgen to miss it")
-    asyncio.run(rename(gate, "somebody-elses", CONFIGURATION))
-    eventually(lambda: not missed(), "certgen to see it again")
+    asyncio.run(rename(processes, CONFIGURATION, "somebody-elses"))
+    eventually(missed, "certgen to report the missing webhook configuration")
+    asyncio.run(rename(processes, "somebody-elses", CONFIGURATION))
+    eventually(lambda: not missed(), "certgen to find the webhook configuration again")

@@ -1,4 +1,4 @@
-"""What the components expose, judged by promtool."""
+"""promtool checks the metrics that each component exposes."""
 
 import pytest
 from prometheus_client import generate_latest

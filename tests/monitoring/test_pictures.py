@@ -1,4 +1,4 @@
-"""The pictures of the dashboards: every panel is drawn from what Prometheus answers."""
+"""The pictures of the dashboards: every panel is drawn from query results."""
 
 import math
 import xml.etree.ElementTree as ET
@@ -16,7 +16,7 @@ BOARDS = {board["uid"]: board for board in (admission.dashboard(), releases.dash
 
 
 class Answers:
-    """Data of ten seconds; the same for each query."""
+    """Returns the same ten seconds of data for every query."""
 
     start, end = 1000.0, 1010.0
 
@@ -57,7 +57,7 @@ def test_a_picture_of_the_docs_shows_the_panels_of_the_dashboard(board: Object) 
     shown = texts((DIRECTORY / f"dashboard-{board['uid'].removeprefix('altershield-')}.svg").read_text())
     for panel in board["panels"]:
         assert any(panel["title"].startswith(text.removesuffix("…")) for text in shown if text), panel["title"]
-    assert "No data" not in shown, "the story of tests.monitoring.live gives data to each panel"
+    assert "No data" not in shown, "tests.monitoring.live must produce data for each panel"
 
 
 @pytest.mark.parametrize(

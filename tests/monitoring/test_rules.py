@@ -1,4 +1,4 @@
-"""The alerts: accepted by Prometheus, tried on made-up series, each with its page for who is called."""
+"""The alerts: Prometheus accepts them, promtool tests them on artificial series, and each has a runbook."""
 
 import re
 from pathlib import Path
@@ -38,7 +38,7 @@ def test_prometheus_accepts_the_configuration_in_the_docs(promtool: Promtool, tm
     ]
     configuration = yaml.safe_load(shown)
     (job,) = configuration["scrape_configs"]
-    # Debian builds promtool without the discovery of Kubernetes: it refuses the field, so we compare the field here.
+    # Debian's promtool has no Kubernetes service discovery and refuses this field, so it is compared here instead.
     discovery = job.pop("kubernetes_sd_configs")
     assert discovery == [{"role": "pod", "namespaces": {"names": [SYSTEM_NAMESPACE]}}]
     (tmp_path / "prometheus.yaml").write_text(yaml.safe_dump(configuration))
@@ -62,7 +62,7 @@ def test_rules_select_the_webhooks_of_all_kinds_and_no_others() -> None:
 
 
 def test_no_alert_uses_counters_that_any_pod_can_raise() -> None:
-    """Whoever reaches the gatekeeper's port can send reviews, where no client certificate is asked for."""
+    """Any pod that reaches the gatekeeper can send reviews, if client certificates are not required."""
     for rule in rules():
         assert "altershield_admission_" not in rule["expr"], rule["alert"]
 
