@@ -116,7 +116,7 @@ def processes(built: Path, release: Release, system: Kubectl, cluster: Path, tmp
 def test_image_runs_the_processes_and_the_helm_test(
     processes: None, built: Path, system: Kubectl, cluster: Path, chart: helm_python.Chart, tmp_path: Path
 ) -> None:
-    """With values for OpenShift, where the namespace determines the user of a pod, and with a registry's credentials."""
+    """With values for OpenShift, where the namespace sets the user of a pod, and with a registry's credentials."""
     values = {
         "podSecurityContext": {"runAsUser": None, "runAsGroup": None},
         "imagePullSecrets": [{"name": "registry"}],
