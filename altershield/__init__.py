@@ -1,3 +1,3 @@
-"""What all rooms share: the API, access to Kubernetes, and the `altershield` command."""
+"""The code that all processes share: the API, access to Kubernetes, and the `altershield` command."""
 
 __version__ = "0.1.0"

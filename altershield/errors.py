@@ -1,11 +1,11 @@
-"""Every error that AlterShield has for its users, and where it is defined (a test compares).
+"""All errors that AlterShield reports to users, with the modules that define them (a test compares this list).
 
 AlterShieldError                    (altershield.errors)
-├── UsageError                      an option, an environment variable or a file is wrong
-├── KubernetesError                 (altershield.kube.errors) talking to the Kubernetes API failed
-│   ├── UnreachableError            no answer, or a broken one: refused, timed out, TLS, cut in mid-answer
-│   │   └── UnreadableError         an answer that is not what was asked for
-│   └── ApiError                    an answer with a Status of another code than these:
+├── UsageError                      an option, an environment variable or a file is invalid
+├── KubernetesError                 (altershield.kube.errors) a request to the Kubernetes API failed
+│   ├── UnreachableError            no complete answer: refused, timed out, TLS failed, connection cut
+│   │   └── UnreadableError         an answer that is not of the expected type
+│   └── ApiError                    an answer with a Status of another code than the following
 │       ├── BadRequestError         400
 │       ├── UnauthorizedError       401
 │       ├── ForbiddenError          403
@@ -17,26 +17,26 @@ AlterShieldError                    (altershield.errors)
 │       ├── InvalidError            422
 │       ├── TooManyRequestsError    429
 │       └── ServerError             5xx
-├── ReviewError                     (gatekeeper.errors) a request that is no AdmissionReview we can read
+├── ReviewError                     (gatekeeper.errors) a request that the gatekeeper cannot review
 ├── CertificateError                (certgen.errors) a certificate, a key or its Secret cannot be used
 ├── InstallationStoppedError        (altershield.commands.installation) a process of AlterShield did not start, or ended
-├── StatusError                     (altershield.commands.status.snapshot) the releases asked for cannot be shown
+├── StatusError                     (altershield.commands.status.snapshot) the requested releases cannot be shown
 ├── StepFailedError                 (altershield.commands.demo.story) a step of the demo failed
-├── CheckFailedError                (altershield.commands.check) a cluster's gate does not do what it should
-├── LeftOverError                   (altershield.commands.uninstall) something of AlterShield may still be in a cluster
-└── BackendError                    (altershield.commands.backend) the Kubernetes that a command started failed
+├── CheckFailedError                (altershield.commands.check) AlterShield does not work in the cluster
+├── LeftOverError                   (altershield.commands.uninstall) objects of AlterShield may still be in a cluster
+└── BackendError                    (altershield.commands.backend) the Kubernetes API that a command started failed
 
-Each message is one sentence: what happened, to which object, what to do.
+Each message is one sentence: it says what happened to which object, and what to do.
 """
 
 
 class AlterShieldError(Exception):
-    """Root of all errors. `exit_code` is what the `altershield` command ends with."""
+    """The base class of all errors. `exit_code` is the exit code of the `altershield` command."""
 
     exit_code = 1
 
 
 class UsageError(AlterShieldError):
-    """The caller can mend it: a wrong option, variable or file."""
+    """The user can fix the cause: an invalid option, environment variable or file."""
 
     exit_code = 2

@@ -1,7 +1,7 @@
-"""Certificate authorities and the certificates they sign: ECDSA P-256, PEM in and out.
+"""Certificate authorities and the certificates that they sign: ECDSA P-256, encoded as PEM.
 
-The extensions are those that strict verifiers (RFC 5280; Python 3.13's default) ask for: key usage, basic
-constraints, subject and authority key identifiers.
+The certificates have the extensions that strict verifiers require (RFC 5280; the default of Python 3.13): key usage,
+basic constraints, subject and authority key identifiers.
 """
 
 import datetime
@@ -15,12 +15,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-_BACKDATED = datetime.timedelta(minutes=5)  # clocks of cluster and client differ a little
+_BACKDATED = datetime.timedelta(minutes=5)  # the clocks of cluster and client may differ
 
 
 @dataclass(frozen=True)
 class KeyPair:
-    """A certificate and its key, both PEM. The key never shows in a repr."""
+    """A certificate and its key, both PEM. The repr does not contain the key."""
 
     certificate: bytes
     key: bytes
@@ -30,21 +30,21 @@ class KeyPair:
 
 
 class Authority:
-    """A certificate authority that can sign. ValueError for a pair that is not one."""
+    """A certificate authority that can sign. ValueError: the pair is not a certificate authority."""
 
     def __init__(self, pair: KeyPair) -> None:
         self.pair = pair
         self.certificate = x509.load_pem_x509_certificate(pair.certificate)
         key = serialization.load_pem_private_key(pair.key, password=None)
         if not isinstance(key, ec.EllipticCurvePrivateKey):
-            raise ValueError("the authority's key is not an elliptic curve key")  # noqa: TRY004  (it is the content that is wrong)
+            raise ValueError("the authority's key is not an elliptic curve key")  # noqa: TRY004  (the content is wrong, not the type)
         if key.public_key() != self.certificate.public_key():
-            raise ValueError("the authority's key is not that of its certificate")
+            raise ValueError("the authority's key does not match its certificate")
         self._key = key
 
     @classmethod
     def create(cls, common_name: str, *, lifetime: datetime.timedelta, now: datetime.datetime | None = None) -> Self:
-        """A new authority, valid for `lifetime` from `now` (by default, from this moment)."""
+        """A new authority, valid for `lifetime` from `now` (default: the present time)."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = _name(common_name)
         builder = (
@@ -65,7 +65,7 @@ class Authority:
         now: datetime.datetime | None = None,
     ) -> KeyPair:
         """A certificate for serving on `hosts` (DNS names and IP addresses) and for client authentication as
-        `common_name` in the groups `organizations`, valid for `lifetime` from `now` (by default, this moment)."""
+        `common_name` in the groups `organizations`, valid for `lifetime` from `now` (default: the present time)."""
         key = ec.generate_private_key(ec.SECP256R1())
         builder = (
             _builder(_name(common_name, organizations), self.certificate.subject, key.public_key(), lifetime, now)
@@ -120,7 +120,7 @@ def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
 
 def _name(common_name: str, organizations: Sequence[str] = ()) -> x509.Name:
     attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, name) for name in organizations]
-    # a common name holds 64 characters; the hosts that count are in the alternative names
+    # a common name has at most 64 characters; verifiers read the hosts from the alternative names
     return x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, common_name[:64])])
 
 

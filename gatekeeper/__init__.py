@@ -1,1 +1,1 @@
-"""The admission webhook: bytes become a review, the gates decide, one response goes back."""
+"""The admission webhook: it decodes each review, asks the handlers and sends one response."""

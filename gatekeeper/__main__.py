@@ -10,7 +10,7 @@ from gatekeeper.options import Options
 
 @with_options(Options)
 def gatekeeper(options: Options) -> None:
-    """Judge workloads before the API server stores them."""
+    """Run the admission webhook: it reviews workloads before the API server stores them."""
     run(functools.partial(process.run, options), options.log_level)
 
 

@@ -1,4 +1,4 @@
-"""Ask the handlers of a request in their order, and put their responses together."""
+"""Calls the handlers of a request in their order and combines their responses."""
 
 import asyncio
 from typing import Any
@@ -15,12 +15,12 @@ from gatekeeper.routes import Route
 _IO_SECONDS = 1.0  # for one handler that does I/O; API servers wait for two or three seconds
 
 _Responses = list[tuple[Object, Response]]
-"""Each response with the object as its handler reads it."""
+"""Each response, with the object that its handler read."""
 
 
 def decide(route: Route, wire: WireRequest[Any], listers: Listers) -> Answer:
-    """The answer to a request. The first denial ends it, the first reason names it. ReviewError (400) where an object
-    cannot be read."""
+    """The answer to a request. No handler is called after a denial. The answer has the first reason of a response.
+    ReviewError (400): an object cannot be read."""
     requests = route.requests(wire)
     responses: _Responses = []
     for handler in route.handlers[wire.operation] if requests else ():
@@ -30,11 +30,11 @@ def decide(route: Route, wire: WireRequest[Any], listers: Listers) -> Answer:
             responses.append((request.object, response))
             if response.denial is not None:
                 break
-    return _together(responses) if responses else PASSED
+    return _combined(responses) if responses else PASSED
 
 
 async def decide_with_io(route: Route, wire: WireRequest[Any], listers: Listers) -> Answer:
-    """As `decide`, for a route with a handler that does I/O. TimeoutError where one takes too long."""
+    """Like `decide`, for a route with a handler that does I/O. TimeoutError: a handler takes too long."""
     requests = route.requests(wire)
     responses: _Responses = []
     for handler in route.handlers[wire.operation] if requests else ():
@@ -44,7 +44,7 @@ async def decide_with_io(route: Route, wire: WireRequest[Any], listers: Listers)
             responses.append((request.object, response))
             if response.denial is not None:
                 break
-    return _together(responses) if responses else PASSED
+    return _combined(responses) if responses else PASSED
 
 
 async def _ask(handler: Handler[Any], request: Request[Any], listers: Listers) -> Response:
@@ -56,8 +56,8 @@ async def _ask(handler: Handler[Any], request: Request[Any], listers: Listers) -
     return response
 
 
-def _together(responses: _Responses) -> Answer:
-    """One answer of all responses. No two handlers of a request set one label."""
+def _combined(responses: _Responses) -> Answer:
+    """One answer from all responses. No two handlers of a request set the same label."""
     target, first = responses[0]
     denial = responses[-1][1].denial
     reason = next((each.reason for _, each in responses if each.reason is not None), Reason.PASSED)

@@ -1,4 +1,4 @@
-"""What the gatekeeper raises on purpose."""
+"""The errors of the gatekeeper."""
 
 from altershield.errors import AlterShieldError
 from gatekeeper.texts import clean
@@ -7,7 +7,8 @@ _MAX_MESSAGE = 512  # bytes
 
 
 class ReviewError(AlterShieldError):
-    """A request that cannot be answered; `code` is the HTTP status of the answer. The message may quote the request."""
+    """A request that the gatekeeper cannot review. `code` is the HTTP status of the answer. The message may quote the
+    request."""
 
     def __init__(self, message: str, code: int = 400) -> None:
         super().__init__(clean(message, _MAX_MESSAGE))

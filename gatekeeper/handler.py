@@ -1,4 +1,4 @@
-"""What a handler is: a function with the type that it reads and the outcomes that it can lead to."""
+"""Handlers: functions with the type that they read and the outcomes that they declare."""
 
 import inspect
 from collections.abc import Awaitable, Callable
@@ -15,7 +15,7 @@ AsyncFunction = Callable[[Request[T], Listers], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class Handler(Generic[T]):
-    """A handler as the registry names it. `reads` is the type that the objects of a request are decoded into."""
+    """A handler. `reads` is the type that the objects of a request are decoded into."""
 
     name: str
     function: Callable[[Request[T], Listers], Any]
@@ -27,10 +27,10 @@ class Handler(Generic[T]):
 def handler(
     *, reads: type[T], outcomes: tuple[Outcome, ...] = ()
 ) -> Callable[[Function[T] | AsyncFunction[T]], Handler[T]]:
-    """Make a handler of a function `(request, listers) -> response`.
+    """Make a handler from a function `(request, listers) -> response`.
 
-    A function is pure. An `async` function may do I/O: its docstring says why it must. It gets a second, after which
-    the request fails as for a bug of ours, and it has no effect if `request.dry_run` is true.
+    The function is pure. An `async` function may do I/O, and its docstring must give the reason. After one second the
+    request fails with status 500. The function must change nothing if `request.dry_run` is true.
     """
 
     def made(function: Function[T] | AsyncFunction[T]) -> Handler[T]:

@@ -1,4 +1,4 @@
-"""What became of the requests: counted, and written to the log with one line each."""
+"""Counts the decisions and writes one log line for each of them."""
 
 import asyncio
 import datetime
@@ -22,11 +22,11 @@ logger = logging.getLogger("gatekeeper")
 
 _FLUSH_SECONDS = 0.1
 _MAX_USER = 253
-_MAX_REFUSALS = 10  # lines for each flush: refusals cost their sender next to nothing
+_MAX_REFUSALS = 10  # log lines for each flush: anybody can cause many refusals at little cost
 
 
 class _Line(msgspec.Struct, gc=False):
-    """One decision, typed, in the order and form of altershield.process.logs."""
+    """The log line of one decision, with the fields and the order of altershield.process.logs."""
 
     time: datetime.datetime
     level: str
@@ -36,7 +36,7 @@ class _Line(msgspec.Struct, gc=False):
     operation: Operation
     namespace: str
     workload: str
-    """As `kind/name`."""
+    """`kind/name`."""
     user: str
     reason: StrEnum
     version: str
@@ -44,8 +44,8 @@ class _Line(msgspec.Struct, gc=False):
 
 
 class Journal:
-    """Decisions are collected, and counted and written some at a time: to do this for each decision by itself takes
-    longer than to decide. A line says who asked for what and why it ended so, never what is in the object."""
+    """Collects the decisions. It counts them and writes them to the log in batches, because one write per request takes
+    longer than the decision. A line names the user, the object and the reason. It has no content of the object."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
@@ -55,7 +55,7 @@ class Journal:
         self._waiting = False
 
     def note(self, webhook: Webhook, request: WireRequest[Any], answer: Answer, seconds: float) -> None:
-        """Note a decision that took `seconds`. To be called in the event loop."""
+        """Add a decision that took `seconds`. Call this in the event loop."""
         self._schedule()
         self._lines.append(
             _Line(
@@ -75,7 +75,7 @@ class Journal:
         )
 
     def refuse(self, webhook: Webhook, error: ReviewError) -> None:
-        """Note a request that was answered with an HTTP error (4xx, 503). Of many at once, some are logged."""
+        """Add a request that was answered with an HTTP error (4xx, 503). If there are many, only some are logged."""
         self._schedule()
         self._metrics.failed(webhook.name, error.code)
         if len(self._refusals) < _MAX_REFUSALS:
@@ -84,8 +84,8 @@ class Journal:
             self._unlogged += 1
 
     def flush(self) -> None:
-        """Count and write what was noted since the last time. No line can prevent that the others are counted and
-        written."""
+        """Count and write everything that was added since the last flush. A decision with an undeclared outcome does
+        not prevent this for the others."""
         self._waiting = False
         lines, self._lines = self._lines, []
         refusals, self._refusals = self._refusals, []
@@ -96,13 +96,13 @@ class Journal:
             )
             if not declared:
                 logger.error(
-                    "a handler gave a reason that it does not declare",
+                    "a handler returned an outcome that it does not declare",
                     extra={"webhook": line.webhook, "decision": line.message, "reason": line.reason},
                 )
         for webhook, error in refusals:
-            logger.warning("refused", extra={"webhook": webhook, "code": error.code, "cause": str(error)})
+            logger.warning("request refused", extra={"webhook": webhook, "code": error.code, "cause": str(error)})
         if unlogged:
-            logger.warning("refused more requests than are logged", extra={"requests": unlogged})
+            logger.warning("more requests were refused than the log shows", extra={"requests": unlogged})
         if not lines or not logger.isEnabledFor(logging.INFO):
             return
         if sys.stderr.isatty():
@@ -120,7 +120,7 @@ class Journal:
 
 
 def _name(request: WireRequest[Any]) -> str:
-    """The object's name; empty where the API server has not generated it yet."""
+    """The object's name; empty if the API server has not generated it yet."""
     found = request.object if request.object is not None else request.old_object
     return request.name or (found.metadata.name if isinstance(found, Object) else "")
 

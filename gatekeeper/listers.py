@@ -1,4 +1,4 @@
-"""What handlers may read of the cluster: read-only listers over the informers' caches."""
+"""The listers: what handlers can read from the informers' caches."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -17,28 +17,29 @@ _ORPHANED = "orphaned"
 
 
 class Listers(Protocol):
-    """What handlers are given beside the request. None of it does I/O."""
+    """The second argument of each handler. No method does I/O."""
 
     @property
     def reconciler(self) -> str:
-        """The user name by which the API server knows the reconciler."""
+        """The user name of the reconciler in requests."""
 
     @property
     def blocking(self) -> bool:
-        """Whether a version that was rolled back is denied. (Whether a failure suspends, the reconciler decides.)"""
+        """The setting `blocking`: whether a version that was rolled back is denied. (The reconciler decides whether a
+        failure suspends the workload.)"""
 
     def release(self, namespace: str, workload: WorkloadRef, version: str) -> Release | None:
-        """The ChangeWorkload of a version of this very workload; None where there is none."""
+        """The ChangeWorkload of a version of the workload with this uid, or None."""
 
     def rolled_back(self, namespace: str, workload: WorkloadRef) -> Sequence[Release]:
-        """Those ChangeWorkloads of this very workload whose versions were rolled back."""
+        """The ChangeWorkloads of the workload with this uid whose versions were rolled back."""
 
     def orphaned(self, namespace: str, workload: WorkloadRef) -> Sequence[Release]:
-        """The ChangeWorkloads that a workload of this kind and name left behind when it was deleted without them."""
+        """The ChangeWorkloads of a workload of this kind and name that was deleted without them."""
 
 
 def caches(client: Client, system_namespace: str) -> tuple[Informer[Release], Informer[OpsConfigInfo]]:
-    """All that a gatekeeper follows: records and settings."""
+    """The informers of a gatekeeper: for ChangeWorkloads and for settings."""
     return (
         Informer(client, CHANGE_WORKLOADS, Release, read=read, resync=0),
         Informer(client, OPS_CONFIG_INFOS, OpsConfigInfo, namespace=system_namespace, resync=0),
@@ -46,7 +47,7 @@ def caches(client: Client, system_namespace: str) -> tuple[Informer[Release], In
 
 
 class CacheListers:
-    """The listers over the caches of this process."""
+    """Listers that read the caches of this process."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What can be watched of a gatekeeper. Every series exists from the start; no label takes a value from a request."""
+"""The metrics of a gatekeeper. Every series exists from the start. No label has a value from a request."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ from gatekeeper.tls import Certificate
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-_OTHER = "OTHER"  # an operation that no handler of the webhook is registered for
+_OTHER = "OTHER"  # an operation that has no handler
 _ERROR_CODES = (400, 403, 405, 408, 413, 415, 500, 503)
 _SERVICE_ACCOUNTS = "system:serviceaccount:"
 _PASSED = Outcome(PASSED.decision, PASSED.reason)
@@ -30,11 +30,11 @@ _SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.
 
 
 class Metrics(Collector):
-    """One registry with everything in it. `certificate` is the one that is being served."""
+    """All metrics in one registry. `certificate` is the serving certificate."""
 
     def __init__(self, certificate: Certificate, routes: Iterable[Route]) -> None:
         self.in_flight = 0
-        """Reviews being answered."""
+        """The reviews that are being answered."""
         self.registry = CollectorRegistry()
         outcomes = {route.webhook: (_PASSED, _UNDECLARED, *route.outcomes) for route in routes}
         names = [webhook.name for webhook in outcomes]
@@ -58,22 +58,22 @@ class Metrics(Collector):
         self._gauge("altershield_admission_in_flight", "Requests being answered.").set_function(lambda: self.in_flight)
         self._gauge(
             "altershield_certificate_expiry_timestamp_seconds",
-            "When the certificate that is being served ends to be valid; 0: there is none.",
+            "Unix time at which the serving certificate expires; 0: there is none.",
         ).set_function(lambda: certificate.expires)
         self._gauge(
             "altershield_certificate_lifetime_seconds",
-            "For how long the certificate that is being served is valid from first to last; 0: there is none.",
+            "Seconds from the start to the end of the serving certificate's validity; 0: there is none.",
         ).set_function(lambda: certificate.lifetime)
 
     def observe(self, client: Client, informers: Iterable[Informer[Any]]) -> None:
-        """Show what these know, too. Once."""
+        """Add the metrics of the client and the informers. Call this once."""
         self.registry.register(ProcessMetrics("gatekeeper", client, informers))
 
     def decided(
         self, webhook: str, operation: Operation, decision: Decision, reason: StrEnum, user: str, seconds: float
     ) -> bool:
-        """A request of `user`, which may be any text, took `seconds` to decide. False where the handlers of the webhook
-        do not declare this outcome: it is then counted as `undeclared`."""
+        """Count a decision that took `seconds`. `user` may be any text. False: the handlers of the webhook do not
+        declare this outcome, and it is counted as `undeclared`."""
         counted = operation if operation in self._operations[webhook] else _OTHER
         key = (webhook, counted, decision, reason)
         declared = key in self._decisions
@@ -89,32 +89,32 @@ class Metrics(Collector):
         return declared
 
     def failed(self, webhook: str, code: int) -> None:
-        """A request was answered with an HTTP error."""
+        """Count a request that was answered with an HTTP error."""
         self._errors[webhook, str(code)] += 1
 
     def collect(self) -> Iterator[Metric]:
-        """What is counted for every request, as plain numbers: the library's counters take a lock for each."""
+        """The metrics that change with each request. They are plain numbers, because counters of the library lock."""
         yield _counter(
             "altershield_admission_requests",
-            "Admission requests that were decided.",
+            "Admission requests that the gatekeeper decided.",
             ["webhook", "operation", "decision", "reason"],
             self._decisions.items(),
         )
         yield _counter(
             "altershield_admission_bypasses",
-            "Releases let through that would have been denied, by what let them pass and by the kind of user.",
+            "Releases that a handler would deny but that passed, by the reason and by the kind of user.",
             ["bypass", "actor"],
             self._bypasses.items(),
         )
         yield _counter(
             "altershield_admission_errors",
-            "Admission requests that could not be decided, by the HTTP status they were answered with.",
+            "Admission requests that the gatekeeper could not decide, by the HTTP status of the answer.",
             ["webhook", "code"],
             self._errors.items(),
         )
         duration = HistogramMetricFamily(
             "altershield_admission_duration_seconds",
-            "From a request's header to its response.",
+            "Seconds from the header of a request to its response.",
             labels=["webhook"],
         )
         bounds = [*map(floatToGoString, _SECONDS), "+Inf"]
@@ -134,7 +134,7 @@ class Metrics(Collector):
 def _counter(
     name: str, text: str, labels: list[str], series: Iterable[tuple[tuple[str, ...], int]]
 ) -> CounterMetricFamily:
-    """One family; each series is the values of its labels and its count."""
+    """One metric. `series` are the values of its labels, and the count."""
     family = CounterMetricFamily(name, text, labels=labels)
     for values, count in series:
         family.add_metric(values, count)

@@ -22,19 +22,23 @@ TlsCertFile = Annotated[
     typer.Option(
         "--tls-cert-file",
         envvar="ALTERSHIELD_TLS_CERT_FILE",
-        help="PEM serving certificate (with its chain).",
+        help="PEM file with the serving certificate and its chain.",
     ),
 ]
 TlsPrivateKeyFile = Annotated[
     Path,
-    typer.Option("--tls-private-key-file", envvar="ALTERSHIELD_TLS_PRIVATE_KEY_FILE", help="PEM private key."),
+    typer.Option(
+        "--tls-private-key-file",
+        envvar="ALTERSHIELD_TLS_PRIVATE_KEY_FILE",
+        help="PEM file with the private key.",
+    ),
 ]
 ClientCaFile = Annotated[
     Path | None,
     typer.Option(
         "--client-ca-file",
         envvar="ALTERSHIELD_CLIENT_CA_FILE",
-        help="PEM file of CAs: only clients with a certificate of one of them get an answer. Default: anybody.",
+        help="PEM file of CAs. Only clients with a certificate of one of them get an answer. Default: all clients.",
     ),
 ]
 ClientName = Annotated[
@@ -52,7 +56,7 @@ ShutdownDelay = Annotated[
         envvar="ALTERSHIELD_SHUTDOWN_DELAY",
         min=0,
         max=300,
-        help="Seconds to serve on, unready, after SIGTERM, until no new requests are routed here.",
+        help="Seconds to serve requests after SIGTERM while not ready, until the API server sends no new ones.",
     ),
 ]
 ServiceAccountUser = Annotated[
@@ -60,7 +64,7 @@ ServiceAccountUser = Annotated[
     typer.Option(
         "--service-account",
         envvar="ALTERSHIELD_SERVICE_ACCOUNT",
-        help="The user name by which the API server knows the reconciler.",
+        help="The user name of the reconciler in requests.",
     ),
 ]
 
@@ -80,5 +84,5 @@ class Options(ProcessOptions):
     def __post_init__(self) -> None:
         if self.client_name and self.client_ca_file is None:
             raise typer.BadParameter(
-                "needs --client-ca-file, or nobody vouches for the name", param_hint="--client-name"
+                "requires --client-ca-file, because only a CA proves the name", param_hint="--client-name"
             )

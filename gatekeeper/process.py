@@ -1,4 +1,4 @@
-"""The process: everything is put together here, runs until a signal, and ends in order."""
+"""The process of the gatekeeper: its parts, its start and its shutdown."""
 
 import asyncio
 import logging
@@ -23,8 +23,8 @@ _PLAIN_CONNECTIONS = 64
 
 
 async def run(options: Options) -> None:
-    """Serve until SIGTERM or SIGINT, then drain: unready at once, serve on for the shutdown delay, finish what is
-    in flight. A second signal ends the process where it is. UsageError where it cannot start."""
+    """Serve until SIGTERM or SIGINT, then drain: report not ready at once, serve requests for the shutdown delay, and
+    answer the requests in flight. A second signal ends the process at once. UsageError: the process cannot start."""
     stop = stop_event()
     async with await Client.connect(options.kubeconfig) as client:
         all_releases, config = caches(client, options.system_namespace)
@@ -50,7 +50,7 @@ async def run(options: Options) -> None:
             await plain.start()
             await tls.start()
         except OSError as error:
-            raise UsageError(f"cannot listen: {error}; choose others with --host, --port, --metrics-port") from error
+            raise UsageError(f"cannot listen: {error}; choose another --host, --port or --metrics-port") from error
         memory.prepare()
         logger.info("listening", extra={"port": tls.port, "metrics_port": plain.port, "server": client.server})
 
@@ -62,9 +62,9 @@ async def run(options: Options) -> None:
             await asyncio.sleep(options.shutdown_delay)
             await tls.refuse_connections()
             logger.info("draining", extra={"in_flight": metrics.in_flight})
-            # for requests on connections that were made in the last moment
+            # for requests on connections that were opened just before
             await asyncio.sleep(min(options.shutdown_delay, _LAST_SECONDS))
-            # aiohttp, told to stop, would ignore what is still coming of a review that is in flight
+            # wait first: when aiohttp stops, it ignores the rest of a review that is in flight
             await gatekeeper.finish()
             await tls.stop()
             await plain.stop()

@@ -1,4 +1,5 @@
-"""What is kept of a ChangeWorkload: what a denial says, and what decides whether there is one. They are many."""
+"""The projection of a ChangeWorkload: the fields that decide about a denial or occur in its text. The cache holds only
+these, because there are many ChangeWorkloads."""
 
 import sys
 
@@ -38,7 +39,7 @@ _NO_STATUS = Status()
 
 
 class Release(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An `altershield.releases.Record`; pods that passed are not kept."""
+    """An `altershield.releases.Release` without the pods that passed."""
 
     metadata: ObjectMeta
     spec: Spec = _NO_SPEC
@@ -49,16 +50,16 @@ _decode = msgspec.json.Decoder(Release).decode
 
 
 def read(data: bytes | msgspec.Raw) -> Release:
-    """A ChangeWorkload as the API server sent it; msgspec.DecodeError where it is none."""
+    """The projection of a ChangeWorkload from the API server. msgspec.DecodeError: `data` is not a ChangeWorkload."""
     release = _decode(data)
-    meant, source = release.spec.workload_ref, release.status.source
-    share = msgspec.structs.force_setattr
-    share(release.metadata, "labels", {})
-    share(release.metadata, "annotations", {})
-    if meant is not _NO_WORKLOAD:
-        share(meant, "api_version", sys.intern(meant.api_version))
-        share(meant, "kind", sys.intern(meant.kind))
-    if source is not _NO_SOURCE:  # the name says the version already
-        told = source.fingerprint not in ("", version(release))
-        share(release.status, "source", SourceRef(fingerprint=source.fingerprint) if told else _NO_SOURCE)
+    workload, source = release.spec.workload_ref, release.status.source
+    replace = msgspec.structs.force_setattr  # equal values of many objects become one
+    replace(release.metadata, "labels", {})
+    replace(release.metadata, "annotations", {})
+    if workload is not _NO_WORKLOAD:
+        replace(workload, "api_version", sys.intern(workload.api_version))
+        replace(workload, "kind", sys.intern(workload.kind))
+    if source is not _NO_SOURCE:  # the name contains the version already
+        differs = source.fingerprint not in ("", version(release))
+        replace(release.status, "source", SourceRef(fingerprint=source.fingerprint) if differs else _NO_SOURCE)
     return release

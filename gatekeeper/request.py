@@ -1,4 +1,4 @@
-"""What a handler is given: one request, with the objects decoded into the type that the handler declares."""
+"""Requests: the first argument of handlers, with the objects decoded into the type that the handler declares."""
 
 from collections.abc import Callable
 from typing import Annotated, Any, Generic, TypeVar, cast
@@ -22,7 +22,7 @@ class Metadata(msgspec.Struct, frozen=True):
 
 
 class Object(msgspec.Struct, frozen=True, rename="camel"):
-    """The fields that are read of every object. A handler that reads more declares a subclass."""
+    """The fields that every handler reads. A handler that reads more fields declares a subclass."""
 
     metadata: Metadata
     api_version: str = ""
@@ -38,7 +38,7 @@ class Object(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def template_labels(self) -> dict[str, str] | None:
-        """The labels of its pod template, for kinds that have one."""
+        """The labels of the pod template, for kinds that have one."""
         return None
 
     @property
@@ -47,7 +47,7 @@ class Object(msgspec.Struct, frozen=True, rename="camel"):
         return False
 
     def problem(self) -> str:
-        """Why handlers cannot read the object; empty if they can."""
+        """Why handlers cannot read the object. Empty: they can."""
         return ""
 
 
@@ -61,7 +61,7 @@ class Request(msgspec.Struct, Generic[T], frozen=True):
     subresource: str
     operation: Operation
     name: str
-    """Empty where the API server has not generated it yet."""
+    """Empty if the API server has not generated it yet."""
     namespace: str
     user: str
     groups: tuple[str, ...]
@@ -78,11 +78,11 @@ class Request(msgspec.Struct, Generic[T], frozen=True):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The CreateOptions, UpdateOptions or DeleteOptions of the request; empty for none."""
+        """The CreateOptions, UpdateOptions or DeleteOptions of the request, or an empty dict."""
         return self.once(_options)
 
     def once(self, compute: "Callable[[Request[T]], _R]") -> _R:
-        """The result of `compute` for this request. It is computed once, whichever handlers ask."""
+        """The result of `compute` for this request. It is computed once for all handlers."""
         if compute not in self.memo:
             self.memo[compute] = compute(self)
         return cast(_R, self.memo[compute])

@@ -1,4 +1,4 @@
-"""What a handler answers, in typed values that decisions, logs and metrics share."""
+"""Responses of handlers, and the typed values that responses, logs and metrics share."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -21,7 +21,7 @@ class Reason(StrEnum):
 
     PASSED = "passed"
     UNDECLARED = "undeclared"
-    """A handler gave a reason that it does not declare. This is a bug in the handler; the request is answered."""
+    """A handler returned an outcome that it does not declare. This is a bug of the handler. The request is answered."""
 
 
 class Actor(StrEnum):
@@ -38,12 +38,12 @@ class Outcome(NamedTuple):
     decision: Decision
     reason: StrEnum
     bypassed_by: tuple[Actor, ...] = ()
-    """The users who can end a request in this way, where it passes although it would be denied. Such requests are
-    also counted by the kind of user."""
+    """For a request that passes although a handler would deny it: the kinds of users who can cause this. Metrics count
+    such requests by the kind of user."""
 
 
 class Denial(msgspec.Struct, frozen=True):
-    """Why a request is denied, as the `status` of the response carries it. kubectl prints
+    """Why a request is denied, for the `status` of the response. kubectl prints
     `Error from server (REASON): admission webhook "NAME" denied the request: MESSAGE`."""
 
     message: str
@@ -57,8 +57,8 @@ class Denial(msgspec.Struct, frozen=True):
 
 class Response(msgspec.Struct, frozen=True):
     """The answer of a handler. `labels` and `template_labels` are the values that labels of the object and of its pod
-    template should have; other labels are not touched. `patch` has further JSON patch operations. `audit` goes into
-    the API server's audit log, under the webhook's name. `reason` is for logs and metrics."""
+    template should have; other labels do not change. `patch` has further JSON patch operations. The API server writes
+    `audit` into its audit log, under the name of the webhook. `reason` is for logs and metrics."""
 
     labels: Wanted = {}
     template_labels: Wanted = {}
@@ -70,11 +70,11 @@ class Response(msgspec.Struct, frozen=True):
 
 
 NOTHING = Response()
-"""The answer of a handler that has nothing to say about a request."""
+"""The answer of a handler that neither changes nor denies a request."""
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The answers of all handlers of a request, put together."""
+    """The combined responses of all handlers of a request."""
 
     decision: Decision
     reason: StrEnum

@@ -1,4 +1,4 @@
-"""The wire format: the bytes of an AdmissionReview to a typed request, an answer to bytes. It decides nothing.
+"""The wire format: decodes an AdmissionReview into a typed request, and encodes an answer. It has no decisions.
 
 The protocol is `admission.k8s.io/v1`. The API server accepts a response only with the request's uid, exactly
 this apiVersion and kind, and `patchType` beside every `patch` (none from a validating webhook).
@@ -34,7 +34,7 @@ class UserInfo(msgspec.Struct, frozen=True):
 
 
 class WireRequest(msgspec.Struct, Generic[T], frozen=True, rename="camel"):
-    """The request of a review. `T` is what the objects are decoded into: a type or None, or `msgspec.Raw`."""
+    """The request of a review. `T` is the type of the decoded objects or None, or `msgspec.Raw`."""
 
     uid: Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
     operation: Operation
@@ -56,8 +56,8 @@ class _Review(msgspec.Struct, Generic[T], frozen=True, rename="camel"):
 
 
 def reader(type_: type[Any]) -> Callable[[bytes], WireRequest[Any]]:
-    """A function that reads a review's body, its objects decoded into `type_` (`msgspec.Raw`: not decoded).
-    It raises ReviewError (400) for a body that is no review."""
+    """A function that decodes the body of a review, with the objects as `type_` (`msgspec.Raw`: not decoded).
+    It raises ReviewError (400) if the body is not a review."""
     optional: Any = type_ if type_ is msgspec.Raw else type_ | None
     decode = msgspec.json.Decoder(_Review[optional]).decode
 
@@ -65,9 +65,9 @@ def reader(type_: type[Any]) -> Callable[[bytes], WireRequest[Any]]:
         try:
             review = decode(data)
         except msgspec.ValidationError as error:
-            raise ReviewError(f"the body is no AdmissionReview that can be read: {error}") from error
+            raise ReviewError(f"the body cannot be read as an AdmissionReview: {error}") from error
         except (ValueError, RecursionError) as error:
-            raise ReviewError(f"the body is not JSON that can be read: {error}") from error
+            raise ReviewError(f"the body cannot be read as JSON: {error}") from error
         if review.kind != _KIND or review.api_version != _API_VERSION:
             raise ReviewError(
                 f"the body is a {review.api_version[:64]} {review.kind[:64]}; "
@@ -86,7 +86,7 @@ def write(
     warnings: Sequence[str] = (),
     audit: Mapping[str, str] | None = None,
 ) -> bytes:
-    """The AdmissionReview that answers the request `uid`. A `status` denies it, and then no patch is sent."""
+    """The AdmissionReview that answers the request `uid`. With a `status` it denies the request and has no patch."""
     content: dict[str, Any] = {"uid": uid, "allowed": status is None}
     if status is not None:
         content["status"] = status

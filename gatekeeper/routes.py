@@ -1,4 +1,4 @@
-"""The paths that are served, and the handlers behind each, as the registry has them."""
+"""The paths of the webhooks and the handlers of each path, from the registry."""
 
 import importlib
 from collections.abc import Callable, Iterable, Mapping
@@ -22,18 +22,18 @@ _HANDLERS = "gatekeeper.handlers"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One webhook and its handlers, by operation. `read` makes the requests for them of a body."""
+    """One webhook and its handlers by operation. `decode` decodes the body of a review."""
 
     webhook: Webhook
     handlers: Mapping[Operation, tuple[Handler[Any], ...]]
     outcomes: tuple[Outcome, ...]
     reads: type[Any]
-    """What the objects are decoded into with the review; `msgspec.Raw` where handlers read different types."""
+    """The type of the objects in the decoded review; `msgspec.Raw` if the handlers read different types."""
     decode: Callable[[bytes], WireRequest[Any]]
 
     def requests(self, wire: WireRequest[Any]) -> dict[type[Object], Request[Any]]:
-        """The request for each type that a handler of its operation reads; none where there is no handler.
-        ReviewError (400) where the objects are not those that the webhook is for."""
+        """One request for each type that the handlers of the operation read. Empty: there is no handler.
+        ReviewError (400): the webhook is not for this resource or object."""
         webhook = self.webhook
         resource, named = webhook.resource, wire.resource
         if named is not None and (named.resource, named.group, named.version) != (
@@ -42,8 +42,8 @@ class Route:
             resource.version,
         ):
             raise ReviewError(
-                f"the request is about {named.resource[:64]} of {named.group[:64]}/{named.version[:64]}; "
-                f"only {resource.plural} of {resource.api_version} are judged at this path, "
+                f"the request is about {named.resource[:64]} of {named.group[:64]}/{named.version[:64]}, but this path "
+                f"reviews only {resource.plural} of {resource.api_version}; "
                 "correct the rules of the webhook configuration"
             )
         handlers = self.handlers.get(wire.operation, ()) if wire.sub_resource == webhook.subresource else ()
@@ -57,7 +57,7 @@ class Route:
 
 
 def routes(registry: Iterable[Registration] = REGISTRY) -> dict[str, Route]:
-    """The routes of a registry, by path. TypeError or ImportError where a registration does not fit its handler."""
+    """The routes of a registry, by path. TypeError or ImportError: a registration does not match its handler."""
     registrations = tuple(registry)
     handlers = {each.handler: _load(each) for each in registrations}
     found = {}
@@ -83,9 +83,9 @@ def _load(registration: Registration) -> Handler[Any]:
     module, _, name = registration.handler.partition(":")
     handler = getattr(importlib.import_module(f"{_HANDLERS}.{module}"), name, None)
     if not isinstance(handler, Handler):
-        raise TypeError(f"the registry names {registration.handler}, which is no handler")
+        raise TypeError(f"the registry names {registration.handler}, which is not a handler")
     if handler.does_io != registration.does_io:
-        raise TypeError(f"{registration.handler}: an async handler, and no other, is registered with does_io=True")
+        raise TypeError(f"{registration.handler}: does_io must be True for an async handler and False for any other")
     return handler
 
 
@@ -124,11 +124,11 @@ def _request(
 
 
 def _checked(found: Object | None, where: str, webhook: Webhook) -> Object:
-    """The object at `request.{where}`; ReviewError unless it is one of the webhook's kind. The object of a
-    subresource may be of another kind."""
+    """The object at `request.{where}`. ReviewError: it is missing or has another kind than the webhook. The object of a
+    subresource may have another kind."""
     resource: Resource = webhook.resource
     if found is None:
-        raise ReviewError(f"request.{where} is missing or null, but a change needs it")
+        raise ReviewError(f"request.{where} is missing or null")
     if not webhook.subresource and (found.kind != resource.kind or found.api_version != resource.api_version):
         raise ReviewError(
             f"request.{where} is a {found.api_version[:64]} {found.kind[:64]}, "

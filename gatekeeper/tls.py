@@ -51,7 +51,7 @@ class Certificate:
             if contents == self._loaded:
                 return
             context = _context()
-            # without a password OpenSSL would ask for that of an encrypted key on the terminal
+            # without a password, OpenSSL asks for the password of an encrypted key on the terminal
             context.load_cert_chain(*self._pair, password=b"")
             if self._client_ca_file is not None:
                 context.verify_mode = ssl.CERT_REQUIRED
@@ -73,13 +73,13 @@ class Certificate:
         if repr(error) != self._reported:
             self._reported = repr(error)
             logger.error(
-                "certificates cannot be loaded, put a matching pair (and CAs of clients, where asked for) in place",
+                "cannot load the certificates; provide a certificate with its key, and the CAs of clients if set",
                 extra={"files": [str(file) for file in self._files], "cause": str(error), "serving": self.loaded},
             )
 
 
 def _context() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_3  # every API server that still gets fixes speaks it
+    context.minimum_version = ssl.TLSVersion.TLSv1_3  # every supported API server speaks it
     context.set_alpn_protocols(["http/1.1"])
     return context

@@ -1,4 +1,4 @@
-"""One registration: which handler is asked about which requests."""
+"""Registrations: which handler is called for which requests."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,7 +7,7 @@ from altershield.api.resources import Resource
 
 
 class Phase(StrEnum):
-    """Mutating webhooks are called first and may patch; validating webhooks see the final object."""
+    """The API server calls mutating webhooks first. They may patch the object. Validating webhooks get the result."""
 
     MUTATE = "mutate"
     VALIDATE = "validate"
@@ -22,7 +22,7 @@ class Operation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """API servers call the webhook only for requests for which the CEL expression is true. An empty expression is
+    """A match condition: the API server calls the webhook only if the CEL expression is true. An empty expression is
     always true."""
 
     name: str
@@ -37,11 +37,11 @@ class Registration:
     """One handler for some operations on some resources."""
 
     handler: str
-    """Where the handler is, below `gatekeeper/handlers/`: `releases.version:stamp`."""
+    """The module below `gatekeeper/handlers/` and the name of the handler: `releases.version:stamp`."""
     phase: Phase
     resources: tuple[Resource, ...]
     operations: tuple[Operation, ...]
     subresource: str = ""
     condition: Condition = ALWAYS
     does_io: bool = False
-    """Whether the handler is asynchronous and calls out. The handler must then do nothing on a dry run."""
+    """Whether the handler is asynchronous and does I/O. On a dry run it must change nothing."""

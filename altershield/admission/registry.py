@@ -1,6 +1,6 @@
-"""The registry: one line for each admission handler. Handlers of one request run in the order of the lines.
+"""The registry: one line for each admission handler. The handlers of a request run in this order.
 
-To add a handler: one file below `gatekeeper/handlers/` and one line here (docs/architecture.md).
+To add a handler, add one file below `gatekeeper/handlers/` and one line here (docs/architecture.md).
 """
 
 from altershield.admission.registration import Condition, Operation, Phase, Registration
@@ -16,8 +16,8 @@ CHANGED = Condition(
     "request.operation != 'UPDATE' || object.spec.template != oldObject.spec.template || "
     "object.metadata.?labels.orValue({}) != oldObject.metadata.?labels.orValue({})",
 )
-"""Only labels and templates matter to releases. Scaling, annotations and the bookkeeping of the kind's own controller,
-which are most updates, proceed without the gatekeeper even while no gatekeeper answers."""
+"""Only labels and templates matter to releases. Most updates scale, annotate or come from the controller of the kind.
+The API server does not call the gatekeeper for them, so they succeed also if no gatekeeper answers."""
 
 REGISTRY: tuple[Registration, ...] = (
     Registration("releases.version:stamp", _MUTATE, WORKLOADS, (_CREATE, _UPDATE), condition=CHANGED),

@@ -10,7 +10,7 @@ from altershield.api.resources import Resource
 
 @dataclass(frozen=True)
 class Webhook:
-    """One webhook: its name, where it is reached, and the requests that it is called for."""
+    """One webhook: its name, its path, and the requests that the API server calls it for."""
 
     name: str
     path: str
@@ -28,17 +28,17 @@ class Webhook:
 
 def webhook_name(resource: Resource, subresource: str = "", *, mutating: bool) -> str:
     """`mKIND.kb.io` for the mutating webhook of a kind, `vpod-eviction.kb.io` for a validating one of a subresource."""
-    return f"{'m' if mutating else 'v'}{_what(resource, subresource)}.kb.io"
+    return f"{'m' if mutating else 'v'}{_kind(resource, subresource)}.kb.io"
 
 
 def webhook_path(resource: Resource, subresource: str = "", *, mutating: bool) -> str:
-    """`/mutate-GROUP-VERSION-KIND`, `/validate--v1-pod-eviction` (the core group has no name), and so on."""
+    """`/mutate-GROUP-VERSION-KIND`, or `/validate--v1-pod-eviction` (the core group has no name)."""
     phase = Phase.MUTATE if mutating else Phase.VALIDATE
-    return f"/{phase}-{resource.group.replace('.', '-')}-{resource.version}-{_what(resource, subresource)}"
+    return f"/{phase}-{resource.group.replace('.', '-')}-{resource.version}-{_kind(resource, subresource)}"
 
 
 def webhooks(registry: Iterable[Registration]) -> tuple[Webhook, ...]:
-    """The webhooks of a registry, mutating ones first; otherwise in the order of the registrations."""
+    """The webhooks of a registry: first the mutating ones, each in the order of the registrations."""
     found: dict[tuple[Phase, Resource, str], list[Registration]] = {}
     for phase in Phase:
         for each in registry:
@@ -62,7 +62,7 @@ def _webhook(phase: Phase, resource: Resource, subresource: str, registrations: 
 
 
 def _condition(registrations: Sequence[Registration]) -> Condition | None:
-    """When at least one handler wants to be asked; None for always."""
+    """The condition under which at least one handler must be called. None: always."""
     conditions = dict.fromkeys(each.condition for each in registrations)
     if len(conditions) == 1:
         (only,) = conditions
@@ -70,12 +70,12 @@ def _condition(registrations: Sequence[Registration]) -> Condition | None:
     parts = []
     for condition in conditions:
         wanted = dict.fromkeys(op for each in registrations if each.condition == condition for op in each.operations)
-        asked = f"request.operation in {list(map(str, wanted))}"
-        parts.append(f"({asked} && ({condition.expression}))" if condition.expression else f"({asked})")
+        matches = f"request.operation in {list(map(str, wanted))}"
+        parts.append(f"({matches} && ({condition.expression}))" if condition.expression else f"({matches})")
     return Condition("-or-".join(condition.name for condition in conditions), " || ".join(parts))
 
 
-def _what(resource: Resource, subresource: str) -> str:
+def _kind(resource: Resource, subresource: str) -> str:
     return f"{resource.kind.lower()}{f'-{subresource}' if subresource else ''}"
 
 

@@ -1,1 +1,1 @@
-"""What AlterShield needs in a cluster, as Kubernetes objects: CRDs, RBAC, webhook configurations."""
+"""The Kubernetes objects that AlterShield needs: CRDs, RBAC objects and webhook configurations."""

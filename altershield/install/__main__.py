@@ -1,5 +1,5 @@
-"""`python -m altershield.install charts/altershield/files`: write the chart's files that follow from the code, the
-CustomResourceDefinitions and the webhooks."""
+"""`python -m altershield.install charts/altershield/files` writes the files of the chart that are generated from code:
+the CustomResourceDefinitions and the webhooks."""
 
 import sys
 from pathlib import Path
@@ -19,8 +19,8 @@ def files() -> dict[str, str]:
         f"crds/{crd['spec']['names']['plural']}.yaml": HEADER + yaml.safe_dump(crd, sort_keys=False, width=110)
         for crd in crds()
     }
-    asked = yaml.safe_dump(webhooks.chart_values(), sort_keys=False, width=110)
-    return {**defined, "webhooks.yaml": WEBHOOKS_HEADER + asked}
+    values = yaml.safe_dump(webhooks.chart_values(), sort_keys=False, width=110)
+    return {**defined, "webhooks.yaml": WEBHOOKS_HEADER + values}
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The CustomResourceDefinitions, generated from the types that the code decodes with.
+"""The CustomResourceDefinitions, generated from the types that the code uses for decoding.
 
-msgspec describes each type as JSON schema; Kubernetes wants a *structural* schema: no references, no unions
-with null, a type on every node. What JSON schema cannot say (printer columns, list types) is added here.
+msgspec generates the JSON schema of each type. Kubernetes requires a *structural* schema: no references, no unions with
+null, and a type on every node. This module adds printer columns and list types, which a JSON schema does not have.
 """
 
 from typing import Any
@@ -128,7 +128,7 @@ def _structural(schema: Schema, definitions: dict[str, Schema]) -> Schema:
     described = {key: value for key, value in schema.items() if key == "description"}
     if "$ref" in schema:
         return _structural(definitions[schema["$ref"]], definitions) | described
-    if "anyOf" in schema:  # only `type | None` occurs in our types
+    if "anyOf" in schema:  # the types have no other union than `type | None`
         (value,) = [option for option in schema["anyOf"] if option.get("type") != "null"]
         return _structural(value, definitions) | described | {"nullable": True}
     out: Schema = {"type": schema["type"]}

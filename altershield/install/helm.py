@@ -1,5 +1,5 @@
-"""What Helm remembers of a release: Secrets with its history, which `helm list` shows, and which stay when the release
-is taken away without Helm. Their layout is that of Helm's storage driver `secret`."""
+"""Helm releases: the Secrets in which Helm's storage driver `secret` keeps their history. `helm list` shows them. They
+stay if the objects of the release are deleted without Helm."""
 
 import base64
 import zlib
@@ -12,7 +12,7 @@ from altershield.api.meta import ObjectMeta
 
 CHART = "altershield"
 TYPE = "helm.sh/release.v1"
-_MAX_SIZE = 2**25  # bytes, unpacked; a Secret holds 1 MiB
+_MAX_SIZE = 2**25  # bytes after decompression; a Secret has at most 1 MiB
 
 
 class Release(NamedTuple):
@@ -24,12 +24,12 @@ class Release(NamedTuple):
 
     @property
     def selector(self) -> str:
-        """Of the Secrets with its history."""
+        """The label selector of the Secrets with its history."""
         return f"owner=helm,name={self.name}"
 
 
-class Record(msgspec.Struct):
-    """A Secret with one revision; `data["release"]` is base64 of base64 of gzip of JSON."""
+class RevisionSecret(msgspec.Struct):
+    """A Secret with one revision. `data["release"]` is JSON: compressed with gzip and encoded with base64 twice."""
 
     metadata: ObjectMeta
     type: str = ""
@@ -49,21 +49,21 @@ class _Revision(msgspec.Struct):
 
 
 def releases(objects: Iterable[ObjectMeta]) -> list[Release]:
-    """The releases to which Helm says that the objects belong, each once."""
+    """The Helm releases that the annotations of the objects name, each once."""
     keys = ("meta.helm.sh/release-namespace", "meta.helm.sh/release-name")
     named = (Release(*(each.annotations.get(key, "") for key in keys)) for each in objects)
     return list(dict.fromkeys(release for release in named if all(release)))
 
 
-def is_of_chart(records: Sequence[Record]) -> bool:
-    """Whether all revisions are of our chart; False as well where that cannot be read. A chart that merely contains
-    ours has other things in its release."""
-    return all(_chart(record) == CHART for record in records)
+def is_of_chart(secrets: Sequence[RevisionSecret]) -> bool:
+    """Whether all revisions are of the chart `altershield`. False if a Secret cannot be read. The release of a chart
+    with `altershield` as a dependency has other objects too."""
+    return all(_chart(secret) == CHART for secret in secrets)
 
 
-def _chart(record: Record) -> str:
+def _chart(secret: RevisionSecret) -> str:
     try:
-        packed = base64.b64decode(base64.b64decode((record.data or {})["release"]))
+        packed = base64.b64decode(base64.b64decode((secret.data or {})["release"]))
         text = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16).decompress(packed, _MAX_SIZE)
         return msgspec.json.decode(text, type=_Revision).chart.metadata.name
     except (KeyError, ValueError, zlib.error, msgspec.DecodeError, RecursionError):

@@ -1,7 +1,7 @@
-"""What of AlterShield is in a cluster, whoever put it there: Helm, a GitOps tool, `altershield dev`, or itself.
+"""Finds the objects of AlterShield in a cluster: from Helm, a GitOps tool, `altershield dev` or AlterShield itself.
 
-Ours is what carries both labels of `SELECTOR`, and what has a name that only we give: the Lease, the
-CustomResourceDefinitions, the history of a Helm release. KeySet that anybody may use prove nothing.
+An object belongs to AlterShield if it has both labels of `SELECTOR`, or a name that only AlterShield uses: the Lease,
+the CustomResourceDefinitions and the history of a Helm release. Anybody may use other names, so they prove nothing.
 """
 
 import asyncio
@@ -36,17 +36,17 @@ from altershield.kube.client import Client
 from altershield.kube.errors import ApiError, NotFoundError
 
 SELECTOR = "app.kubernetes.io/part-of=altershield,app.kubernetes.io/component in (gate,check,dashboard)"
-_OF_A_CHECK = "app.kubernetes.io/part-of=altershield,app.kubernetes.io/component=check"
+_CHECK_SELECTOR = "app.kubernetes.io/part-of=altershield,app.kubernetes.io/component=check"
 
 _ORDER = (
-    # First what could stand in the way of anything,
+    # 1. The webhooks, because they could block other requests.
     VALIDATING_WEBHOOKS,
     MUTATING_WEBHOOKS,
-    # then what works, and the permissions with which pods that still end could make things anew,
+    # 2. The Deployments, and the permissions with which terminating pods could create objects again.
     DEPLOYMENTS,
     CLUSTER_ROLE_BINDINGS,
     ROLE_BINDINGS,
-    # then what they worked with; certificates before Secrets, which cert-manager would issue again.
+    # 3. The objects that they use. Certificates before Secrets, because cert-manager would issue the Secrets again.
     CLUSTER_ROLES,
     ROLES,
     SERVICE_ACCOUNTS,
@@ -68,41 +68,41 @@ class _Object(msgspec.Struct):
 
 
 class Item(msgspec.Struct, frozen=True):
-    """One object of ours."""
+    """One object of AlterShield."""
 
     resource: Resource
     metadata: ObjectMeta
 
     def __str__(self) -> str:
-        """As `Deployment namespace/name`."""
+        """`Deployment namespace/name`."""
         return f"{self.resource.kind} " + "/".join(filter(None, (self.metadata.namespace, self.metadata.name)))
 
 
 @dataclass
 class Inventory:
-    """What was found, and what could not be looked for."""
+    """The objects that were found, and the lists that failed."""
 
     items: list[Item] = field(default_factory=list)
-    """What ends with AlterShield, in the order in which it may be deleted."""
+    """The objects to delete, in a safe order."""
     history: list[Item] = field(default_factory=list)
-    """What Helm remembers of it: to be deleted when all of these are."""
+    """The Secrets of Helm. They may be deleted when all `items` are deleted."""
     crds: list[Item] = field(default_factory=list)
-    """They hold the records of all releases and the settings."""
+    """The CustomResourceDefinitions. With them go all ChangeWorkloads, ChangePods and settings."""
     shared: list[helm.Release] = field(default_factory=list)
-    """Helm releases that we are only a part of, or whose history cannot be read."""
+    """Helm releases that contain other charts too, or whose history cannot be read."""
     problems: list[str] = field(default_factory=list)
 
 
 async def find(client: Client) -> Inventory:
-    """Everything of AlterShield in the cluster. What the API server refuses to show becomes a problem; no answer at
-    all is an UnreachableError."""
+    """All objects of AlterShield in the cluster. A list that the API server refuses becomes a problem.
+    UnreachableError: the API server does not answer."""
     found = Inventory()
     lists = await asyncio.gather(
         *(_list(client, resource, found, labels=SELECTOR) for resource in _ORDER),
         _list(client, LEASES, found, fields=f"metadata.name={LEASE}"),
-        # a `helm test` that was cut off
-        _list(client, PODS, found, labels=_OF_A_CHECK),
-        _list(client, NAMESPACES, found, labels=_OF_A_CHECK),
+        # left by a `helm test` that was interrupted
+        _list(client, PODS, found, labels=_CHECK_SELECTOR),
+        _list(client, NAMESPACES, found, labels=_CHECK_SELECTOR),
     )
     found.items += [item for items in lists for item in items]
     for crd in crds():
@@ -120,9 +120,9 @@ async def _list(
             lambda: client.list(resource, as_=_Object, label_selector=labels, field_selector=fields)
         )
     except NotFoundError:
-        return []  # the cluster has no such kind
+        return []  # the cluster does not have this kind
     except ApiError as error:
-        found.problems.append(f"cannot look for {resource.plural}: {error}")
+        found.problems.append(f"cannot list {resource.plural}: {error}")
         return []
     return [Item(resource, each.metadata) for each in listed.items]
 
@@ -130,13 +130,13 @@ async def _list(
 async def _add_history(client: Client, release: helm.Release, found: Inventory) -> None:
     try:
         listed = await retry_while_unavailable(
-            lambda: client.list(SECRETS, release.namespace, as_=helm.Record, label_selector=release.selector)
+            lambda: client.list(SECRETS, release.namespace, as_=helm.RevisionSecret, label_selector=release.selector)
         )
     except ApiError as error:
-        found.problems.append(f"cannot look for the history of the Helm release {release}: {error}")
+        found.problems.append(f"cannot list the Secrets with the history of the Helm release {release}: {error}")
         return
-    records: Sequence[helm.Record] = [record for record in listed.items if record.type == helm.TYPE]
-    if helm.is_of_chart(records):
-        found.history += [Item(SECRETS, record.metadata) for record in records]
+    secrets: Sequence[helm.RevisionSecret] = [each for each in listed.items if each.type == helm.TYPE]
+    if helm.is_of_chart(secrets):
+        found.history += [Item(SECRETS, each.metadata) for each in secrets]
     else:
         found.shared.append(release)

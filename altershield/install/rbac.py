@@ -1,4 +1,4 @@
-"""Who may do what in a cluster: AlterShield itself exactly what gatekeeper and reconciler call, and its users."""
+"""The permissions of AlterShield and of its users. AlterShield has exactly those that gatekeeper and reconciler use."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -37,11 +37,11 @@ RESOURCES = {
     resource.kind: resource
     for resource in (SERVICE_ACCOUNTS, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, ROLES, ROLE_BINDINGS)
 }
-"""Where the objects of each kind go."""
+"""The resource of each kind."""
 
 
 def _each_group(resources: Iterable[Resource], verbs: str, subresource: str = "") -> Iterator[Object]:
-    """One rule per API group, as it takes; `resources` of one group follow each other."""
+    """One rule per API group. `resources` are sorted by group."""
     for group, members in groupby(dict.fromkeys(resources), key=lambda resource: resource.group):
         plurals = [resource.plural for resource in members]
         yield _rule(group, [f"{plural}/{subresource}" if subresource else plural for plural in plurals], verbs)
@@ -59,9 +59,9 @@ CLUSTER_RULES = (
     *_each_group(_WORKLOADS, "get list watch patch"),
     *_each_group(_BETWEEN, "get list watch patch"),
     *_each_group(_REVISIONS, "get list"),
-    # owner references with blockOwnerDeletion, where the API server enforces who may set them
+    # owner references with blockOwnerDeletion, if the API server has the plugin OwnerReferencesPermissionEnforcement
     *_each_group(_WORKLOADS, "update", "finalizers"),
-    # whether the cluster has the kinds that are not Kubernetes' own
+    # to learn whether the cluster has the kinds that are not built in
     {**_rule(CRDS.group, [CRDS.plural], "list watch"), "resourceNames": _OPTIONAL},
     _rule(GROUP, ["changeworkloads/finalizers"], "update"),
     _rule(GROUP, ["changeworkloads"], "list watch create patch delete"),
@@ -69,34 +69,34 @@ CLUSTER_RULES = (
     _rule(GROUP, ["changeworkloads/status", "changepods/status", "opsconfiginfoes/status"], "patch"),
     _rule(GROUP, ["opsconfiginfoes"], "list watch"),
 )
-"""What is read and written in every namespace."""
+"""The permissions in all namespaces."""
 
 SYSTEM_RULES = (
     _rule(GROUP, ["opsconfiginfoes"], "create"),
     _rule("coordination.k8s.io", ["leases"], "get create update"),
 )
-"""What is written in the system namespace alone."""
+"""The permissions in the system namespace only."""
 
 
 READER_RULES = (_rule(GROUP, ["changeworkloads", "changepods", "opsconfiginfoes"], "get list watch"),)
-"""What users read: releases, their verified pods, and the settings."""
+"""The permissions to read releases, their pods and the settings."""
 
 VERDICT_RULES = (
     _rule(GROUP, ["changeworkloads", "changepods"], "get list watch"),
     _rule(GROUP, ["changeworkloads/status", "changepods/status"], "get patch"),
 )
-"""What giving verdicts and asking for rollbacks takes; `kubectl patch --subresource=status` reads what it patches."""
+"""The permissions to give verdicts and to request rollbacks. `kubectl patch --subresource=status` reads the object."""
 
 _AGGREGATED_TO = ("view", "edit", "admin")
-"""The built-in roles that READER_RULES become a part of."""
+"""The built-in ClusterRoles that include READER_RULES by aggregation."""
 
 
 def user_roles() -> list[Object]:
-    """The ClusterRoles for users, whom an administrator binds to them.
+    """The ClusterRoles for users. An administrator binds users to them.
 
-    Reading is part of the built-in roles `view`, `edit` and `admin`. Giving verdicts is part of none: whoever may give
-    a verdict may lift a suspension, and users with `edit` or `admin` are the ones whose releases are judged. Neither
-    role may delete a record, because a suspension would end with it.
+    The built-in ClusterRoles `view`, `edit` and `admin` include the permissions to read. No built-in ClusterRole
+    includes verdicts: a user who may give a verdict may end a suspension, and users with `edit` or `admin` make the
+    releases that are verified. No role may delete a ChangeWorkload, because this would end a suspension.
     """
     aggregated = {f"{_RBAC}/aggregate-to-{role}": "true" for role in _AGGREGATED_TO}
     return [
@@ -115,7 +115,7 @@ def _cluster_role(name: str, labels: dict[str, str], rules: Sequence[Object]) ->
 
 
 def objects(namespace: str) -> list[Object]:
-    """The service account and its permissions, `namespace` being the system namespace."""
+    """The service account and its permissions. `namespace` is the system namespace."""
     subject = {"kind": "ServiceAccount", "name": SERVICE_ACCOUNT, "namespace": namespace}
 
     def obj(kind: str, scope: str, **content: Any) -> Object:

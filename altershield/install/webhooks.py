@@ -10,8 +10,8 @@ from altershield.install.rbac import LABELS
 Object = dict[str, Any]
 
 
-def asked(webhook: Webhook) -> Object:
-    """The part of a webhook that follows from the registry: its name and the requests that it is called for."""
+def registered(webhook: Webhook) -> Object:
+    """The fields of a webhook that follow from the registry: its name and the requests that it is called for."""
     resource, condition = webhook.resource, webhook.condition
     plural = f"{resource.plural}/{webhook.subresource}" if webhook.subresource else resource.plural
     rule = {
@@ -32,25 +32,26 @@ def asked(webhook: Webhook) -> Object:
 
 
 def chart_values() -> dict[str, list[Object]]:
-    """What the chart's webhooks are made of, mutating and validating ones."""
+    """The values for the templates of the chart: the mutating and the validating webhooks."""
     return {
-        phase: [{"path": each.path, **asked(each)} for each in webhooks]
+        phase: [{"path": each.path, **registered(each)} for each in webhooks]
         for phase, webhooks in (("mutating", MUTATING), ("validating", VALIDATING))
     }
 
 
 def configurations(name: str, url: str, ca_bundle: bytes, *, system_namespace: str) -> list[Object]:
-    """The MutatingWebhookConfiguration and the ValidatingWebhookConfiguration called `name`, for a gatekeeper at
-    `url` (`https://host:port`) whose certificate `ca_bundle` (PEM) vouches for. A webhook for a kind that the cluster
-    does not have is never called.
+    """The MutatingWebhookConfiguration and the ValidatingWebhookConfiguration `name` for a gatekeeper at `url`
+    (`https://host:port`). `ca_bundle` (PEM) is the CA of its certificate. The API server never calls a webhook for a
+    kind that the cluster does not have.
 
-    While the gatekeeper is down, a release may pass without a stamp (`Ignore`), but not without a verdict (`Fail`).
+    While the gatekeeper is down, the API server ignores the mutating webhooks (`Ignore`), because the reconciler adds a
+    missing version later. It refuses releases that the validating webhooks did not review (`Fail`).
     """
     bundle = base64.b64encode(ca_bundle).decode()
 
     def configured(webhook: Webhook, timeout: int, failure_policy: str) -> Object:
         return {
-            **asked(webhook),
+            **registered(webhook),
             "clientConfig": {"url": url + webhook.path, "caBundle": bundle},
             "namespaceSelector": {
                 "matchLabels": {labels.GOVERNED: labels.GOVERNED_VALUE},
@@ -66,7 +67,7 @@ def configurations(name: str, url: str, ca_bundle: bytes, *, system_namespace: s
             "failurePolicy": failure_policy,
         }
 
-    # Other webhooks may change the template after this one. The version must be that of the final template.
+    # Other webhooks may change the template later. The version must be that of the final template.
     mutating = [configured(each, 2, "Ignore") | {"reinvocationPolicy": "IfNeeded"} for each in MUTATING]
     validating = [configured(each, 3, "Fail") for each in VALIDATING]
     return [

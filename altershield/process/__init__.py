@@ -1,1 +1,1 @@
-"""What every process needs: options, start-up, signals, logs, metrics, the health port, and child processes."""
+"""The code that every process needs: options, startup, signals, logs, metrics, health port and child processes."""

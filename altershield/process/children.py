@@ -1,4 +1,4 @@
-"""Programs that run while a block does, and never longer: not after a crash of this process either."""
+"""Child processes that stop when the `with` block ends, or when this process crashes."""
 
 import asyncio
 import contextlib
@@ -20,10 +20,11 @@ _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 class Process:
-    """`async with Process(command, log)`: the program runs in a process group of its own, its output goes to `log`
-    (None: where ours goes).
+    """`async with Process(command, log)` runs a program in its own process group, with its output in the file `log`
+    (None: in the output of this process).
 
-    Leaving the block ends it: SIGTERM, and SIGKILL for the group if it does not go."""
+    At the end of the block the program gets SIGTERM. After five seconds its process group gets SIGKILL.
+    """
 
     def __init__(self, command: Sequence[str], log: Path | None, environment: Mapping[str, str] | None = None) -> None:
         self.log = log
@@ -34,11 +35,11 @@ class Process:
 
     @property
     def ended(self) -> int | None:
-        """The exit code once it has ended, negative for a signal."""
+        """The exit code, negative for a signal. None: the program has not ended."""
         return self._process.returncode if self._process else None
 
-    def last_words(self) -> str:
-        """The end of the log: its last line that says something."""
+    def last_line(self) -> str:
+        """The last line of the log that is not empty."""
         if self.log is None:
             return "see above"
         with self.log.open("rb") as log:
@@ -47,13 +48,13 @@ class Process:
         return next((line.strip() for line in reversed(lines) if line.strip()), "the log is empty")
 
     def send(self, number: signal.Signals) -> None:
-        """Send it a signal, SIGKILL for one; nothing happens where it has ended."""
+        """Send a signal to the program. Nothing happens if it has ended."""
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 self._process.send_signal(number)
 
     async def wait(self) -> int:
-        """Its exit code, once it has ended."""
+        """Wait until the program ends; its exit code."""
         if self._process is None:
             raise RuntimeError(f"{self.name} was not started")
         return await self._process.wait()
@@ -88,8 +89,8 @@ class Process:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback interface that nobody listens on just now. They are below those that Linux gives to
-    sockets which ask for none (32768 and up), or one of these might have it before it is used."""
+    """Ports of the loopback interface that no process listens on. They are below 32768, because Linux gives the ports
+    from there on to sockets without a port, which could take one before the caller uses it."""
     ports: list[int] = []
     with contextlib.ExitStack() as stack:
         while len(ports) < count:
@@ -108,6 +109,6 @@ _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 def _die_with_parent() -> None:
-    """In the child: be killed when the parent dies, however that happens."""
+    """In the child: let the kernel send SIGKILL when the parent dies."""
     if _LIBC is not None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

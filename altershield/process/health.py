@@ -15,7 +15,10 @@ _PROBE_SECONDS = 0.1
 
 @contextlib.asynccontextmanager
 async def serving(port: int, registry: CollectorRegistry, ready: Callable[[], str]) -> AsyncIterator[None]:
-    """Serve on all addresses while the block runs. `ready` says what is missing; empty: nothing."""
+    """Serve on all addresses inside the `with` block. `ready` returns why the process is not ready; empty: it is ready.
+
+    UsageError: the port cannot be used.
+    """
 
     async def metrics(_: web.Request) -> web.Response:
         return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
@@ -46,7 +49,7 @@ async def serving(port: int, registry: CollectorRegistry, ready: Callable[[], st
 
 
 async def is_ready(session: aiohttp.ClientSession, port: int) -> bool:
-    """Whether /readyz of a process on loopback says so; what does not answer is not ready."""
+    """Whether /readyz of a process on loopback answers with status 200. A process that does not answer is not ready."""
     with contextlib.suppress(aiohttp.ClientError, TimeoutError):
         async with session.get(f"http://127.0.0.1:{port}/readyz") as answer:
             return answer.status == 200
@@ -54,8 +57,8 @@ async def is_ready(session: aiohttp.ClientSession, port: int) -> bool:
 
 
 async def until_ready(ports: Iterable[int]) -> None:
-    """Return once all of these processes on loopback are ready, however long that takes."""
+    """Wait until all these processes on loopback are ready. There is no timeout."""
     async with aiohttp.ClientSession() as session:
         for port in ports:
-            while not await is_ready(session, port):  # noqa: ASYNC110  (what another process does is told by no event)
+            while not await is_ready(session, port):  # noqa: ASYNC110  (no event tells the state of another process)
                 await asyncio.sleep(_PROBE_SECONDS)

@@ -1,9 +1,9 @@
-"""Logs on stderr: one JSON object per line for machines, readable text where a person sits at the terminal.
+"""Logs on stderr: one JSON object per line, or readable text if stderr is a terminal.
 
     logger.info("released again", extra={"namespace": "shop", "workload": "sleep"})
 
-gives `{"time": ..., "level": "info", "logger": ..., "message": "released again", "namespace": "shop", ...}`.
-Secrets do not belong into logs; what looks like one is taken out all the same.
+writes `{"time": ..., "level": "info", "logger": ..., "message": "released again", "namespace": "shop", ...}`.
+Do not log secrets. Text that looks like a secret is replaced as a second line of defense.
 """
 
 import datetime
@@ -19,26 +19,26 @@ import orjson
 from altershield.errors import UsageError
 
 _LEVELS = ("debug", "info", "warning", "error")
-_COMMON = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime"}  # what every record carries
+_COMMON = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime"}  # the attributes of every record
 _MAX_TEXT = 16_384  # characters of one field
 
-# Bearer tokens, passwords, JSON Web Tokens, private keys. None reaches past a quotation mark: JSON stays JSON.
+# Bearer tokens, passwords, JSON Web Tokens, private keys. No match contains a quotation mark, so JSON stays valid.
 _SECRETS = re.compile(
     r"([Bb]earer |[Bb]asic )[\w.~+/=-]{8,}|eyJ[\w-]+\.[\w-]+\.[\w-]*|-----BEGIN [A-Z ]*PRIVATE KEY-----[^\"]*"
 )
-_SIGNS = (b"earer ", b"asic ", b"eyJ", b"PRIVATE KEY")  # one of them is in every secret that _SECRETS finds
+_SIGNS = (b"earer ", b"asic ", b"eyJ", b"PRIVATE KEY")  # every match of _SECRETS contains one of them
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def configure(level: str = "info") -> None:
-    """Log to stderr from `level` (debug, info, warning, error) on. Once, when the process starts."""
+    """Log to stderr from `level` (debug, info, warning, error) on. Call this once. UsageError: the level is unknown."""
     if level.lower() not in _LEVELS:
-        raise UsageError(f"the log level {level!r} is none of {', '.join(_LEVELS)}")
+        raise UsageError(f"the log level {level!r} is not one of {', '.join(_LEVELS)}")
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Text() if sys.stderr.isatty() else _Json())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.captureWarnings(True)
-    # Whatever it reports, it also raises or returns to us, and we say it in our words.
+    # It raises or returns everything that it logs, and callers report that.
     logging.getLogger("kubernetes_asyncio").setLevel(logging.CRITICAL)
 
 
@@ -50,7 +50,7 @@ class _Json(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage()[:_MAX_TEXT],
         }
-        return _redacted(_dumps(line | _fields(record) | line))  # the order of the first, the values of the last
+        return _redacted(_dumps(line | _fields(record) | line))  # the first gives the order, the last the values
 
 
 class _Text(logging.Formatter):
@@ -70,7 +70,7 @@ def _time(record: logging.LogRecord) -> str:
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
-    """What the caller gave as `extra`, and an exception as `error` and `stack`."""
+    """The caller's `extra`, and an exception as `error` and `stack`."""
     fields = {
         key: value[:_MAX_TEXT] if isinstance(value, str) else value
         for key, value in record.__dict__.items()
@@ -86,12 +86,12 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
 def _dumps(value: object) -> str:
     try:
         return orjson.dumps(value, default=repr, option=orjson.OPT_NON_STR_KEYS).decode()
-    except orjson.JSONEncodeError:  # numbers past 64 bits, half surrogates
+    except orjson.JSONEncodeError:  # integers of more than 64 bits, lone surrogates
         return json.dumps(value, default=repr, skipkeys=True)
 
 
 def redacted(lines: bytes) -> bytes:
-    """Lines that were encoded elsewhere, without what looks like a secret."""
+    """Encoded lines without text that looks like a secret."""
     if not any(sign in lines for sign in _SIGNS):
         return lines
     return _redacted(lines.decode(errors="replace")).encode()
@@ -102,5 +102,5 @@ def _redacted(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """No text may move the cursor or begin a line of its own."""
+    """The text without control characters, which could move the cursor or begin a new line."""
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)

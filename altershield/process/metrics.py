@@ -1,4 +1,4 @@
-"""What all components show of themselves, under one prefix: the build, their watches, what the API server refused."""
+"""The metrics that all components have: the build, the watches, failed requests and dropped Events."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -12,12 +12,12 @@ from altershield.kube.client import Client
 from altershield.kube.events import EventRecorder
 from altershield.kube.informer import Informer
 
-disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series beside every counter, of which nothing here makes use
+disable_created_metrics()  # type: ignore[no-untyped-call]  # no dashboard and no alert uses these additional series
 
 
 class ProcessMetrics(Collector):
-    """Reads the figures that client, informers and recorder keep, when Prometheus asks. `recorder` is None in a
-    component that records no Events."""
+    """Reads the numbers of the client, the informers and the recorder at each scrape. `recorder` is None in a component
+    that records no Events."""
 
     def __init__(
         self,
@@ -38,8 +38,8 @@ class ProcessMetrics(Collector):
         yield build
         errors = CounterMetricFamily(
             "altershield_api_errors",
-            "Requests to the Kubernetes API, and watches, that failed, by HTTP status; `unreachable`: there was no "
-            "answer, or a broken one.",
+            "Failed requests and watches of the Kubernetes API, by HTTP status; `unreachable`: there was no complete "
+            "answer.",
             labels=["component", "code"],
         )
         for code, count in self._client.errors.items():
@@ -49,7 +49,7 @@ class ProcessMetrics(Collector):
         if self._recorder is not None:
             dropped = CounterMetricFamily(
                 "altershield_events_dropped",
-                "Events that were not written: too many waited, or the API server refused them.",
+                "Events that were not written, because too many were waiting or because the API server refused them.",
                 labels=["component"],
             )
             dropped.add_metric([component], self._recorder.dropped)
@@ -59,17 +59,17 @@ class ProcessMetrics(Collector):
         labels = ["component", "resource"]
         age = GaugeMetricFamily(
             "altershield_watch_age_seconds",
-            "Time since the API server last sent anything; a resource at rest is silent for about a minute at a time.",
+            "Seconds since the API server last sent anything. Without changes it sends something about once a minute.",
             labels=labels,
         )
         relists = CounterMetricFamily(
             "altershield_watch_relists",
-            "Times that all objects were listed again, because the watch could not go on where it was.",
+            "How often all objects were listed again, because the watch could not continue.",
             labels=labels,
         )
         skipped = CounterMetricFamily(
             "altershield_watch_skipped",
-            "Objects received that could not be read and were left out; the log names them.",
+            "Objects that could not be read and are not in the cache; the log names them.",
             labels=labels,
         )
         objects = GaugeMetricFamily("altershield_cached_objects", "Objects in the cache.", labels=labels)

@@ -1,7 +1,7 @@
-"""The options that several commands share, each with its environment variable and its bounds.
+"""The options that several commands share, each with its environment variable and its limits.
 
-`--start-timeout` is `ALTERSHIELD_START_TIMEOUT`, and so on. They are annotations of a typer command's parameters or of
-the fields of an options class: `start_timeout: StartTimeout = START_TIMEOUT`.
+The environment variable of `--start-timeout` is `ALTERSHIELD_START_TIMEOUT`, and so on. The options are annotations of
+the parameters of a typer command or of the fields of an options class: `start_timeout: StartTimeout = START_TIMEOUT`.
 """
 
 from typing import Annotated
@@ -22,7 +22,7 @@ Kubeconfig = Annotated[
     typer.Option(
         "--kubeconfig",
         envvar="ALTERSHIELD_KUBECONFIG",
-        help="The cluster. Default: the pod's service account, else $KUBECONFIG or ~/.kube/config.",
+        help="The kubeconfig file. Default: the pod's service account, else $KUBECONFIG or ~/.kube/config.",
     ),
 ]
 Context = Annotated[
@@ -34,19 +34,23 @@ Context = Annotated[
         show_default=False,
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 SystemNamespace = Annotated[
     str,
     typer.Option(
         "--system-namespace",
         envvar="ALTERSHIELD_SYSTEM_NAMESPACE",
-        help="Where the settings `blocking`, `branch` and `rollback` and the Lease live.",
+        help="The namespace of the settings `blocking`, `branch` and `rollback` and of the Lease.",
     ),
 ]
 SYSTEM_NAMESPACE = names.SYSTEM_NAMESPACE
 LogLevel = Annotated[
     str,
-    typer.Option("--log-level", envvar="ALTERSHIELD_LOG_LEVEL", help="debug, info, warning or error."),
+    typer.Option(
+        "--log-level",
+        envvar="ALTERSHIELD_LOG_LEVEL",
+        help="Lowest level to log: debug, info, warning or error.",
+    ),
 ]
 LOG_LEVEL = "info"
 
@@ -57,7 +61,7 @@ StartTimeout = Annotated[
         envvar="ALTERSHIELD_START_TIMEOUT",
         min=1,
         max=86_400,
-        help="Seconds that a pod may take to come up, or be down again, before its release is rolled back.",
+        help="Seconds after which a release is rolled back if a pod is not up, or is down again.",
     ),
 ]
 ObserveSeconds = Annotated[
@@ -67,7 +71,7 @@ ObserveSeconds = Annotated[
         envvar="ALTERSHIELD_OBSERVE_SECONDS",
         min=0,
         max=3600,
-        help="Seconds that a pod has to stay ready, without a restart, before it counts as up.",
+        help="Seconds that a pod must be ready without a restart before it counts as up.",
     ),
 ]
 BatchWait = Annotated[
@@ -77,7 +81,7 @@ BatchWait = Annotated[
         envvar="ALTERSHIELD_BATCH_WAIT",
         min=0,
         max=86_400,
-        help="Seconds after which a batch is verified although it is not full.",
+        help="Seconds after which a batch is verified even if it is not full.",
     ),
 ]
 PreTimeout = Annotated[
@@ -87,7 +91,7 @@ PreTimeout = Annotated[
         envvar="ALTERSHIELD_PRE_TIMEOUT",
         min=1,
         max=86_400,
-        help="Seconds to wait for an AlterShield server's check before a batch; no server can be configured yet.",
+        help="Seconds to wait for the check of an AlterShield server before a batch. No server can be configured yet.",
     ),
 ]
 PostTimeout = Annotated[
@@ -97,7 +101,7 @@ PostTimeout = Annotated[
         envvar="ALTERSHIELD_POST_TIMEOUT",
         min=1,
         max=86_400,
-        help="Seconds to wait for an AlterShield server's check after a batch; no server can be configured yet.",
+        help="Seconds to wait for the check of an AlterShield server after a batch. No server can be configured yet.",
     ),
 ]
 LeaseDuration = Annotated[
@@ -107,7 +111,7 @@ LeaseDuration = Annotated[
         envvar="ALTERSHIELD_LEASE_DURATION",
         min=2,
         max=300,
-        help="Seconds after which another reconciler may take over from a silent leader.",
+        help="Seconds after which another reconciler may replace a leader that does not renew its Lease.",
     ),
 ]
 SERVICE_ACCOUNT_USER = names.service_account_user()
@@ -118,6 +122,6 @@ MetricsPort = Annotated[
         envvar="ALTERSHIELD_METRICS_PORT",
         min=0,
         max=65535,
-        help="The plain port for /metrics, /healthz and /readyz.",
+        help="The HTTP port for /metrics, /healthz and /readyz.",
     ),
 ]

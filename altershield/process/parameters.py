@@ -1,4 +1,4 @@
-"""Makes a typer command of a function that takes one dataclass: each field is an option.
+"""Makes a typer command from a function with one dataclass parameter: each field is an option.
 
     @dataclass(frozen=True, kw_only=True)
     class Options:
@@ -6,7 +6,7 @@
 
     app.command()(with_options(Options)(serve))  # serve(options: Options) -> None
 
-Fields of a base class are options too. So an option has one declaration, however many commands take it.
+Fields of a base class are options too, so several commands can share the declaration of an option.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def with_options(type_: type[T]) -> Callable[[Callable[[T], None]], Callable[..., None]]:
-    """Give a function the fields of the dataclass `type_` as its parameters."""
+    """A decorator that replaces the parameter of a function by the fields of the dataclass `type_`."""
     hints = get_type_hints(type_, include_extras=True)
     parameters = [
         inspect.Parameter(

@@ -1,4 +1,4 @@
-"""Signals that end a process."""
+"""Signals that stop a process."""
 
 import asyncio
 import logging
@@ -9,7 +9,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def stop_event() -> asyncio.Event:
-    """An event that the first SIGTERM or SIGINT sets. A second signal ends the process at once, with exit code 1."""
+    """An event that the first SIGTERM or SIGINT sets. A second signal stops the process at once with exit code 1."""
     stop = asyncio.Event()
 
     def on_signal() -> None:
@@ -24,7 +24,7 @@ def stop_event() -> asyncio.Event:
 
 
 def cancel_on(*numbers: signal.Signals) -> None:
-    """Cancel the current task when one of these signals arrives, so that it cleans up behind itself."""
+    """Cancel the current task at one of these signals, so that its `finally` blocks run."""
     task = asyncio.current_task()
     if task is None:
         raise RuntimeError("cancel_on must be called in a task")

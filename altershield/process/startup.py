@@ -1,4 +1,4 @@
-"""The start of a process, and how an error ends it."""
+"""The start of a process, and its end after an error."""
 
 import sys
 from collections.abc import Callable, Coroutine
@@ -22,13 +22,13 @@ class ProcessOptions:
 
 
 def run(work: Callable[[], Coroutine[Any, Any, None]], log_level: str) -> None:
-    """Configure the logs and run `work` until it ends."""
+    """Configure the logs and run `work`."""
     logs.configure(log_level)
     uvloop.run(work())
 
 
 def main(app: Callable[[], Any]) -> None:
-    """Run a typer application. An AlterShieldError prints one sentence and sets the exit code, without a traceback."""
+    """Run a typer application. An AlterShieldError prints its message without a traceback and sets the exit code."""
     try:
         app()
     except AlterShieldError as error:
@@ -37,7 +37,7 @@ def main(app: Callable[[], Any]) -> None:
 
 
 def single(command: Callable[..., None]) -> typer.Typer:
-    """An application with one command and no sub-commands."""
+    """A typer application with one command and no subcommands."""
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     app.command()(command)
     return app

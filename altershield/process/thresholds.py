@@ -1,4 +1,4 @@
-"""The reconciler's thresholds, as options of the commands that run a reconciler."""
+"""The thresholds of the reconciler, as options of the commands that run a reconciler."""
 
 from dataclasses import dataclass, fields
 
@@ -7,7 +7,7 @@ from altershield.process import options
 
 @dataclass(frozen=True, kw_only=True)
 class Thresholds:
-    """Seconds."""
+    """All thresholds are in seconds."""
 
     start_timeout: options.StartTimeout = options.START_TIMEOUT
     observe_seconds: options.ObserveSeconds = options.OBSERVE_SECONDS
@@ -18,7 +18,7 @@ class Thresholds:
 
     @property
     def arguments(self) -> list[str]:
-        """The thresholds as arguments of `python -m reconciler`."""
+        """The command-line arguments for `python -m reconciler`."""
         return [
             argument
             for field in fields(Thresholds)

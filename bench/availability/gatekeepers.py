@@ -159,7 +159,7 @@ class Gatekeepers:
         common = ("--kubeconfig", str(self.installation.admin_kubeconfig), *certgen_options(self.installation))
         async with process(log.parent, "certgen", "rotate", *common, *options) as command:
             if await command.wait():
-                raise RuntimeError(f"certgen rotate failed: {command.last_words()}")
+                raise RuntimeError(f"certgen rotate failed: {command.last_line()}")
 
 
 def certgen_options(installation: Installation) -> list[str]:

@@ -191,7 +191,7 @@ def test_uninstall_with_few_permissions_deletes_webhooks_and_reports_the_rest(
         assert left(system)
         assert not [name for name in left(system) if "webhookconfiguration" in name]
         assert f"cannot delete Deployment {SYSTEM_NAMESPACE}/{RELEASE}: " in done.stderr
-        assert "cannot look for secrets: " in done.stderr
+        assert "cannot list secrets: " in done.stderr
 
         secrets = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["list", "delete"]}
         patch = json.dumps([{"op": "add", "path": "/rules/-", "value": secrets}])

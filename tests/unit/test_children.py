@@ -68,14 +68,14 @@ asyncio.run(main())
     await until(lambda: not is_alive(program))
 
 
-async def test_the_last_words_of_a_program_are_its_last_line(tmp_path: Path) -> None:
+async def test_last_line_is_the_last_line_of_the_log_that_is_not_empty(tmp_path: Path) -> None:
     code = "print('first'); print('it went wrong'); print(); raise SystemExit(3)"
     async with Process([sys.executable, "-c", code], tmp_path / "log") as process:
         await until(lambda: process.ended is not None)
         assert process.ended == 3
-        assert process.last_words() == "it went wrong"
+        assert process.last_line() == "it went wrong"
     (tmp_path / "log").write_bytes(b"")
-    assert process.last_words() == "the log is empty"
+    assert process.last_line() == "the log is empty"
 
 
 def test_free_ports_are_distinct_and_free() -> None:

@@ -135,7 +135,7 @@ def test_the_level_is_kept_and_a_wrong_one_refused(monkeypatch: pytest.MonkeyPat
     logger.info("quiet")
     logger.warning("loud")
     assert [json.loads(line)["message"] for line in lines()] == ["loud"]
-    with pytest.raises(UsageError, match="'chatty' is none of debug, info, warning, error"):
+    with pytest.raises(UsageError, match="'chatty' is not one of debug, info, warning, error"):
         logs.configure("chatty")
 
 

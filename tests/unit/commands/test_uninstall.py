@@ -110,7 +110,7 @@ async def test_what_may_not_be_looked_for_is_said(capsys: pytest.CaptureFixture[
         with pytest.raises(LeftOverError, match="may be left"):
             await take_out(client, yes=True)
         assert left(api) == {SERVICE_ACCOUNTS.plural}
-    assert "cannot look for serviceaccounts: 403 Forbidden" in capsys.readouterr().err
+    assert "cannot list serviceaccounts: 403 Forbidden" in capsys.readouterr().err
 
 
 async def test_what_finalizers_hold_is_said(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ from altershield.admission.registration import Registration
 from altershield.admission.webhooks import webhooks
 from altershield.api import resources
 from altershield.api.resources import CONFIG_MAPS
-from altershield.install.webhooks import asked
+from altershield.install.webhooks import registered as registered_fields
 from gatekeeper.dispatch import decide
 from gatekeeper.metrics import Metrics
 from gatekeeper.routes import Route, routes
@@ -73,7 +73,7 @@ def test_the_new_handler_is_asked_and_no_other_is_changed(followed: dict[str, Ro
 
 def test_webhook_and_metrics_follow(followed: dict[str, Route]) -> None:
     (made,) = [each for each in webhooks((*registry.REGISTRY, steps()[2])) if each.resource == CONFIG_MAPS]
-    assert asked(made) == {
+    assert registered_fields(made) == {
         "name": "vconfigmap.kb.io",
         "rules": [
             {

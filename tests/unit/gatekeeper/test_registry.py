@@ -10,7 +10,7 @@ import pytest
 from altershield.admission.registration import ALWAYS, Condition, Operation, Phase, Registration
 from altershield.admission.webhooks import webhooks
 from altershield.api.resources import PODS
-from altershield.install.webhooks import asked
+from altershield.install.webhooks import registered as registered_fields
 from gatekeeper import dispatch
 from gatekeeper.handler import handler
 from gatekeeper.listers import Listers
@@ -93,7 +93,7 @@ def test_an_operation_without_handlers_decodes_no_object(monkeypatch: pytest.Mon
 async def test_a_handler_that_does_io_is_awaited_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     registrations = registered(monkeypatch, "looked_up", does_io=True)
     (webhook,) = webhooks(registrations)
-    assert asked(webhook)["sideEffects"] == "NoneOnDryRun"
+    assert registered_fields(webhook)["sideEffects"] == "NoneOnDryRun"
     route = only(routes(registrations))
     answer = await dispatch.decide_with_io(route, route.decode(pod(dryRun=True)), StaticListers())
     assert json.dumps(answer.decision) == '"allowed"'
@@ -105,7 +105,7 @@ async def test_a_handler_that_does_io_is_awaited_and_bounded(monkeypatch: pytest
 def test_a_registration_that_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TypeError, match="does_io"):
         routes(registered(monkeypatch, "looked_up"))
-    with pytest.raises(TypeError, match="no handler"):
+    with pytest.raises(TypeError, match="not a handler"):
         routes(registered(monkeypatch, "computed"))
 
 
@@ -122,4 +122,4 @@ def test_a_webhook_is_called_where_one_of_its_handlers_asks(monkeypatch: pytest.
     )
     (eviction,) = webhooks(registered(monkeypatch, "labelled", subresource="eviction", phase=Phase.VALIDATE))
     assert (eviction.name, eviction.path) == ("vpod-eviction.kb.io", "/validate--v1-pod-eviction")
-    assert asked(eviction)["rules"][0]["resources"] == ["pods/eviction"]
+    assert registered_fields(eviction)["rules"][0]["resources"] == ["pods/eviction"]
