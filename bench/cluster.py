@@ -562,7 +562,7 @@ def _release(shape: Shape, times: Mapping[str, Any]) -> dict[str, Any]:
         workload_generation=1,
         **times,
     )
-    settled = "all pods stayed up for the start timeout after they had passed; what breaks now is another matter"
+    settled = "all pods stayed up for the start timeout after they passed; pods that break now do not end the release"
     status = _made(
         ChangeWorkloadStatus,
         status=WorkloadState.SUCCESS,

@@ -1,10 +1,10 @@
-"""When a pod is up, since when it is not, and whose fault that is. Pure.
+"""When a pod is up, since when it is not, and whether the release or the cluster causes that. Pure functions.
 
-A pod is up when it is available now: ready for `minReadySeconds` and for the observation time, without a restart
-since. What it was before, whatever mark it carries, does not count.
+A pod is up when it is available now: it has been ready for `minReadySeconds` and for the observation time, without a
+restart since. Its history and its labels do not count.
 
-Times are by our own clock, which follows the API server's. The kubelet's clock is believed only with an allowance:
-where we have not tracked ourselves for how long a pod has been ready, because we have just begun.
+Times are Unix seconds by our own clock, which follows the API server's. A kubelet's clock is used only with an
+allowance, and only to find out how long a pod had been ready before this process first read it.
 """
 
 from collections.abc import Iterable
@@ -14,10 +14,11 @@ from enum import StrEnum
 from altershield.workloads.pods import Fault, Pod, Trouble
 
 CLOCK_SKEW = 300
-"""Seconds by which a kubelet's clock may differ from the API server's; tokens bear no more either."""
+"""Seconds by which a kubelet's clock may differ from the API server's. Kubernetes tolerates no more for
+tokens either."""
 
 _MAX_DOUBLINGS = 20
-_LOOKED_AT_AGAIN = 4  # times in a start timeout that a pod is looked at which the cluster holds up
+_HELD_UP_CHECKS = 4  # per start timeout, of a pod that the cluster holds up
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,54 +26,57 @@ class Timing:
     """Seconds."""
 
     start_timeout: float
-    """A pod may take so long to come up, and so long to come up again."""
+    """The time that a pod may take to come up, and to come up again."""
     observe: float
-    """A pod has to stay ready so long before it is up."""
+    """The time for which a pod has to stay ready before it is up."""
 
 
 class Health(StrEnum):
+    """The health of one pod of a release."""
+
     UP = "Up"
     OBSERVING = "Observing"
-    """Ready, but not for long enough."""
+    """Ready, but not for long enough yet."""
     DOWN = "Down"
-    """Not up, and in time."""
+    """Not up, but not for longer than the start timeout."""
     OVERDUE = "Overdue"
-    """Not up for longer than the start timeout, by its own fault; it may be ready just now."""
+    """Not up for longer than the start timeout, and the release is the cause. The pod may be ready at the moment."""
     HELD_UP = "HeldUp"
-    """Not up for longer than the start timeout, by the cluster's fault."""
+    """Not up for longer than the start timeout, and the cluster is the cause."""
 
 
 @dataclass(slots=True)
 class TrackedPod:
-    """What was tracked of one pod of a release."""
+    """A pod of a release, and what its past states say about its health. Times are Unix seconds."""
 
     pod: Pod
     down_since: float
-    """When it was made, or when it was last up."""
+    """When the pod was created, or when it was last up."""
     ready_since: float | None
-    """Since when it was tracked to be ready without a restart or a break; None where it is not."""
+    """Since when the pod has been ready without a restart or an interruption; None if it is not ready."""
     was_up: bool
-    """Whether it was up once in this release."""
+    """Whether the pod has been up in this release."""
     broken: bool
-    """Whether it was tracked not to be up any more, and has not been up since."""
+    """Whether the pod was up, went down, and has not been up since."""
     baseline: int
-    """Restarts that do not count: those from before the release, of a pod that was updated in place."""
+    """The number of restarts that do not count: of a pod that was updated in place, those before the release."""
     fault: Fault | None = None
-    """Whose fault it is where only its Events tell."""
+    """The cause that only the pod's Events tell."""
     breaks: int = 0
-    """How often it was up and then not any more."""
+    """How often the pod was up and then went down."""
     held_up: bool = False
-    """The cluster kept it from coming up when it was last looked at."""
+    """Whether the cluster kept the pod from coming up when it was last assessed."""
     held_since: float = 0.0
-    """Since when it does so."""
+    """Since when the cluster does so."""
     inherited: bool = False
-    """Its time is that of a pod which ended by itself, in whose place it came."""
+    """Whether `down_since` is that of a pod that ended by itself and that this pod replaces."""
     trouble: Trouble | None = None
-    """Why it was not ready when it last was not."""
+    """The reason why the pod was not ready when it last was not."""
     ready_again: float | None = None
-    """When it became ready, where that was tracked: by the kubelet's word, if we saw it later."""
+    """When the pod became ready, if a change was read: the kubelet's time, or our own if that is earlier."""
     stayed_from: float | None = None
-    """When it will have stayed ready for the observation time, `minReadySeconds` aside; None where it is not ready."""
+    """When the pod will have been ready for the observation time, without `minReadySeconds`; None if it is
+    not ready."""
 
 
 def start_tracking(
@@ -86,12 +90,13 @@ def start_tracking(
     in_place: bool,
     held_up: bool = False,
 ) -> TrackedPod:
-    """What can be said of a pod when we look at it for the first time, in a release that `began` then.
+    """The first assessment of a pod, in a release that began at `began`.
 
-    `down_since`: what the record remembers of a pod that was up and is not any more. `in_place`: it is older than the
-    release, and was updated for it. `held_up`: the record says that the cluster holds pods up. A pod's time begins anew
-    when its node becomes ready after it was made (`node_ready_at`). A pod that is ready now may have been up until now.
-    What was made in the future, by a clock that differs, was made now.
+    `was_up`: a batch with the pod exists. `down_since`: since when a pod that was up is down, as the ChangeWorkload
+    says. `in_place`: the pod is older than the release and was updated for it. `held_up`: the ChangeWorkload says that
+    the cluster holds pods up. `node_ready_at`: when the pod's node became ready; if that was after the pod was created,
+    the pod's time begins then. The time of a pod that is ready now begins now, because it may have been up until now. A
+    creation time in the future is taken as now.
     """
     made = max(pod.metadata.created, pod.scheduled_at, began)
     since = down_since if down_since is not None else now if was_up or in_place or pod.ready else made
@@ -101,7 +106,7 @@ def start_tracking(
     return TrackedPod(
         pod=pod,
         down_since=since,
-        # the container that is ready just after an update in place may still be the old one
+        # just after an update in place, the ready container may still be the old one
         ready_since=(now if pod.ready else None) if in_place else _ready_since(pod, now),
         was_up=was_up,
         broken=down_since is not None or (was_up and not pod.ready),
@@ -113,14 +118,15 @@ def start_tracking(
 
 
 def _ready_since(pod: Pod, now: float) -> float | None:
-    """Since when a pod that nobody watched is ready: by the kubelet's word, as far as its clock can be believed."""
+    """Since when a pod has been ready that was not tracked before: the kubelet's time plus the allowance for
+    its clock."""
     if not pod.ready:
         return None
     return min(pod.ready_at + CLOCK_SKEW, now) if pod.ready_at else now
 
 
 def update_tracked(tracked: TrackedPod, pod: Pod, now: float, *, updated_in_place: bool) -> None:
-    """Take in what the pod says now."""
+    """Take over a new state of the pod."""
     before = tracked.pod
     tracked.pod, tracked.trouble = pod, pod.trouble or tracked.trouble
     if updated_in_place:
@@ -140,13 +146,16 @@ def update_tracked(tracked: TrackedPod, pod: Pod, now: float, *, updated_in_plac
 
 
 def _interrupted(before: Pod, after: Pod) -> bool:
-    """Whether it was not ready in between, though each time that we looked it was."""
+    """Whether the pod was not ready between two states in which it was ready."""
     return before.restarts != after.restarts or before.ready_at != after.ready_at
 
 
 def needed(tracked: TrackedPod, min_ready: int, timing: Timing) -> float:
-    """Seconds for which the pod has to be ready. Each restart, and each loss of readiness, doubles what is observed, up
-    to the start timeout: what crashes or flaps again and again must not seem up in between."""
+    """Seconds for which the pod has to be ready before it is up.
+
+    Each restart and each loss of readiness doubles the observation time, up to the start timeout. So a pod that crashes
+    or flaps repeatedly does not seem to be up in between.
+    """
     restarts = min(max(tracked.pod.restarts - tracked.baseline, tracked.breaks, 0), _MAX_DOUBLINGS)
     base = max(timing.observe, 1.0) if restarts else timing.observe
     return max(min_ready, 0) + min(base * 2.0**restarts, max(timing.start_timeout, timing.observe))
@@ -155,7 +164,7 @@ def needed(tracked: TrackedPod, min_ready: int, timing: Timing) -> float:
 def assess(
     tracked: TrackedPod, min_ready: int, timing: Timing, now: float, *, node_ready: bool, node_lost: bool
 ) -> tuple[Health, float | None]:
-    """How the pod is, and when that may change by itself (Unix seconds; None: not before it is tracked again)."""
+    """The health of the pod, and when it may change without a new event (Unix seconds; None if it cannot)."""
     pod = tracked.pod
     if pod.ready and node_ready and tracked.ready_since is not None:
         _set_held_up(tracked, now, held_up=False)
@@ -164,7 +173,7 @@ def assess(
             tracked.was_up, tracked.broken, tracked.stayed_from = True, False, None
             return Health.UP, None
         tracked.stayed_from = tracked.ready_since + needed(tracked, 0, timing)
-        # what was not ready when its time was over has to be up before it counts as in time
+        # a pod that became ready after its time was over stays overdue until it is up
         late = tracked.ready_again is not None and tracked.ready_again > tracked.down_since + timing.start_timeout
         return (Health.OVERDUE if late else Health.OBSERVING), due
     tracked.broken = tracked.broken or tracked.was_up
@@ -173,14 +182,17 @@ def assess(
     due = tracked.down_since + timing.start_timeout
     if now < due:
         return Health.DOWN, due
-    if held_up:  # looked at again: that a node is back, no event of the pod need tell
-        return Health.HELD_UP, now + timing.start_timeout / _LOOKED_AT_AGAIN
+    if held_up:  # checked again: a node that is back need not cause an event of the pod
+        return Health.HELD_UP, now + timing.start_timeout / _HELD_UP_CHECKS
     return Health.OVERDUE, None
 
 
 def _set_held_up(tracked: TrackedPod, now: float, *, held_up: bool) -> None:
-    """The time of a pod that the cluster kept from coming up begins anew when it does so no longer. That of one whose
-    predecessors ended by themselves goes on: each of these had to wait for its node, too."""
+    """Update whether the cluster holds the pod up.
+
+    When it stops to do so, the time of the pod begins again. The time of a pod that replaces pods which ended by
+    themselves goes on instead, without the time in which it was held up.
+    """
     if held_up and not tracked.held_up:
         tracked.held_since = now
     if tracked.held_up and not held_up:
@@ -189,7 +201,7 @@ def _set_held_up(tracked: TrackedPod, now: float, *, held_up: bool) -> None:
 
 
 def fault(tracked: TrackedPod, *, node_lost: bool) -> Fault | None:
-    """Why the pod is not up where that is the cluster's fault."""
+    """Why the cluster, not the release, keeps the pod from being up; None if it does not."""
     pod = tracked.pod
     if pod.unscheduled:
         return Fault.UNSCHEDULABLE
@@ -199,9 +211,10 @@ def fault(tracked: TrackedPod, *, node_lost: bool) -> Fault | None:
 
 
 def events_fault(events: Iterable[tuple[str, str]]) -> Fault | None:
-    """Whose fault the Events (reason and message) of a pod tell of whose containers cannot be started; None: the
-    release's, or nobody's. One that tells of what the release itself lacks counts before all others: where a
-    ConfigMap is missing, the kubelet complains of the volume too.
+    """The cause that the Events (reason and message) of a pod tell; None if it is the release, or if they tell none.
+
+    An Event that blames the release counts before all others: if a ConfigMap is missing, the kubelet also reports the
+    volume.
     """
     found = {_event_fault(*event) for event in events}
     if _OWN in found:
@@ -213,8 +226,11 @@ _OWN = "own"
 
 
 def _event_fault(reason: str, message: str) -> Fault | str | None:
-    """A volume that cannot be attached, or mounted in time, is the cluster's fault; a ConfigMap or Secret that is not
-    there is the release's own (kubelet: volumemanager, kuberuntime)."""
+    """The cause that one Event tells (kubelet: volumemanager, kuberuntime).
+
+    A volume that cannot be attached, or not be mounted in time, is the cluster's fault. A ConfigMap or Secret that does
+    not exist is the release's.
+    """
     match reason:
         case "FailedAttachVolume" | "FailedMapVolume":
             return Fault.VOLUME

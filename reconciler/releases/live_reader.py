@@ -1,4 +1,4 @@
-"""What is read from the API server itself, because a decision must not rest on old news."""
+"""Reads from the API server, for decisions that must not rely on caches that are behind."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -27,7 +27,7 @@ from reconciler.releases.projection import Release
 from reconciler.releases.snapshot import Snapshot, Target
 from reconciler.releases.ungated import Revision
 
-_MAX_EVENTS_READ = 5  # pods whose Events are asked for; others of the same template wait for the same
+_MAX_EVENTS_READ = 5  # pods; others with the same template wait for the same reason
 
 
 _RAW = dict[str, Any]
@@ -47,16 +47,18 @@ class Present(NamedTuple):
 
     workload: Workload
     released_at: float | None
-    """When its pod template was last written, Unix seconds; None where nobody knows."""
+    """When its pod template was last written, Unix seconds; None if it is not known."""
 
 
 class LiveReader:
+    """All methods raise the errors of the client."""
+
     def __init__(self, client: Client, caches: Caches) -> None:
         self._client = client
         self._caches = caches
 
     async def workload(self, known: Workload) -> Present:
-        """The workload; ConflictError where it is not the one that was tracked any more."""
+        """The workload with the uid of `known`. ConflictError if it does not exist any more."""
         adapter, metadata = BY_KIND[known.kind], known.metadata
         try:
             raw = await self._client.get(adapter.resource, metadata.name, metadata.namespace, as_=msgspec.Raw)
@@ -73,7 +75,7 @@ class LiveReader:
         return [_revision(workload, raw) for raw in await self._raw_revisions(workload)]
 
     async def template(self, workload: Workload, source: SourceRef) -> Object:
-        """The pod template in one of these objects; ConflictError where it is not the one that was decided about."""
+        """The pod template in the object `source`. ConflictError if it is not the template that was decided on."""
         adapter = BY_KIND[workload.kind]
         try:
             raw: Object = await self._client.get(adapter.revisions, source.name, workload.metadata.namespace)
@@ -89,8 +91,11 @@ class LiveReader:
     async def refresh_and_find_targets(
         self, snapshot: Snapshot, groups: PodGroups, all_releases: Sequence[Release], now: float
     ) -> list[Target]:
-        """Bring the release's pods up to date, and find what it could be taken back to. ConflictError where another
-        version was released meanwhile."""
+        """Bring the groups up to date with the API server, and return the possible targets of a rollback, the newest
+        first.
+
+        ConflictError if another version was released meanwhile.
+        """
         workload = snapshot.workload
         present = (await self.workload(workload)).workload
         if present.version != workload.version or present.fingerprint != workload.fingerprint:
@@ -115,11 +120,11 @@ class LiveReader:
         return self._targets(workload, snapshot.source, revisions, own, all_releases)
 
     def _newest(self, pod: Pod) -> Pod:
-        """What the cache has may be newer than what was listed."""
+        """The cached pod if there is one: it can be newer than the listed one."""
         return self._caches.pods.get(pod.metadata.namespace, pod.metadata.name) or pod
 
     async def _read_events(self, snapshot: Snapshot, groups: PodGroups, now: float) -> None:
-        """Why containers could not be started, of pods that say nothing of it themselves."""
+        """Read the Events of overdue pods whose containers could not be started and whose status does not say why."""
         silent = [tracked for tracked in overdue_pods(snapshot) if tracked.pod.creating]
         for tracked in silent[:_MAX_EVENTS_READ]:
             metadata = tracked.pod.metadata
@@ -149,7 +154,7 @@ class LiveReader:
         pods: Sequence[Pod],
         all_releases: Sequence[Release],
     ) -> list[Target]:
-        """The newest first."""
+        """The possible targets of a rollback, the newest first."""
         adapter = BY_KIND[workload.kind]
         found = []
         for revision in sorted(revisions, key=lambda each: (each.number, each.created), reverse=True):
@@ -173,6 +178,7 @@ class LiveReader:
 
 
 def _release_of(revision: Revision, all_releases: Sequence[Release]) -> Release | None:
+    """The ChangeWorkload of the version that a revision holds, or None."""
     own = revision.source
     for release in all_releases:
         if release.status.source.uid == own.uid or own.fingerprint in (
@@ -201,7 +207,7 @@ def _revision(workload: Workload, raw: Object) -> Revision:
 
 
 def _controls(workload: Workload, raw: Object) -> bool:
-    """Whether the workload controls this object, by kind and uid."""
+    """Whether the workload is the controller of this object, by kind and uid."""
     adapter = BY_KIND[workload.kind]
     for owner in raw["metadata"].get("ownerReferences") or ():
         if owner.get("controller"):
@@ -215,4 +221,6 @@ def _controls(workload: Workload, raw: Object) -> bool:
 
 def _changed(workload: Workload) -> ConflictError:
     metadata = workload.metadata
-    return ConflictError(f"{workload.kind} {metadata.namespace}/{metadata.name} changed meanwhile", code=409)
+    return ConflictError(
+        f"{workload.kind} {metadata.namespace}/{metadata.name} has changed since it was read", code=409
+    )

@@ -1,7 +1,7 @@
-"""The pods of one release and where each stands, kept up to date pod by pod.
+"""The pods of one release, grouped by their progress, and updated with each event.
 
-A decision looks at the groups and their sizes: it costs what has changed since, not what is there. All of it follows
-from the caches; who restarts makes it anew.
+A decision reads the groups and their sizes. So it costs time for what has changed, not for all pods. After a restart,
+the groups are rebuilt from the caches.
 """
 
 import heapq
@@ -21,18 +21,21 @@ from reconciler.releases.projection import Release, digest
 
 
 class Group(StrEnum):
-    """Where a pod of the release stands. The first that fits counts."""
+    """The progress of a pod in its release. The first one that applies counts."""
 
     FAILED = "failed"
-    """It has a verdict that fails it, whoever gave it."""
+    """A verdict fails the pod, whoever gave it."""
     OVERDUE = "overdue"
+    """See `Health`; so for HELD_UP, DOWN and OBSERVING."""
     HELD_UP = "held up"
     DOWN = "down"
     OBSERVING = "observing"
     PREPARING = "preparing"
     """Up, and in no batch."""
     CHECKING = "checking"
+    """In a batch that is being verified."""
     PASSED = "passed"
+    """Up, and its batch passed."""
 
 
 _BY_HEALTH = {
@@ -44,18 +47,20 @@ _BY_HEALTH = {
 
 
 class Nodes(Protocol):
+    """What the groups read about nodes."""
+
     def node_ready(self, node: str) -> bool:
-        """Whether a pod on this node can be up: False where the node is known not to be ready."""
+        """Whether a pod on this node can be up: False if the node is known to be not ready, True if it is unknown."""
 
     def node_lost(self, node: str) -> bool:
-        """Whether the node is not there, or not ready."""
+        """Whether the node does not exist or is not ready."""
 
     def node_ready_at(self, node: str) -> float:
-        """Since when the node is ready, Unix seconds; 0 where that is not known, or it is not."""
+        """Since when the node is ready, Unix seconds; 0 if it is not ready or the time is not known."""
 
 
 class _Membership:
-    """The newest batch of a pod, and what it says."""
+    """The newest batch of a pod, and the pod's entry in it."""
 
     __slots__ = ("batch", "member")
 
@@ -65,7 +70,7 @@ class _Membership:
 
 
 class _EndedPod(NamedTuple):
-    """A pod that ended by itself."""
+    """A pod that ended by itself. Its controller creates another one, which continues its time."""
 
     at: float
     down_since: float
@@ -74,20 +79,20 @@ class _EndedPod(NamedTuple):
 
 
 class PodGroups:
-    """Of one record. `source` is the object that its pods are made of."""
+    """The pods of one release. `source` is the object whose template they are made from."""
 
     def __init__(self, workload: Workload, release: Release, source: SourceRef, nodes: Nodes, timing: Timing) -> None:
         self.release_uid = release.metadata.uid
         self.source = source
         self.workload = workload
         self.highest_batch = 0
-        """Of the numbers of its batches."""
+        """The highest number of its ChangePods."""
         self.revision = 0
-        """Counts what has changed so far of where pods stand."""
+        """Increases with each change of a group."""
         self.written_revision = -1
-        """The revision that the record's lists show."""
+        """The revision that the lists in the ChangeWorkload show."""
         self.progress_at = float(release.spec.create_time_unix)
-        """When a pod last came up."""
+        """When a pod last came up, Unix seconds."""
         self._adapter = BY_KIND[workload.kind]
         self._created = release.spec.create_time_unix
         self._began = self._created
@@ -96,10 +101,10 @@ class PodGroups:
         stall = find_condition(release.status.conditions, ConditionType.STALLED)
         self._held_up = stall is not None and stall.is_true and stall.reason in list(Fault)
         if stall is not None and not stall.is_true:
-            # the cluster has let the release go on only since then
+            # the release was stalled until then, so the time of its pods begins then
             self._began = max(self._began, int(unix(stall.last_transition_time)))
-        self._ended: list[_EndedPod] = []  # pods that ended by themselves, in whose place others are to come
-        self._named_memberships: dict[str, _Membership] = {}  # by the pod's name, of batches that know no uid
+        self._ended: list[_EndedPod] = []  # not replaced yet
+        self._named_memberships: dict[str, _Membership] = {}  # by pod name: batches without uids
         self._remembered = {down.uid: float(down.since_unix) for down in release.status.down_pods}
         self._tracked: dict[str, TrackedPod] = {}
         self._up_at: dict[str, float] = {}
@@ -115,7 +120,7 @@ class PodGroups:
         self._version = version_of(release)
 
     def is_for(self, workload: Workload, release: Release, source: SourceRef) -> bool:
-        """Whether it is of this very release."""
+        """Whether these groups are about exactly this release."""
         return (self.workload.metadata.uid, self.release_uid, self.source.uid, self._created) == (
             workload.metadata.uid,
             release.metadata.uid,
@@ -123,26 +128,31 @@ class PodGroups:
             release.spec.create_time_unix,
         )
 
-    # what there is
+    # queries
 
     def __len__(self) -> int:
-        """The pods of this version that exist."""
+        """The number of pods of this version that exist."""
         return len(self._group_of)
 
     @property
     def wanted(self) -> int:
-        """Pods of this version that there are to be now: those that the release is to reach; under OnDelete those whose
-        place no pod of another version takes; and all where there is no other version, which could be held back."""
+        """The number of pods of this version that there should be now.
+
+        It is the number that the rollout is to reach. Under OnDelete, it is the number of replicas without those that
+        are pods of other versions. If there are no pods of other versions, it is the number of replicas, because a
+        partition can hold back existing pods only.
+        """
         reach, replicas = self.workload.reach, self.workload.replicas
         if reach is None:
             return max(0, replicas - len(self._older))
         return reach if self._older else replicas
 
     def count(self, group: Group) -> int:
+        """The number of pods in a group."""
         return len(self._groups[group])
 
     def pods_in(self, group: Group) -> Iterable[TrackedPod]:
-        """The pods of a group, in the order in which they came into it."""
+        """The pods of a group, in the order in which they entered it."""
         return self._groups[group].values()
 
     @property
@@ -151,19 +161,20 @@ class PodGroups:
         return self._older.values()
 
     def up_at(self, tracked: TrackedPod) -> float:
-        """When it came up."""
+        """When the pod came up, Unix seconds; 0 if it is not up."""
         return self._up_at.get(tracked.pod.metadata.uid, 0.0)
 
     def fault(self, tracked: TrackedPod) -> Fault | None:
+        """Why the cluster keeps the pod from being up; None if it does not."""
         return fault(tracked, node_lost=self._nodes.node_lost(tracked.pod.node))
 
     def member(self, tracked: TrackedPod) -> Member | None:
-        """What its newest batch says of it."""
+        """The pod's entry in its newest batch, or None."""
         membership = self._memberships.get(tracked.pod.metadata.uid)
         return membership.member if membership is not None else None
 
     def info(self, tracked: TrackedPod) -> PodInfo:
-        """The pod as our kinds list it, with the explicit verdict on it."""
+        """The pod as ChangeWorkloads and ChangePods list it, with its explicit verdict."""
         pod, member = tracked.pod, self.member(tracked)
         return PodInfo(
             pod=pod.metadata.name,
@@ -178,52 +189,55 @@ class PodGroups:
         )
 
     def giver(self, tracked: TrackedPod) -> str:
-        """Whose verdict fails it; empty where none does."""
+        """Whose verdict fails the pod (a `Giver`); empty if none does."""
         membership = self._memberships.get(tracked.pod.metadata.uid)
         return membership.batch.giver if membership is not None else ""
 
     @property
     def batch_count(self) -> int:
+        """The number of ChangePods."""
         return len(self._batches)
 
     def batches(self) -> Iterable[Batch]:
+        """The ChangePods of the release."""
         return self._batches.values()
 
     def changes(self, release: Release, status: ChangeWorkloadStatus) -> bool:
-        """Whether the lists in this status differ from those of the record; if not, they need not be made again."""
+        """Whether the lists in this status differ from those in the ChangeWorkload. If they do not, they count as
+        written."""
         if digest(status) != release.digest or _message(status) != _message(release.status):
             return True
         self.written_revision = self.revision
         return False
 
     def mislabelled(self) -> list[Pod]:
-        """Pods of the release whose version label is another one."""
+        """Pods of the release whose version label has another value."""
         return [self._tracked[uid].pod for uid in self._mislabelled]
 
     def uids(self) -> list[str]:
-        """Of all pods of the workload, of whatever version."""
+        """The uids of all pods of the workload, of every version."""
         return [*self._tracked, *self._older]
 
     @property
     def rebuildable(self) -> bool:
-        """Whether all that is to be known of it is in the caches."""
+        """Whether the groups contain nothing that could not be rebuilt from the caches."""
         return not self._ended and self.count(Group.PASSED) + self.count(Group.FAILED) == len(self)
 
     def has_pod(self, uid: str) -> bool:
-        """Whether the pod with this uid exists in the release."""
+        """Whether a pod with this uid exists in the release."""
         return uid in self._group_of
 
     def has_no_batch(self, uid: str) -> bool:
-        """Whether the pod with this uid exists in the release, and no batch says anything of it."""
+        """Whether a pod with this uid exists in the release and is in no batch."""
         return uid in self._group_of and uid not in self._memberships
 
-    # what changes
+    # updates
 
     def update_pod(self, pod: Pod, now: float) -> None:
-        """A pod of the workload, new or changed."""
+        """Take over a new or changed pod of the workload."""
         uid = pod.metadata.uid
         if not is_pod_of_revision(self._adapter, pod, self.source.name, self.source.uid):
-            # the verdict on a pod lasts as long as it exists in the workload, whatever it says it is made of
+            # a failing verdict lasts as long as the pod exists, even if its template hash changes
             failed = uid in self._memberships and _fails(self._memberships[uid].member) and pod.exists
             if not failed:
                 self._untrack(uid)
@@ -248,15 +262,15 @@ class PodGroups:
         self._changed.add(uid)
 
     def remove_pod(self, uid: str) -> None:
-        """The pod is gone."""
+        """The pod was deleted, or does not belong to the workload any more."""
         self._older.pop(uid, None)
         self._untrack(uid)
 
     def update_batch(self, batch: Batch) -> None:
-        """A batch of the release, new or changed."""
+        """Take over a new or changed batch of the release."""
         self._batches[batch.metadata.name] = batch
         self.highest_batch = max(self.highest_batch, batch.number)
-        # what passed in an earlier release of this version may have been updated in place, to and fro, since
+        # a pod that passed in an earlier release of this version may have been updated in place twice since
         stale = self._adapter.in_place and batch.metadata.created < self._created - 1
         for member in batch.members:
             if stale and not _fails(member):
@@ -270,7 +284,8 @@ class PodGroups:
                 self._set_membership_by_name(member.pod)
 
     def _set_membership_by_name(self, name: str) -> None:
-        """A batch from before uids were noted is about the pod of that name that was there when it was made."""
+        """Find the pod of a batch that has no uids (of an older release of AlterShield): the one with the name that
+        already existed when the batch was created."""
         membership, uid = self._named_memberships.get(name), self._uid_by_name.get(name)
         tracked = self._tracked.get(uid) if uid is not None else None
         if membership is None or uid is None or tracked is None:
@@ -287,19 +302,19 @@ class PodGroups:
             self.revision += 1
 
     def _keep_time(self, tracked: TrackedPod, now: float) -> None:
-        """A pod that ended by itself is made anew: the time in which it did not come up is that of its successor."""
+        """Keep the time of a pod that ended by itself: it counts for the pod that replaces it."""
         up = tracked.pod.metadata.uid in self._up_at
         self._ended.append(_EndedPod(now, now if up else tracked.down_since, tracked.breaks + up, tracked.was_up))
 
     def set_events_fault(self, uid: str, found: Fault | None) -> None:
-        """What the Events of a pod say of why it is not up."""
+        """Set the cause that the Events of a pod tell."""
         tracked = self._tracked.get(uid)
         if tracked is not None:
             tracked.fault = found
             self._changed.add(uid)
 
     def refresh(self, workload: Workload, now: float) -> None:
-        """Bring the groups up to date."""
+        """Bring the groups up to date at `now` (Unix seconds)."""
         if workload.min_ready != self.workload.min_ready:
             self._changed.update(self._tracked)
         self.workload = workload
@@ -314,16 +329,17 @@ class PodGroups:
                 self._assign(uid, tracked, now)
 
     def _forget_ended(self, now: float) -> None:
-        """What was to come in their place came, or is kept from coming by others than the release."""
+        """Forget ended pods that were replaced, or whose replacement something else than the release prevents."""
         if self.workload.refused or len(self) >= self.wanted:
             self._ended.clear()
         self._ended = [each for each in self._ended if now - each.at < self._timing.start_timeout]
 
     def next_due(self) -> float | None:
-        """When a pod's standing may change by itself, Unix seconds."""
+        """When the group of a pod may change without an event, Unix seconds; None if none can."""
         return self._due[0][0] if self._due else None
 
     def _order(self, uid: str) -> tuple[float, str]:
+        """Pods enter a group in the order in which they became ready."""
         tracked = self._tracked.get(uid)
         if tracked is None:
             return 0.0, uid
@@ -353,7 +369,7 @@ class PodGroups:
 
     def _assign(self, uid: str, tracked: TrackedPod, now: float) -> None:
         if uid in self._up_at:
-            tracked.down_since, tracked.broken = now, True  # it was up until now, if it is not any more
+            tracked.down_since, tracked.broken = now, True  # if it is not up any more, it was up until now
         health, due = assess(
             tracked,
             self.workload.min_ready,
@@ -403,6 +419,7 @@ class PodGroups:
 
 
 def _fails(member: Member) -> bool:
+    """Whether the explicit verdict fails the pod."""
     return bool(member.verdict) and member.verdict != Verdict.PASS
 
 

@@ -1,4 +1,4 @@
-"""The books of the releases that are at work, kept up to date by what the watches tell."""
+"""The pod groups of all releases under way, updated with the events of the watches."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -12,11 +12,13 @@ from reconciler.releases.health import Timing
 from reconciler.releases.pod_groups import PodGroups
 from reconciler.releases.projection import Release
 
-_MAX_PODS = 50_000  # in books of releases at rest; those are made anew from the caches when they are needed
-_SMALL = 100  # pods that are quickly looked through
+_MAX_PODS = 50_000  # in all groups; beyond this, groups that can be rebuilt are discarded
+_SMALL = 100  # pods; smaller groups are rebuilt quickly
 
 
 class PodGroupsCache:
+    """The pod groups by workload. `clock` returns Unix seconds."""
+
     def __init__(self, caches: Caches, timing: Timing, clock: Callable[[], float]) -> None:
         self._caches = caches
         self._timing = timing
@@ -24,7 +26,8 @@ class PodGroupsCache:
         self._groups: OrderedDict[WorkloadKey, PodGroups] = OrderedDict()
 
     def current(self, key: WorkloadKey, workload: Workload, release: Release, source: SourceRef) -> PodGroups:
-        """The book of a release, as of now."""
+        """The groups of a release as of now. They are built from the caches if they are missing or about another
+        release."""
         now = self._clock()
         groups = self._groups.get(key)
         if groups is None or not groups.is_for(workload, release, source):
@@ -42,7 +45,7 @@ class PodGroupsCache:
         return groups
 
     def on_pod(self, key: WorkloadKey, pod: Pod, *, gone: bool) -> None:
-        """A pod that seems to be the workload's came, changed or went."""
+        """A pod that seems to belong to the workload was added, changed or deleted (`gone`)."""
         groups = self._groups.get(key)
         if groups is None:
             return
@@ -52,20 +55,24 @@ class PodGroupsCache:
             groups.update_pod(pod, self._clock())
 
     def on_batch(self, key: WorkloadKey, batch: Batch, release: Release, *, gone: bool) -> None:
+        """A ChangePod of the release was added, changed or deleted (`gone`)."""
         groups = self._groups.get(key)
         if groups is None or groups.release_uid != release.metadata.uid:
             return
         if gone:
-            self.discard(key)  # what the batches before it say counts again
+            self.discard(key)  # the earlier batches of its pods count again
         elif belongs_to_release(batch, release):
             groups.update_batch(batch)
 
     def discard(self, key: WorkloadKey) -> None:
-        """It is not needed any more, or not right."""
+        """Discard the groups of a workload. They are rebuilt when they are needed."""
         self._groups.pop(key, None)
 
     def evict_rebuildable(self, key: WorkloadKey) -> None:
-        """Nothing of the release becomes due: its book may go, if it is not the only one that knows something."""
+        """Nothing of this release becomes due: discard its groups if they are small and can be rebuilt.
+
+        If all groups together have too many pods, discard all that can be rebuilt.
+        """
         groups = self._groups.get(key)
         if groups is not None and groups.rebuildable and len(groups) < _SMALL:
             del self._groups[key]

@@ -1,4 +1,4 @@
-"""What is kept of a ChangeWorkload: all but its long lists of pods, of which a digest tells whether they changed."""
+"""The projection of a ChangeWorkload that the cache keeps: without the long lists of pods, of which it has a digest."""
 
 import hashlib
 import sys
@@ -15,19 +15,19 @@ _NOTHING: dict[str, str] = {}
 
 
 class Release(ChangeWorkload, frozen=True, rename="camel"):
-    """The lists of pods that passed, wait and are being verified are empty in `status`."""
+    """A ChangeWorkload. In `status`, the lists of passed, waiting and checked pods are empty."""
 
     passed: int = 0
-    """Pods in the list of those that passed."""
+    """The length of the list of passed pods."""
     digest: bytes = b""
-    """Of the three lists."""
+    """The digest of the three lists; see `digest`."""
 
 
 _decode = msgspec.json.Decoder(ChangeWorkload).decode
 
 
 def read(data: bytes | msgspec.Raw) -> Release:
-    """A ChangeWorkload as the API server sent it; msgspec.DecodeError where it is none."""
+    """The projection of a ChangeWorkload in JSON. msgspec.DecodeError if it is not a ChangeWorkload."""
     release = _decode(data)
     status = release.status
     return Release(
@@ -42,7 +42,7 @@ def read(data: bytes | msgspec.Raw) -> Release:
 
 
 def _metadata(metadata: ObjectMeta) -> ObjectMeta:
-    """Without labels and annotations, which anybody may have written."""
+    """Without labels and annotations: they are not used, since anybody may have written them."""
     return msgspec.structs.replace(
         metadata,
         namespace=sys.intern(metadata.namespace),
@@ -72,22 +72,23 @@ def _status(status: ChangeWorkloadStatus) -> ChangeWorkloadStatus:
 
 
 def _shared(each: T) -> T:
-    """With texts that are the same as other objects hold."""
+    """With interned strings, which saves memory: other objects hold the same texts."""
     for field in each.__struct_fields__:
         value = getattr(each, field)
-        if type(value) is str and not field.endswith("_time"):  # times are hardly ever the same
+        if type(value) is str and not field.endswith("_time"):  # times are rarely equal
             msgspec.structs.force_setattr(each, field, sys.intern(value))
     return each
 
 
 def without_lists(status: ChangeWorkloadStatus) -> ChangeWorkloadStatus:
+    """The status with the three lists empty."""
     return msgspec.structs.replace(
         status, defense_preparing_pods=(), defense_checking_pods=(), defense_check_pass_pods=()
     )
 
 
 def digest(status: ChangeWorkloadStatus) -> bytes:
-    """Empty where all three lists are."""
+    """A digest of the three lists; empty if all three are empty."""
     lists = (status.defense_preparing_pods, status.defense_checking_pods, status.defense_check_pass_pods)
     if not any(lists):
         return b""

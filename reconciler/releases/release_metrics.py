@@ -1,4 +1,4 @@
-"""Which releases there are, and which have not succeeded: since when, by whose verdict, and what they wait for."""
+"""Metrics of releases: how many there are in each state, and the oldest ones that have not succeeded."""
 
 import heapq
 from collections.abc import Iterator
@@ -13,26 +13,26 @@ from reconciler.machinery.caches import Caches, belongs, workload_key
 from reconciler.releases.projection import Release
 
 _MAX_RELEASES = 100
-"""Of one state. Each is a series, and a bad day must not fill Prometheus."""
+"""Per state. Each release is a series, and many failures at once must not fill Prometheus."""
 
 
 def families(caches: Caches) -> Iterator[Metric]:
-    """How many records are in each state, and the oldest ones of those that want attention."""
+    """The number of ChangeWorkloads in each state, and the oldest ones of those that need attention."""
     by_state: dict[WorkloadState, list[Release]] = {state: [] for state in WorkloadState}
     for release in caches.releases.all():
         by_state[releases.state(release)].append(release)
-    counts = GaugeMetricFamily("altershield_releases", "Versions on record, by state.", labels=["state"])
+    counts = GaugeMetricFamily("altershield_releases", "ChangeWorkloads, by state.", labels=["state"])
     entered = GaugeMetricFamily(
         "altershield_release_entered_timestamp_seconds",
-        "When a release that has not succeeded entered its state: each workload's present one, unless it has no pods "
-        "to verify (condition NoReplicas), and those that were rolled back and are denied since. At most the "
-        f"{_MAX_RELEASES} oldest of each state. All replicas show them.",
+        "When a release that has not succeeded entered its state: each workload's current one, unless it has no pods "
+        "to verify (condition NoReplicas), and versions that were rolled back and are now denied. At most the "
+        f"{_MAX_RELEASES} oldest of each state. All replicas export them.",
         labels=["namespace", "kind", "workload", "version", "state", "by", "stalled"],
     )
     stalled = GaugeMetricFamily(
         "altershield_release_stalled_timestamp_seconds",
-        "Since when a workload's present release does not go on for a reason that is not its own fault (condition "
-        f"Stalled). At most the {_MAX_RELEASES} oldest. All replicas show them.",
+        "Since when a workload's current release does not go on, and the cause is not the release (condition "
+        f"Stalled). At most the {_MAX_RELEASES} oldest. All replicas export them.",
         labels=["namespace", "kind", "workload", "version", "reason"],
     )
     waiting: list[tuple[float, list[str]]] = []
@@ -52,23 +52,25 @@ def families(caches: Caches) -> Iterator[Metric]:
 
 
 def _series(release: Release) -> list[str]:
+    """The label values of a release."""
     kind, namespace, name = workload_key(release)
     return [namespace, kind.lower(), name, version(release)]
 
 
 def _stalled(release: Release) -> tuple[float, list[str]] | None:
-    """Since when it is stalled, and its series; None where it is not."""
+    """Since when the release is stalled (Unix seconds), and its label values; None if it is not."""
     waits = releases.stalled(release)
     if waits is None:
         return None
     try:
         since = unix(waits.last_transition_time)
-    except ValueError:  # whoever may write the status may write any text
+    except ValueError:  # anybody who may write the status may write any text
         since = 0.0
     return since or releases.since(release), [*_series(release), waits.reason]
 
 
 def _wants_attention(release: Release, caches: Caches) -> bool:
+    """Whether the release needs attention, in a governed namespace."""
     key = workload_key(release)
     if not caches.governed(key.namespace) or key.kind not in caches.workloads:
         return False
@@ -79,6 +81,6 @@ def _wants_attention(release: Release, caches: Caches) -> bool:
 
 
 def _is_empty(release: Release) -> bool:
-    """Whether it waits for its workload to be scaled up: there may be many such, and nobody waits for them."""
+    """Whether the release waits for its workload to be scaled up. There may be many, and nobody waits for them."""
     condition = find_condition(release.status.conditions, ConditionType.NO_REPLICAS)
     return condition is not None and condition.is_true

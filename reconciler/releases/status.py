@@ -1,7 +1,7 @@
-"""The status of a record: what is written of what was decided, and when.
+"""The status of a ChangeWorkload: what is written, and when.
 
-States, failures and conditions are written at once. The lists of pods wait until it pays, so that a release of many
-pods writes not much more than each of them once.
+States, failures and conditions are written at once. The lists of pods are written less often, so that each pod of a
+large release is written little more than once.
 """
 
 from dataclasses import dataclass
@@ -15,15 +15,16 @@ from reconciler.releases.projection import Release
 from reconciler.releases.snapshot import Snapshot
 
 PROGRESS = 5
-"""Pods that passed since the last write, at least, and a quarter more than then, are worth one earlier."""
+"""The lists are written earlier if at least this many pods have passed since the last write, and a quarter more than
+then."""
 
 PROGRESS_INTERVAL = 5
 """Seconds between such earlier writes."""
 
 LISTS_INTERVAL = 60
-"""Seconds between writes that only bring the lists up to date; longer where these are long."""
+"""Seconds between writes that only update the lists; more if they are long."""
 
-_LISTED = 2000  # pods in one status, all lists together: the object must fit into etcd's 1.5 MiB
+_LISTED = 2000  # pods in all lists together: etcd limits an object to 1.5 MiB
 _LISTED_FAILED = 500
 _LISTED_DOWN = 100
 _PODS_PER_INTERVAL = 200
@@ -31,43 +32,47 @@ _PODS_PER_INTERVAL = 200
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A status in the making. Conditions that are not set stay as they are."""
+    """A status under construction. Conditions that are not set stay as they are. `now`: Unix seconds."""
 
     status: ChangeWorkloadStatus
     generation: int
     now: float
 
     def enter(self, state: WorkloadState) -> "Draft":
+        """Enter a state."""
         if self.status.status == state:
             return self
         return self.replace(status=state, entry_time=plain_time(self.now), entry_time_unix=int(self.now))
 
     def replace(self, **fields: object) -> "Draft":
+        """Set fields of the status."""
         return Draft(msgspec.structs.replace(self.status, **fields), self.generation, self.now)
 
     def condition(self, type_: ConditionType, status: bool | None, reason: str, message: str) -> "Draft":
-        """Set a condition; None is Unknown."""
+        """Set a condition. `status` None is Unknown."""
         text = "Unknown" if status is None else str(status)
         new = Condition(type_, text, reason, message, observed_generation=self.generation)
         return self.replace(conditions=set_condition(self.status.conditions, new, self.now))
 
     def without(self, type_: ConditionType) -> "Draft":
+        """Remove a condition."""
         kept = tuple(each for each in self.status.conditions if each.type != type_)
         return self if kept == self.status.conditions else self.replace(conditions=kept)
 
 
 def begin(release: Release, now: float) -> Draft:
+    """A draft that begins with the stored status."""
     generation = release.metadata.generation
     return Draft(msgspec.structs.replace(release.status, observed_generation=generation), generation, now)
 
 
 def begin_with(snapshot: Snapshot, now: float) -> Draft:
-    """With what was found out of the release's source and of what passed before."""
+    """A draft that also contains the sources that were found."""
     return begin(snapshot.release, now).replace(source=snapshot.source, previous=snapshot.previous)
 
 
 def down_pods(groups: PodGroups) -> tuple[DownPod, ...]:
-    """Those that were up in this release and are not: since when is known nowhere else."""
+    """The pods that were up in this release and are down. Only the status remembers since when."""
     found = [
         DownPod(
             tracked.pod.metadata.name,
@@ -84,11 +89,13 @@ def down_pods(groups: PodGroups) -> tuple[DownPod, ...]:
 
 
 def failed_pods(groups: PodGroups) -> tuple[PodInfo, ...]:
+    """The failed pods, by name."""
     found = sorted((groups.info(tracked) for tracked in groups.pods_in(Group.FAILED)), key=lambda info: info.pod)
     return tuple(found[:_LISTED_FAILED])
 
 
 def with_lists(status: ChangeWorkloadStatus, groups: PodGroups) -> ChangeWorkloadStatus:
+    """The status with the three lists of pods, cut to a total length."""
     space = _LISTED - len(status.defense_check_fail_pods)
     lists: list[tuple[PodInfo, ...]] = []
     for group in (Group.CHECKING, Group.PREPARING, Group.PASSED):
@@ -105,14 +112,14 @@ def with_lists(status: ChangeWorkloadStatus, groups: PodGroups) -> ChangeWorkloa
 
 
 def urgent(before: ChangeWorkloadStatus, wanted: ChangeWorkloadStatus) -> bool:
-    """Whether more changed than the count of pods that came up."""
+    """Whether the status has to be written now: more changed than lists and counts."""
     return _core(before) != _core(wanted)
 
 
 def lists_due(release: Release, passed: int, now: float) -> float:
-    """In how many seconds the lists are to be brought up to date, if they have changed."""
+    """Seconds until the lists are to be written, if they have changed."""
     written = release.status.update_time_unix
-    progress = min(passed, _LISTED) - release.passed  # more are not listed
+    progress = min(passed, _LISTED) - release.passed  # the list is cut there
     if progress >= max(PROGRESS, release.passed // 4):
         interval = float(PROGRESS_INTERVAL)
     else:
@@ -122,11 +129,13 @@ def lists_due(release: Release, passed: int, now: float) -> float:
 
 
 def stamped(status: ChangeWorkloadStatus, now: float) -> ChangeWorkloadStatus:
+    """The status with the time of the update."""
     return msgspec.structs.replace(status, update_time=plain_time(now), update_time_unix=int(now))
 
 
 def _core(status: ChangeWorkloadStatus) -> ChangeWorkloadStatus:
-    # what these two say counts pods and seconds; it is brought up to date with whatever is written next
+    # the messages of these two contain counts: the next write updates them
+    """The status without lists, counts and times."""
     counted = (ConditionType.VERIFIED, ConditionType.STALLED)
     conditions = [
         msgspec.structs.replace(each, message="") if each.type in counted else each for each in status.conditions

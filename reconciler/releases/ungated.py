@@ -1,12 +1,12 @@
-"""Which ungated releases, and as which version they are verified. Pure.
+"""Finds ungated releases, and the version as which each of them is verified. Pure functions.
 
-The gate writes one version on a workload and on its pod template: the template's fingerprint. A release that no gate
-saw has a template of another fingerprint than the one that its version is of. It then gets the version that its
-template has, as a label of the workload and its pods. Pod templates stay as they are, so nothing restarts.
+The gatekeeper writes one version on a workload and on its pod template: the fingerprint of the template. A release that
+no gatekeeper reviewed has a template with another fingerprint than the one of its version. AlterShield then writes the
+version that fits as a label of the workload and of its pods. Pod templates stay as they are, so nothing restarts.
 
-A fingerprint changes without a release, too: an API server with other defaults shows a stored template otherwise. So
-a version is recognised by the object that it came from. A false alarm is worse than a late one: nothing is said of
-what may be from before the gate was there.
+A fingerprint also changes without a release: an API server with other defaults returns a stored template differently.
+So a version is recognised by the object that it came from. A false alarm is worse than a late one, so releases that may
+be older than the gatekeeper are not reported.
 """
 
 from collections.abc import Sequence
@@ -32,21 +32,21 @@ class UngatedRelease:
     """A release that no gatekeeper reviewed."""
 
     version: str
-    """The one it is verified as."""
+    """The version as which it is verified."""
     reason: UngatedReason
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """No release at all: the workload lost the label of its version."""
+    """Not a release: the workload lost its version label."""
 
     version: str
 
 
 @dataclass(frozen=True, slots=True)
 class Refresh:
-    """No release at all: the API server shows the template otherwise than when the version was recorded."""
+    """Not a release: the API server returns the template with other defaults than when the version was stored."""
 
     source: SourceRef
 
@@ -58,11 +58,13 @@ class Revision:
     source: SourceRef
     """`version` is the version label of its template."""
     created: int
+    """Unix seconds."""
     number: int
+    """The number of the release, counted by the workload's controller; 0 if it is not known."""
 
 
 def may_be_ungated(workload: Workload, release: Release | None) -> bool:
-    """Whether the present release may be ungated, so that it pays to look closer."""
+    """Whether the current release may be ungated, so that live reads are worthwhile."""
     if not workload.fingerprint:
         return False
     if release is not None and release.status.source.uid:
@@ -71,7 +73,8 @@ def may_be_ungated(workload: Workload, release: Release | None) -> bool:
 
 
 def present(workload: Workload, revisions: Sequence[Revision]) -> Revision | None:
-    """The object that holds the workload's present template; None where its controller has yet to make it."""
+    """The object that holds the workload's current template; None if the workload's controller has not
+    created it yet."""
     found = [each for each in revisions if each.source.fingerprint == workload.fingerprint]
     named = [each for each in found if each.source.name == workload.update_revision]
     return max(named or found, key=lambda each: (each.number, each.created), default=None)
@@ -85,9 +88,10 @@ def classify(
     released_at: float | None,
     governed_since: float,
 ) -> UngatedRelease | Restore | Refresh | None:
-    """What a doubtful release is; None where all is well or too little is known.
+    """What a release is that may be ungated; None if it is a reviewed one or too little is known.
 
     `workload` and `revisions` are as the API server has them now. `released_at`: when the template was last written.
+    `governed_since`: since when gatekeepers review the namespace. Both are Unix seconds.
     """
     now = present(workload, revisions)
     if now is None:
@@ -100,7 +104,7 @@ def classify(
     if names.is_version(workload.version):
         if named is not None and named.status.source.uid:
             reused = True
-        else:  # its record is not begun, or gone: another template with this version shows that it is an older one's
+        else:  # no ChangeWorkload says where the version came from: look for another template with this version
             others = [each for each in revisions if each.source.uid != now.source.uid]
             reused = known is not None or (
                 any(
@@ -120,6 +124,7 @@ def classify(
 
 
 def _ungated(workload: Workload, revision: Revision, known: Release | None) -> UngatedRelease:
+    """`known`: the ChangeWorkload of an earlier release of the same object."""
     carried = revision.source.version
     if names.is_version(carried):
         reason, what = UngatedReason.VERSION_REUSED, f"still has the version {carried} of an earlier release"

@@ -1,5 +1,5 @@
-"""Which pods are verified in which batches, and what state the release is in. Derived each time anew from the pods
-that exist and from what is said of them."""
+"""Which pods are verified in which batches, and which state the release is in. Both follow from the current pods and
+their verdicts. Pure functions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,20 +20,22 @@ from reconciler.releases.snapshot import Snapshot
 from reconciler.releases.waiting import reaches_nothing
 
 KEPT_BATCHES = 20
-"""ChangePods kept per version after all of their pods are gone."""
+"""The number of ChangePods per version that are kept after all of their pods are gone."""
 
-_MARKED_BEFORE = 2  # seconds by which a mark may seem older than its pod: labels and times are whole seconds
+_MARKED_BEFORE = 2  # seconds by which a mark may seem older than its pod, because both times are rounded
 _NAMED = 3  # failed pods that a message names
 
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """What is to be verified now, and in how many seconds the next batch is due."""
+    """The batches to create now."""
 
     full: Sequence[tuple[PodInfo, ...]]
+    """The full batches."""
     overdue: tuple[PodInfo, ...] = ()
-    """An incomplete one that has waited long enough."""
+    """An incomplete batch that has waited long enough, or empty."""
     left: float | None = None
+    """Seconds until an incomplete batch has waited long enough, or None."""
 
 
 def target_state(snapshot: Snapshot) -> WorkloadState:
@@ -44,14 +46,14 @@ def target_state(snapshot: Snapshot) -> WorkloadState:
     if groups.count(Group.FAILED):
         return WorkloadState.SUSPEND
     if present is WorkloadState.SUSPEND and not (len(groups) and snapshot.workload.replicas):
-        return WorkloadState.SUSPEND  # nothing is proved, also by pods that are about to go: the first pods decide
+        return WorkloadState.SUSPEND  # no pods prove nothing: the first new pods decide
     if present is WorkloadState.SUCCESS and not _goes_on(snapshot, groups):
-        return WorkloadState.SUCCESS  # pods that come later are verified without taking it back
+        return WorkloadState.SUCCESS  # pods that are added later do not change the state unless they fail
     return WorkloadState.SUCCESS if complete(snapshot, groups) else WorkloadState.RUNNING
 
 
 def complete(snapshot: Snapshot, groups: PodGroups) -> bool:
-    """Whether every pod that the release is to reach is up and passed at this moment."""
+    """Whether every pod that the release is to reach is up and has passed at this moment."""
     existing, workload = len(groups), snapshot.workload
     return (
         existing > 0
@@ -64,22 +66,25 @@ def complete(snapshot: Snapshot, groups: PodGroups) -> bool:
 
 
 def _goes_on(snapshot: Snapshot, groups: PodGroups) -> bool:
-    """Whether the strategy lets the release reach further than when it succeeded: a partition was lowered, or one more
-    pod deleted under OnDelete. Pods that come because the workload was scaled up are no part of that."""
+    """Whether the strategy lets the release reach further than when it succeeded: a partition was lowered, or another
+    pod was deleted under OnDelete. Pods that are added by scaling up do not count."""
     known, (reached, replicas) = snapshot.release.status, extent(snapshot, groups)
     further = reached - known.reached > max(0, replicas - known.replicas)
     return further and not complete(snapshot, groups)
 
 
 def extent(snapshot: Snapshot, groups: PodGroups) -> tuple[int, int]:
-    """Pods that the strategy lets the release reach, of how many."""
+    """The number of pods that the strategy lets the release reach, and the number of replicas."""
     workload = snapshot.workload
     return len(groups) if workload.reach is None else workload.reach, workload.replicas
 
 
 def extent_since(snapshot: Snapshot, groups: PodGroups) -> tuple[int, int]:
-    """The extent that a Success is to be compared with from now on. It is noted anew where the workload is scaled, and
-    its strategy holds pods back; under OnDelete only where it is scaled down, since pods come later than replicas."""
+    """The extent with which a Success is compared from now on.
+
+    If the strategy holds pods back, the extent is updated when the workload is scaled. Under OnDelete, it is updated
+    only when the workload is scaled down, since pods come later than replicas.
+    """
     known, (reached, replicas) = snapshot.release.status, extent(snapshot, groups)
     if snapshot.workload.reach is None:
         return known.reached, min(known.replicas, replicas)
@@ -88,7 +93,8 @@ def extent_since(snapshot: Snapshot, groups: PodGroups) -> tuple[int, int]:
 
 
 def batches(snapshot: Snapshot, groups: PodGroups, now: float) -> Batches:
-    """The pods that wait, in full batches; the one that came up first leads."""
+    """The pods that wait for verification, in batches; the pod that came up first is in the first one. `now`: Unix
+    seconds."""
     waiting = groups.count(Group.PREPARING)
     if not waiting:
         return Batches(())
@@ -106,6 +112,7 @@ def batches(snapshot: Snapshot, groups: PodGroups, now: float) -> Batches:
 
 
 def numbered(groups: PodGroups, found: Sequence[tuple[PodInfo, ...]]) -> tuple[CreateBatch, ...]:
+    """The effects that create these batches."""
     return tuple(CreateBatch(groups.highest_batch + offset, pods) for offset, pods in enumerate(found, start=1))
 
 
@@ -117,14 +124,14 @@ def repeat_batch(release: Release, groups: PodGroups, pods: tuple[PodInfo, ...])
 
 
 def failed_without_batch(release: Release, groups: PodGroups) -> tuple[PodInfo, ...]:
-    """The pods that failed and exist, of which no ChangePod says anything."""
+    """The failed pods that still exist and of which no ChangePod exists any more."""
     return tuple(
         info for info in release.status.defense_check_fail_pods if info.verdict and groups.has_no_batch(info.uid)
     )
 
 
 def marks(snapshot: Snapshot, groups: PodGroups, now: float) -> tuple[Mark, ...]:
-    """Pods that came up and do not bear the mark of it."""
+    """The effects that write `operate-finished` on pods that are up and do not have a valid one."""
     began = snapshot.release.spec.create_time_unix
     return tuple(
         Mark(tracked.pod, int(groups.up_at(tracked)))
@@ -134,15 +141,18 @@ def marks(snapshot: Snapshot, groups: PodGroups, now: float) -> tuple[Mark, ...]
 
 
 def _marked(pod: Pod, began: float, now: float) -> bool:
-    """Whether its mark can be true. Not one from before the pod or the release, nor one from the future: it came with
-    a template into which somebody copied the labels of another pod."""
+    """Whether the value of `operate-finished` can be true.
+
+    A time before the pod or the release, or in the future, cannot: somebody copied the labels of another pod into the
+    template.
+    """
     value = pod.finished
     at = int(value) if value.isascii() and value.isdigit() and len(value) <= 12 else 0
     return max(pod.metadata.created, began) - _MARKED_BEFORE <= at <= now + CLOCK_SKEW
 
 
 def surplus(groups: PodGroups) -> list[Batch]:
-    """The oldest ChangePods of which no pod exists any more, past those that are kept."""
+    """The oldest ChangePods of which no pod exists any more, beyond the number that is kept."""
     if groups.batch_count <= KEPT_BATCHES + len(groups):
         return []
     gone = [each for each in groups.batches() if not any(groups.has_pod(member.uid) for member in each.members)]
@@ -151,13 +161,13 @@ def surplus(groups: PodGroups) -> list[Batch]:
 
 
 def giver(groups: PodGroups) -> Giver:
-    """Whose verdict failed the release: a person's counts before a server's, and that before what we saw ourselves."""
+    """Whose verdict failed the release: a person's counts first, then a server's, then that of the health checks."""
     found = {groups.giver(tracked) for tracked in groups.pods_in(Group.FAILED)}
     return next((each for each in Giver if each in found), Giver.PERSON)
 
 
 def summary(snapshot: Snapshot, failing: Sequence[PodInfo] = ()) -> str:
-    """Where the release stands, in one sentence. `failing`: pods that are failed just now."""
+    """The progress of the release in one sentence. `failing`: pods that get a failing verdict now."""
     groups = snapshot.groups
     if groups is None:
         return "no pod of this version exists yet"
@@ -180,5 +190,5 @@ def summary(snapshot: Snapshot, failing: Sequence[PodInfo] = ()) -> str:
 
 
 def failed_now(groups: PodGroups, tracked: TrackedPod, message: str) -> PodInfo:
-    """The pod with the verdict that it was not up in time."""
+    """The pod with a failing verdict, because it was not up in time."""
     return msgspec.structs.replace(groups.info(tracked), verdict=Verdict.UNPASS.value, message=message)

@@ -1,4 +1,4 @@
-"""What a release waits for: that it has pods at all, that the cluster lets it go on, that it has settled."""
+"""The conditions NoReplicas, Stalled and Settled: what a release waits for. Pure functions."""
 
 from collections import Counter
 
@@ -16,31 +16,31 @@ _NOT_UP = (Group.DOWN, Group.OBSERVING, Group.OVERDUE, Group.HELD_UP)
 _UP = (Group.PASSED, Group.CHECKING, Group.PREPARING)
 
 _ENDS_AT_ONCE = (StallReason.NOT_ROLLED_OUT, *Fault)
-"""What keeps a release from going on until it ends; then pods have yet to come, which takes its time."""
+"""Reasons that end at a known moment. After it, pods still need their time to come up."""
 
 Stall = tuple[StallReason | Fault, str]
 
 
 def with_waits(draft: Draft, snapshot: Snapshot, target: WorkloadState) -> tuple[Draft, float | None]:
-    """The conditions NoReplicas and Stalled; and when they may change by themselves (Unix seconds)."""
+    """Sets the conditions NoReplicas and Stalled; and when they may change without an event (Unix seconds, or None)."""
     draft = _no_replicas(draft, snapshot, target)
     stall, due = _stall(snapshot, target, draft.now, _resumed_at(draft, snapshot.workload))
     if stall is not None:
         return draft.condition(ConditionType.STALLED, True, *stall), due
     if find_condition(draft.status.conditions, ConditionType.STALLED) is not None:
-        draft = draft.condition(ConditionType.STALLED, False, "GoesOn", "nothing keeps the release from going on")
+        draft = draft.condition(ConditionType.STALLED, False, "GoesOn", "the release is not stalled any more")
     return draft, due
 
 
 def reaches_nothing(snapshot: Snapshot) -> bool:
-    """Whether there is no pod, and none is to be."""
+    """Whether no pod of the release exists or is to be created."""
     existing = len(snapshot.groups) if snapshot.groups is not None else 0
     return not existing and not snapshot.workload.reach
 
 
 def _no_replicas(draft: Draft, snapshot: Snapshot, target: WorkloadState) -> Draft:
     if target is WorkloadState.RUNNING and reaches_nothing(snapshot):
-        message = "no pod of this version exists or is to be made, so nothing can be said of it; its first pods decide"
+        message = "the workload has no pods of this version to verify; verification begins with the first one"
         return draft.condition(ConditionType.NO_REPLICAS, True, "NoPods", message)
     if find_condition(draft.status.conditions, ConditionType.NO_REPLICAS) is not None:
         return draft.without(ConditionType.NO_REPLICAS)
@@ -48,8 +48,10 @@ def _no_replicas(draft: Draft, snapshot: Snapshot, target: WorkloadState) -> Dra
 
 
 def _resumed_at(draft: Draft, workload: Workload) -> float:
-    """When the release last went on after it had stalled (Unix seconds): now, where something else is said of it than
-    before."""
+    """When the release last resumed after it had been stalled, Unix seconds; 0 if it never was.
+
+    It is now if the reason of the condition has just ended.
+    """
     known = find_condition(draft.status.conditions, ConditionType.STALLED)
     if known is None:
         return 0.0
@@ -73,63 +75,72 @@ def _stall(
     groups, workload, grace = snapshot.groups, snapshot.workload, snapshot.timing.start_timeout
     if groups is None:
         due = snapshot.release.spec.create_time_unix + grace
-        text = "the workload's controller has made nothing of the template yet"
+        text = (
+            f"the controller of {workload.kind} {workload.metadata.name} has not begun to roll out this pod template "
+            f"within {int(grace)} s; check that the workload is not paused and that its controller runs"
+        )
         return ((StallReason.NOT_ROLLED_OUT, text), None) if now >= due else (None, due)
     if groups.count(Group.HELD_UP):
         return _held_up(groups), None
     overdue = overdue_pods(snapshot)
     if overdue:
-        few = f"{len(overdue)} of {len(groups)} pods, too few to end the release: {overdue_message(overdue, now)}"
+        few = (
+            f"{len(overdue)} of {len(groups)} pods overdue, too few to end the release: {overdue_message(overdue, now)}"
+        )
         return (StallReason.PODS_OVERDUE, few), None
     if groups.count(Group.OVERDUE):
-        text = f"{groups.count(Group.OVERDUE)} of {len(groups)} pods are not up, of which a person said that they pass"
+        text = (
+            f"{groups.count(Group.OVERDUE)} of {len(groups)} pods are not up, but a person gave them the verdict `pass`"
+        )
         return (StallReason.PODS_OVERDUE, text), None
     missing = max(0, groups.wanted - len(groups))
     if not (missing or groups.count(Group.DOWN)) or groups.count(Group.OBSERVING) or target is WorkloadState.SUCCESS:
         return None, None
-    # pods that are not up have their own time first, which began when they were made
+    # pods that are down have the start timeout from their creation; only then does the stall begin
     due = max(groups.progress_at, resumed_at) + grace * (2 if groups.count(Group.DOWN) else 1)
     if now < due:
         return None, due
     if not missing:
         down = groups.count(Group.DOWN)
-        text = f"no pod came up for {int(grace)} s: {down} are not up, and are made anew again and again"
+        text = f"no pod came up for {int(grace)} s: {down} are not up, and their controller replaces them repeatedly"
         return (StallReason.PODS_OVERDUE, text), None
     if workload.refused:
-        return (StallReason.FAILED_CREATE, f"{missing} pods cannot be made: {workload.refused}"), None
+        return (StallReason.FAILED_CREATE, f"{missing} pods cannot be created: {workload.refused}"), None
     if workload.paused:
-        return (StallReason.PAUSED, f"the rollout is paused, {missing} pods of this version are to come"), None
+        return (StallReason.PAUSED, f"the rollout is paused, and {missing} pods of this version are missing"), None
     metadata = workload.metadata
     text = (
-        f"{missing} of {groups.wanted} pods are missing, and none came up for {int(grace)} s; its Events say why: "
+        f"{missing} of {groups.wanted} pods are missing, and none came up for {int(grace)} s; to see why: "
         f"kubectl describe {workload.kind.lower()} {metadata.name} -n {metadata.namespace}"
     )
     return (StallReason.PODS_MISSING, text), None
 
 
 def _held_up(groups: PodGroups) -> Stall:
+    """The most frequent reason for which the cluster holds pods up."""
     faults = Counter(fault for tracked in groups.pods_in(Group.HELD_UP) if (fault := groups.fault(tracked)) is not None)
     if not faults:
-        return Fault.NODE_NOT_READY, f"{groups.count(Group.HELD_UP)} pods are not up, which is the cluster's fault"
+        return Fault.NODE_NOT_READY, f"{groups.count(Group.HELD_UP)} pods are not up, and the cluster is the cause"
     found, count = faults.most_common(1)[0]
     first = next(tracked for tracked in groups.pods_in(Group.HELD_UP) if groups.fault(tracked) is found)
     words = str(first.pod.trouble) if first.pod.trouble is not None else f"node {first.pod.node}"
     return (
         found,
-        f"{count} of {len(groups)} pods are not up, which is the cluster's fault: {first.pod.metadata.name}: {words}",
+        f"{count} of {len(groups)} pods are not up, and the cluster is the cause: {first.pod.metadata.name}: {words}",
     )
 
 
 def with_settling(draft: Draft, snapshot: Snapshot, entered: bool) -> tuple[Draft, float | None]:
-    """The condition Settled of a release that is in Success; and when it may change by itself (Unix seconds).
+    """Sets the condition Settled of a release in Success; and when it may change without an event (Unix seconds, or
+    None).
 
-    What breaks puts it off by one more start timeout, counted from when all pods are up again. So does the loss of all
-    pods that were up when it began to be observed: those that came in their place have proved nothing yet.
+    A pod that breaks delays the condition: one start timeout begins when all pods are up again. The same happens if
+    none of the pods is left that were up when the time began, because the new pods have not proved anything yet.
     """
     now, grace, groups = draft.now, snapshot.timing.start_timeout, snapshot.groups
     known = find_condition(draft.status.conditions, ConditionType.SETTLED)
     if not entered and (known is None or known.is_true):
-        return draft, None  # history, as what succeeded before there was this condition
+        return draft, None  # settled, or succeeded before AlterShield had this condition
     broken = _broken(groups) if groups is not None else 0
     until = draft.status.settle_time_unix
     if broken or (groups is not None and not len(groups)):
@@ -145,17 +156,20 @@ def with_settling(draft: Draft, snapshot: Snapshot, entered: bool) -> tuple[Draf
     elif entered or (now >= until and all_up and not _outlasted(groups, until - grace)):
         until = int(now + grace)
     if now >= until and all_up:
-        message = "all pods stayed up for the start timeout after they had passed; what breaks now is another matter"
+        message = (
+            "all pods stayed up for the start timeout after they passed; pods that break now do not end the release"
+        )
         return draft.condition(ConditionType.SETTLED, True, "StayedUp", message), None
-    message = "its pods have passed; until the start timeout is over, what breaks ends the release"
+    message = "all pods have passed; until the start timeout is over, pods that break end the release"
     draft = draft.replace(settle_time_unix=until).condition(ConditionType.SETTLED, False, "Observing", message)
-    return draft, float(until) if until > now else None  # past it, a pod's standing is what is waited for
+    return draft, float(until) if until > now else None  # later, only an event of a pod changes it
 
 
 def _broken_text(broken: int) -> str:
+    """The message of the reason PodsDown."""
     match broken:
         case 0:
-            return "there is no pod"
+            return "the release has no pods"
         case 1:
             return "1 pod that was up is not up any more"
         case _:
@@ -163,16 +177,18 @@ def _broken_text(broken: int) -> str:
 
 
 def _outlasted(groups: PodGroups | None, since: float) -> bool:
-    """Whether a pod from before that time is still up."""
+    """Whether a pod that was created before `since` is still up."""
     return groups is None or any(
         tracked.pod.metadata.created <= since for group in _UP for tracked in groups.pods_in(group)
     )
 
 
 def _broke_anew(draft: Draft) -> bool:
+    """Whether the condition does not have the reason PodsDown yet."""
     known = find_condition(draft.status.conditions, ConditionType.SETTLED)
     return known is None or known.reason != "PodsDown"
 
 
 def _broken(groups: PodGroups) -> int:
+    """The number of pods that were up and are down."""
     return sum(1 for group in _NOT_UP if groups.count(group) for tracked in groups.pods_in(group) if tracked.broken)

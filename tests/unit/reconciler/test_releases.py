@@ -616,7 +616,7 @@ def test_one_bad_pod_among_many_ends_nothing_but_is_told(kind: str) -> None:
     assert world.said(STALLED) == ("True", "PodsOverdue")
     found = world.condition(STALLED)
     assert found is not None
-    assert found.message.startswith(f"1 of 10 pods, too few to end the release: pod {pods[0].name} is not up")
+    assert found.message.startswith(f"1 of 10 pods overdue, too few to end the release: pod {pods[0].name} is not up")
     assert world.reasons.count("ReleaseStalled") == 1
     assert world.rest() == 0
     world.touch(pods[1].crash(world.t))
@@ -821,7 +821,7 @@ def test_pods_that_a_quota_refuses_stall_the_release() -> None:
     assert world.said(STALLED) == ("True", "FailedCreate")
     found = world.condition(STALLED)
     assert found is not None
-    assert "2 pods cannot be made: FailedCreate: exceeded quota: pods" in found.message
+    assert "2 pods cannot be created: FailedCreate: exceeded quota: pods" in found.message
 
 
 @each_kind
