@@ -1,6 +1,7 @@
 """What is decided about a batch of pods."""
 
 from tests.mutants.mutant import Source
+from tests.mutants.release_tests import ONE_KIND, RELEASE_TESTS
 
 SOURCES = (
     Source(
@@ -33,7 +34,7 @@ SOURCES = (
     ),
     Source(
         "reconciler/batches/batch.py",
-        ("tests/unit/reconciler/test_batches.py", "tests/unit/reconciler/test_releases.py"),
+        ("tests/unit/reconciler/test_batches.py", *RELEASE_TESTS),
         (
             ("bool(info.verdict) and result.verdict == Verdict.PASS", "bool(info.verdict)"),
             ("change_pod if needs_work(change_pod) else None", "change_pod"),
@@ -43,6 +44,6 @@ SOURCES = (
             ),
             ("clip(result.message, MAX_MESSAGE)", "result.message"),
         ),
-        chosen="partition or on_delete or not (StatefulSet or DaemonSet or CloneSet)",
+        chosen=ONE_KIND,
     ),
 )

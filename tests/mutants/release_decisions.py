@@ -1,19 +1,12 @@
 """What is decided about a release."""
 
 from tests.mutants.mutant import Source
-
-_TESTS = (
-    "tests/unit/reconciler/test_health.py",
-    "tests/unit/reconciler/test_releases.py",
-    "tests/unit/reconciler/test_what_is_not_seen.py",
-    "tests/unit/reconciler/test_hard_cases.py",
-)
-_ONE_KIND = "partition or on_delete or not (StatefulSet or DaemonSet or CloneSet)"
+from tests.mutants.release_tests import ONE_KIND, RELEASE_TESTS
 
 SOURCES = (
     Source(
         "reconciler/releases/decide.py",
-        _TESTS,
+        RELEASE_TESTS,
         (
             ("_meanwhile(snapshot, step, now) if rollback.write_refused(snapshot.release) else step", "step"),
             ("suspension.suspend(snapshot, WorkloadState.SUSPEND, now), *step.after)", "step.after,)"),
@@ -54,11 +47,11 @@ SOURCES = (
                 "return target, (*ready.full, ready.overdue), now",
             ),
         ),
-        chosen=_ONE_KIND,
+        chosen=ONE_KIND,
     ),
     Source(
         "reconciler/releases/ending.py",
-        _TESTS,
+        RELEASE_TESTS,
         (
             (
                 "len(overdue) < snapshot.settings.overdue(len(groups))",
@@ -81,11 +74,11 @@ SOURCES = (
             ("each.release is None and each.serving", "each.serving"),
             ("    if target.pods and not target.serving:\n", "    if False:\n"),
         ),
-        chosen=_ONE_KIND,
+        chosen=ONE_KIND,
     ),
     Source(
         "reconciler/releases/rollback.py",
-        _TESTS,
+        RELEASE_TESTS,
         (
             (".enter(_before(snapshot.release))\n", ".enter(WorkloadState.RUNNING)\n"),
             ("        draft = draft.condition(ConditionType.VERIFIED, False, Giver.HEALTH, why)\n", "        pass\n"),
@@ -103,11 +96,11 @@ SOURCES = (
             ("    if known is not None and known.message == message:\n        return Decision()\n", ""),
             (".replace(rollback_to=workload.version)", ""),
         ),
-        chosen=_ONE_KIND,
+        chosen=ONE_KIND,
     ),
     Source(
         "reconciler/releases/waiting.py",
-        _TESTS,
+        RELEASE_TESTS,
         (
             ("return not existing and not snapshot.workload.reach", "return not snapshot.workload.reach"),
             ("return not existing and not snapshot.workload.reach", "return not existing"),
@@ -138,6 +131,6 @@ SOURCES = (
             ("known.reason == StallReason.PAUSED and not workload.paused", "known.reason == StallReason.PAUSED"),
             ("float(until) if until > now else None", "float(until)"),
         ),
-        chosen=_ONE_KIND,
+        chosen=ONE_KIND,
     ),
 )

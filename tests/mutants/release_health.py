@@ -1,19 +1,12 @@
 """What is known of a release's pods."""
 
 from tests.mutants.mutant import Source
-
-_TESTS = (
-    "tests/unit/reconciler/test_health.py",
-    "tests/unit/reconciler/test_releases.py",
-    "tests/unit/reconciler/test_what_is_not_seen.py",
-    "tests/unit/reconciler/test_hard_cases.py",
-)
-_ONE_KIND = "partition or on_delete or not (StatefulSet or DaemonSet or CloneSet)"
+from tests.mutants.release_tests import ONE_KIND, RELEASE_TESTS
 
 SOURCES = (
     Source(
         "reconciler/releases/health.py",
-        _TESTS,
+        RELEASE_TESTS,
         (
             ("max(pod.metadata.created, pod.scheduled_at, began)", "max(pod.metadata.created, pod.scheduled_at)"),
             ("max(pod.metadata.created, pod.scheduled_at, began)", "max(pod.metadata.created, began)"),
@@ -60,11 +53,11 @@ SOURCES = (
             ('"FailedAttachVolume" | "FailedMapVolume"', '"FailedAttachVolume"'),
             ('missing = "not found" in message and any(', "missing = any("),
         ),
-        chosen=_ONE_KIND,
+        chosen=ONE_KIND,
     ),
     Source(
         "reconciler/releases/pod_groups.py",
-        _TESTS,
+        RELEASE_TESTS,
         (
             ("            if not failed:\n", "            if True:\n"),
             ("pod.metadata.created < self._created - 1", "False"),
@@ -92,6 +85,6 @@ SOURCES = (
             ("            self._mislabelled.discard(uid)\n        else:", "            pass\n        else:"),
             ("self.highest_batch = max(self.highest_batch, batch.number)", "self.highest_batch = batch.number"),
         ),
-        chosen=_ONE_KIND,
+        chosen=ONE_KIND,
     ),
 )

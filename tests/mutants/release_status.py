@@ -1,19 +1,12 @@
 """The states of a release, and what is stored of it."""
 
 from tests.mutants.mutant import Source
-
-_TESTS = (
-    "tests/unit/reconciler/test_health.py",
-    "tests/unit/reconciler/test_releases.py",
-    "tests/unit/reconciler/test_what_is_not_seen.py",
-    "tests/unit/reconciler/test_hard_cases.py",
-)
-_ONE_KIND = "partition or on_delete or not (StatefulSet or DaemonSet or CloneSet)"
+from tests.mutants.release_tests import ONE_KIND, RELEASE_TESTS
 
 SOURCES = (
     Source(
         "reconciler/releases/verification.py",
-        _TESTS,
+        RELEASE_TESTS,
         (
             ("existing >= groups.wanted", "True"),
             ("reached - known.reached > max(0, replicas - known.replicas)", "reached > known.reached"),
@@ -36,11 +29,11 @@ SOURCES = (
             ("    return gone[:-KEPT_BATCHES]", "    return gone"),
             ("start=1)", "start=2)"),
         ),
-        chosen=_ONE_KIND,
+        chosen=ONE_KIND,
     ),
     Source(
         "reconciler/releases/suspension.py",
-        _TESTS,
+        RELEASE_TESTS,
         (
             (
                 "snapshot.workload.suspended and target is WorkloadState.SUCCESS else ()",
@@ -55,11 +48,11 @@ SOURCES = (
             ("(Suspend(min(since)),)", "(Suspend(0),)"),
             ("if target is WorkloadState.SUSPEND and before is not target:", "if target is WorkloadState.SUSPEND:"),
         ),
-        chosen=_ONE_KIND,
+        chosen=ONE_KIND,
     ),
     Source(
         "reconciler/releases/status.py",
-        _TESTS,
+        RELEASE_TESTS,
         (
             ("        if tracked.was_up\n", ""),
             ("        if self.status.status == state:\n            return self\n", ""),
@@ -67,11 +60,11 @@ SOURCES = (
             ("    return left if 0 < left <= interval else 0.0", "    return 0.0"),
             ("lists.append(tuple(pods[:space]))", "lists.append(tuple(pods))"),
         ),
-        chosen=_ONE_KIND,
+        chosen=ONE_KIND,
     ),
     Source(
         "reconciler/releases/creation.py",
-        _TESTS,
+        RELEASE_TESTS,
         (
             ("other.status.source.uid and (passed(other) or known):", "other.status.source.uid:"),
             ("(passed(other) or known)", "passed(other)"),
@@ -79,7 +72,7 @@ SOURCES = (
             ("if other.status.previous.uid and other.status.previous.version not in failed:", "if False:"),
             ("known.is_true or known.reason == RollbackReason.RELEASED_AGAIN", "False"),
         ),
-        chosen=_ONE_KIND,
+        chosen=ONE_KIND,
     ),
     Source(
         "reconciler/releases/ungated.py",

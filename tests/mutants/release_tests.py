@@ -1,0 +1,24 @@
+"""The test files that notice the mutants of what is decided about a release."""
+
+DIRECTORY = "tests/unit/reconciler"
+RELEASE_TESTS = tuple(
+    f"{DIRECTORY}/test_{subject}.py"
+    for subject in (
+        "health",
+        "pods_up",
+        "settling",
+        "deadlines",
+        "suspension",
+        "waiting",
+        "clocks",
+        "rollback_target",
+        "rollback",
+        "verification",
+        "reach",
+        "batching",
+        "status",
+        "what_is_not_seen",
+        "hard_cases",
+    )
+)
+ONE_KIND = "partition or on_delete or not (StatefulSet or DaemonSet or CloneSet)"

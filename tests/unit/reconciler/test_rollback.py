@@ -1,0 +1,210 @@
+"""How a rollback is carried out, refused and withdrawn."""
+
+import pytest
+
+from altershield.api.kinds import Giver
+from altershield.api.ops_config import Settings
+
+from .scenarios import (
+    FAILED,
+    ROLLBACK,
+    ROLLED_BACK,
+    RUNNING,
+    SETTLED,
+    SUCCESS,
+    SUSPEND,
+    VERIFIED,
+    each_kind,
+    first_release,
+    is_restored,
+    second_release,
+)
+from .world import fingerprint, template
+
+
+@each_kind
+def test_turning_rollback_off_withdraws_a_started_rollback(kind: str) -> None:
+    world, _ = second_release(kind)
+    world.write_refused = "policy"
+    world.run(121)
+    assert world.state() == ROLLBACK
+    world.settings = Settings(rollback=False)
+    world.rest()
+    assert (world.image, world.state()) == ("v2", SUSPEND)
+    assert "RollbackWithdrawn" in world.reasons
+
+
+@each_kind
+def test_rollback_is_withdrawn_if_the_pods_come_up(kind: str) -> None:
+    world, pods = second_release(kind, 3)
+    world.up(*pods[1:])
+    world.write_refused = "denied by policy"
+    world.run(130)
+    assert world.state() == ROLLBACK
+    assert world.said(ROLLED_BACK) == ("False", "WriteRefused")
+    assert "RollbackRefused" in world.reasons
+    world.up(pods[0])
+    world.run(15)
+    assert (world.image, world.state()) == ("v2", SUCCESS)
+    assert "RollbackWithdrawn" in world.reasons
+    assert world.condition(ROLLED_BACK) is None
+
+
+@each_kind
+@pytest.mark.parametrize("how", ["gone", "edited", "sick"])
+def test_rollback_is_withdrawn_if_its_target_is_gone_edited_or_unhealthy(kind: str, how: str) -> None:
+    world, _ = second_release(kind)
+    world.write_refused = "denied by policy"
+    world.run(125)
+    assert world.state() == ROLLBACK
+    match how:
+        case "gone":
+            del world.revisions["v1"]
+        case "edited":
+            key = "spec" if kind == "Deployment" else "data"
+            held = world.revisions["v1"][key]
+            (held if kind == "Deployment" else held["spec"])["template"] = template("evil")
+        case _:
+            for pod in world.of("v1"):
+                pod.lose_readiness(world.t)
+    world.write_refused = ""
+    world.run(10)
+    assert (world.image, world.state(), world.suspended) == ("v2", SUSPEND, True)
+    assert "RollbackWithdrawn" in world.reasons
+
+
+@each_kind
+def test_rollback_is_withdrawn_if_its_target_is_unhealthy_although_another_version_is_healthy(kind: str) -> None:
+    world, old = second_release(kind)
+    world.up(*old)
+    world.release("v3")
+    world.rest()
+    world.make(1)
+    world.write_refused = "denied by policy"
+    world.run(125)
+    assert world.state() == ROLLBACK
+    for pod in world.of("v1"):
+        pod.lose_readiness(world.t)
+    world.write_refused = ""
+    world.run(5)
+    assert (world.image, world.state()) == ("v3", SUSPEND)
+
+
+@each_kind
+def test_refused_rollback_write_is_reported_while_verification_and_suspension_continue(kind: str) -> None:
+    world, pods = second_release(kind, 3)
+    world.write_refused = "admission webhook policy denied the request"
+    world.run(125)
+    assert world.state() == ROLLBACK
+    found = world.condition(ROLLED_BACK)
+    assert found is not None
+    assert "; the API server refuses to change the workload: admission webhook policy denied" in found.message
+    assert world.reasons.count("RollbackRefused") == 1
+    world.run(20)
+    assert world.suspended
+    world.up(pods[0])
+    count = len(world.batches)
+    world.run(15)
+    assert len(world.batches) == count + 1
+    world.write_refused = ""
+    world.rest()
+    assert is_restored(world)
+    assert world.state("v2") == FAILED
+    assert world.said(ROLLED_BACK, "v2") == ("True", "PodNotUp")
+
+
+@each_kind
+@pytest.mark.parametrize("to", ["", "version", "name"])
+def test_requested_rollback_is_carried_out_although_rollback_is_off(kind: str, to: str) -> None:
+    world, pods = second_release(kind, 3)
+    world.settings = Settings(rollback=False)
+    world.up(*pods)
+    world.run(20)
+    world.up(*world.make(1, "v1"))
+    world.ask_rollback({"": "", "version": fingerprint("v1"), "name": "web-v1"}[to])
+    world.run(5)
+    assert is_restored(world)
+    assert world.state("v2") == FAILED
+    assert world.said(ROLLED_BACK, "v2") == ("True", "Requested")
+
+
+@each_kind
+def test_impossible_rollback_request_leaves_a_settled_release_settled(kind: str) -> None:
+    world = first_release(kind)
+    world.roll_out("v1")
+    world.ask_rollback("nowhere")
+    world.rest()
+    assert (world.state(), world.said(SETTLED)[0]) == (SUCCESS, "True")
+    assert "RollbackImpossible" in world.reasons
+    assert world.rest() == 0
+
+
+@each_kind
+def test_rolled_back_condition_is_removed_when_the_verdict_is_corrected(kind: str) -> None:
+    world = first_release(kind)
+    pods = world.make(3)
+    world.up(*pods[:2])
+    world.run(121)
+    assert (world.state(), world.said(ROLLED_BACK)) == (SUSPEND, ("False", "NotUndone"))
+    world.judge(pods[2], "pass")
+    world.rest()
+    assert (world.state(), world.said(ROLLED_BACK)) == (RUNNING, ("", ""))
+
+
+@each_kind
+def test_rolled_back_release_has_failed_verification(kind: str) -> None:
+    world, _ = second_release(kind)
+    world.run(125)
+    assert (world.image, world.state("v2")) == ("v1", FAILED)
+    assert world.said(VERIFIED, "v2") == ("False", Giver.HEALTH)
+    found = world.condition(VERIFIED, "v2")
+    assert found is not None
+    assert "is not up after 120 s" in found.message
+
+
+@each_kind
+def test_new_release_supersedes_a_pending_rollback(kind: str) -> None:
+    world, _ = second_release(kind)
+    world.write_refused = "denied"
+    world.run(121)
+    world.release("v3")
+    world.rest()
+    assert world.state("v2") == FAILED
+    assert world.said(ROLLED_BACK, "v2") == ("False", "Superseded")
+    assert world.status("v3").previous.uid == "uid-v1"
+
+
+def test_rollback_deletes_unready_pods_that_an_ordered_controller_waits_for() -> None:
+    world, (fine, pod) = second_release("StatefulSet", 2)
+    world.up(fine)
+    world.touch(pod.wait_for_image())
+    written: list[str] = []
+    world.write_hook = lambda what: written.append(f"{what} {world.state('v2')}")
+    world.run(121)
+    assert is_restored(world)
+    assert f"delete pod {ROLLBACK}" in written, "the pod is deleted before the rollback ends"
+    assert pod.uid not in world.pods
+    assert fine.uid in world.pods, "the controller replaces ready pods itself"
+    assert world.state("v2") == FAILED
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "DaemonSet", "CloneSet"])
+def test_rollback_deletes_no_pods_of_kinds_that_replace_unready_pods(kind: str) -> None:
+    world, (pod, *_) = second_release(kind)
+    world.run(121)
+    assert pod.uid in world.pods
+
+
+@each_kind
+def test_requested_rollback_is_withdrawn_if_its_target_was_edited(kind: str) -> None:
+    world, _ = second_release(kind)
+    world.write_refused = "denied by policy"
+    world.ask_rollback("web-v1")
+    world.rest()
+    assert world.said(ROLLED_BACK) == ("False", "WriteRefused")
+    held = world.revisions["v1"]["spec" if kind == "Deployment" else "data"]
+    (held if kind == "Deployment" else held["spec"])["template"] = template("evil")
+    world.write_refused = ""
+    world.rest()
+    assert (world.image, world.state()) == ("v2", RUNNING)
+    assert "RollbackWithdrawn" in world.reasons

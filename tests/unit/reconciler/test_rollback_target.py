@@ -1,0 +1,262 @@
+"""Which version a release is rolled back to, if any."""
+
+import pytest
+
+from altershield.api import labels
+
+from .scenarios import (
+    FAILED,
+    ROLLED_BACK,
+    RUNNING,
+    SUCCESS,
+    SUSPEND,
+    each_kind,
+    first_release,
+    is_restored,
+    second_release,
+)
+from .world import World, fingerprint, template
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet"])
+def test_workload_without_rolling_update_is_not_rolled_back_automatically(kind: str) -> None:
+    world, _ = second_release(kind)
+    world.rolling = False
+    world.run(121)
+    assert (world.image, world.state(), world.suspended) == ("v2", SUSPEND, True)
+    found = world.condition(ROLLED_BACK)
+    assert found is not None
+    assert "not rolled back: the update strategy is" in found.message
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "CloneSet"])
+def test_paused_workload_is_not_rolled_back(kind: str) -> None:
+    world, _ = second_release(kind)
+    world.paused = True
+    world.run(121)
+    assert (world.image, world.state()) == ("v2", SUSPEND)
+
+
+@each_kind
+def test_release_is_suspended_if_no_older_version_has_ready_pods(kind: str) -> None:
+    world, _ = second_release(kind)
+    for pod in world.of("v1"):
+        pod.lose_readiness(world.t)
+    world.touch(*world.of("v1"))
+    world.run(121)
+    assert (world.image, world.state()) == ("v2", SUSPEND)
+    found = world.condition(ROLLED_BACK)
+    assert found is not None
+    assert found.message.endswith("not rolled back: no pod of an older version is ready")
+
+
+@each_kind
+def test_pods_on_a_lost_node_do_not_count_as_serving(kind: str) -> None:
+    world, (pod, *_) = second_release(kind)
+    pod.node = "node-2"
+    world.touch(pod)
+    world.lose_node("node-1")
+    world.run(121)
+    assert (world.image, world.state()) == ("v2", SUSPEND)
+
+
+@each_kind
+def test_version_that_is_released_again_is_not_rolled_back_a_second_time(kind: str) -> None:
+    world, _ = second_release(kind)
+    world.run(121)
+    assert is_restored(world)
+    world.remove(*world.of("v2"))
+    world.run(20)
+    assert world.state("v1") == SUCCESS
+    assert world.state("v2") == FAILED, "the change workload of the rolled back version is kept"
+    world.release("v2")
+    world.rest()
+    assert world.said(ROLLED_BACK) == ("False", "ReleasedAgain")
+    world.make(1)
+    world.run(121)
+    assert (world.image, world.state(), world.suspended) == ("v2", SUSPEND, True)
+
+
+@each_kind
+def test_rolled_back_condition_is_removed_when_the_version_is_released_again_and_passes(kind: str) -> None:
+    world, _ = second_release(kind)
+    world.run(121)
+    world.remove(*world.of("v2"))
+    world.run(20)
+    world.roll_out("v2")
+    assert world.condition(ROLLED_BACK) is None
+
+
+@each_kind
+def test_rollback_skips_a_version_that_did_not_pass(kind: str) -> None:
+    """v2 came up, but a person failed it. v3 is the repair and does not come up."""
+    world, pods = second_release(kind, 3)
+    world.up(*pods)
+    world.run(15)
+    assert world.judge(pods[0], "unpass")
+    world.rest()
+    assert (world.state(), world.suspended) == (SUSPEND, True)
+    world.up(*world.make(1, "v1"))
+    world.release("v3")
+    world.make(1)
+    world.run(121)
+    assert is_restored(world)
+    assert world.status("v3").previous.uid == "uid-v1"
+
+
+@each_kind
+def test_rollback_finds_the_last_passed_version_after_its_change_workload_was_removed(kind: str) -> None:
+    world = World(kind)
+    world.roll_out("v1")
+    world.roll_out("v2")
+    assert set(world.releases) == {fingerprint("v2")}
+    assert world.status().previous.name == "web-v1"
+    world.up(*world.make(1, "v1"))
+    world.ask_rollback()
+    world.run(30)
+    assert is_restored(world)
+
+
+@each_kind
+def test_recreated_revision_is_recognised_by_its_template(kind: str) -> None:
+    world, _ = second_release(kind)
+    world.revisions["v1"]["metadata"]["uid"] = "uid-v1-anew"
+    if kind == "Deployment":
+        for pod in world.of("v1"):
+            pod.owner["uid"] = "uid-v1-anew"
+        world.touch(*world.of("v1"))
+    world.run(121)
+    assert is_restored(world)
+
+
+@each_kind
+def test_edited_revision_is_not_released(kind: str) -> None:
+    world, _ = second_release(kind)
+    edited = template("evil")
+    held = world.revisions["v1"]
+    if kind == "Deployment":
+        held["spec"]["template"] = edited
+    else:
+        held["data"]["spec"]["template"] = edited
+    world.run(121)
+    assert (world.image, world.state()) == ("v2", SUSPEND)
+    found = world.condition(ROLLED_BACK)
+    assert found is not None
+    assert "web-v1 has been changed since it passed" in found.message
+
+
+@each_kind
+def test_deleted_rollback_target_is_named_in_the_condition(kind: str) -> None:
+    world, _ = second_release(kind)
+    world.release("v3")
+    world.rest()
+    world.up(*world.make(1, "v2"))
+    world.make(1)
+    world.remove(*world.of("v1"))
+    del world.revisions["v1"]
+    world.run(121)
+    assert (world.image, world.state()) == ("v3", SUSPEND)
+    found = world.condition(ROLLED_BACK)
+    assert found is not None
+    assert "web-v1, which held the last version that passed, does not exist any more" in found.message
+
+
+@each_kind
+def test_version_without_ready_pods_is_not_a_rollback_target(kind: str) -> None:
+    world, _ = second_release(kind)
+    world.release("v3")
+    world.rest()
+    world.up(*world.make(1, "v2"))
+    world.make(1)
+    for pod in world.of("v1"):
+        pod.lose_readiness(world.t)
+    world.touch(*world.of("v1"))
+    world.run(121)
+    assert (world.image, world.state()) == ("v3", SUSPEND)
+    found = world.condition(ROLLED_BACK)
+    assert found is not None
+    assert "no pod of" in found.message
+
+
+@each_kind
+@pytest.mark.parametrize("ready", [3, 2])
+def test_version_from_before_altershield_is_a_target_only_if_all_its_pods_are_ready(kind: str, ready: int) -> None:
+    world = World(kind)
+    world.release("v0")
+    old = world.make(3)
+    world.up(*old[:ready])
+    world.generation, world.own_labels = 1, {}
+    held = world.revisions["v0"]["spec" if kind == "Deployment" else "data"]
+    del (held if kind == "Deployment" else held["spec"])["template"]["metadata"]["labels"][labels.VERSION]
+    world.release("v1")
+    world.rest()
+    world.make(1)
+    world.run(121)
+    assert is_restored(world, "v0") is (ready == 3)
+    assert world.status("v1").rollback_to == (fingerprint("v0") if ready == 3 else "")
+
+
+@each_kind
+def test_version_that_never_passed_is_not_a_rollback_target(kind: str) -> None:
+    world = World(kind)
+    world.release("v1")
+    world.rest()
+    world.up(*world.make(3))
+    world.rest()
+    world.release("v2")
+    world.rest()
+    world.make(1)
+    world.run(121)
+    assert (world.image, world.state()) == ("v2", SUSPEND)
+    found = world.condition(ROLLED_BACK)
+    assert found is not None
+    assert "no older version has passed verification" in found.message
+
+
+@each_kind
+def test_requested_rollback_to_an_unknown_version_is_refused_and_lists_the_known_ones(kind: str) -> None:
+    world, _ = second_release(kind)
+    world.ask_rollback("nowhere")
+    world.rest()
+    assert (world.image, world.state()) == ("v2", RUNNING)
+    found = world.condition(ROLLED_BACK)
+    assert found is not None
+    assert (found.status, found.reason) == ("False", "NoTarget")
+    assert found.message == (
+        "a rollback was requested, but the workload has no version nowhere; "
+        f"set `rollbackTo` to one of: web-v1 (version {fingerprint('v1')})"
+    )
+    assert "RollbackImpossible" in world.reasons
+    assert world.status().rollback_to == ""
+
+
+@each_kind
+def test_requested_rollback_without_a_passed_version_is_refused_unless_it_names_a_target(kind: str) -> None:
+    world = World(kind)
+    world.release("v1")
+    world.rest()
+    world.release("v2")
+    world.rest()
+    world.make(1)
+    world.rest()
+    world.ask_rollback()
+    world.rest()
+    assert (world.image, world.state()) == ("v2", RUNNING)
+    found = world.condition(ROLLED_BACK)
+    assert found is not None
+    assert "no version has passed verification before this one; set `rollbackTo` to one of: web-v1" in found.message
+    world.ask_rollback("web-v1")
+    world.rest()
+    assert is_restored(world)
+
+
+@each_kind
+def test_requested_rollback_of_the_first_version_is_refused(kind: str) -> None:
+    world = first_release(kind)
+    world.make(1)
+    world.rest()
+    world.ask_rollback()
+    world.rest()
+    found = world.condition(ROLLED_BACK)
+    assert found is not None
+    assert found.message.endswith("; the workload has no older version")

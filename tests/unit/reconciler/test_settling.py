@@ -1,0 +1,216 @@
+"""When a successful release settles, and what happens if a pod breaks before that."""
+
+import pytest
+
+from altershield.api.kinds import Giver
+
+from .scenarios import (
+    FAILED,
+    SETTLED,
+    STALLED,
+    SUCCESS,
+    SUSPEND,
+    VERIFIED,
+    each_kind,
+    first_release,
+    is_restored,
+    second_release,
+)
+
+
+@each_kind
+def test_successful_release_settles_after_the_start_timeout(kind: str) -> None:
+    world = first_release(kind)
+    world.up(*world.make(3))
+    world.run(10)
+    assert world.said(SETTLED) == ("False", "Observing")
+    world.run(119)
+    assert world.said(SETTLED)[0] == "False"
+    world.run(2)
+    assert world.said(SETTLED) == ("True", "StayedUp")
+    assert world.rest() == 0
+
+
+@each_kind
+def test_pod_that_breaks_before_settling_delays_settling(kind: str) -> None:
+    world = first_release(kind)
+    pods = world.make(3)
+    world.up(*pods)
+    world.run(100)
+    world.touch(pods[0].lose_readiness(world.t))
+    world.rest()
+    assert world.said(SETTLED) == ("False", "PodsDown")
+    world.run(30)
+    world.up(pods[0])
+    world.run(10)
+    assert world.said(SETTLED) == ("False", "PodsDown"), "after one crash, the observation time is doubled"
+    world.run(10)
+    assert world.said(SETTLED) == ("False", "Observing")
+    world.run(118)
+    assert world.said(SETTLED)[0] == "False"
+    world.run(3)
+    assert world.said(SETTLED)[0] == "True"
+
+
+@each_kind
+def test_pod_down_for_the_start_timeout_before_settling_causes_a_rollback(kind: str) -> None:
+    world, pods = second_release(kind, 3)
+    world.up(*pods)
+    world.run(60)
+    assert world.state() == SUCCESS
+    old = world.make(1, "v1")
+    world.up(*old)
+    world.touch(pods[0].crash(world.t))
+    world.run(119)
+    assert world.state("v2") == SUCCESS
+    world.run(2)
+    assert is_restored(world)
+    assert world.state("v2") == FAILED
+    assert "RolledBack" in world.reasons
+
+
+@each_kind
+def test_pod_down_for_the_start_timeout_before_settling_suspends_a_first_release(kind: str) -> None:
+    world = first_release(kind)
+    pods = world.make(3)
+    world.up(*pods)
+    world.run(60)
+    world.touch(pods[0].crash(world.t, "OOMKilled", 137))
+    world.run(121)
+    assert world.state() == SUSPEND
+    assert world.suspended
+    assert world.said(VERIFIED) == ("False", Giver.HEALTH)
+    (failed,) = world.status().defense_check_fail_pods
+    assert failed.uid == pods[0].uid
+    assert failed.message.startswith(
+        "not up any more (it was up until 120 s ago): CrashLoopBackOff (exit code 137): OOMKilled"
+    )
+
+
+@each_kind
+def test_pod_that_crashes_after_settling_does_not_change_the_release(kind: str) -> None:
+    world = first_release(kind)
+    pods = world.roll_out("v1")
+    world.touch(pods[0].crash(world.t))
+    world.run(1000)
+    assert world.state() == SUCCESS
+    assert not world.suspended
+    assert world.status().down_pods == ()
+    assert world.said(STALLED) == ("", "")
+
+
+@each_kind
+def test_successful_release_scaled_to_zero_does_not_settle(kind: str) -> None:
+    """If it is scaled up again, a crash still ends the release."""
+    world = first_release(kind)
+    pods = world.make(3)
+    world.up(*pods)
+    world.run(20)
+    world.replicas = 0
+    world.remove(*pods)
+    world.run(1000)
+    assert (world.state(), world.said(SETTLED)) == (SUCCESS, ("False", "PodsDown"))
+    assert world.rest() == 0
+    world.replicas = 3
+    pods = world.make(3)
+    world.up(*pods)
+    world.run(60)
+    world.touch(pods[0].crash(world.t))
+    world.run(121)
+    assert (world.state(), world.suspended) == (SUSPEND, True)
+
+
+@each_kind
+def test_successful_release_does_not_settle_while_a_new_leader_observes_its_pods(kind: str) -> None:
+    """A new leader does not know whether the pods stayed up."""
+    world = first_release(kind)
+    pods = world.make(3)
+    world.up(*pods)
+    world.run(10)
+    world.advance(119)
+    world.die()
+    world.advance(2)
+    world.rest()
+    assert world.said(SETTLED) == ("False", "Observing"), "the reason is not PodsDown: no pod is known to have broken"
+    world.run(10)
+    assert world.said(SETTLED)[0] == "True"
+
+
+@each_kind
+@pytest.mark.parametrize("breaks", ["crashes", "restarts", "loses its node"])
+def test_pod_that_breaks_while_a_new_leader_observes_it_delays_settling(kind: str, breaks: str) -> None:
+    world = first_release(kind)
+    pods = world.make(3)
+    world.up(*pods)
+    world.run(60)
+    world.die()
+    world.rest()
+    if breaks == "crashes":
+        world.touch(pods[0].crash(world.t))
+    elif breaks == "restarts":
+        world.touch(pods[0].restart(world.t))
+    else:
+        pods[0].node = "node-9"
+        world.lose_node("node-9")
+    world.rest()
+    assert world.said(SETTLED) == ("False", "PodsDown")
+    if breaks == "loses its node":
+        world.find_node("node-9")
+    world.up(pods[0])
+    world.run(21)
+    assert world.said(SETTLED) == ("False", "Observing")
+    world.run(105)
+    assert world.said(SETTLED)[0] == "False"
+
+
+@each_kind
+def test_successful_release_does_not_settle_until_replacement_pods_stay_up(kind: str) -> None:
+    """The broken pods were deleted, and their replacements were not up yet."""
+    world = first_release(kind)
+    pods = world.make(3)
+    world.up(*pods)
+    world.run(20)
+    world.touch(*[pod.crash(world.t) for pod in pods])
+    world.rest()
+    world.remove(*pods)
+    pods = world.make(3)
+    world.run(100)
+    assert world.said(SETTLED) == ("False", "PodsDown")
+    world.up(*pods)
+    world.run(60)
+    assert world.said(SETTLED) == ("False", "Observing")
+    world.run(60)
+    assert world.said(SETTLED) == ("False", "Observing"), "the pods were not up for the whole start timeout"
+    world.run(20)
+    assert world.said(SETTLED)[0] == "True"
+
+
+@each_kind
+def test_successful_release_does_not_settle_if_all_its_pods_were_replaced(kind: str) -> None:
+    world = first_release(kind)
+    pods = world.make(3)
+    world.up(*pods)
+    world.run(100)
+    world.remove(*pods)
+    pods = world.make(3)
+    world.up(*pods)
+    world.run(60)
+    assert world.said(SETTLED) == ("False", "Observing"), "no pod was up for the whole start timeout"
+    world.touch(pods[0].crash(world.t))
+    world.run(121)
+    assert (world.state(), world.suspended) == (SUSPEND, True)
+
+
+@each_kind
+def test_short_lived_extra_pods_do_not_delay_settling(kind: str) -> None:
+    world = first_release(kind)
+    pods = world.make(3)
+    world.up(*pods)
+    world.run(10)
+    for _ in range(5):
+        more = world.make(2)
+        world.up(*more)
+        world.run(30)
+        world.remove(*more)
+    world.rest()
+    assert world.said(SETTLED)[0] == "True"

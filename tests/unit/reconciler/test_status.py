@@ -1,0 +1,128 @@
+"""What is stored about a release, and how often it is written."""
+
+import msgspec
+
+from altershield.api.kinds import SourceRef
+from altershield.api.ops_config import Settings
+
+from .scenarios import SUCCESS, VERIFIED, each_kind, first_release, second_release
+from .world import World, fingerprint, infos
+
+
+@each_kind
+def test_success_removes_change_workloads_of_older_versions(kind: str) -> None:
+    world = World(kind)
+    world.roll_out("v1")
+    world.roll_out("v2")
+    assert set(world.releases) == {fingerprint("v2")}
+
+
+@each_kind
+def test_success_keeps_the_change_workload_of_a_newer_release(kind: str) -> None:
+    world = first_release(kind)
+    world.up(*world.make(3))
+    newer = world.stored()
+    metadata = msgspec.structs.replace(newer.metadata, name=newer.metadata.name[:-32] + "9" * 32, uid="newer")
+    spec = msgspec.structs.replace(newer.spec, workload_generation=7)
+    world.releases["9" * 32] = msgspec.structs.replace(newer, metadata=metadata, spec=spec)
+    world.run(200)
+    assert world.state() == SUCCESS
+    assert "9" * 32 in world.releases
+
+
+@each_kind
+def test_change_workload_of_a_finished_rollback_does_not_change(kind: str) -> None:
+    world, _ = second_release(kind)
+    world.run(121)
+    before = world.stored("v2")
+    world.remove(*world.of("v2"))
+    world.run(500)
+    assert world.stored("v2") == before
+
+
+@each_kind
+def test_status_names_the_revision_and_its_template_fingerprint(kind: str) -> None:
+    world, _ = second_release(kind)
+    revision = {"Deployment": "ReplicaSet"}.get(kind, "ControllerRevision")
+    expected = SourceRef(revision, "web-v1", "uid-v1", fingerprint("v1"), fingerprint("v1"))
+    assert world.status("v1").source == expected
+    assert world.status("v2").previous == expected
+
+
+@each_kind
+def test_settled_release_causes_no_writes(kind: str) -> None:
+    world = World(kind)
+    world.roll_out("v1")
+    before = world.writes
+    for _ in range(5):
+        world.advance(500)
+        assert not world.reconcile()
+    world.die()
+    world.run(100)
+    assert world.writes == before
+
+
+@each_kind
+def test_verified_pod_causes_at_most_three_writes(kind: str) -> None:
+    world = first_release(kind, replicas=100)
+    before = world.writes
+    world.up(*world.make(100))
+    world.run(200)
+    assert world.state() == SUCCESS
+    assert world.writes - before <= 3 * 100 + 10
+
+
+@each_kind
+def test_pod_lists_in_the_status_are_written_at_intervals(kind: str) -> None:
+    world = first_release(kind, replicas=40)
+    pods = world.make(40)
+    world.rest()
+    written: list[float] = []
+    world.write_hook = lambda what: written.append(world.t) if what == "status" else None
+    for pod in pods:
+        world.up(pod)
+        world.run(1)
+    world.run(9)
+    assert world.state() == SUCCESS
+    assert len(world.status().defense_check_pass_pods) == 40
+    assert len(written) <= 12, written
+
+
+@each_kind
+def test_failed_verdict_is_written_immediately(kind: str) -> None:
+    world = first_release(kind)
+    pods = world.roll_out("v1")
+    world.judge(pods[0], "unpass")
+    world.rest()
+    world.judge(pods[1], "unpass")
+    world.rest()
+    assert {failed.uid for failed in world.status().defense_check_fail_pods} == {pods[0].uid, pods[1].uid}
+
+
+@each_kind
+def test_small_progress_is_written_later(kind: str) -> None:
+    world = first_release(kind, replicas=10)
+    pods = world.make(10)
+    world.rest()
+    world.up(pods[0])
+    world.run(50)
+    assert (len(world.batches), world.status().defense_check_pass_pods) == (1, ())
+    world.run(15)
+    assert infos(world.status().defense_check_pass_pods) == [pods[0].name]
+
+
+def test_status_of_a_large_workload_lists_part_of_the_pods_and_counts_all() -> None:
+    world = World("Deployment", replicas=3000)
+    world.settings = Settings(branch=True, content="1000")
+    world.release("v1")
+    world.rest()
+    pods = world.make(3000)
+    world.up(*pods)
+    world.run(20)
+    assert world.state() == SUCCESS
+    status = world.status()
+    assert len(status.defense_check_pass_pods) == 2000
+    assert len(msgspec.json.encode(status)) < 1_000_000
+    found = world.condition(VERIFIED)
+    assert found is not None
+    assert found.message == "3000 of 3000 pods passed"

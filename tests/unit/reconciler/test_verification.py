@@ -1,0 +1,240 @@
+"""Verdicts about pods, and labels of pods that are not trusted."""
+
+import pytest
+
+from altershield.api import labels
+from altershield.api.kinds import Giver
+
+from .scenarios import (
+    RUNNING,
+    STALLED,
+    SUCCESS,
+    SUSPEND,
+    VERIFIED,
+    each_kind,
+    first_release,
+    is_restored,
+    second_release,
+)
+from .world import World, fingerprint, infos
+
+
+@each_kind
+def test_verdict_of_a_person_counts_after_the_release_settled(kind: str) -> None:
+    world = first_release(kind)
+    pods = world.roll_out("v1")
+    assert world.judge(pods[1], "unpass")
+    world.rest()
+    assert (world.state(), world.suspended) == (SUSPEND, True)
+    assert world.said(VERIFIED) == ("False", Giver.PERSON)
+    (failed,) = world.status().defense_check_fail_pods
+    assert (failed.pod, failed.message) == (pods[1].name, "find error")
+    assert world.own_labels[labels.SUSPEND] == str(int(world.now))
+    world.judge(pods[1], "pass")
+    world.rest()
+    assert (world.state(), world.suspended) == (SUCCESS, False)
+    assert world.reasons == ["ReleaseSuspended", "ReleaseResumed"]
+
+
+@each_kind
+def test_down_pod_gets_the_start_timeout_when_its_failed_verdict_is_removed(kind: str) -> None:
+    """The new leader has not seen the pod up."""
+    world = first_release(kind)
+    pods = world.roll_out("v1")
+    world.judge(pods[1], "unpass")
+    world.rest()
+    world.die()
+    world.touch(pods[1].lose_readiness(world.t))
+    world.run(10)
+    world.judge(pods[1], "")
+    world.run(10)
+    assert (world.state(), world.suspended) == (RUNNING, True)
+    world.up(pods[1])
+    world.run(60)
+    assert (world.state(), world.suspended) == (SUCCESS, False)
+
+
+@each_kind
+def test_verdict_stays_when_its_change_pod_is_deleted(kind: str) -> None:
+    world = first_release(kind)
+    pods = world.roll_out("v1")
+    world.judge(pods[1], "unpass")
+    world.rest()
+    for name in list(world.batches):
+        del world.batches[name]
+    world.groups = None
+    world.rest()
+    assert (world.state(), world.suspended) == (SUSPEND, True)
+    assert world.said(VERIFIED) == ("False", Giver.PERSON)
+    assert world.reasons == ["ReleaseSuspended"]
+    world.judge(pods[1], "pass")
+    world.run(20)
+    assert (world.state(), world.suspended) == (SUCCESS, False)
+    assert "ReleaseStalled" not in world.reasons
+    world.batches.clear()
+    world.groups = None
+    world.run(20)
+    assert (world.state(), world.suspended) == (SUCCESS, False), "the corrected verdict stays"
+
+
+@each_kind
+def test_verdict_is_dropped_when_its_pod_and_its_change_pod_are_deleted(kind: str) -> None:
+    world = first_release(kind)
+    pods = world.roll_out("v1")
+    world.judge(pods[1], "unpass")
+    world.rest()
+    world.remove(pods[1])
+    world.batches.clear()
+    world.groups = None
+    world.up(*world.make(1))
+    world.run(60)
+    assert (world.state(), world.suspended) == (SUCCESS, False)
+
+
+@each_kind
+@pytest.mark.parametrize("verdict", ["fail", "PASS", "x"])
+def test_every_verdict_other_than_pass_fails_the_pod(kind: str, verdict: str) -> None:
+    world = first_release(kind)
+    pods = world.roll_out("v1")
+    world.judge(pods[0], verdict)
+    world.rest()
+    assert world.state() == SUSPEND
+
+
+@each_kind
+def test_pod_passed_by_a_person_but_not_up_stalls_the_release_and_is_not_failed_again(kind: str) -> None:
+    """The release does not succeed before the pod is up, and its condition says what it waits for."""
+    world = first_release(kind)
+    pods = world.make(3)
+    world.up(*pods[1:])
+    world.run(121)
+    assert world.state() == SUSPEND
+    assert world.judge(pods[0], "pass")
+    world.run(1000)
+    assert world.state() == RUNNING
+    assert world.said(STALLED) == ("True", "PodsOverdue")
+    assert len(world.batches) == 3
+    world.die()
+    world.rest()
+    assert world.said(STALLED) == ("True", "PodsOverdue"), "the next leader knows that the pod was never up"
+    world.up(pods[0])
+    world.run(10)
+    assert (world.state(), world.suspended) == (SUCCESS, False)
+
+
+def test_verdict_does_not_apply_to_a_new_pod_of_the_same_name() -> None:
+    world = World("StatefulSet", replicas=1)
+    world.release("v1")
+    world.rest()
+    (pod,) = world.make(1, number=0)
+    world.up(pod)
+    world.run(15)
+    world.judge(pod, "unpass")
+    world.rest()
+    world.remove(pod)
+    (anew,) = world.make(1, number=0)
+    assert anew.name == pod.name
+    world.rest()
+    assert (world.state(), world.suspended) == (RUNNING, True)
+    world.up(anew)
+    world.run(9)
+    assert world.suspended
+    world.run(1)
+    assert (world.state(), world.suspended) == (SUCCESS, False)
+    assert len(world.batches) == 2
+
+
+def test_recreated_pod_is_listed_by_name_if_the_old_pod_is_deleted_later() -> None:
+    world = World("StatefulSet", replicas=1)
+    world.release("v1")
+    world.rest()
+    (pod,) = world.make(1, number=0)
+    world.rest()
+    (anew,) = world.make(1, number=0)
+    world.remove(pod)
+    world.up(anew)
+    world.run(10)
+    assert world.state() == SUCCESS
+    assert infos(world.status().defense_check_pass_pods) == [anew.name]
+
+
+@each_kind
+def test_pods_added_after_success_are_verified_while_the_state_stays_success(kind: str) -> None:
+    world = World(kind)
+    world.roll_out("v1")
+    world.replicas = 4
+    late = world.make(1)
+    world.up(*late)
+    world.run(9)
+    assert (world.state(), len(world.batches)) == (SUCCESS, 3)
+    world.run(1)
+    assert (world.state(), len(world.batches)) == (SUCCESS, 4)
+
+
+@each_kind
+def test_forged_version_label_of_a_pod_is_ignored_and_restored(kind: str) -> None:
+    world = first_release(kind)
+    pods = world.roll_out("v1")
+    world.judge(pods[0], "unpass")
+    world.rest()
+    for forged in (fingerprint("v2"), ""):
+        pods[0].pod_labels[labels.VERSION] = forged
+        world.touch(pods[0])
+        world.rest()
+        assert (world.state(), world.suspended) == (SUSPEND, True)
+        assert pods[0].pod_labels[labels.VERSION] == fingerprint("v1"), "the label is restored"
+
+
+def test_version_label_of_a_pod_is_not_restored_if_the_selector_uses_it() -> None:
+    world = first_release("Deployment")
+    pods = world.make(3)
+    manifest = world.manifest
+
+    def selecting() -> dict[str, object]:
+        made = manifest()
+        made["spec"]["selector"]["matchLabels"][labels.VERSION] = world.version
+        return made
+
+    world.manifest = selecting  # type: ignore[method-assign]
+    pods[0].pod_labels[labels.VERSION] = "forged"
+    world.touch(pods[0])
+    world.rest()
+    assert pods[0].pod_labels[labels.VERSION] == "forged"
+
+
+@each_kind
+def test_failed_pod_stays_failed_after_its_owner_reference_changes(kind: str) -> None:
+    world = first_release(kind)
+    pods = world.roll_out("v1")
+    world.judge(pods[0], "unpass")
+    world.rest()
+    pods[0].owner = {**pods[0].owner, "uid": "another"}
+    pods[0].pod_labels[labels.CONTROLLER_REVISION_HASH] = "another"
+    world.touch(pods[0])
+    world.run(60)
+    assert (world.state(), world.suspended) == (SUSPEND, True)
+
+
+@each_kind
+@pytest.mark.parametrize("offset", [-1000, 1000, None])
+def test_implausible_operate_finished_label_is_ignored_and_rewritten(kind: str, offset: float | None) -> None:
+    world = first_release(kind)
+    pods = world.make(3)
+    for pod in pods:
+        pod.pod_labels[labels.OPERATE_FINISHED] = "yesterday" if offset is None else str(int(world.now + offset))
+    world.touch(*pods)
+    world.run(30)
+    assert world.state() == RUNNING
+    world.up(*pods)
+    world.run(10)
+    assert world.state() == SUCCESS
+    assert {pod.pod_labels[labels.OPERATE_FINISHED] for pod in pods} == {str(int(world.now))}
+
+
+@each_kind
+def test_pod_with_an_operate_finished_label_from_its_template_is_overdue_if_not_up(kind: str) -> None:
+    world, (pod, *_) = second_release(kind)
+    pod.pod_labels[labels.OPERATE_FINISHED] = str(int(world.now))
+    world.touch(pod)
+    world.run(121)
+    assert is_restored(world)
