@@ -16,7 +16,10 @@ def _survivors(source: Source) -> tuple[Source, float, list[str]]:
     began = time.monotonic()
     command = [sys.executable, "-m", "tests.mutants.run", source.file]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    return source, time.monotonic() - began, [*done.stdout.splitlines(), *done.stderr.splitlines()[-5:]]
+    lines = [*done.stdout.splitlines(), *done.stderr.splitlines()[-5:]]
+    if done.returncode and not lines:
+        lines = [f"{source.file}: the runner ended with {done.returncode}"]
+    return source, time.monotonic() - began, lines
 
 
 def main(words: Sequence[str]) -> int:
