@@ -15,7 +15,7 @@ from rich.console import Console
 
 from altershield.kube.client import Client
 from altershield.process import startup
-from altershield.process.health import serving
+from altershield.process.health import Health, serving
 from altershield.process.parameters import with_options
 from altershield.process.signals import stop_event
 from certgen.contents import Contents, decode
@@ -92,7 +92,7 @@ async def _run(settings: RunSettings) -> None:
             client, settings, metrics, directory=settings.directory, owner=settings.owner
         )
         metrics.observe(client, reconciler.informers)
-        async with serving(settings.metrics_port, metrics.registry, lambda: reconciler.missing):
+        async with serving(Health(metrics.registry, lambda: reconciler.missing), settings.metrics_port):
             keeping = asyncio.create_task(reconciler.run())
             stopping = asyncio.create_task(stop.wait())
             await asyncio.wait({keeping, stopping}, return_when=asyncio.FIRST_COMPLETED)

@@ -6,7 +6,7 @@ from enum import StrEnum
 from itertools import accumulate
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Gauge, generate_latest
+from prometheus_client import CollectorRegistry, Gauge
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
@@ -18,8 +18,6 @@ from altershield.process.metrics import ProcessMetrics
 from gatekeeper.response import PASSED, Actor, Decision, Outcome, Reason
 from gatekeeper.routes import Route
 from gatekeeper.tls import Certificate
-
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 _OTHER = "OTHER"  # an operation that has no handler
 _ERROR_CODES = (400, 403, 405, 408, 413, 415, 500, 503)
@@ -122,10 +120,6 @@ class Metrics(Collector):
             buckets = list(zip(bounds, accumulate(counts), strict=True))
             duration.add_metric([webhook], buckets, self._seconds_sum[webhook])
         yield duration
-
-    def exposition(self) -> bytes:
-        """All metrics in Prometheus' text format."""
-        return generate_latest(self.registry)
 
     def _gauge(self, name: str, text: str) -> Gauge:
         return Gauge(name, text, registry=self.registry)

@@ -5,10 +5,11 @@ import logging
 
 from altershield.errors import UsageError
 from altershield.kube.client import Client
+from altershield.process.health import serving
+from altershield.process.listener import Listener
 from altershield.process.signals import stop_event
 from gatekeeper import memory
 from gatekeeper.journal import Journal
-from gatekeeper.listener import Listener
 from gatekeeper.listers import CacheListers, caches
 from gatekeeper.metrics import Metrics
 from gatekeeper.options import Options
@@ -19,7 +20,6 @@ from gatekeeper.tls import Certificate
 logger = logging.getLogger(__name__)
 
 _LAST_SECONDS = 1.0
-_PLAIN_CONNECTIONS = 64
 
 
 async def run(options: Options) -> None:
@@ -43,31 +43,30 @@ async def run(options: Options) -> None:
         )
         journal = Journal(metrics)
         gatekeeper = Gatekeeper(served, listers, metrics, journal, unready, client=options.client_name)
-        plain = Listener(gatekeeper.observe, options.host, options.metrics_port, connections=_PLAIN_CONNECTIONS)
         tls = Listener(gatekeeper.admit, options.host, options.port, certificate.context)
         certificate.reload()
+        memory.prepare()
         try:
-            await plain.start()
             await tls.start()
         except OSError as error:
-            raise UsageError(f"cannot listen: {error}; choose another --host, --port or --metrics-port") from error
-        memory.prepare()
-        logger.info("listening", extra={"port": tls.port, "metrics_port": plain.port, "server": client.server})
-
-        async with asyncio.TaskGroup() as group:
-            followers = [group.create_task(work) for work in (all_releases.run(), config.run(), certificate.follow())]
-            await stop.wait()
-            gatekeeper.drain()
-            logger.info("shutting down", extra={"serving_on_seconds": options.shutdown_delay})
-            await asyncio.sleep(options.shutdown_delay)
-            await tls.refuse_connections()
-            logger.info("draining", extra={"in_flight": metrics.in_flight})
-            # for requests on connections that were opened just before
-            await asyncio.sleep(min(options.shutdown_delay, _LAST_SECONDS))
-            # wait first: when aiohttp stops, it ignores the rest of a review that is in flight
-            await gatekeeper.finish()
-            await tls.stop()
-            await plain.stop()
-            journal.flush()
-            for follower in followers:
-                follower.cancel()
+            raise UsageError(f"cannot listen: {error}; choose another address with --host or --port") from error
+        async with serving(gatekeeper.health, options.metrics_port, options.host) as metrics_port:
+            logger.info("listening", extra={"port": tls.port, "metrics_port": metrics_port, "server": client.server})
+            async with asyncio.TaskGroup() as group:
+                followers = [
+                    group.create_task(work) for work in (all_releases.run(), config.run(), certificate.follow())
+                ]
+                await stop.wait()
+                gatekeeper.drain()
+                logger.info("shutting down", extra={"serving_on_seconds": options.shutdown_delay})
+                await asyncio.sleep(options.shutdown_delay)
+                await tls.refuse_connections()
+                logger.info("draining", extra={"in_flight": metrics.in_flight})
+                # for requests on connections that were opened just before
+                await asyncio.sleep(min(options.shutdown_delay, _LAST_SECONDS))
+                # wait first: when aiohttp stops, it ignores the rest of a review that is in flight
+                await gatekeeper.finish()
+                await tls.stop()
+                journal.flush()
+                for follower in followers:
+                    follower.cancel()

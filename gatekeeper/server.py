@@ -13,12 +13,13 @@ from typing import Any
 import orjson
 from aiohttp import hdrs, web
 
+from altershield.process.health import Health
 from gatekeeper.dispatch import decide, decide_with_io
 from gatekeeper.errors import ReviewError
 from gatekeeper.intake import Body, Intake
 from gatekeeper.journal import Journal
 from gatekeeper.listers import Listers
-from gatekeeper.metrics import CONTENT_TYPE, Metrics
+from gatekeeper.metrics import Metrics
 from gatekeeper.response import Denial
 from gatekeeper.review import WireRequest, write
 from gatekeeper.routes import Route
@@ -59,6 +60,7 @@ class Gatekeeper:
         self._metrics = metrics
         self._journal = journal
         self._intake = Intake()
+        self.health = Health(metrics.registry, self._not_ready, journal.flush)
         self._unready = unready
         self._client = client
         self._draining = False
@@ -67,6 +69,9 @@ class Gatekeeper:
     def drain(self) -> None:
         """Report not ready from now on, and close each connection after its next answer."""
         self._draining = True
+
+    def _not_ready(self) -> str:
+        return "shutting down" if self._draining else "\n".join(self._unready())
 
     async def finish(self) -> None:
         """After `drain`, wait until no request is in flight, at most as long as an API server waits for a webhook."""
@@ -80,7 +85,7 @@ class Gatekeeper:
         """The TLS port: reviews, and the health endpoints."""
         route = self._routes.get(request.rel_url.raw_path)
         if route is None:
-            return self._health(request)
+            return self.health.probe(request)
         began = time.perf_counter()
         wire: WireRequest[Any] | None = None
         taken: Body | None = None
@@ -121,23 +126,6 @@ class Gatekeeper:
         if self._draining:
             answer.force_close()
         return answer
-
-    async def observe(self, request: web.BaseRequest) -> web.StreamResponse:
-        """The plain port: metrics, and the health endpoints."""
-        if request.path == "/metrics" and request.method in ("GET", "HEAD"):
-            self._journal.flush()
-            return web.Response(body=self._metrics.exposition(), headers={"Content-Type": CONTENT_TYPE})
-        return self._health(request)
-
-    def _health(self, request: web.BaseRequest) -> web.Response:
-        if request.path not in ("/healthz", "/readyz"):
-            return web.Response(status=404, text="there is nothing here\n")
-        if request.method not in ("GET", "HEAD"):
-            return web.Response(status=405, text="only GET is answered here\n", headers={"Allow": "GET, HEAD"})
-        reasons = []
-        if request.path == "/readyz":
-            reasons = ["shutting down"] if self._draining else self._unready()
-        return web.Response(status=503 if reasons else 200, text="\n".join(reasons or ["ok"]) + "\n")
 
     def _failed(self, route: Route, wire: WireRequest[Any] | None) -> web.Response:
         """The answer to a request that met a bug of the gatekeeper. With the HTTP status 500, the `failurePolicy`

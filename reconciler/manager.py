@@ -13,7 +13,7 @@ from altershield.kube.client import Client
 from altershield.kube.events import EventRecorder
 from altershield.kube.lease import lead
 from altershield.kube.server_clock import ServerClock
-from altershield.process.health import serving
+from altershield.process.health import Health, serving
 from reconciler.batches.batch_reconciler import BatchReconciler, Server
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.garbage import freeze_caches
@@ -96,7 +96,7 @@ class Manager:
 
         An error that ends a background task is raised.
         """
-        async with serving(self._options.metrics_port, self.metrics.registry, self._not_ready):
+        async with serving(Health(self.metrics.registry, self._not_ready), self._options.metrics_port):
             background = [
                 asyncio.create_task(run_informers(self.caches)),
                 asyncio.create_task(self._recorder.run()),

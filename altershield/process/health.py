@@ -1,51 +1,65 @@
-"""The plain HTTP port: /metrics for Prometheus, /healthz and /readyz for the kubelet."""
+"""The health port, plain HTTP: /metrics for Prometheus, /healthz and /readyz for the kubelet."""
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterable
 
 import aiohttp
-from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from aiohttp import hdrs, web
+from prometheus_client import CollectorRegistry, generate_latest
 
 from altershield.errors import UsageError
+from altershield.process.listener import Listener
 
+_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_CONNECTIONS = 64  # open at a time; one more closes the one that was idle longest
 _PROBE_SECONDS = 0.1
 
 
+class Health:
+    """Answers probes and scrapes. `not_ready` returns why the process is not ready; an empty text means that it is.
+    `before_scrape` runs before the metrics are collected."""
+
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        not_ready: Callable[[], str],
+        before_scrape: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._registry = registry
+        self._not_ready = not_ready
+        self._before_scrape = before_scrape
+
+    async def answer(self, request: web.BaseRequest) -> web.Response:
+        """/metrics, /healthz or /readyz."""
+        if request.path == "/metrics" and request.method in ("GET", "HEAD"):
+            self._before_scrape()
+            return web.Response(body=generate_latest(self._registry), headers={hdrs.CONTENT_TYPE: _CONTENT_TYPE})
+        return self.probe(request)
+
+    def probe(self, request: web.BaseRequest) -> web.Response:
+        """/healthz or /readyz."""
+        if request.path not in ("/healthz", "/readyz"):
+            return web.Response(status=404, text="there is nothing here\n")
+        if request.method not in ("GET", "HEAD"):
+            return web.Response(status=405, text="only GET is answered here\n", headers={"Allow": "GET, HEAD"})
+        problem = self._not_ready() if request.path == "/readyz" else ""
+        return web.Response(status=503 if problem else 200, text=f"{problem or 'ok'}\n")
+
+
 @contextlib.asynccontextmanager
-async def serving(port: int, registry: CollectorRegistry, ready: Callable[[], str]) -> AsyncIterator[None]:
-    """Serve on all addresses inside the `with` block. `ready` returns why the process is not ready; empty: it is ready.
-
-    UsageError: the port cannot be used.
-    """
-
-    async def metrics(_: web.Request) -> web.Response:
-        return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
-
-    async def healthz(_: web.Request) -> web.Response:
-        return web.Response(text="ok")
-
-    async def readyz(_: web.Request) -> web.Response:
-        missing = ready()
-        return web.Response(text=missing or "ok", status=503 if missing else 200)
-
-    app = web.Application()
-    app.router.add_get("/metrics", metrics)
-    app.router.add_get("/healthz", healthz)
-    app.router.add_get("/readyz", readyz)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
-    await runner.setup()
+async def serving(health: Health, port: int, host: str = "") -> AsyncIterator[int]:
+    """Serve while the block runs; yields the port. With an empty `host` it listens on all addresses. UsageError if the
+    port is not available."""
+    listener = Listener(health.answer, host, port, connections=_CONNECTIONS)
     try:
-        try:
-            await web.TCPSite(runner, port=port).start()
-        except OSError as error:
-            raise UsageError(
-                f"cannot listen on port {port}: {error}; choose another one with --metrics-port"
-            ) from error
-        yield
+        await listener.start()
+    except OSError as error:
+        raise UsageError(f"cannot listen on port {port}: {error}; choose another one with --metrics-port") from error
+    try:
+        yield listener.port
     finally:
-        await runner.cleanup()
+        await listener.stop()
 
 
 async def is_ready(session: aiohttp.ClientSession, port: int) -> bool:

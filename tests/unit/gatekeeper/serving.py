@@ -13,8 +13,8 @@ from typing import Any
 import aiohttp
 
 from altershield.pki import Authority
+from altershield.process.listener import Listener
 from gatekeeper.journal import Journal
-from gatekeeper.listener import Listener
 from gatekeeper.metrics import Metrics
 from gatekeeper.server import Gatekeeper
 from gatekeeper.tls import Certificate
@@ -85,7 +85,7 @@ async def serving(
     unready: list[str] = []
     gatekeeper = Gatekeeper(ROUTES, listers or StaticListers(), metrics, journal, lambda: unready, client=client)
     tls = Listener(gatekeeper.admit, "127.0.0.1", 0, certificate.context)
-    plain = Listener(gatekeeper.observe, "127.0.0.1", 0)
+    plain = Listener(gatekeeper.health.answer, "127.0.0.1", 0)
     await tls.start()
     await plain.start()
     try:

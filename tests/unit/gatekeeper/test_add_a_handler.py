@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prometheus_client import generate_latest
 
 import gatekeeper.handlers
 from altershield.admission import registry
@@ -88,5 +89,5 @@ def test_webhook_and_metrics_follow(followed: dict[str, Route]) -> None:
         "sideEffects": "None",
         "matchPolicy": "Equivalent",
     }
-    shown = Metrics(Certificate(Path(), Path()), followed.values()).exposition().decode()
+    shown = generate_latest(Metrics(Certificate(Path(), Path()), followed.values()).registry).decode()
     assert 'decision="denied",operation="DELETE",reason="kept",webhook="vconfigmap.kb.io"' in shown

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from prometheus_client import generate_latest
 
 from altershield.pki import Authority
 
@@ -60,7 +61,7 @@ async def test_the_name_counts_where_one_is_set(tmp_path: Path, ca_file: Path) -
         status, body = await ask(served, tmp_path, API_SERVERS, "kubelet")
         assert status == 403
         assert "reviews are taken from kube-apiserver alone" in body
-        assert b'code="403",webhook="vdeployment.kb.io"} 1.0' in served.metrics.exposition()
+        assert b'code="403",webhook="vdeployment.kb.io"} 1.0' in generate_latest(served.metrics.registry)
 
 
 async def test_an_exchanged_ca_counts_at_once(tmp_path: Path, ca_file: Path) -> None:

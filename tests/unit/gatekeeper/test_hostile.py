@@ -9,11 +9,13 @@ from typing import Any
 
 import aiohttp
 import pytest
+from prometheus_client import generate_latest
 
-from gatekeeper import intake, listener
+from altershield.process import listener
+from altershield.process.listener import Listener
+from gatekeeper import intake
 from gatekeeper.errors import ReviewError
 from gatekeeper.intake import MAX_BODY, Intake
-from gatekeeper.listener import Listener
 from tests.support.polling import until
 
 from .reviews import MUTATING_PATH, deployment, encode, review
@@ -184,7 +186,7 @@ async def test_all_refusals_are_counted_when_there_are_more_than_are_logged(
                 pass
     served.journal.flush()
     assert b'altershield_admission_errors_total{code="400",webhook="mdeployment.kb.io"} 30.0' in (
-        served.metrics.exposition()
+        generate_latest(served.metrics.registry)
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from prometheus_client import generate_latest
 
 from altershield.api.kinds import WorkloadRef
 from gatekeeper import intake
@@ -217,7 +218,7 @@ async def test_an_exception_in_a_handler_gives_500_with_a_review_and_is_counted_
         assert (answer["apiVersion"], answer["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
         assert (response["uid"], response["allowed"], response["status"]["code"]) == (UID, False, 500)
         assert "ZeroDivisionError" not in response["status"]["message"]
-        exposition = served.metrics.exposition().decode()
+        exposition = generate_latest(served.metrics.registry).decode()
         assert 'altershield_admission_errors_total{code="500",webhook="vdeployment.kb.io"} 1.0' in exposition
         (logged,) = [record for record in caplog.records if record.levelno == logging.ERROR]
         assert logged.exc_info is not None
