@@ -5,8 +5,6 @@ import contextlib
 import functools
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +20,7 @@ from tests.chart.release import listed, owners, provide, uninstall
 from tests.chart.rendering import CHART, containers
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
+from tests.support.processes import Done, python
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
 
@@ -82,17 +81,9 @@ class Pod:
     variables: dict[str, str]
     """certgen's environment."""
 
-    def certgen(self, command: str) -> subprocess.CompletedProcess[str]:
+    def certgen(self, command: str) -> Done:
         """Does what `kubectl exec -c certgen -- python -m certgen COMMAND` does."""
-        return subprocess.run(
-            [sys.executable, "-m", "certgen", command],
-            cwd="/",
-            env={**os.environ, **self.variables},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        return python("certgen", command, environment={**os.environ, **self.variables}, seconds=60)
 
 
 @contextlib.contextmanager

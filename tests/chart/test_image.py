@@ -23,6 +23,7 @@ from tests.chart.release import Release
 from tests.chart.rendering import RELEASE, Object, containers, flat, is_hook, rendered
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
+from tests.support.processes import run
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
 
@@ -65,13 +66,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if name == "RUN":
             script = rest.replace("/opt/altershield", str(target))
             path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-            done = subprocess.run(
-                ["/bin/sh", "-euc", script],
-                cwd=source,
-                env={**os.environ, "PATH": path},
-                capture_output=True,
-                text=True,
-                check=False,
+            done = run(
+                ["/bin/sh", "-euc", script], directory=source, environment={**os.environ, "PATH": path}, seconds=300
             )
             assert done.returncode == 0, done.stderr
     shutil.rmtree(source)
@@ -89,7 +85,7 @@ def test_image_has_the_python_version_of_the_tests() -> None:
 
 def test_default_command_of_the_image_lists_its_commands(built: Path, tmp_path: Path) -> None:
     (command,) = [json.loads(rest) for name, rest in instructions() if name == "CMD"]
-    done = subprocess.run(command, cwd=tmp_path, env={"PATH": str(built)}, capture_output=True, text=True, check=False)
+    done = run(command, directory=tmp_path, environment={"PATH": str(built)})
     assert done.returncode == 0, done.stderr
     assert "check" in done.stdout
 

@@ -19,6 +19,7 @@ from tests.e2e.conftest import START_TIMEOUT
 from tests.e2e.kinds import CLONE_SET, DAEMON_SET, DEPLOYMENT, ORDERED
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
+from tests.support.processes import Done, run
 
 WAIT = ("--wait", "--timeout=90s")
 
@@ -38,15 +39,8 @@ class Plugin:
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         self.environment = {**os.environ, "PATH": path, "KUBECONFIG": str(self.kubeconfig)}
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["kubectl", "altershield", *arguments],
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+    def run(self, *arguments: str) -> Done:
+        return run(["kubectl", "altershield", *arguments], environment=self.environment)
 
     def status(self, *arguments: str, code: int = 0) -> str:
         """stdout; an assertion where the exit code is another one."""

@@ -1,7 +1,6 @@
 """The sandbox is a distribution of its own: the product's packages leave it out, and its commands start without it."""
 
 import inspect
-import subprocess
 import sys
 import tomllib
 from fnmatch import fnmatch
@@ -11,20 +10,20 @@ import pytest
 
 from altershield.commands.sandbox import sandbox
 from kube_sandbox.cluster.settings import SimulationSettings
+from tests.support.processes import Done, run
 
 ROOT = Path(__file__).parents[3]
 _WITHOUT = "import sys; sys.modules['kube_sandbox'] = None; from altershield.commands import main; main()"
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", _WITHOUT, *arguments], capture_output=True, text=True, timeout=60, check=False
-    )
+def without_sandbox(*arguments: str) -> Done:
+    """`altershield ARGUMENTS` in a process in which the sandbox cannot be imported."""
+    return run([sys.executable, "-c", _WITHOUT, *arguments])
 
 
 @pytest.mark.parametrize("command", ["sandbox", "demo"])
 def test_where_it_is_missing_one_sentence_says_how_to_get_it(command: str) -> None:
-    done = run(command)
+    done = without_sandbox(command)
     assert done.returncode == 2
     (line,) = done.stderr.strip().splitlines()
     assert line.startswith("error: the sandbox is not installed")
@@ -33,7 +32,7 @@ def test_where_it_is_missing_one_sentence_says_how_to_get_it(command: str) -> No
 
 @pytest.mark.parametrize("command", ["sandbox", "demo", "dev", "status"])
 def test_every_command_explains_itself_without_it(command: str) -> None:
-    assert run(command, "--help").returncode == 0
+    assert without_sandbox(command, "--help").returncode == 0
 
 
 def test_the_wheel_has_the_product_only() -> None:
