@@ -1,14 +1,15 @@
-"""CA and serving certificate of the webhook: created, renewed, published to the API server, never a request lost.
+"""The webhook's CA and serving certificate: certgen creates, renews and publishes them without failed admissions.
 
-One Secret is the only truth; every replica keeps it, optimistic concurrency decides between them. What has to
-be done is planned by pure functions (`plan`), done by `reconciler`, and every step is safe to be done twice or cut off.
+One Secret is the source of truth. All replicas reconcile it; resourceVersions prevent lost updates. Pure functions in
+`plan` decide what the Secret must contain, `reconciler` reads and writes. Each step can be repeated or interrupted.
 
-How a new CA takes over without a failed admission:
+How certgen replaces a CA without a failed admission:
 
-1. It is stored beside the old one. Nothing is signed by it yet.
-2. Both are published in every webhook configuration's `caBundle`.
-3. Once all of them have held it for the settling time, so that every API server knows it, it signs the serving
-   certificate, and the old CA's key is thrown away.
-4. The gatekeepers serve the new certificate when they see it; the one before is still good for all API servers.
-5. The old CA leaves the bundles when it expires. Nothing that it signed is valid for longer than itself.
+1. It stores the new CA beside the old one. The new CA signs nothing yet.
+2. It writes both into the `caBundle` of all webhook configurations.
+3. When all of them have contained the new CA for the settling time, all API servers know it. Then the new CA signs the
+   serving certificate, and certgen deletes the old CA's key.
+4. The gatekeepers load the new certificate when they see it. API servers still trust the one before.
+5. certgen removes the old CA from the bundles when it expires. No certificate is valid longer than the CA that signed
+it.
 """

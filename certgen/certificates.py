@@ -1,4 +1,4 @@
-"""Reading certificates and keys that others may have written."""
+"""Reads certificates and keys. Others may have written them, so they can contain anything."""
 
 import datetime
 import ipaddress
@@ -15,10 +15,10 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from altershield.pki import KeyPair
 
 MAX_CERTIFICATES = 16
-"""In one bundle; more is a mistake."""
+"""The maximum number of certificates in one bundle."""
 
-# what cryptography raises for bytes that are no certificate or key, or an encrypted or exotic one, some of it only
-# when a part of a certificate is looked at
+# Errors of cryptography for bytes that are no certificate or key, and for encrypted or unsupported ones. Some are
+# raised only when a part of a certificate is read.
 UNREADABLE = (
     ValueError,
     TypeError,
@@ -34,14 +34,15 @@ _PEM_BLOCK = re.compile(rb"-----BEGIN ([A-Z ]+)-----[^-]*-----END \1-----")
 
 @dataclass(frozen=True)
 class Leaf:
-    """A serving certificate with its key; `chain` is the certificate and the intermediates sent along."""
+    """A serving certificate with its key. `chain` is the certificate, followed by the intermediates that are sent with
+    it."""
 
     pair: KeyPair
     chain: tuple[x509.Certificate, ...]
 
     @classmethod
     def load(cls, pair: KeyPair) -> Self:
-        """ValueError where the pair cannot be read or its parts do not belong together."""
+        """ValueError if the pair cannot be read, or if the key does not match the certificate."""
         chain = certificates(pair.certificate)
         try:
             key = serialization.load_pem_private_key(pair.key, password=None)
@@ -62,7 +63,7 @@ class Leaf:
 
     @property
     def hosts(self) -> frozenset[str]:
-        """The DNS names and IP addresses it is good for."""
+        """The DNS names and IP addresses for which the certificate is valid."""
         try:
             names = self.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         except UNREADABLE:
@@ -71,14 +72,14 @@ class Leaf:
         return frozenset([*names.get_values_for_type(x509.DNSName), *map(str, addresses)])
 
     def covers(self, host: str) -> bool:
-        """Whether a client may connect to `host`; a wildcard stands for one leftmost label, as in RFC 6125."""
+        """Whether the certificate is valid for `host`. A wildcard stands for the leftmost label, as in RFC 6125."""
         if _is_address(host):
             return str(ipaddress.ip_address(host)) in self.hosts
         return not self.hosts.isdisjoint({host, "*." + host.partition(".")[2]})
 
 
 def certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
-    """The certificates of a PEM text; ValueError where there is none, too many, or one that cannot be read."""
+    """The certificates in a PEM text. ValueError if there is none, if there are too many, or if one cannot be read."""
     if pem.count(b"-----BEGIN") > MAX_CERTIFICATES:
         raise ValueError(f"there are more than {MAX_CERTIFICATES} certificates")
     try:
@@ -91,7 +92,7 @@ def certificates(pem: bytes) -> tuple[x509.Certificate, ...]:
 
 
 def keys(pem: bytes) -> list[bytes]:
-    """The blocks of a PEM text that holds private keys, each on its own."""
+    """The private keys in a PEM text, each as a PEM block."""
     return [block[0] + b"\n" for block in _PEM_BLOCK.finditer(pem) if block[1].endswith(b"PRIVATE KEY")]
 
 
@@ -100,7 +101,7 @@ def pem(chain: Iterable[x509.Certificate]) -> bytes:
 
 
 def is_authority(certificate: x509.Certificate) -> bool:
-    """Whether it may sign certificates."""
+    """Whether it is the certificate of a CA."""
     try:
         return certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     except UNREADABLE:
@@ -108,7 +109,7 @@ def is_authority(certificate: x509.Certificate) -> bool:
 
 
 def is_for_servers(certificate: x509.Certificate) -> bool:
-    """Whether TLS servers may use it: where it says for what, it says so."""
+    """Whether TLS servers may use it. If it has an extended key usage, that must allow servers."""
     try:
         usages = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     except x509.ExtensionNotFound:
@@ -121,7 +122,7 @@ def is_for_servers(certificate: x509.Certificate) -> bool:
 
 
 def common_name(certificate: x509.Certificate) -> str:
-    """Of its subject; empty where there is none."""
+    """The common name of its subject; empty if there is none."""
     try:
         names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
         return str(names[0].value) if names else ""
@@ -132,30 +133,30 @@ def common_name(certificate: x509.Certificate) -> str:
 def path(
     chain: Sequence[x509.Certificate], trusted: Iterable[x509.Certificate], now: datetime.datetime | None = None
 ) -> tuple[x509.Certificate, ...]:
-    """From a chain's first certificate, which is not judged itself, up to the one of the `trusted` that vouches for
-    it, as clients find their way: the other certificates sent along may stand in any order. Empty: there is no way;
-    with `now`, none of CAs that are valid then. Of several CAs that do, the one that lives longest."""
+    """The path from a chain's first certificate, which is not checked, to one of the `trusted` CAs; empty if there is
+    none. Like TLS clients, it accepts the other certificates of the chain in any order. With `now`, all CAs of the path
+    are valid then. If several trusted CAs are possible, it ends with the one that expires last."""
     certificate, *between = chain
     known = sorted(trusted, key=lambda each: each.not_valid_after_utc, reverse=True)
     if now:
         between, known = _valid(between, now), _valid(known, now)
-    ways: list[tuple[x509.Certificate, ...]] = [(certificate,)]
-    for way in ways:  # it grows meanwhile, by one certificate farther each time
+    paths: list[tuple[x509.Certificate, ...]] = [(certificate,)]
+    for way in paths:  # the loop appends paths that are longer by one certificate
         if authority := next((each for each in known if _signed(way[-1], each)), None):
             return (*way, authority)
         above = [each for each in between if _signed(way[-1], each)]
         between = [each for each in between if each not in above]
-        ways += [(*way, each) for each in above]
+        paths += [(*way, each) for each in above]
     return ()
 
 
 def issuer(chain: Sequence[x509.Certificate], trusted: Iterable[x509.Certificate]) -> x509.Certificate | None:
-    """Which of the `trusted` vouches for a chain; None: no one."""
+    """The trusted CA to which a chain leads, or None."""
     return next(reversed(path(chain, trusted)), None)
 
 
 def is_valid(certificate: x509.Certificate, now: datetime.datetime) -> bool:
-    """Whether it is within its dates."""
+    """Whether `now` is in its validity period."""
     return certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc
 
 
@@ -164,7 +165,7 @@ def _valid(found: Iterable[x509.Certificate], now: datetime.datetime) -> list[x5
 
 
 def _signed(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
-    if certificate != authority and not _may_sign(authority):  # one that is trusted itself may be no CA
+    if certificate != authority and not _may_sign(authority):  # a trusted certificate itself need not be a CA
         return False
     try:
         certificate.verify_directly_issued_by(authority)
@@ -174,7 +175,7 @@ def _signed(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
 
 
 def _may_sign(certificate: x509.Certificate) -> bool:
-    """As Go's clients ask (`CheckSignatureFrom` of crypto/x509)."""
+    """Whether it may sign certificates, by the rules of Go's clients (`CheckSignatureFrom` of crypto/x509)."""
     if certificate.version is not x509.Version.v1 and not is_authority(certificate):
         return False
     try:

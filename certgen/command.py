@@ -1,7 +1,7 @@
 """The command line of certgen.
 
-Exit codes: 0 done; 1 the API server refused or could not be reached; 2 an option is wrong; 3 the Secret or what it
-holds cannot be used.
+Exit codes: 0 success; 1 the API server denied the request or is unreachable; 2 an option is wrong; 3 the Secret or its
+contents cannot be used.
 """
 
 import asyncio
@@ -21,14 +21,14 @@ from altershield.process.signals import stop_event
 from certgen.contents import Contents, decode
 from certgen.metrics import Metrics
 from certgen.reconciler import CertificateReconciler, Outcome
-from certgen.rotation import renew, succeed
+from certgen.rotation import renew_leaf, replace_authority
 from certgen.settings import RotateSettings, RunSettings, Settings
 from certgen.table import table
 
-_PIPED_WIDTH = 200  # columns: who reads a pipe wants whole names
+_PIPED_WIDTH = 200  # columns if the output is not a terminal, so that names are not cut
 
 app = typer.Typer(
-    help="The webhook's CA and serving certificate: made, renewed and published in the cluster.",
+    help="Create, renew and publish the webhook's CA and serving certificate.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -38,28 +38,29 @@ app = typer.Typer(
 @app.command()
 @with_options(Settings)
 def ensure(settings: Settings) -> None:
-    """Make Secret and webhook configurations right, once: create, renew or heal them. In the other modes: check."""
+    """Create, renew or repair the Secret and the webhook configurations, once. In the other modes: check them."""
     _run_once(settings, CertificateReconciler.ensure)
 
 
 @app.command()
 @with_options(RotateSettings)
 def rotate(settings: RotateSettings) -> None:
-    """Renew the serving certificate now, or (--ca) the CA; returns when the new one signed. No admission fails."""
-    _run_once(settings, functools.partial(succeed, distrust=settings.distrust) if settings.ca else renew)
+    """Renew the serving certificate now. With --ca: replace the CA and wait until the new CA has signed. No admission
+    fails."""
+    _run_once(settings, functools.partial(replace_authority, distrust=settings.distrust) if settings.ca else renew_leaf)
 
 
 @app.command()
 @with_options(Settings)
 def show(settings: Settings) -> None:
-    """Print the certificates, who signed them, until when they are valid and where they are published. No keys."""
+    """Print the certificates, their issuers, when they expire and where they are published. Keys are not printed."""
     _run_once(settings, _show)
 
 
 @app.command()
 @with_options(RunSettings)
 def run(settings: RunSettings) -> None:
-    """Keep everything right beside a gatekeeper, until SIGTERM, and hand the serving certificate over as files."""
+    """Run beside a gatekeeper until SIGTERM: reconcile the certificates, and write the serving certificate to files."""
     startup.run(functools.partial(_run, settings), settings.log_level)
 
 
@@ -77,10 +78,10 @@ def _run_once(settings: Settings, work: Callable[[CertificateReconciler], Awaita
 
 
 async def _show(reconciler: CertificateReconciler) -> None:
-    found = await reconciler.find()
+    found = await reconciler.read_cluster()
     stored = decode(found.secret.data or {})[0] if found.secret else Contents()
     console = Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH)
-    console.print(table(stored, found.publications, datetime.datetime.now(datetime.UTC)))
+    console.print(table(stored, found.configurations, datetime.datetime.now(datetime.UTC)))
     reconciler.check(found)
 
 
@@ -92,11 +93,11 @@ async def _run(settings: RunSettings) -> None:
             client, settings, metrics, directory=settings.directory, owner=settings.owner
         )
         metrics.observe(client, reconciler.informers)
-        async with serving(Health(metrics.registry, lambda: reconciler.missing), settings.metrics_port):
-            keeping = asyncio.create_task(reconciler.run())
+        async with serving(Health(metrics.registry, lambda: reconciler.not_ready), settings.metrics_port):
+            running = asyncio.create_task(reconciler.run())
             stopping = asyncio.create_task(stop.wait())
-            await asyncio.wait({keeping, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
             stopping.cancel()
-            if keeping.done():
-                await keeping
-            keeping.cancel()
+            if running.done():
+                await running
+            running.cancel()

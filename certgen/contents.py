@@ -1,10 +1,10 @@
-"""What the Secret holds: the serving certificate, the CAs that may sign, and those that are only trusted still.
+"""The contents of the Secret: the serving certificate, the CAs that can sign, and CAs that are only trusted.
 
-| key | holds |
+| key | value |
 | --- | --- |
-| `tls.crt`, `tls.key` | the serving certificate and its key; empty while a lost one cannot be replaced yet |
-| `ca.crt` | all CAs to be trusted, newest first: exactly what every `caBundle` has to hold |
-| `ca.key` | the keys of the first of them: of the one that signs and, before it, of the one that will sign next |
+| `tls.crt`, `tls.key` | the serving certificate and its key; empty while a lost certificate cannot be replaced yet |
+| `ca.crt` | all trusted CAs, newest first: the value of every `caBundle` |
+| `ca.key` | the keys of the first CAs: of the CA that signs and, before it, of the CA that will sign next |
 """
 
 import base64
@@ -20,13 +20,13 @@ from certgen.certificates import UNREADABLE, Leaf
 
 @dataclass(frozen=True)
 class Contents:
-    """The Secret's data, understood and checked. Shows no key in its repr."""
+    """The decoded and checked data of the Secret. The repr does not contain keys."""
 
     leaf: Leaf | None = None
     authorities: tuple[Authority, ...] = ()
-    """Those that may sign, newest first."""
+    """The CAs that can sign, newest first."""
     retired: tuple[x509.Certificate, ...] = ()
-    """CAs without a key: trusted until they expire."""
+    """CAs without a key. They are trusted until they expire."""
 
     @property
     def trusted(self) -> tuple[x509.Certificate, ...]:
@@ -34,7 +34,7 @@ class Contents:
 
     @property
     def bundle(self) -> bytes:
-        """All CAs to be trusted, PEM."""
+        """All trusted CAs, PEM."""
         return certificates.pem(self.trusted)
 
     @property
@@ -44,7 +44,7 @@ class Contents:
 
     @property
     def issuer(self) -> x509.Certificate | None:
-        """The CA that signed the serving certificate, if it is among the trusted."""
+        """The trusted CA that signed the serving certificate, or None."""
         return certificates.issuer(self.leaf.chain, self.trusted) if self.leaf else None
 
 
@@ -61,7 +61,7 @@ def encode(contents: Contents) -> dict[str, str]:
 
 
 def decode(data: Mapping[str, str]) -> tuple[Contents, list[str]]:
-    """What of the `data` of a Secret can be used, and what is wrong with the rest."""
+    """The usable part of a Secret's `data`, and the problems of the rest."""
     problems: list[str] = []
     leaf: Leaf | None = None
     pair = KeyPair(raw(data, "tls.crt"), raw(data, "tls.key"))
@@ -78,7 +78,7 @@ def decode(data: Mapping[str, str]) -> tuple[Contents, list[str]]:
         trusted = ()
         problems.append(f"ca.crt cannot be used: {error}")
     if not all(map(certificates.is_authority, trusted)):
-        problems.append("ca.crt holds a certificate that is none of a CA")
+        problems.append("ca.crt contains a certificate that is not a CA's")
         trusted = tuple(filter(certificates.is_authority, trusted))
     keys = certificates.keys(raw(data, "ca.key"))
     authorities = tuple(found for certificate in trusted if (found := _authority(certificate, keys)))
@@ -92,7 +92,7 @@ def decode(data: Mapping[str, str]) -> tuple[Contents, list[str]]:
 
 
 def raw(data: Mapping[str, str], key: str) -> bytes:
-    """The bytes of one key; none where there is no such key or it is no base64."""
+    """The value of one key; empty if the key is missing or its value is no base64."""
     try:
         return base64.b64decode(data.get(key, ""))
     except ValueError:

@@ -1,7 +1,8 @@
-"""The serving certificate as files, for the gatekeeper in the same pod: laid out and exchanged as the kubelet does
-with a mounted Secret, only without its minute of delay.
+"""Writes the serving certificate to files for the gatekeeper in the same pod.
 
-    tls.crt -> ..data/tls.crt        ..data -> ..5f1c2a (exchanged by one rename)
+The layout and the atomic replacement are those of a Secret that the kubelet mounts, without its delay of a minute.
+
+    tls.crt -> ..data/tls.crt        ..data -> ..5f1c2a (replaced by one rename)
     tls.key -> ..data/tls.key        ..5f1c2a/tls.crt, tls.key
 """
 
@@ -17,8 +18,7 @@ _CURRENT = "..data"
 
 
 def write(directory: Path, pair: KeyPair) -> bool:
-    """Put the pair there, both files at once; False where it is there already. UsageError where nothing can be
-    written."""
+    """Replace both files at once. False if `directory` has this pair already. UsageError if it cannot be written."""
     version = ".." + hashlib.sha256(pair.certificate + pair.key).hexdigest()[:16]
     try:
         if _target(directory / _CURRENT) == version and all(
@@ -48,7 +48,7 @@ def _target(link: Path) -> str:
 
 
 def _link(link: Path, target: str) -> None:
-    """Make `link` point to `target`, whatever was there, without a moment in which it is missing."""
+    """Replace `link` by a link to `target` atomically."""
     new = link.with_name(f"..{link.name.lstrip('.')}.new")
     new.unlink(missing_ok=True)
     new.symlink_to(target)

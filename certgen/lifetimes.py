@@ -1,4 +1,4 @@
-"""How long certificates live. Shared by the plan and the command line."""
+"""Lifetimes of certificates, for the plan and the command line."""
 
 import datetime
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ from altershield.errors import UsageError
 
 @dataclass(frozen=True)
 class Lifetimes:
-    """`authority` and `leaf` count from when a certificate is made. `settle` is how long a new CA has to stand in
-    every `caBundle` before anything is signed by it: API servers follow these by a watch."""
+    """The lifetimes of a CA (`authority`) and of a serving certificate (`leaf`), and the settling time: how long every
+    `caBundle` must contain a new CA before it signs, because API servers learn of the bundle by a watch."""
 
     authority: datetime.timedelta = datetime.timedelta(days=365)
     leaf: datetime.timedelta = datetime.timedelta(days=90)
@@ -17,6 +17,6 @@ class Lifetimes:
 
     def __post_init__(self) -> None:
         if not datetime.timedelta(0) < self.settle * 3 <= self.leaf:
-            raise UsageError("a certificate must live at least three times as long as a new CA needs to settle")
+            raise UsageError("a certificate must live at least three times as long as the settling time of a new CA")
         if self.leaf * 3 > self.authority:
             raise UsageError("a CA must live at least three times as long as the certificates that it signs")

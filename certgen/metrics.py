@@ -1,4 +1,4 @@
-"""What can be watched of certgen. Every series exists from the start, and no label is unbounded."""
+"""The metrics of certgen. All series exist from the start, and all labels have a fixed set of values."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -11,7 +11,7 @@ from altershield.kube.client import Client
 from altershield.kube.informer import Informer
 from altershield.process.metrics import ProcessMetrics
 from certgen.plan import Reason
-from certgen.publications import KINDS
+from certgen.webhook_configurations import KINDS
 
 _SERVING, _AUTHORITY = "serving", "authority"
 
@@ -21,26 +21,26 @@ class Metrics:
         self.registry = CollectorRegistry()
         self._expiry = Gauge(
             "altershield_stored_certificate_expiry_timestamp_seconds",
-            "When the certificate in the Secret, and the CA that vouches for it (of several, the one that ends first), "
-            "end to be valid; 0: there is none, or none that certgen knows.",
+            "When the certificate in the Secret and its CA expire (of several CAs, the one that expires first); 0: "
+            "there is none, or certgen does not know it.",
             ["certificate"],
             registry=self.registry,
         )
         self._lifetime = Gauge(
             "altershield_stored_certificate_lifetime_seconds",
-            "For how long these are valid from first to last; 0: there is none.",
+            "The length of their validity periods; 0: there is none.",
             ["certificate"],
             registry=self.registry,
         )
         self._writes = Counter(
             "altershield_certificate_writes",
-            "Writes of the Secret, by why it was written.",
+            "Writes of the Secret, by reason.",
             ["reason"],
             registry=self.registry,
         )
         self._published = Counter(
             "altershield_ca_bundle_writes",
-            "Writes of the CAs into webhook configurations; many mean that somebody else writes them too.",
+            "Writes of the CAs into webhook configurations; many writes mean that another client changes them, too.",
             ["kind"],
             registry=self.registry,
         )
@@ -51,7 +51,7 @@ class Metrics:
         )
         self._webhooks = Gauge(
             "altershield_webhooks",
-            "Webhooks in the release's configuration, as last seen; 0: it is missing, empty, or has not been read yet.",
+            "Webhooks in the release's webhook configuration; 0: it is missing, empty, or not read yet.",
             ["resource"],
             registry=self.registry,
         )
@@ -64,11 +64,11 @@ class Metrics:
             self.webhooks(resource, 0)
 
     def observe(self, client: Client, informers: Iterable[Informer[Any]]) -> None:
-        """Show what these know, too. Once."""
+        """Add the metrics of the client and the informers. Call it once."""
         self.registry.register(ProcessMetrics("certgen", client, informers))
 
     def stored(self, serving: x509.Certificate | None, authority: x509.Certificate | None) -> None:
-        """The serving certificate that is in the Secret, and the CA that vouches for it."""
+        """Set the expiry of the serving certificate in the Secret, and of its CA."""
         self._show(_SERVING, serving)
         self._show(_AUTHORITY, authority)
 
@@ -82,7 +82,7 @@ class Metrics:
         self._unusable.set(not usable)
 
     def webhooks(self, resource: Resource, count: int) -> None:
-        """How many there are in the configuration of that kind."""
+        """Set the number of webhooks in the configuration of this kind."""
         self._webhooks.labels(resource.plural).set(count)
 
     def _show(self, name: str, certificate: x509.Certificate | None) -> None:

@@ -1,6 +1,6 @@
-"""From the plan to the cluster: reads, writes, publishes, hands the files over; again whenever something changes.
+"""Reconciles the Secret, the webhook configurations and the files whenever something changes.
 
-Any number of replicas do the same at once. Whoever writes first wins, the others read again and find nothing to do.
+All replicas do this at the same time. The first write succeeds; the other replicas get a conflict and read again.
 """
 
 import asyncio
@@ -20,67 +20,67 @@ from altershield.kube.backoff import delay
 from altershield.kube.client import Client
 from altershield.kube.errors import ConflictError, KubernetesError
 from altershield.kube.informer import Informer
-from certgen import files, publications, secret
+from certgen import files, secret, webhook_configurations
 from certgen.certificates import Leaf
 from certgen.contents import Contents, decode, encode
 from certgen.errors import CertificateError
+from certgen.garbage_collection import ObjectKey, delete_with_namespace, set_owner
 from certgen.metrics import Metrics
-from certgen.ownership import Place, adopt, end_with
 from certgen.plan import Reason, plan
 from certgen.provided import Provided, check
-from certgen.publications import Publication
 from certgen.secret import Secret
 from certgen.settings import Mode, Settings
+from certgen.webhook_configurations import WebhookConfiguration
 
 logger = logging.getLogger(__name__)
 
-_LONGEST_WAIT = datetime.timedelta(hours=1)  # clocks are set, machines sleep; looking costs next to nothing
-_RETRY = datetime.timedelta(minutes=1)  # of what is refused: that a certificate begins to be valid is told by no event
-_PAUSE = 1.0  # seconds after a write: who fights over the bundles with us is held to one round per second
-_PATIENCE = datetime.timedelta(seconds=60)  # beyond the settling time, for commands that wait
+_LONGEST_WAIT = datetime.timedelta(hours=1)  # clocks change and machines suspend; a check is cheap
+_RETRY = datetime.timedelta(minutes=1)  # after a CertificateError: no event tells that a certificate becomes valid
+_PAUSE = 1.0  # seconds after a write: limits a fight with another writer to one write per second
+_EXTRA_TIME = datetime.timedelta(seconds=60)  # in addition to the settling time, for commands that wait
 
 
 class _Webhook(msgspec.Struct):
-    """Only counted."""
+    """A webhook. It is only counted."""
 
 
-class _Followed(msgspec.Struct):
-    """All that a cache keeps of what only has to be noticed: no key stays in memory."""
+class _Watched(msgspec.Struct):
+    """The cached part of a watched object. It contains no keys: only the change matters."""
 
     metadata: ObjectMeta
     webhooks: list[_Webhook] | None = None
 
 
 @dataclass(frozen=True)
-class Found:
-    """The cluster as it was read: the publications first, which the plan relies on."""
+class ClusterState:
+    """The objects as they were read: first the configurations, then the Secret, as `plan` requires."""
 
-    publications: list[Publication]
+    configurations: list[WebhookConfiguration]
     secret: Secret | None
     contents: Contents
-    """Understood as certgen's own; empty where the Secret is not."""
+    """The contents of certgen's own Secret; empty if others made it."""
     problems: list[str]
 
     @property
     def is_foreign(self) -> bool:
-        """Whether there is a Secret that somebody else made."""
+        """Whether the Secret exists but certgen did not create it."""
         return self.secret is not None and not self.secret.is_ours
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one pass left behind. Without `leaf` there is nothing yet that can be served."""
+    """The result of one `reconcile`. `leaf` is None if there is no certificate that can be served yet."""
 
     leaf: Leaf | None
     contents: Contents
-    again: datetime.datetime
+    requeue_at: datetime.datetime
     wrote: bool
-    distrust: str = ""
-    """Why API servers will refuse `leaf`, because of what others publish; empty: they will not."""
+    untrusted_reason: str = ""
+    """Why API servers will not trust `leaf`, if others publish the CA; empty if they will."""
 
 
 class CertificateReconciler:
-    """Keeps Secret, bundles and files as `settings` want them."""
+    """Reconciles the Secret, the bundles and the files with `settings`."""
 
     def __init__(
         self,
@@ -103,43 +103,46 @@ class CertificateReconciler:
         self._trusted = False
         self._changed = asyncio.Event()
         self.informers = (
-            self._followed(SECRETS, settings.secret, settings.system_namespace),
-            *(self._followed(resource, settings.webhook_configuration, "") for resource in publications.KINDS),
+            self._informer(SECRETS, settings.secret, settings.system_namespace),
+            *(
+                self._informer(resource, settings.webhook_configuration, "")
+                for resource in webhook_configurations.KINDS
+            ),
         )
-        """What `run` follows."""
+        """The informers of the objects whose changes `run` reacts to."""
 
     @property
-    def missing(self) -> str:
-        """Why this pod is not to get requests; empty: it is.
+    def not_ready(self) -> str:
+        """Why this pod is not ready; empty if it is.
 
-        A pod whose certificate was never trusted must not replace one that is. Trust that is lost later, or cannot be
-        looked at, takes no pod out: all would go at once, and none come back before the cause is mended. Webhook
-        configurations that do not exist are not waited for: GitOps tools create them once the pods are ready, and
-        somebody may have deleted them in an emergency, in which pods must still be able to start.
+        A pod must not replace another one as long as API servers do not trust its certificate. If they stop trusting it
+        later, or if that cannot be checked, the pod stays ready: otherwise all pods would become unready at once, until
+        the cause is repaired. A missing webhook configuration does not matter: GitOps tools create it when the pods are
+        ready, and if somebody deletes it in an emergency, pods must still be able to start.
         """
         if self._serving is None:
             return f"there is no usable certificate yet: {self._reported or 'starting'}"
         if not self._trusted:
-            return f"API servers do not trust the certificate yet: {self._reported or 'it is being published'}"
+            return f"API servers do not trust the certificate yet: {self._reported or 'its CA is being published'}"
         return "the serving certificate has expired" if self._serving.expires <= self.now() else ""
 
     async def run(self) -> None:
-        """Keep everything right, whatever happens to it, until cancelled."""
+        """Reconcile after every change, and when certificates are due, until cancelled. Errors are retried."""
         async with asyncio.TaskGroup() as group:
             for informer in self.informers:
                 group.create_task(informer.run())
             if self._owner:
-                configurations = [place for place in self._owned if place[0] in publications.KINDS]
-                group.create_task(end_with(self._client, self.settings.system_namespace, configurations))
+                configurations = [key for key in self._owned if key[0] in webhook_configurations.KINDS]
+                group.create_task(delete_with_namespace(self._client, self.settings.system_namespace, configurations))
             failures = 0
             while True:
                 self._changed.clear()
                 try:
-                    outcome = await self.keep()
+                    outcome = await self.reconcile()
                     failures = 0
                     if outcome.wrote:
                         await asyncio.sleep(_PAUSE)
-                    await self._wait(outcome.again)
+                    await self._wait(outcome.requeue_at)
                 except ConflictError as error:  # another replica was faster
                     await asyncio.sleep(delay(1, error))
                 except CertificateError as error:
@@ -151,44 +154,48 @@ class CertificateReconciler:
                     await asyncio.sleep(delay(failures, error))
 
     async def ensure(self) -> Outcome:
-        """Make everything right once, waiting for what needs waiting. CertificateError where that takes too long,
-        or where the Secret is not ours to heal."""
-        return await self.until(lambda outcome: outcome.leaf is not None)
+        """Reconcile until there is a usable certificate. CertificateError if that takes too long, or if others provide
+        the Secret and it cannot be used."""
+        return await self.reconcile_until(lambda outcome: outcome.leaf is not None)
 
-    async def find(self) -> Found:
-        """Read the cluster."""
-        published = await publications.read(self._client, self.settings.webhook_configuration)
+    async def read_cluster(self) -> ClusterState:
+        """Read the webhook configurations and the Secret."""
+        published = await webhook_configurations.read(self._client, self.settings.webhook_configuration)
         stored = await secret.read(self._client, self.settings.secret, self.settings.system_namespace)
         if stored is None:
-            return Found(published, None, Contents(), ["it does not exist"])
+            return ClusterState(published, None, Contents(), ["it does not exist"])
         if not stored.is_ours:
-            return Found(published, stored, Contents(), ["certgen did not make it"])
-        return Found(published, stored, *decode(stored.data or {}))
+            return ClusterState(published, stored, Contents(), ["certgen did not create it"])
+        return ClusterState(published, stored, *decode(stored.data or {}))
 
-    async def keep(self) -> Outcome:
-        """One pass: plan, store, hand over, publish. ConflictError where another replica was faster."""
-        found = await self.find()
-        outcome = await (self._make(found) if self.settings.mode is Mode.CERTGEN else self._use(found))
+    async def reconcile(self) -> Outcome:
+        """Plan, write the Secret, write the files and publish, once. ConflictError if another replica was faster."""
+        found = await self.read_cluster()
+        outcome = await (
+            self._reconcile_own(found) if self.settings.mode is Mode.CERTGEN else self._reconcile_provided(found)
+        )
         if self._owner:
-            await adopt(self._client, self._owned, self._owner)
-        if outcome.distrust:
-            raise CertificateError(outcome.distrust)
+            await set_owner(self._client, self._owned, self._owner)
+        if outcome.untrusted_reason:
+            raise CertificateError(outcome.untrusted_reason)
         self._report("")
         return outcome
 
     @property
-    def _owned(self) -> list[Place]:
-        owned: list[Place] = [(resource, "", self.settings.webhook_configuration) for resource in publications.KINDS]
+    def _owned(self) -> list[ObjectKey]:
+        owned: list[ObjectKey] = [
+            (resource, "", self.settings.webhook_configuration) for resource in webhook_configurations.KINDS
+        ]
         if self.settings.mode is Mode.CERTGEN:
             owned.append((SECRETS, self.settings.system_namespace, self.settings.secret))
         return owned
 
-    async def _make(self, found: Found) -> Outcome:
-        """Our own: planned, stored, handed over, published."""
+    async def _reconcile_own(self, found: ClusterState) -> Outcome:
+        """Reconcile the Secret that certgen creates."""
         now = self.now()
         planned = plan(
             found.contents,
-            found.publications,
+            found.configurations,
             hosts=self.settings.hosts,
             lifetimes=self.settings.lifetimes,
             now=now,
@@ -197,65 +204,67 @@ class CertificateReconciler:
         reasons = planned.reasons or ((Reason.DAMAGED,) if damaged else ())
         if reasons:
             await self.store(found, planned.contents, reasons)
-        self._hand_over(planned.contents.serving, planned.contents.issuer)
-        published = await self._publish(found.publications, planned.contents.bundle, planned.contents.serving)
-        return Outcome(planned.contents.serving, planned.contents, planned.again, bool(reasons) or published)
+        self._write_files(planned.contents.serving, planned.contents.issuer)
+        published = await self._publish(found.configurations, planned.contents.bundle, planned.contents.serving)
+        return Outcome(planned.contents.serving, planned.contents, planned.requeue_at, bool(reasons) or published)
 
-    def check(self, found: Found) -> None:
-        """CertificateError where the Secret cannot be used as it was found."""
+    def check(self, found: ClusterState) -> None:
+        """CertificateError if the Secret, as it was read, cannot be used."""
         if self.settings.mode is not Mode.CERTGEN:
             provided = self._provided(found)
-            if not self._publishes(provided) and (distrust := provided.distrust(found.publications, self.now())):
-                raise CertificateError(distrust)
+            if not self._publishes(provided) and (
+                untrusted_reason := provided.untrusted_reason(found.configurations, self.now())
+            ):
+                raise CertificateError(untrusted_reason)
         elif found.is_foreign:
             raise CertificateError(
-                f"certgen did not make the Secret {self.settings.secret}: if it is provided, say so with --mode; if "
-                "not, `ensure` replaces it"
+                f"certgen did not create the Secret {self.settings.secret}: if others provide it, set --mode; if not, "
+                "`ensure` replaces it"
             )
         elif found.problems:
             raise CertificateError(
-                f"the Secret {self.settings.secret} cannot be used, {found.problems[0]}; `ensure` puts it right"
+                f"the Secret {self.settings.secret} cannot be used: {found.problems[0]}; `ensure` repairs it"
             )
 
-    def _provided(self, found: Found) -> Provided:
-        """What others provided. CertificateError where it cannot be used."""
+    def _provided(self, found: ClusterState) -> Provided:
+        """The certificates that others provide. CertificateError if they cannot be used."""
         if found.secret is None:
             raise CertificateError(
                 f"the Secret {self.settings.secret} does not exist in {self.settings.system_namespace}; create it, or "
-                f"have its provider ({self.settings.mode}) do so"
+                f"let its provider ({self.settings.mode}) create it"
             )
         return check(found.secret.data or {}, secret=self.settings.secret, hosts=self.settings.hosts, now=self.now())
 
-    async def _use(self, found: Found) -> Outcome:
-        """What others provide: checked, handed over, published where nobody else does."""
+    async def _reconcile_provided(self, found: ClusterState) -> Outcome:
+        """Check the Secret that others provide, write the files, and publish the CA if nobody else does."""
         provided = self._provided(found)
-        authority = provided.ends_first(found.publications, self.now())
-        published, distrust = False, ""
+        authority = provided.first_to_expire(found.configurations, self.now())
+        published, untrusted_reason = False, ""
         if self._publishes(provided):
-            self._hand_over(provided.leaf, authority)
-            published = await self._publish(found.publications, provided.bundle, provided.leaf)
+            self._write_files(provided.leaf, authority)
+            published = await self._publish(found.configurations, provided.bundle, provided.leaf)
         else:
-            distrust = provided.distrust(found.publications, self.now())
-            if distrust and self._serves_well(found.publications):
-                self._metrics.stored(provided.leaf.certificate, authority)  # it is taken once it is trusted
+            untrusted_reason = provided.untrusted_reason(found.configurations, self.now())
+            if untrusted_reason and self._serves_trusted_certificate(found.configurations):
+                self._metrics.stored(provided.leaf.certificate, authority)  # the files are written when it is trusted
             else:
-                self._hand_over(provided.leaf, authority)
-            self._trusted = self._trusted or not distrust
+                self._write_files(provided.leaf, authority)
+            self._trusted = self._trusted or not untrusted_reason
         again = min(provided.leaf.expires, authority.not_valid_after_utc) if authority else provided.leaf.expires
-        return Outcome(provided.leaf, Contents(), again, published, distrust)
+        return Outcome(provided.leaf, Contents(), again, published, untrusted_reason)
 
-    def _serves_well(self, found: Sequence[Publication]) -> bool:
-        """Whether API servers trust what the gatekeeper has."""
+    def _serves_trusted_certificate(self, found: Sequence[WebhookConfiguration]) -> bool:
+        """Whether API servers trust the certificate that the gatekeeper serves."""
         leaf, now = self._serving, self.now()
         if leaf is None or leaf.expires <= now:
             return False
-        return all(publication.path(leaf.chain, now) for publication in found)
+        return all(configuration.path(leaf.chain, now) for configuration in found)
 
     def _publishes(self, provided: Provided) -> bool:
-        """Whether it is certgen that publishes the CA of what is provided."""
+        """Whether certgen publishes the CA of a provided certificate."""
         return self.settings.mode is Mode.SECRET and bool(provided.bundle)
 
-    async def store(self, found: Found, contents: Contents, reasons: Sequence[Reason]) -> None:
+    async def store(self, found: ClusterState, contents: Contents, reasons: Sequence[Reason]) -> None:
         await secret.write(
             self._client, self.settings.secret, self.settings.system_namespace, found.secret, encode(contents)
         )
@@ -263,7 +272,7 @@ class CertificateReconciler:
             self._metrics.wrote(reason)
         logger.log(
             logging.WARNING if found.problems and found.secret else logging.INFO,
-            "wrote the certificates",
+            "wrote the Secret",
             extra={
                 "namespace": self.settings.system_namespace,
                 "secret": self.settings.secret,
@@ -274,62 +283,66 @@ class CertificateReconciler:
             },
         )
 
-    def _hand_over(self, leaf: Leaf | None, issuer: x509.Certificate | None) -> None:
+    def _write_files(self, leaf: Leaf | None, issuer: x509.Certificate | None) -> None:
         self._metrics.stored(leaf.certificate if leaf else None, issuer)
         if leaf is None:
-            return  # the gatekeeper goes on with the one it has
+            return  # the gatekeeper keeps serving the certificate it has
         if self._directory and files.write(self._directory, leaf.pair):
-            logger.info("handed over a serving certificate", extra={"expires": leaf.expires.isoformat()})
+            logger.info("wrote the serving certificate to files", extra={"expires": leaf.expires.isoformat()})
         self._serving = leaf
 
-    async def _publish(self, found: Sequence[Publication], bundle: bytes, leaf: Leaf | None) -> bool:
-        """Bring the configurations up to date, each as far as it goes; whether any was changed. From then on `leaf`
-        is trusted, if it was not before."""
+    async def _publish(self, found: Sequence[WebhookConfiguration], bundle: bytes, leaf: Leaf | None) -> bool:
+        """Write `bundle` into the configurations. Return whether any changed. A failure does not prevent the others,
+        and is raised in the end. If API servers trust `leaf` then, the pod can become ready."""
         failed: KubernetesError | None = None
-        outdated = [publication for publication in found if not publication.is_of(bundle)]
-        for publication in outdated:
+        outdated = [configuration for configuration in found if not configuration.holds(bundle)]
+        for configuration in outdated:
             try:
-                await publications.publish(self._client, publication, bundle)
+                await webhook_configurations.publish(self._client, configuration, bundle)
             except KubernetesError as error:
                 failed = failed or error
                 continue
-            kind = publication.resource.kind
+            kind = configuration.resource.kind
             self._metrics.published(kind)
-            logger.info("published the CAs", extra={"kind": kind, "configuration": publication.name})
+            logger.info(
+                "wrote the CAs to the webhook configuration", extra={"kind": kind, "configuration": configuration.name}
+            )
         if leaf and not self._trusted:
             now = self.now()
-            self._trusted = not failed or all(publication.path(leaf.chain, now) for publication in found)
+            self._trusted = not failed or all(configuration.path(leaf.chain, now) for configuration in found)
         if failed:
             raise failed
         return bool(outdated)
 
-    async def until(self, done: Callable[[Outcome], bool]) -> Outcome:
+    async def reconcile_until(self, done: Callable[[Outcome], bool]) -> Outcome:
+        """Reconcile until `done` is true of the outcome. CertificateError after the settling time and one more
+        minute."""
         try:
-            async with asyncio.timeout((self.settings.lifetimes.settle + _PATIENCE).total_seconds()):
+            async with asyncio.timeout((self.settings.lifetimes.settle + _EXTRA_TIME).total_seconds()):
                 while True:
                     try:
-                        outcome = await self.keep()
+                        outcome = await self.reconcile()
                     except ConflictError as error:  # another replica was faster
                         await asyncio.sleep(delay(1, error))
                         continue
                     if done(outcome):
                         return outcome
-                    wait = min(outcome.again - self.now(), self.settings.lifetimes.settle)
+                    wait = min(outcome.requeue_at - self.now(), self.settings.lifetimes.settle)
                     await asyncio.sleep(max(_PAUSE, wait.total_seconds()))
         except TimeoutError:
             raise CertificateError(
-                f"the Secret {self.settings.secret} or its webhook configurations are changed by somebody else all "
-                "the time; find out who writes them"
+                f"another client keeps changing the Secret {self.settings.secret} or the webhook configurations; find "
+                "out which one, for example in their managedFields"
             ) from None
 
-    def _followed(self, resource: Resource, name: str, namespace: str) -> Informer[_Followed]:
-        def changed(_old: _Followed | None, new: _Followed | None) -> None:
+    def _informer(self, resource: Resource, name: str, namespace: str) -> Informer[_Watched]:
+        def changed(_old: _Watched | None, new: _Watched | None) -> None:
             self._changed.set()
-            if resource in publications.KINDS:
+            if resource in webhook_configurations.KINDS:
                 self._metrics.webhooks(resource, len(new.webhooks or ()) if new else 0)
 
         informer = Informer(
-            self._client, resource, _Followed, namespace=namespace, field_selector=f"metadata.name={name}", resync=0
+            self._client, resource, _Watched, namespace=namespace, field_selector=f"metadata.name={name}", resync=0
         )
         informer.add_handler(changed)
         return informer
@@ -341,10 +354,10 @@ class CertificateReconciler:
                 await self._changed.wait()
 
     def _report(self, problem: str) -> None:
-        """Say it once, and once that it is over."""
+        """Log a problem once, and log once that it is over."""
         self._metrics.usable(not problem)
         if problem and problem != self._reported:
-            logger.error("the certificate cannot be kept", extra={"secret": self.settings.secret, "cause": problem})
+            logger.error("cannot reconcile the certificate", extra={"secret": self.settings.secret, "cause": problem})
         elif self._reported and not problem:
-            logger.info("the certificate is in order again", extra={"secret": self.settings.secret})
+            logger.info("the certificate is reconciled again", extra={"secret": self.settings.secret})
         self._reported = problem

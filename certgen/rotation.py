@@ -1,4 +1,4 @@
-"""Renewals that somebody asks for, before they are due."""
+"""Renewals on request, before they are due."""
 
 import asyncio
 import datetime
@@ -11,32 +11,32 @@ from altershield.kube.errors import ConflictError
 from certgen.contents import Contents
 from certgen.errors import CertificateError
 from certgen.plan import Reason, new_authority, new_leaf, without_retired
-from certgen.reconciler import CertificateReconciler, Found, Outcome
+from certgen.reconciler import CertificateReconciler, ClusterState, Outcome
 from certgen.settings import Mode
 
 
-async def renew(reconciler: CertificateReconciler) -> Outcome:
-    """Put a new serving certificate in place of the present one."""
+async def renew_leaf(reconciler: CertificateReconciler) -> Outcome:
+    """Replace the serving certificate."""
     settings = reconciler.settings
     await _change(
         reconciler,
         Reason.LEAF_ASKED,
         lambda found, now: new_leaf(
-            found.contents, found.publications, hosts=settings.hosts, lifetimes=settings.lifetimes, now=now
+            found.contents, found.configurations, hosts=settings.hosts, lifetimes=settings.lifetimes, now=now
         ),
     )
     return await reconciler.ensure()
 
 
-async def succeed(reconciler: CertificateReconciler, *, distrust: bool = False) -> Outcome:
-    """Let a new CA take over, without a gap. `distrust`: then take the old ones out of the bundles, though they
-    have not expired, once every replica has had the settling time to serve the new certificate."""
+async def replace_authority(reconciler: CertificateReconciler, *, distrust: bool = False) -> Outcome:
+    """Replace the CA without failed admissions. With `distrust`: remove the old CAs from the bundles before they
+    expire, when every replica has had the settling time to serve the new certificate."""
     lifetimes = reconciler.settings.lifetimes
     changed = await _change(
         reconciler, Reason.AUTHORITY_ASKED, lambda found, now: new_authority(found.contents, lifetimes, now)
     )
     successor = changed.authorities[0].certificate
-    outcome = await reconciler.until(lambda outcome: _signed_by(outcome.contents, successor))
+    outcome = await reconciler.reconcile_until(lambda outcome: _signed_by(outcome.contents, successor))
     if distrust:
         await asyncio.sleep(lifetimes.settle.total_seconds())
         await _change(reconciler, Reason.AUTHORITY_DISTRUSTED, lambda found, _: without_retired(found.contents))
@@ -45,15 +45,15 @@ async def succeed(reconciler: CertificateReconciler, *, distrust: bool = False) 
 
 
 async def _change(
-    reconciler: CertificateReconciler, reason: Reason, change: Callable[[Found, datetime.datetime], Contents]
+    reconciler: CertificateReconciler, reason: Reason, change: Callable[[ClusterState, datetime.datetime], Contents]
 ) -> Contents:
-    """Write what `change` makes of a Secret that is in order."""
+    """Reconcile the Secret, then write the contents that `change` returns."""
     settings = reconciler.settings
     if settings.mode is not Mode.CERTGEN:
         raise CertificateError(
             f"the Secret {settings.secret} belongs to its provider ({settings.mode}); renew it there"
         )
-    found = await reconciler.find()
+    found = await reconciler.read_cluster()
     if found.secret is None:
         raise CertificateError(
             f"the Secret {settings.secret} does not exist in {settings.system_namespace}; name the release's Secret "
@@ -61,12 +61,12 @@ async def _change(
         )
     if found.is_foreign:
         raise CertificateError(
-            f"certgen did not make the Secret {settings.secret}: whoever provides it has to renew it; if nobody does, "
-            "`ensure` replaces it"
+            f"certgen did not create the Secret {settings.secret}: its provider has to renew it; if it has no "
+            "provider, `ensure` replaces it"
         )
     await reconciler.ensure()
     while True:
-        found = await reconciler.find()
+        found = await reconciler.read_cluster()
         contents = change(found, reconciler.now())
         try:
             await reconciler.store(found, contents, (reason,))
@@ -77,7 +77,7 @@ async def _change(
 
 
 def _signed_by(contents: Contents, successor: x509.Certificate) -> bool:
-    """Whether `successor`, or one that came after it, signed the serving certificate."""
+    """Whether `successor` or a newer CA signed the serving certificate."""
     issuer = contents.issuer
     if issuer is None or successor not in contents.trusted:
         return False

@@ -1,4 +1,4 @@
-"""The Secret in the cluster, which is the only truth: read, and written only as it was read."""
+"""Reads and writes the Secret in the cluster, which is the source of truth."""
 
 import msgspec
 
@@ -7,14 +7,14 @@ from altershield.api.resources import SECRETS
 from altershield.install.rbac import LABELS
 from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import ConflictError, NotFoundError
-from certgen.publications import FIELD_MANAGER
+from certgen.webhook_configurations import FIELD_MANAGER
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
 _LABELS = LABELS | {MANAGED_BY: FIELD_MANAGER}
 
 
 class Secret(msgspec.Struct, frozen=True):
-    """A Secret as it was read; `data` is base64."""
+    """A Secret as it was read. The values of `data` are base64."""
 
     metadata: ObjectMeta
     data: dict[str, str] | None = None
@@ -25,7 +25,7 @@ class Secret(msgspec.Struct, frozen=True):
 
     @property
     def is_ours(self) -> bool:
-        """Whether certgen made it."""
+        """Whether certgen created it."""
         return self.metadata.labels.get(MANAGED_BY) == FIELD_MANAGER
 
 
@@ -37,8 +37,8 @@ async def read(client: Client, name: str, namespace: str) -> Secret | None:
 
 
 async def write(client: Client, name: str, namespace: str, before: Secret | None, data: dict[str, str]) -> None:
-    """Create the Secret, or change the one that was read `before`. ConflictError where it is no longer as it was
-    read: another replica was faster, read again."""
+    """Create the Secret, or change the one that was read `before`. ConflictError if it has changed since then, for
+    example by another replica: read it again."""
     try:
         if before is not None and not before.immutable:
             metadata = {"resourceVersion": before.metadata.resource_version, "labels": _LABELS}

@@ -1,4 +1,4 @@
-"""The settings of certgen: its options, and what follows from them."""
+"""The options of certgen, and values derived from them."""
 
 import datetime
 import enum
@@ -15,18 +15,18 @@ from certgen.lifetimes import Lifetimes
 
 
 class Mode(enum.StrEnum):
-    """Who provides the serving certificate. Only in the first mode is the Secret ever written."""
+    """Who provides the serving certificate. certgen writes the Secret only in the first mode."""
 
     CERTGEN = "certgen"
-    """We do: created, renewed, healed and published."""
+    """certgen creates, renews, repairs and publishes it."""
     CERT_MANAGER = "cert-manager"
-    """cert-manager does, and its CA injector publishes."""
-    SECRET = "secret"  # noqa: S105  (the mode's name)
-    """The admin does; the Secret's `ca.crt`, if there is one, is published."""
+    """cert-manager provides it, and its CA injector publishes the CA."""
+    SECRET = "secret"  # noqa: S105  (the name of the mode)
+    """An administrator provides it. certgen publishes `ca.crt` of the Secret, if there is one."""
 
 
 SecretName = Annotated[
-    str, typer.Option("--secret", envvar="ALTERSHIELD_SECRET", help="The Secret that holds certificates and keys.")
+    str, typer.Option("--secret", envvar="ALTERSHIELD_SECRET", help="The Secret with the certificates and keys.")
 ]
 Configuration = Annotated[
     str,
@@ -42,16 +42,18 @@ Service = Annotated[
 Sans = Annotated[
     list[str],
     typer.Option(
-        "--san", envvar="ALTERSHIELD_SAN", help="Names and IP addresses to serve on instead of the Service's."
+        "--san",
+        envvar="ALTERSHIELD_SAN",
+        help="Host names and IP addresses of the certificate, instead of the Service's names.",
     ),
 ]
 ModeOption = Annotated[
     Mode,
-    typer.Option("--mode", envvar="ALTERSHIELD_MODE", help="Who provides the Secret; only certgen's own is written."),
+    typer.Option("--mode", envvar="ALTERSHIELD_MODE", help="Who provides the Secret. certgen writes only its own."),
 ]
 AuthorityLifetime = Annotated[
     int,
-    typer.Option("--ca-lifetime", envvar="ALTERSHIELD_CA_LIFETIME", min=3, help="Seconds that a CA is valid."),
+    typer.Option("--ca-lifetime", envvar="ALTERSHIELD_CA_LIFETIME", min=3, help="Lifetime of a CA in seconds."),
 ]
 LeafLifetime = Annotated[
     int,
@@ -59,7 +61,7 @@ LeafLifetime = Annotated[
         "--leaf-lifetime",
         envvar="ALTERSHIELD_LEAF_LIFETIME",
         min=3,
-        help="Seconds that a serving certificate is valid; it is renewed after two thirds of them.",
+        help="Lifetime of a serving certificate in seconds; it is renewed after two thirds of it.",
     ),
 ]
 Settle = Annotated[
@@ -68,23 +70,32 @@ Settle = Annotated[
         "--settle",
         envvar="ALTERSHIELD_SETTLE",
         min=1,
-        help="Seconds that a new CA is published before it signs, so that every API server knows it.",
+        help="Seconds for which a new CA is published before it signs, so that all API servers know it.",
     ),
 ]
-Ca = Annotated[bool, typer.Option("--ca", help="A new CA too: published beside the old one, then signing.")]
+Ca = Annotated[
+    bool, typer.Option("--ca", help="Replace the CA, too: publish the new one beside the old one, then sign with it.")
+]
 Distrust = Annotated[
-    bool, typer.Option("--distrust", help="With --ca: the old CA's key leaked, do not trust it until it expires.")
+    bool,
+    typer.Option(
+        "--distrust", help="With --ca: remove the old CA at once instead of when it expires, because its key leaked."
+    ),
 ]
 Directory = Annotated[
     Path,
-    typer.Option("--directory", envvar="ALTERSHIELD_DIRECTORY", help="Where the gatekeeper finds tls.crt and tls.key."),
+    typer.Option(
+        "--directory",
+        envvar="ALTERSHIELD_DIRECTORY",
+        help="The directory from which the gatekeeper reads tls.crt and tls.key.",
+    ),
 ]
 Owner = Annotated[
     str,
     typer.Option(
         "--owner",
         envvar="ALTERSHIELD_OWNER",
-        help="The ClusterRole with which webhook configurations and Secret are to be garbage-collected.",
+        help="The ClusterRole that becomes the owner of the webhook configurations and the Secret.",
     ),
 ]
 
@@ -95,7 +106,7 @@ _DEFAULT = Lifetimes()
 class Settings(ProcessOptions):
     """The options of all commands. Lifetimes are in seconds."""
 
-    secret: SecretName = "altershield-tls"  # noqa: S105  (its name)
+    secret: SecretName = "altershield-tls"  # noqa: S105  (the name of the Secret)
     webhook_configuration: Configuration = "altershield"
     """The name of both webhook configurations."""
     service: Service = "altershield"
@@ -107,12 +118,12 @@ class Settings(ProcessOptions):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The names that the serving certificate is for, at least one."""
+        """The host names and addresses of the serving certificate, at least one."""
         return tuple(self.san) or service_hosts(self.service, self.system_namespace)
 
     @cached_property
     def lifetimes(self) -> Lifetimes:
-        """UsageError if the lifetimes do not fit together."""
+        """The lifetimes. UsageError if they do not fit together."""
         seconds = (self.ca_lifetime, self.leaf_lifetime, self.settle)
         return Lifetimes(*(datetime.timedelta(seconds=value) for value in seconds))
 
@@ -124,18 +135,18 @@ class RotateSettings(Settings):
 
     def __post_init__(self) -> None:
         if self.distrust and not self.ca:
-            raise typer.BadParameter("--distrust goes with --ca only")
+            raise typer.BadParameter("--distrust needs --ca")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunSettings(Settings):
     directory: Directory
-    """Where the gatekeeper's files go."""
+    """The directory to which the serving certificate is written for the gatekeeper."""
     metrics_port: options.MetricsPort = 8082
     owner: Owner = ""
-    """The ClusterRole with which the configurations end; see `ownership`."""
+    """The ClusterRole that owns the webhook configurations; see `garbage_collection`."""
 
 
 def service_hosts(service: str, namespace: str) -> tuple[str, ...]:
-    """The names under which a Service is known; API servers use the first."""
+    """The DNS names of a Service. API servers use the first."""
     return (f"{service}.{namespace}.svc", f"{service}.{namespace}.svc.cluster.local", f"{service}.{namespace}")

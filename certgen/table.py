@@ -1,4 +1,4 @@
-"""What `show` prints. Never a key."""
+"""The table that `show` prints. It contains no keys."""
 
 import datetime
 from collections.abc import Sequence
@@ -8,20 +8,22 @@ from rich.table import Table
 
 from certgen.certificates import common_name
 from certgen.contents import Contents
-from certgen.publications import Publication
+from certgen.webhook_configurations import WebhookConfiguration
 
 
-def table(contents: Contents, publications: Sequence[Publication], now: datetime.datetime) -> Table:
-    """The serving certificate, the CAs in their order, and where each CA is published."""
+def table(contents: Contents, configurations: Sequence[WebhookConfiguration], now: datetime.datetime) -> Table:
+    """The serving certificate, the CAs, and the kinds of the webhook configurations that contain each CA."""
     shown = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("CERTIFICATE", "ROLE", "EXPIRES (UTC)", "LEFT", "PUBLISHED IN"):
         shown.add_column(column, overflow="fold")
     if contents.leaf:
         certificate, issuer = contents.leaf.certificate, contents.issuer
-        role = f"serves, by {common_name(issuer)}" if issuer else "of a CA that is not here"
+        role = f"serves, by {common_name(issuer)}" if issuer else "serves, by an unknown CA"
         shown.add_row("\n".join(sorted(contents.leaf.hosts)), role, *_life(certificate, now), "")
     for certificate in contents.trusted:
-        holders = [publication.resource.kind for publication in publications if certificate in publication.trusted]
+        holders = [
+            configuration.resource.kind for configuration in configurations if certificate in configuration.trusted
+        ]
         shown.add_row(
             common_name(certificate),
             _role(contents, certificate),
@@ -43,7 +45,7 @@ def _life(certificate: x509.Certificate, now: datetime.datetime) -> tuple[str, s
 
 
 def _duration(left: datetime.timedelta) -> str:
-    """As kubectl shows ages: 43d, 5h, 12m, 30s."""
+    """A duration as kubectl shows ages: 43d, 5h, 12m, 30s."""
     seconds = int(left.total_seconds())
     if seconds <= 0:
         return "expired"

@@ -12,8 +12,8 @@ from pathlib import Path
 import helm_python
 import pytest
 
-from certgen.publications import FIELD_MANAGER
 from certgen.secret import MANAGED_BY
+from certgen.webhook_configurations import FIELD_MANAGER
 from tests.chart.pod import account, here, is_ready, ports_for, process
 from tests.chart.recorder import Recorder, recording
 from tests.chart.release import listed, owners, provide, uninstall

@@ -12,7 +12,7 @@ from altershield.admission.webhooks import MUTATING, VALIDATING
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.api.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from altershield.kube.client import Client
-from certgen.ownership import adopt
+from certgen.garbage_collection import set_owner
 from tests.chart.release import RECORD, Release, changed_chart, listed
 from tests.chart.rendering import CHART, OPERATORS, RELEASE, Object, is_hook, rendered, the
 from tests.support.kubectl import Kubectl
@@ -121,7 +121,9 @@ def test_applying_the_rendered_objects_again_changes_nothing(
 async def own(system: Kubectl) -> None:
     """Set the owner as certgen does."""
     async with await Client.connect(str(system.kubeconfig)) as client:
-        await adopt(client, [(resource, "", RELEASE) for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)], RELEASE)
+        await set_owner(
+            client, [(resource, "", RELEASE) for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)], RELEASE
+        )
 
 
 def generations(system: Kubectl) -> dict[str, int]:

@@ -44,7 +44,7 @@ def test_ensure_rotate_and_show(certgen: Certgen, admin: Kubectl, namespace: str
     missing = certgen("show")
     assert missing.returncode == 3
     assert missing.stderr == (
-        "Error: the Secret altershield-tls cannot be used, it does not exist; `ensure` puts it right\n"
+        "Error: the Secret altershield-tls cannot be used: it does not exist; `ensure` repairs it\n"
     )
 
     refused = certgen("rotate")
@@ -86,7 +86,7 @@ def test_a_secret_of_somebody_else_is_refused_and_left_alone(certgen: Certgen, a
     before = admin.json("-n", namespace, "secret", "altershield-tls")
     refused = certgen("ensure", "--mode", "secret")
     assert refused.returncode == 3
-    assert refused.stderr.startswith("Error: the Secret altershield-tls cannot be used, there is no PEM certificate")
+    assert refused.stderr.startswith("Error: the Secret altershield-tls cannot be used: there is no PEM certificate")
     assert admin.json("-n", namespace, "secret", "altershield-tls") == before
 
 
@@ -118,7 +118,7 @@ def test_what_somebody_else_renews_is_not_rotated(
             ["ensure", "--leaf-lifetime", "100", "--settle", "50"],
             "a certificate must live at least three times as long",
         ),
-        (["rotate", "--distrust"], "--distrust goes with --ca only"),
+        (["rotate", "--distrust"], "--distrust needs --ca"),
     ],
 )
 def test_wrong_options_are_said_in_one_sentence(certgen: Certgen, arguments: list[str], sentence: str) -> None:

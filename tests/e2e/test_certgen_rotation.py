@@ -29,7 +29,7 @@ from altershield.install.webhooks import configurations
 from altershield.kube.client import Client
 from altershield.kube.errors import KubernetesError
 from altershield.process.children import free_ports
-from certgen.publications import KINDS
+from certgen.webhook_configurations import KINDS
 from tests.e2e.conftest import SLEEP
 from tests.support.polling import eventually
 from tests.support.processes import running

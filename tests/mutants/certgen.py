@@ -76,7 +76,7 @@ SOURCES = (
                 "if each.since and now > each.since + lifetimes.settle]",
             ),
             ("_count(settled, each.certificate) >= needed)", "_count(settled, each.certificate) > 0)"),
-            ("_count(settled, each.certificate) >= needed)", "_count(publications, each.certificate) >= needed)"),
+            ("_count(settled, each.certificate) >= needed)", "_count(configurations, each.certificate) >= needed)"),
             ("next((each for each in contents.authorities if each.certificate == issuer), None)", "None"),
             (
                 "next((each for each in contents.authorities if each.certificate == issuer), None)",
@@ -113,7 +113,7 @@ SOURCES = (
             ),
             ("moments[: len(contents.authorities)]]", "moments]"),
             (
-                "    moments += [publication.since + lifetimes.settle for publication in publications if publication.since]\n",
+                "    moments += [configuration.since + lifetimes.settle for configuration in configurations if configuration.since]\n",
                 "",
             ),
             (

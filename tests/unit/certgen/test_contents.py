@@ -17,8 +17,8 @@ from certgen.certificates import Leaf
 from certgen.contents import Contents, decode, encode
 from certgen.lifetimes import Lifetimes
 from certgen.plan import plan
-from certgen.publications import Publication
 from certgen.secret import Secret
+from certgen.webhook_configurations import WebhookConfiguration
 
 DAY = datetime.timedelta(days=1)
 LONG_AGO = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
@@ -53,8 +53,8 @@ def test_certificate_with_an_undecodable_name_is_reported_and_replaced(key: str)
     contents, problems = decode(encode(GOOD) | {key: text(ssl.DER_cert_to_PEM_cert(broken).encode())})
     assert any(key in problem for problem in problems)
     now = datetime.datetime.now(datetime.UTC)
-    publication = Publication(MUTATING_WEBHOOKS, "", "1", {"one": GOOD.bundle}, LONG_AGO)
-    healed = plan(contents, [publication], hosts=["gate.svc"], lifetimes=LIFETIMES, now=now).contents
+    configuration = WebhookConfiguration(MUTATING_WEBHOOKS, "", "1", {"one": GOOD.bundle}, LONG_AGO)
+    healed = plan(contents, [configuration], hosts=["gate.svc"], lifetimes=LIFETIMES, now=now).contents
     assert healed.serving is not None
 
 
@@ -84,7 +84,7 @@ LOCKED_KEY = pem_key(ed25519.Ed25519PrivateKey.generate(), b"password")
         ({"tls.key": LOCKED_KEY}, "without a password"),
         ({"tls.crt": LEAF.certificate[:-60]}, "there is no PEM certificate that can be read"),
         ({"ca.crt": b"\xff\x00"}, "ca.crt cannot be used"),
-        ({"ca.crt": LEAF.certificate}, "none of a CA"),
+        ({"ca.crt": LEAF.certificate}, "not a CA's"),
         ({"ca.crt": NEW.pair.certificate}, "no CA in ca.crt signed tls.crt"),
         ({"ca.crt": OLD.pair.certificate * 17}, "more than 16"),
         ({"ca.key": b""}, "ca.key does not hold the keys"),
@@ -117,11 +117,11 @@ def test_any_byte_may_flip_and_is_healed(key: str, data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(good) - 1))
     flipped = good[:place] + bytes([data.draw(st.integers(0, 255))]) + good[place + 1 :]
     contents, _ = decode(encode(GOOD) | {key: text(flipped)})
-    publication = Publication(
+    configuration = WebhookConfiguration(
         MUTATING_WEBHOOKS, "", "1", {"one": flipped if key == "ca.crt" else GOOD.bundle}, LONG_AGO
     )
     now = datetime.datetime.now(datetime.UTC)
-    healed = plan(contents, [publication], hosts=["gate.svc"], lifetimes=LIFETIMES, now=now).contents
+    healed = plan(contents, [configuration], hosts=["gate.svc"], lifetimes=LIFETIMES, now=now).contents
     assert healed.serving is not None
     assert decode(encode(healed))[1] == []
 

@@ -14,7 +14,7 @@ from certgen.contents import Contents
 from certgen.errors import CertificateError
 from certgen.lifetimes import Lifetimes
 from certgen.plan import Plan, Reason, new_authority, new_leaf, plan, without_retired
-from certgen.publications import Publication
+from certgen.webhook_configurations import WebhookConfiguration
 
 HOUR = datetime.timedelta(hours=1)
 DAY = 24 * HOUR
@@ -23,21 +23,21 @@ LIFETIMES = Lifetimes(authority=90 * DAY, leaf=9 * DAY, settle=HOUR)
 HOSTS = ("altershield.system.svc",)
 
 
-def published(bundle: bytes, since: datetime.datetime | None = START) -> list[Publication]:
+def published(bundle: bytes, since: datetime.datetime | None = START) -> list[WebhookConfiguration]:
     """Both configurations hold `bundle`."""
     return [
-        Publication(resource, "altershield", "1", {"one": bundle, "two": bundle}, since)
+        WebhookConfiguration(resource, "altershield", "1", {"one": bundle, "two": bundle}, since)
         for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
     ]
 
 
 def planned(
     contents: Contents,
-    publications: Sequence[Publication],
+    configurations: Sequence[WebhookConfiguration],
     now: datetime.datetime = START,
     hosts: Sequence[str] = HOSTS,
 ) -> Plan:
-    return plan(contents, publications, hosts=hosts, lifetimes=LIFETIMES, now=now)
+    return plan(contents, configurations, hosts=hosts, lifetimes=LIFETIMES, now=now)
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_a_fight_over_the_bundles_does_not_stop_the_renewal(first: Contents) -> 
 
 
 def test_it_is_woken_when_the_certificate_is_due(first: Contents) -> None:
-    assert planned(first, published(first.bundle), START + HOUR).again == START + 6 * DAY
+    assert planned(first, published(first.bundle), START + HOUR).requeue_at == START + 6 * DAY
 
 
 def test_an_authority_is_succeeded_after_two_thirds_of_its_life(first: Contents) -> None:
@@ -109,8 +109,8 @@ def test_a_new_authority_signs_once_it_is_settled_and_the_old_key_is_gone(second
     since = START + 2 * HOUR
     waiting = planned(second, published(second.bundle, since), since + HOUR / 2)
     assert waiting.reasons == ()
-    assert waiting.again == since + HOUR
-    moved = planned(second, published(second.bundle, since), waiting.again)
+    assert waiting.requeue_at == since + HOUR
+    moved = planned(second, published(second.bundle, since), waiting.requeue_at)
     assert moved.reasons == (Reason.AUTHORITY_PUBLISHED,)
     assert moved.contents.issuer == second.trusted[0]
     assert len(moved.contents.authorities) == 1
@@ -126,8 +126,8 @@ def test_a_new_authority_that_one_configuration_lacks_signs_nothing(first: Conte
 
 def test_a_bundle_of_one_webhook_counts_only_if_the_others_hold_it_too(first: Contents, second: Contents) -> None:
     webhooks = {"one": second.bundle, "two": first.bundle}
-    publication = Publication(MUTATING_WEBHOOKS, "altershield", "1", webhooks, START)
-    assert planned(second, [publication], START + 10 * HOUR).reasons == ()
+    configuration = WebhookConfiguration(MUTATING_WEBHOOKS, "altershield", "1", webhooks, START)
+    assert planned(second, [configuration], START + 10 * HOUR).reasons == ()
 
 
 def test_a_certificate_never_outlives_its_authority(first: Contents) -> None:
@@ -306,7 +306,7 @@ def test_an_authority_is_expired_from_the_second_on_at_which_it_ends(first: Cont
 
 def test_retired_authorities_count_among_those_that_are_trusted(first: Contents) -> None:
     contents = Contents(first.leaf, first.authorities, tuple(certificate(ca(days)) for days in range(40, 47)))
-    with pytest.raises(CertificateError, match="must wait until 2026-02-10 00:00:00 UTC"):
+    with pytest.raises(CertificateError, match="wait until 2026-02-10 00:00:00 UTC"):
         new_authority(contents, LIFETIMES, START)
 
 
@@ -367,9 +367,9 @@ def test_it_is_woken_when_a_retired_authority_expires_or_the_present_one_is_due(
     retired = ca(days)
     waiting = Contents(None, first.authorities, (certificate(retired),))
     found = planned(waiting, published(retired.pair.certificate), START + 2 * HOUR)
-    assert found.again == START + again * DAY
+    assert found.requeue_at == START + again * DAY
 
 
 def test_it_is_woken_when_a_certificate_expires_that_nobody_can_renew(first: Contents) -> None:
     healed = planned(Contents(first.leaf, (), first.trusted), published(first.bundle, None), START + HOUR).contents
-    assert planned(healed, published(first.bundle, None), START + 7 * DAY).again == START + 9 * DAY
+    assert planned(healed, published(first.bundle, None), START + 7 * DAY).requeue_at == START + 9 * DAY

@@ -16,7 +16,7 @@ from altershield.pki import Authority
 from certgen import certificates, provided
 from certgen.errors import CertificateError
 from certgen.provided import Provided
-from certgen.publications import KINDS, Publication
+from certgen.webhook_configurations import KINDS, WebhookConfiguration
 
 NOW = datetime.datetime.now(datetime.UTC)
 DAY = datetime.timedelta(days=1)
@@ -36,13 +36,13 @@ def check(data: dict[str, bytes], now: datetime.datetime | None = None) -> Provi
 def test_a_good_pair_with_its_authority_is_used() -> None:
     found = check(GOOD)
     assert found.bundle == CA.pair.certificate
-    assert found.ends_first([], NOW) == CA.certificate
+    assert found.first_to_expire([], NOW) == CA.certificate
 
 
 def test_without_an_authority_nothing_is_published() -> None:
     found = check({key: GOOD[key] for key in ("tls.crt", "tls.key")})
     assert found.bundle == b""
-    assert found.ends_first([], NOW) is None
+    assert found.first_to_expire([], NOW) is None
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def test_a_chain_is_followed_as_clients_do() -> None:
 def test_an_expired_authority_is_refused(chain: Chain, expired: str) -> None:
     data = chain.data(chain.intermediate, trusted=chain.root)
     check(data)
-    with pytest.raises(CertificateError, match=rf"its CA {expired} is valid only from .* to .* UTC; renew it"):
+    with pytest.raises(CertificateError, match=rf"its CA {expired} is valid only from .* to .* UTC; renew the CA"):
         check(data, NOW + 6 * DAY)
 
 
@@ -106,24 +106,24 @@ def test_a_renewed_authority_stands_beside_the_expired_one() -> None:
 
 
 def test_one_that_is_not_valid_yet_is_refused() -> None:
-    with pytest.raises(CertificateError, match=r"is not valid before .* UTC; wait, or compare the clocks"):
+    with pytest.raises(CertificateError, match=r"is not valid before .* UTC; wait, or check the clocks"):
         check(GOOD, NOW - DAY)
 
 
 def test_of_the_authorities_on_the_way_the_one_that_ends_first_is_watched() -> None:
     for chain, first in ((Chain(root_days=15), "root"), (Chain(intermediate_days=15), "between")):
-        watched = check(chain.data(chain.intermediate, trusted=chain.root)).ends_first([], NOW)
+        watched = check(chain.data(chain.intermediate, trusted=chain.root)).first_to_expire([], NOW)
         assert watched is not None
         assert certificates.common_name(watched) == first
 
 
-def published(bundle: bytes) -> list[Publication]:
-    return [Publication(resource, "gate", "1", {"one": bundle}, None) for resource in KINDS]
+def published(bundle: bytes) -> list[WebhookConfiguration]:
+    return [WebhookConfiguration(resource, "gate", "1", {"one": bundle}, None) for resource in KINDS]
 
 
 def test_an_authority_that_only_the_configurations_name_is_watched() -> None:
     found = check({key: GOOD[key] for key in ("tls.crt", "tls.key")})
-    assert found.ends_first(published(CA.pair.certificate), NOW) == CA.certificate
+    assert found.first_to_expire(published(CA.pair.certificate), NOW) == CA.certificate
 
 
 OTHER = Authority.create("other", lifetime=10 * DAY).pair.certificate
@@ -140,14 +140,14 @@ OTHER = Authority.create("other", lifetime=10 * DAY).pair.certificate
     ids=["nothing", "another", "it", "it among others"],
 )
 def test_an_authority_that_was_not_injected_is_missed(bundle: bytes, sentence: str) -> None:
-    assert check(GOOD).distrust(published(bundle), NOW).startswith(sentence)
-    assert bool(sentence) is bool(check(GOOD).distrust(published(bundle), NOW))
+    assert check(GOOD).untrusted_reason(published(bundle), NOW).startswith(sentence)
+    assert bool(sentence) is bool(check(GOOD).untrusted_reason(published(bundle), NOW))
 
 
 def test_one_configuration_that_trusts_it_is_not_enough() -> None:
     one, other = published(CA.pair.certificate)[0], published(b"")[1]
-    assert "into the ValidatingWebhookConfiguration gate;" in check(GOOD).distrust([one, other], NOW)
-    assert check(GOOD).distrust([], NOW) == "", "there is none yet, or somebody deleted them"
+    assert "into the ValidatingWebhookConfiguration gate;" in check(GOOD).untrusted_reason([one, other], NOW)
+    assert check(GOOD).untrusted_reason([], NOW) == "", "there is none yet, or somebody deleted them"
 
 
 @pytest.mark.parametrize(
@@ -159,8 +159,10 @@ def test_without_an_authority_in_the_secret_only_what_the_configurations_name_ca
     bundle: bytes, distrusted: bool
 ) -> None:
     found = check({key: GOOD[key] for key in ("tls.crt", "tls.key")})
-    assert ("holds no CA that vouches for" in found.distrust(published(bundle), NOW)) is distrusted
-    assert "holds no CA" in found.distrust(published(CA.pair.certificate), NOW + 11 * DAY), "it has expired there"
+    assert ("contains no CA that signed" in found.untrusted_reason(published(bundle), NOW)) is distrusted
+    assert "contains no CA" in found.untrusted_reason(published(CA.pair.certificate), NOW + 11 * DAY), (
+        "it has expired there"
+    )
 
 
 @pytest.mark.parametrize(

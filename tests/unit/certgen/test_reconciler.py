@@ -36,10 +36,10 @@ from certgen.errors import CertificateError
 from certgen.lifetimes import Lifetimes
 from certgen.metrics import Metrics
 from certgen.plan import new_authority
-from certgen.publications import KINDS
 from certgen.reconciler import CertificateReconciler
-from certgen.rotation import renew, succeed
+from certgen.rotation import renew_leaf, replace_authority
 from certgen.settings import Mode, Settings
+from certgen.webhook_configurations import KINDS
 from kube_sandbox.apiserver.server import ApiServer
 from tests.support.polling import until
 
@@ -190,7 +190,7 @@ async def test_ensure_makes_the_secret_and_publishes_the_authority(client: Clien
 async def test_once_all_is_in_order_nothing_is_written(client: Client) -> None:
     await CertificateReconciler(client, SETTINGS).ensure()
     secret = await client.get(SECRETS, SECRET, NAMESPACE)
-    assert not (await CertificateReconciler(client, SETTINGS).keep()).wrote
+    assert not (await CertificateReconciler(client, SETTINGS).reconcile()).wrote
     assert await client.get(SECRETS, SECRET, NAMESPACE) == secret
 
 
@@ -210,7 +210,7 @@ async def test_a_certificate_is_renewed_on_demand_under_the_same_authority(clien
     reconciler = CertificateReconciler(client, SETTINGS)
     await reconciler.ensure()
     before = await stored(client)
-    await renew(reconciler)
+    await renew_leaf(reconciler)
     after = await stored(client)
     assert after.trusted == before.trusted
     assert after.leaf != before.leaf
@@ -221,12 +221,12 @@ async def test_an_authority_is_succeeded_on_demand(client: Client) -> None:
     reconciler = CertificateReconciler(client, SETTINGS)
     await reconciler.ensure()
     [old] = (await stored(client)).trusted
-    await asyncio.gather(succeed(reconciler), CertificateReconciler(client, SETTINGS).ensure())
+    await asyncio.gather(replace_authority(reconciler), CertificateReconciler(client, SETTINGS).ensure())
     after = await stored(client)
     assert after.issuer == after.trusted[0] != old
     assert after.trusted[1:] == (old,)
     assert await in_order(client)
-    await succeed(reconciler, distrust=True)
+    await replace_authority(reconciler, distrust=True)
     last = await stored(client)
     assert len(last.trusted) == 1
     assert last.trusted[0] not in after.trusted
@@ -279,18 +279,18 @@ async def test_a_secret_that_is_not_ours_is_taken_over_and_reported(
         await CertificateReconciler(client, SETTINGS).ensure()
     assert await in_order(client)
     [record] = caplog.records
-    assert record.__dict__["problems"] == ["certgen did not make it"]
+    assert record.__dict__["problems"] == ["certgen did not create it"]
 
 
 async def test_a_secret_that_somebody_provides_is_not_renewed_by_hand(client: Client) -> None:
     await client.create(SECRETS, {"metadata": {"name": SECRET}, **FOREIGN}, NAMESPACE)
     before = await client.get(SECRETS, SECRET, NAMESPACE)
     reconciler = CertificateReconciler(client, SETTINGS)
-    for renewal in (renew, succeed):
-        with pytest.raises(CertificateError, match="whoever provides it has to renew it"):
+    for renewal in (renew_leaf, replace_authority):
+        with pytest.raises(CertificateError, match="its provider has to renew it"):
             await renewal(reconciler)
-    with pytest.raises(CertificateError, match="if it is provided, say so with --mode"):
-        reconciler.check(await reconciler.find())
+    with pytest.raises(CertificateError, match="if others provide it, set --mode"):
+        reconciler.check(await reconciler.read_cluster())
     assert await client.get(SECRETS, SECRET, NAMESPACE) == before
 
 
@@ -397,8 +397,8 @@ async def test_a_configuration_that_may_not_be_written_does_not_keep_the_other_f
 
             await eventually(published)
             await eventually(lambda: unusable(metrics))
-            assert "API servers do not trust the certificate yet: not allowed" in reconciler.missing
-    assert len([record for record in caplog.records if "cannot be kept" in record.message]) == 1
+            assert "API servers do not trust the certificate yet: not allowed" in reconciler.not_ready
+    assert len([record for record in caplog.records if "cannot reconcile the certificate" in record.message]) == 1
 
 
 class Forbidden(Client):
@@ -419,13 +419,13 @@ async def test_it_is_ready_once_it_was_trusted_everywhere_and_then_for_good(api:
         reconciler = CertificateReconciler(restricted, SETTINGS, metrics)
         async with running(reconciler):
             await eventually(lambda: unusable(metrics))
-            assert reconciler.missing
+            assert reconciler.not_ready
             restricted.allowed = True
             await eventually(lambda: ready(reconciler))
             restricted.allowed = False
             await publish(client, b"")
             await eventually(lambda: unusable(metrics))
-            assert not reconciler.missing
+            assert not reconciler.not_ready
 
 
 async def test_it_is_ready_where_it_is_trusted_already_whoever_published(api: Api, client: Client) -> None:
@@ -437,7 +437,7 @@ async def test_it_is_ready_where_it_is_trusted_already_whoever_published(api: Ap
         reconciler = CertificateReconciler(restricted, SETTINGS, metrics)
         async with running(reconciler):
             await eventually(lambda: unusable(metrics))
-            assert not reconciler.missing
+            assert not reconciler.not_ready
 
 
 @pytest.mark.parametrize("mode", [Mode.CERTGEN, Mode.SECRET, Mode.CERT_MANAGER])
@@ -480,16 +480,16 @@ async def test_the_gatekeeper_gets_its_files_and_keeps_them_while_the_secret_is_
 ) -> None:
     settings = SETTINGS
     reconciler = CertificateReconciler(client, settings, directory=tmp_path)
-    assert reconciler.missing
+    assert reconciler.not_ready
     outcome = await reconciler.ensure()
     assert outcome.leaf
-    assert not reconciler.missing
+    assert not reconciler.not_ready
     assert (tmp_path / "tls.crt").read_bytes() == outcome.leaf.pair.certificate
     assert (tmp_path / "tls.key").read_bytes() == outcome.leaf.pair.key
     await client.delete(SECRETS, SECRET, NAMESPACE)
-    assert (await reconciler.keep()).leaf is None
+    assert (await reconciler.reconcile()).leaf is None
     assert (tmp_path / "tls.crt").read_bytes() == outcome.leaf.pair.certificate
-    await renew(reconciler)
+    await renew_leaf(reconciler)
     assert (tmp_path / "tls.crt").read_bytes() != outcome.leaf.pair.certificate
 
 
@@ -510,7 +510,7 @@ async def test_in_the_other_modes_a_broken_secret_is_refused_and_never_touched(
             SECRETS, {"metadata": {"name": SECRET}, "type": "kubernetes.io/tls", **content}, NAMESPACE
         )
     reconciler = CertificateReconciler(client, settings_of(mode))
-    for attempt in (CertificateReconciler.ensure, renew, succeed):
+    for attempt in (CertificateReconciler.ensure, renew_leaf, replace_authority):
         with pytest.raises(CertificateError):
             await attempt(reconciler)
     with pytest.raises(CertificateError, match=sentence):
@@ -529,7 +529,7 @@ async def test_in_secret_mode_the_given_authority_is_published_and_followed(clie
         await eventually(lambda: are(bundles(client), {first}))
         second = await give(client)
         await eventually(lambda: are(bundles(client), {second}))
-        assert not reconciler.missing
+        assert not reconciler.not_ready
         # what is worse is not taken
         served = (tmp_path / "tls.crt").read_bytes()
         await client.patch(SECRETS, {"data": {"tls.crt": "eA=="}}, SECRET, NAMESPACE)
@@ -549,18 +549,18 @@ async def test_in_cert_manager_mode_nothing_is_published_but_missed(
     reconciler = CertificateReconciler(client, settings, metrics, directory=tmp_path)
     async with running(reconciler):
         await eventually(lambda: unusable(metrics))
-        assert "the CA injector has not put" in reconciler.missing
+        assert "the CA injector has not put" in reconciler.not_ready
         assert "the CA injector has not put" in str([record.__dict__ for record in caplog.records])
         with pytest.raises(CertificateError, match="the CA injector has not put"):
-            reconciler.check(await reconciler.find())
+            reconciler.check(await reconciler.read_cluster())
         assert await bundles(client) == {b""}
         await publish(client, authority)
         await eventually(lambda: usable(metrics))
-        assert not reconciler.missing
-        reconciler.check(await reconciler.find())
+        assert not reconciler.not_ready
+        reconciler.check(await reconciler.read_cluster())
         await publish(client, b"")
         await eventually(lambda: unusable(metrics))
-        assert not reconciler.missing, "it was trusted, and another one would be no better"
+        assert not reconciler.not_ready, "it was trusted, and another one would be no better"
     assert (tmp_path / "tls.crt").exists()
 
 
@@ -618,7 +618,7 @@ async def test_an_authority_that_has_expired_is_not_published(client: Client) ->
     reconciler = CertificateReconciler(client, replace(SETTINGS, mode=Mode.SECRET), metrics)
     async with running(reconciler):
         await eventually(lambda: unusable(metrics))
-        assert "its CA theirs is valid only" in reconciler.missing
+        assert "its CA theirs is valid only" in reconciler.not_ready
     assert await bundles(client) == {b""}
 
 
@@ -628,25 +628,25 @@ async def test_a_certificate_that_begins_later_is_taken_up_then(client: Client) 
     clock = [datetime.datetime.now(datetime.UTC) - datetime.timedelta(minutes=10)]
     reconciler = CertificateReconciler(client, replace(SETTINGS, mode=Mode.SECRET), clock=lambda: clock[0])
     with pytest.raises(CertificateError, match="is not valid before"):
-        await reconciler.keep()
-    assert reconciler.missing
+        await reconciler.reconcile()
+    assert reconciler.not_ready
     clock[0] += datetime.timedelta(minutes=10)
-    await reconciler.keep()
-    assert not reconciler.missing
+    await reconciler.reconcile()
+    assert not reconciler.not_ready
 
 
 async def test_what_is_not_trusted_ends_with_its_release_all_the_same(client: Client) -> None:
     await client.create(CLUSTER_ROLES, {"metadata": {"name": "release"}, "rules": []})
     await give(client)
     with pytest.raises(CertificateError, match="the CA injector"):
-        await CertificateReconciler(client, settings_of(Mode.CERT_MANAGER), owner="release").keep()
+        await CertificateReconciler(client, settings_of(Mode.CERT_MANAGER), owner="release").reconcile()
     for resource in KINDS:
         assert (await client.get(resource, CONFIGURATION))["metadata"]["ownerReferences"]
 
 
 async def test_who_renews_what_is_not_there_is_asked_for_its_name(client: Client) -> None:
     reconciler = CertificateReconciler(client, SETTINGS)
-    for renewal in (renew, succeed):
+    for renewal in (renew_leaf, replace_authority):
         with pytest.raises(CertificateError, match="the Secret altershield-tls does not exist in system"):
             await renewal(reconciler)
     with pytest.raises(NotFoundError):
@@ -669,7 +669,7 @@ async def test_when_the_namespace_goes_nobody_goes_on_asking_its_gatekeepers(
             return not [each for resource in KINDS for each in (await client.list(resource)).items]
 
         await eventually(gone)
-    assert "deleted what would ask gatekeepers" in caplog.text
+    assert "deleted the webhook configuration: its gatekeepers are deleted" in caplog.text
 
 
 async def test_keys_are_in_no_log_no_error_and_no_metric(client: Client, caplog: pytest.LogCaptureFixture) -> None:
@@ -681,10 +681,10 @@ async def test_keys_are_in_no_log_no_error_and_no_metric(client: Client, caplog:
         keys = [encode(await stored(client))[key] for key in ("tls.key", "ca.key")]
         await client.patch(SECRETS, {"data": {"tls.crt": keys[0], "ca.crt": keys[1]}}, SECRET, NAMESPACE)
         try:
-            reconciler.check(await reconciler.find())
+            reconciler.check(await reconciler.read_cluster())
         except CertificateError as error:
             said.append(str(error))
-        await succeed(reconciler)
+        await replace_authority(reconciler)
         keys += [encode(await stored(client))[key] for key in ("tls.key", "ca.key")]
     said += [str(record.__dict__) for record in caplog.records]
     said.append(generate_latest(metrics.registry).decode())
@@ -763,7 +763,7 @@ async def publish(client: Client, bundle: bytes) -> None:
 
 
 async def ready(reconciler: CertificateReconciler) -> bool:
-    return not reconciler.missing
+    return not reconciler.not_ready
 
 
 async def are(found: Awaitable[set[bytes]], expected: set[bytes]) -> bool:

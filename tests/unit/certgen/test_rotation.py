@@ -12,7 +12,7 @@ from altershield.api.resources import SECRETS
 from certgen import certificates
 from certgen.lifetimes import Lifetimes
 from certgen.plan import new_authority
-from certgen.publications import KINDS
+from certgen.webhook_configurations import KINDS
 from tests.unit.certgen.world import SECOND, SECRET, TWO_MINUTES, Cluster, Replica, World, reconciler
 
 YEARS = Lifetimes()
@@ -35,10 +35,10 @@ def test_what_is_served_is_trusted_at_every_instant(
     leaves, authorities = set(), set()
     turns = 0
     while world.now < end:
-        outcome = cluster.replicas[turns % 3].keep()
+        outcome = cluster.replicas[turns % 3].reconcile()
         cluster.observe()
         cluster.check()
-        for moment in (world.now + lag, outcome.again):
+        for moment in (world.now + lag, outcome.requeue_at):
             world.now = max(world.now, moment)
             cluster.check()
         contents = world.contents
@@ -56,11 +56,11 @@ def test_an_old_authority_leaves_only_when_it_expires() -> None:
     cluster = Cluster.installed()
     world = cluster.world
     [old] = world.contents.trusted
-    outcome = cluster.replicas[0].keep()
+    outcome = cluster.replicas[0].reconcile()
     while old in world.contents.trusted:
         assert all(world.bundle(resource).endswith(certificates.pem([old])) for resource in KINDS)
-        world.now = outcome.again
-        outcome = cluster.replicas[0].keep()
+        world.now = outcome.requeue_at
+        outcome = cluster.replicas[0].reconcile()
     assert world.now == old.not_valid_after_utc
     assert all(certificates.pem([old]) not in world.bundle(resource) for resource in KINDS)
 
@@ -70,14 +70,14 @@ def test_a_new_authority_signs_nothing_before_it_is_settled_in_every_configurati
     world = cluster.world
     first = world.contents.issuer
     world.replace(new_authority(world.contents, TWO_MINUTES, world.now))
-    cluster.replicas[0].keep()
+    cluster.replicas[0].reconcile()
     published = world.now
     for seconds in range(9):
         world.now = published + seconds * SECOND
-        cluster.replicas[1].keep()
+        cluster.replicas[1].reconcile()
         assert world.contents.issuer == first
     world.now = published + TWO_MINUTES.settle
-    cluster.replicas[2].keep()
+    cluster.replicas[2].reconcile()
     assert world.contents.issuer == world.contents.trusted[0] != first
 
 
@@ -90,7 +90,7 @@ def test_a_new_authority_that_reached_one_configuration_only_signs_nothing() -> 
         cluster.replicas[0].step()
     cluster.replicas[0].crash()
     world.now += TWO_MINUTES.settle
-    cluster.replicas[1].keep()
+    cluster.replicas[1].reconcile()
     assert world.contents.issuer == first
     assert world.bundle(KINDS[1]) == world.contents.bundle
 
@@ -106,7 +106,7 @@ def test_a_replica_that_slept_between_two_requests_undoes_nothing(requests: int,
         sleeper.step()
     world.replace(new_authority(world.contents, TWO_MINUTES, world.now))
     for _ in range(2):
-        cluster.replicas[1].keep()
+        cluster.replicas[1].reconcile()
         cluster.observe()
         world.now += TWO_MINUTES.settle
         cluster.check()
@@ -129,7 +129,7 @@ def test_replicas_that_race_to_create_the_secret_end_with_one_authority() -> Non
     assert {world.bundle(resource) for resource in KINDS} == {world.contents.bundle}
     version = world.objects[SECRETS.plural, SECRET]["metadata"]["resourceVersion"]
     for replica in replicas:
-        assert not replica.keep().wrote
+        assert not replica.reconcile().wrote
     assert world.objects[SECRETS.plural, SECRET]["metadata"]["resourceVersion"] == version
 
 
@@ -160,7 +160,7 @@ class Rotation(RuleBasedStateMachine):
         self.world.now += seconds * SECOND
         for number, replica in enumerate(self.cluster.replicas):
             if self.world.now - self.idle[number] > 25 * SECOND:  # it is slow, not dead
-                replica.keep()
+                replica.reconcile()
                 self.idle[number] = self.world.now
                 self.cluster.observe()
 
@@ -195,7 +195,7 @@ class Rotation(RuleBasedStateMachine):
             return
         for _ in range(4):
             for replica in self.cluster.replicas:
-                replica.keep()
+                replica.reconcile()
                 self.cluster.observe()
             self.cluster.check()
             self.world.now += TWO_MINUTES.settle

@@ -21,9 +21,9 @@ from certgen import certificates
 from certgen.certificates import Leaf
 from certgen.contents import Contents, decode, encode
 from certgen.lifetimes import Lifetimes
-from certgen.publications import FIELD_MANAGER, KINDS
 from certgen.reconciler import CertificateReconciler, Outcome
 from certgen.settings import Mode, Settings
+from certgen.webhook_configurations import FIELD_MANAGER, KINDS
 
 NAMESPACE, SECRET, CONFIGURATION = "system", "tls", "altershield"
 START = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
@@ -142,7 +142,7 @@ class Replica:
     def step(self) -> bool:
         """Whether a pass came to its end, by success or because another replica was faster."""
         if self._pass is None:
-            self._pass = self.reconciler.keep()
+            self._pass = self.reconciler.reconcile()
         try:
             self._pass.send(None)
         except StopIteration as end:
@@ -159,7 +159,7 @@ class Replica:
             self._pass.close()
             self._pass = None
 
-    def keep(self) -> Outcome:
+    def reconcile(self) -> Outcome:
         """Passes without interruption, until one ends well."""
         while True:
             if self.step() and self.outcome is not None:
@@ -185,7 +185,7 @@ class Cluster:
         for resource in KINDS:
             cluster.world.publish(resource, b"", "helm")
         cluster.replicas = [Replica(reconciler(cluster.world, lifetimes)) for _ in range(3)]
-        cluster.replicas[0].keep()
+        cluster.replicas[0].reconcile()
         cluster.observe()
         cluster.world.now += lag
         cluster.check()

@@ -1,11 +1,11 @@
-"""What ends with its release: the webhook configurations (and our Secret) are owned by the release's ClusterRole.
+"""Deletion of the webhook configurations (and of certgen's Secret) together with the Helm release.
 
-A webhook configuration that outlives its gatekeepers blocks a cluster. Whoever takes the release away, by whatever
-tool and in whatever order, takes the ClusterRole away, and Kubernetes' garbage collector does the rest. No chart can
-say so, since an owner is named by the uid that it only has in the cluster.
+A webhook configuration that outlives its gatekeepers blocks a cluster. So the release's ClusterRole owns these objects:
+every tool that removes the release deletes the ClusterRole, and Kubernetes' garbage collector deletes its dependents.
+The chart cannot set the owner, because an owner reference needs the uid, which exists only in the cluster.
 
-Who deletes the namespace instead leaves the ClusterRole. (The namespace cannot own that: Argo CD leaves alone what has
-an owner.) Then the configurations are deleted while there still is somebody to do it.
+If the namespace is deleted instead, the ClusterRole stays. (The namespace cannot own the ClusterRole: Argo CD ignores
+objects with an owner.) So certgen deletes the webhook configurations when the namespace is being deleted.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 FIELD_MANAGER = "altershield-owner"
 
-Place = tuple[Resource, str, str]
+ObjectKey = tuple[Resource, str, str]
 """Resource, namespace and name of an object."""
 
 
@@ -34,20 +34,20 @@ class _Object(msgspec.Struct):
     metadata: ObjectMeta
 
 
-async def adopt(client: Client, places: Iterable[Place], role: str) -> None:
-    """Make the ClusterRole `role` the owner of those objects that exist. ConflictError where one of them was made anew
-    in the meantime."""
+async def set_owner(client: Client, keys: Iterable[ObjectKey], role: str) -> None:
+    """Make the ClusterRole `role` the owner of the objects that exist. ConflictError if one of them was deleted and
+    created again meanwhile."""
     try:
         owner = (await client.get(CLUSTER_ROLES, role, as_=_Object)).metadata
     except NotFoundError:
-        return  # the release is being taken away
+        return  # the release is being removed
     reference = {
         "apiVersion": CLUSTER_ROLES.api_version,
         "kind": CLUSTER_ROLES.kind,
         "name": owner.name,
         "uid": owner.uid,
     }
-    for resource, namespace, name in places:
+    for resource, namespace, name in keys:
         try:
             found = (await client.get(resource, name, namespace, as_=_Object)).metadata
         except NotFoundError:
@@ -64,26 +64,29 @@ async def adopt(client: Client, places: Iterable[Place], role: str) -> None:
         )
 
 
-async def end_with(client: Client, namespace: str, places: Iterable[Place]) -> None:
-    """Wait until `namespace` is being deleted, then delete those objects."""
-    ending = asyncio.Event()
+async def delete_with_namespace(client: Client, namespace: str, keys: Iterable[ObjectKey]) -> None:
+    """Wait until `namespace` is being deleted, then delete the objects."""
+    terminating = asyncio.Event()
     informer = Informer(client, NAMESPACES, _Object, field_selector=f"metadata.name={namespace}", resync=0)
-    informer.add_handler(lambda _old, new: ending.set() if new and new.metadata.deletion_timestamp else None)
-    following = asyncio.create_task(informer.run())
+    informer.add_handler(lambda _old, new: terminating.set() if new and new.metadata.deletion_timestamp else None)
+    watching = asyncio.create_task(informer.run())
     try:
-        await ending.wait()
+        await terminating.wait()
     finally:
-        following.cancel()
-    for resource, within, name in places:
+        watching.cancel()
+    for resource, within, name in keys:
         about = {"kind": resource.kind, "object": name, "namespace": namespace}
         try:
             await retry_while_unavailable(functools.partial(client.delete, resource, name, within))
         except NotFoundError:
             continue  # another replica was faster
         except KubernetesError as error:
-            logger.error(  # noqa: TRY400  (the sentence is enough)
-                "cannot delete what would ask gatekeepers that go with their namespace, delete it by hand",
+            logger.error(  # noqa: TRY400  (the traceback does not help)
+                "cannot delete the webhook configuration: its gatekeepers are deleted with the namespace, delete it",
                 extra={**about, "cause": str(error)},
             )
         else:
-            logger.warning("deleted what would ask gatekeepers that go with their namespace", extra=about)
+            logger.warning(
+                "deleted the webhook configuration: its gatekeepers are deleted together with the namespace",
+                extra=about,
+            )
