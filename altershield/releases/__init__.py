@@ -1,4 +1,4 @@
-"""What is known of a release, asked in one way by all: denials, metrics, Events, the `status` command."""
+"""What ChangeWorkloads say about releases, for denials, metrics, Events and the `status` command."""
 
 from altershield.releases.belonging import belongs, family, family_of
 from altershield.releases.outcome import Outcome, outcome

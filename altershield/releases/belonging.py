@@ -1,4 +1,4 @@
-"""Which records are a workload's."""
+"""Which ChangeWorkloads belong to a workload."""
 
 from altershield.api.kinds import WorkloadRef
 from altershield.releases.release import Release, version
@@ -6,21 +6,22 @@ from altershield.workloads import change_workload_name
 
 
 def family(namespace: str, workload: WorkloadRef) -> str:
-    """What the names of all records of a workload have in common, for an index by `family_of`."""
+    """The key of a workload in an index by `family_of`: the namespace and what the names of its ChangeWorkloads begin
+    with."""
     return f"{namespace}/{change_workload_name(workload.kind, workload.name, '')}"
 
 
 def family_of(release: Release) -> str:
-    """The family that a record bears the name of."""
+    """The key of a ChangeWorkload in an index: namespace and name, without the version."""
     metadata = release.metadata
     return f"{metadata.namespace}/{metadata.name.removesuffix(version(release))}"
 
 
 def belongs(release: Release, workload: WorkloadRef) -> bool:
-    """Whether a record that bears the workload's name is about this very one.
+    """Whether a ChangeWorkload that carries the workload's name is about exactly this workload.
 
-    Where a workload was deleted, the records of it may be there for a moment, and with `--cascade=orphan` they stay:
-    then they have no owner, and are the namesake's.
+    The ChangeWorkloads of a deleted workload exist a moment longer. After a delete with `--cascade=orphan` they stay
+    without an owner, and belong to the next workload of that name.
     """
     meant = release.spec.workload_ref
     if workload.uid and meant.uid == workload.uid:

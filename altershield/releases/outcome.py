@@ -1,4 +1,4 @@
-"""How the present release of a workload ended, or that it is still under way."""
+"""Whether the current release of a workload is under way, or how it ended."""
 
 from collections.abc import Iterable
 from enum import Enum
@@ -9,6 +9,8 @@ from altershield.workloads.workload import Workload
 
 
 class Outcome(Enum):
+    """How the current release ended, or that it is under way."""
+
     SUCCEEDED = "succeeded"
     UNDER_WAY = "under way"
     SUSPENDED = "suspended"
@@ -16,18 +18,18 @@ class Outcome(Enum):
 
 
 def outcome(workload: Workload, all_releases: Iterable[Release]) -> Outcome:
-    """The outcome of a workload that has a version; `records` are those of its versions.
+    """The outcome for a workload that has a version. `all_releases`: the ChangeWorkloads of all its versions.
 
-    The present release decides. A repair is under way although the suspension that it repairs lasts until it succeeds.
+    Only the current release counts. A repair is under way until it succeeds, although the workload is still suspended.
     """
     all_releases = list(all_releases)
     present = next((release for release in all_releases if is_current(release, workload)), None)
     if present is None:
-        return Outcome.UNDER_WAY  # admitted, and not recorded yet
+        return Outcome.UNDER_WAY  # admitted, but the reconciler has not created its ChangeWorkload yet
     match state(present):
         case WorkloadState.SUCCESS:
             if workload.suspended:
-                return Outcome.UNDER_WAY  # the suspension is taken off next
+                return Outcome.UNDER_WAY  # the reconciler removes the suspension next
             others = (release for release in all_releases if release is not present)
             return Outcome.ROLLED_BACK if any(map(rolled_back, others)) else Outcome.SUCCEEDED
         case WorkloadState.SUSPEND:

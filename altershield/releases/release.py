@@ -1,4 +1,4 @@
-"""The record of one version of a workload, as everybody reads it. Pure functions of what it says."""
+"""What the ChangeWorkload of a version says. Pure functions, which all processes share."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -11,6 +11,8 @@ from altershield.workloads.workload import Workload
 
 
 class FailedPod(Protocol):
+    """A pod that failed, as the status lists it."""
+
     @property
     def pod(self) -> str: ...
     @property
@@ -42,7 +44,7 @@ class _Status(Protocol):
 
 
 class Release(Protocol):
-    """A ChangeWorkload, or what is kept of one."""
+    """A ChangeWorkload, or a projection of one."""
 
     @property
     def metadata(self) -> ObjectMeta: ...
@@ -53,7 +55,7 @@ class Release(Protocol):
 
 
 class By(StrEnum):
-    """Whose verdict failed a release, in a word."""
+    """Whose verdict failed a release, as a short label value."""
 
     NOBODY = ""
     PERSON = "person"
@@ -65,14 +67,14 @@ _BY = {Giver.PERSON: By.PERSON, Giver.SERVER: By.SERVER, Giver.HEALTH: By.HEALTH
 
 
 def version(release: Release) -> str:
-    """Its version, by its name, which nobody can change as they could its label."""
+    """The version, from the name: the label could be changed, the name cannot."""
     return names.version_of(release.metadata.name)
 
 
 def is_current(release: Release, workload: Workload | None) -> bool:
-    """Whether it is of the version that its workload says is released, and begun for this release.
+    """Whether the ChangeWorkload is about the workload's current version and has begun for the current release.
 
-    Records of other versions are history: they no longer change.
+    The others are history and do not change any more.
     """
     return (
         workload is not None
@@ -84,7 +86,7 @@ def is_current(release: Release, workload: Workload | None) -> bool:
 
 
 def state(release: Release) -> WorkloadState:
-    """Its state; what is none that we know counts as not begun."""
+    """The state. An unknown one counts as Init."""
     try:
         return WorkloadState(release.status.status)
     except ValueError:
@@ -92,24 +94,28 @@ def state(release: Release) -> WorkloadState:
 
 
 def since(release: Release) -> int:
-    """When it entered its state, Unix seconds."""
+    """When the release entered its state, Unix seconds."""
     return release.status.entry_time_unix or release.spec.create_time_unix
 
 
 def passed(release: Release) -> bool:
-    """Whether it may be gone back to: every pod of it passed at one moment, and nothing was said against it since."""
+    """Whether a rollback may go back to this version: all of its pods passed at one moment, and no verdict failed one
+    since."""
     return state(release) == WorkloadState.SUCCESS
 
 
 def rolled_back(release: Release) -> bool:
-    """Whether it was undone, or is about to be: its template may be back before the record says so."""
+    """Whether the version was rolled back, or is being rolled back: the older template may be released before the
+    ChangeWorkload says so."""
     condition = find_condition(release.status.conditions, ConditionType.ROLLED_BACK)
     return state(release) == WorkloadState.ROLLBACK or (condition is not None and condition.is_true)
 
 
 def is_of_template(release: Release, fingerprint: str) -> bool:
-    """Whether it is of the template with this fingerprint. Since it was made, an API server with other defaults may
-    show that template otherwise."""
+    """Whether the version is of the template with this fingerprint.
+
+    An API server with other defaults may return the template of the version with another fingerprint than the version.
+    """
     return fingerprint in (version(release), release.status.source.fingerprint)
 
 
@@ -119,7 +125,7 @@ def failures(release: Release) -> Sequence[FailedPod]:
 
 
 def failed_by(release: Release) -> By:
-    """Whose verdict failed it."""
+    """Whose verdict failed the release."""
     condition = find_condition(release.status.conditions, ConditionType.VERIFIED)
     if condition is None or condition.status != "False":
         return By.NOBODY
@@ -127,18 +133,18 @@ def failed_by(release: Release) -> By:
 
 
 def stalled(release: Release) -> Condition | None:
-    """Why it does not go on, where that is not its own fault."""
+    """The condition Stalled if it is true, else None."""
     return _true(release, ConditionType.STALLED)
 
 
 def ungated(release: Release) -> Condition | None:
-    """Why it is known that the gate did not see it."""
+    """The condition Ungated if it is true, else None."""
     return _true(release, ConditionType.UNGATED)
 
 
 def wants_attention(release: Release, workload: Workload | None) -> bool:
-    """Whether it has not succeeded and is still of interest: the present release, or one that is denied since it was
-    rolled back."""
+    """Whether the release has not succeeded and still matters: it is the current one, or its version was rolled back
+    and is denied."""
     match state(release):
         case WorkloadState.SUCCESS:
             return False
@@ -149,5 +155,6 @@ def wants_attention(release: Release, workload: Workload | None) -> bool:
 
 
 def _true(release: Release, type_: ConditionType) -> Condition | None:
+    """The condition of this type if it is true, else None."""
     condition = find_condition(release.status.conditions, type_)
     return condition if condition is not None and condition.is_true else None

@@ -1,22 +1,22 @@
-"""What is said of a release, in the same words everywhere."""
+"""Texts about a release, which are the same everywhere."""
 
 from altershield.api.kinds import ConditionType
 from altershield.api.meta import find_condition
 from altershield.releases.release import Release, failures, stalled, ungated
 
-_NAMED = 3  # pods that a sentence names
+_NAMED = 3  # pods that a text names
 
 
 def named(release: Release) -> str:
-    """The pods that failed, the first ones by name: `web-1 (find error); web-2 (no answer) and 3 more`."""
+    """The failed pods, the first ones by name: `web-1 (find error); web-2 (no answer) and 3 more`."""
     pods = failures(release)
     text = "; ".join(f"{pod.pod} ({pod.message or pod.verdict or 'no message'})" for pod in pods[:_NAMED])
     return f"{text} and {len(pods) - _NAMED} more" if len(pods) > _NAMED else text
 
 
 def why(release: Release, *, current: bool) -> str:
-    """Why a release is where it is, in one line; empty where there is nothing to say. `current`: it is the present
-    one."""
+    """The reason for the state of a release, in one line; empty if there is none. `current`: it is the
+    current release."""
     past = ungated(release)
     prefix = f"ungated ({past.reason}); " if past is not None else ""
     return prefix + _why(release, current=current)

@@ -1,4 +1,4 @@
-"""The kinds of workloads that AlterShield looks after, each told by its adapter. Nothing else knows a kind by name."""
+"""The kinds of workloads that AlterShield handles, each described by an adapter. No other code knows a kind by name."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ _PREFIXES = tuple(adapter.change_workload_prefix for adapter in ADAPTERS)
 
 
 def change_workload_name(kind: str, workload: str, version: str) -> str:
-    """The name of the record of one version of a workload."""
+    """The name of the ChangeWorkload of a version."""
     return _adapter.change_workload_name(BY_KIND[kind], workload, version, _PREFIXES)
 
 

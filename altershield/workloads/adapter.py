@@ -1,4 +1,5 @@
-"""What AlterShield has to know of a kind of workload. To add one: one file here, one line in the registry."""
+"""The interface of an adapter: what AlterShield needs to know about a kind of workload. To add a kind, add a module
+here and one line in the registry (`ADAPTERS`)."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -17,57 +18,61 @@ Operation = dict[str, Any]
 
 
 class Adapter(Protocol):
-    """One kind of workload. All of it is pure: no adapter does I/O."""
+    """One kind of workload. Adapters are pure: none does I/O."""
 
     @property
     def resource(self) -> Resource:
-        """Where the API server has it."""
+        """The API resource."""
 
     @property
     def short_names(self) -> tuple[str, ...]:
-        """The short names by which users call it, as `deploy`."""
+        """The short names that users type, for example `deploy`."""
 
     @property
     def revisions(self) -> Resource:
-        """The objects that hold its pod templates, the present one and older ones; the workload controls them."""
+        """The resource that holds its pod templates, the current one and older ones. The workload is their
+        controller."""
 
     @property
     def intermediate(self) -> Resource | None:
-        """What stands between the workload and its pods: what it controls and what controls them (its revisions).
-        None where the workload itself controls its pods, which then bear the hash of their revision."""
+        """The resource of the objects that the workload controls and that control its pods (ReplicaSets); they are its
+        revisions.
+
+        None if the workload controls its pods itself. The pods then have a label with the hash of their revision.
+        """
 
     @property
     def in_place(self) -> bool:
-        """Whether its controller may give a pod another template without making it anew."""
+        """Whether its controller may update a pod to another template without replacing it."""
 
     @property
     def crd(self) -> str:
-        """The CustomResourceDefinition without which a cluster does not have it; empty for a built-in kind."""
+        """The name of its CustomResourceDefinition; empty for a built-in kind."""
 
     @property
     def change_workload_prefix(self) -> str:
-        """What its records' names begin with."""
+        """The prefix of its ChangeWorkloads' names."""
 
     def read(self, data: bytes | msgspec.Raw) -> Workload:
-        """The workload in an API server's answer; msgspec.DecodeError where it is none."""
+        """The projection of a workload in JSON. msgspec.DecodeError if it is not one."""
 
     def template(self, revision: Object) -> Object | None:
-        """The pod template that a revision holds, as the workload had it; None where it holds none."""
+        """The pod template that a revision holds, as the workload had it; None if it holds none."""
 
     def number(self, revision: Object) -> int:
-        """Which release of the workload a revision was last, counted from 1; 0 where it does not say."""
+        """The number of the release that last used a revision, from 1; 0 if it is not known."""
 
     def release(self, template: Object) -> list[Operation]:
-        """Give the workload this pod template."""
+        """The patch that gives the workload this pod template."""
 
     def pause(self, workload: Workload) -> list[Operation]:
-        """Let no more of its pods be replaced; empty where the kind knows no such thing."""
+        """The patch that stops the replacement of its pods; empty if the kind has no such field."""
 
 
 def is_pod_of_revision(adapter: Adapter, pod: Pod, name: str, uid: str) -> bool:
-    """Whether a pod of a workload of this kind was made of the revision with this name and uid.
+    """Whether a pod of a workload of this kind was created from the revision with this name and uid.
 
-    A pod's hash label is its revision's name (as of StatefulSets), or what follows the workload's name in it.
+    The hash label of a pod is the name of its revision (StatefulSets), or the part of it after the workload's name.
     """
     if adapter.intermediate is not None:
         return pod.owner.uid == uid
@@ -75,7 +80,7 @@ def is_pod_of_revision(adapter: Adapter, pod: Pod, name: str, uid: str) -> bool:
 
 
 def template_of(template: Object) -> Template:
-    """A pod template for `workload.version_of`."""
+    """A pod template, decoded for `workload.version_of`."""
     return msgspec.convert(
         {"metadata": template.get("metadata"), "spec": msgspec.Raw(msgspec.json.encode(template.get("spec") or {}))},
         Template,
@@ -83,6 +88,6 @@ def template_of(template: Object) -> Template:
 
 
 def change_workload_name(adapter: Adapter, workload: str, version: str, prefixes: Sequence[str]) -> str:
-    """The name of a version's record; `prefixes` are those of all kinds."""
+    """The name of the ChangeWorkload of a version. `prefixes`: those of all kinds."""
     taken = not adapter.change_workload_prefix and any(workload.startswith(prefix) for prefix in prefixes if prefix)
     return names.change_workload_name(adapter.change_workload_prefix, workload, version, taken=taken)

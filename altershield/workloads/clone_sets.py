@@ -1,4 +1,4 @@
-"""CloneSets of OpenKruise: as StatefulSets without order; pods may be updated in place."""
+"""CloneSets of OpenKruise: like StatefulSets without an order. Pods may be updated in place."""
 
 import msgspec
 
@@ -40,6 +40,8 @@ _decode = msgspec.json.Decoder(_Wire).decode
 
 
 class CloneSets(OfRevisions):
+    """The adapter of CloneSets."""
+
     resource: Resource = CLONE_SETS
     short_names: tuple[str, ...] = ("clone",)
     in_place: bool = True
@@ -67,8 +69,11 @@ class CloneSets(OfRevisions):
 
 
 def held_back(partition: int | str | None, replicas: int) -> int:
-    """Pods that the partition keeps at the old version: a number, or a percentage of the replicas, rounded up, of
-    which one below 100 % reaches at least one pod (openkruise/kruise, CalculatePartitionReplicas)."""
+    """The number of pods that the partition keeps at the old version.
+
+    A partition is a number, or a percentage of the replicas, rounded up. A percentage below 100 % lets the release
+    reach at least one pod (openkruise/kruise, CalculatePartitionReplicas).
+    """
     if partition is None:
         return 0
     if isinstance(partition, int):

@@ -1,4 +1,4 @@
-"""DaemonSets: every release is a ControllerRevision; there are as many pods as there are nodes for them."""
+"""DaemonSets: every release is a ControllerRevision. The number of pods is the number of suitable nodes."""
 
 import msgspec
 
@@ -37,6 +37,8 @@ _decode = msgspec.json.Decoder(_Wire).decode
 
 
 class DaemonSets(OfRevisions):
+    """The adapter of DaemonSets."""
+
     resource: Resource = DAEMON_SETS
     short_names: tuple[str, ...] = ("ds",)
     in_place: bool = False

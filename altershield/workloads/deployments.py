@@ -1,4 +1,4 @@
-"""Deployments: every release is a ReplicaSet, which controls its pods."""
+"""Deployments: every release is a ReplicaSet, which controls the pods."""
 
 from copy import deepcopy
 from typing import Any
@@ -50,6 +50,8 @@ _decode = msgspec.json.Decoder(_Wire).decode
 
 
 class Deployments:
+    """The adapter of Deployments."""
+
     resource: Resource = DEPLOYMENTS
     short_names: tuple[str, ...] = ("deploy",)
     revisions: Resource = REPLICA_SETS
@@ -74,7 +76,7 @@ class Deployments:
         )
 
     def template(self, revision: Object) -> Object | None:
-        """Without what the deployment controller added."""
+        """Without the label that the deployment controller added."""
         template: Any = (revision.get("spec") or {}).get("template")
         if not isinstance(template, dict):
             return None
@@ -95,7 +97,8 @@ class Deployments:
 
 
 def _refused(conditions: tuple[_Condition, ...]) -> str:
-    """A quota, a policy, a missing service account: the deployment controller repeats what its ReplicaSet says."""
+    """Why the deployment controller cannot create pods, from its condition: a quota, a policy or a missing service
+    account."""
     for condition in conditions:
         if condition.type == "ReplicaFailure" and condition.status == "True":
             return clip(f"{condition.reason}: {condition.message}")

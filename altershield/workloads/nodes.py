@@ -1,4 +1,4 @@
-"""What is kept of a node: whether it is ready, and since when."""
+"""The projection of a node: whether it is ready, and since when."""
 
 import msgspec
 
@@ -7,10 +7,13 @@ from altershield.workloads.meta import Meta, WireMeta
 
 
 class Node(msgspec.Struct, frozen=True, gc=False):
+    """The projection of a node."""
+
     metadata: Meta
     ready: bool
     ready_at: int
-    """Since when it is so, in Unix seconds by the node's or the node controller's clock; 0 where nobody says."""
+    """When `ready` last changed, Unix seconds by the clock of the node or of the node controller; 0 if it is
+    not known."""
 
 
 class _Condition(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -32,7 +35,7 @@ _decode = msgspec.json.Decoder(_Wire).decode
 
 
 def read(data: bytes | msgspec.Raw) -> Node:
-    """A node as the API server sent it; msgspec.DecodeError where it is none."""
+    """The projection of a node in JSON. msgspec.DecodeError if it is not a node."""
     wire = _decode(data)
     ready = next((each for each in wire.status.conditions if each.type == "Ready"), None)
     if ready is None:

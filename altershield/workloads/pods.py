@@ -1,4 +1,4 @@
-"""What is kept of a pod: what decides whether it is up, and what is said where it is not."""
+"""The projection of a pod: the fields that decide whether it is up, and the reason if it is not."""
 
 import sys
 from enum import StrEnum
@@ -9,11 +9,11 @@ from altershield.api import labels
 from altershield.api.meta import unix
 from altershield.workloads.meta import Meta, Owner, WireMeta
 
-_MAX_TEXT = 300  # characters of a kubelet's message; some quote whole registries' answers
+_MAX_TEXT = 300  # characters of a kubelet's message; some quote a registry's whole response
 
 
 class Fault(StrEnum):
-    """Why a pod is not up where that is the cluster's fault; these are reasons of the condition Stalled."""
+    """Why the cluster, not the release, keeps a pod from being up. The values are reasons of the condition Stalled."""
 
     UNSCHEDULABLE = "Unschedulable"
     NODE_NOT_READY = "NodeNotReady"
@@ -27,7 +27,7 @@ class Trouble(msgspec.Struct, frozen=True, gc=False):
     reason: str
     message: str = ""
     exit_code: int | None = None
-    """Of the container that ended last."""
+    """The exit code of the container that ended last."""
 
     def __str__(self) -> str:
         code = "" if self.exit_code is None else f" (exit code {self.exit_code})"
@@ -35,36 +35,40 @@ class Trouble(msgspec.Struct, frozen=True, gc=False):
 
 
 class Pod(msgspec.Struct, frozen=True, gc=False):
+    """The projection of a pod."""
+
     metadata: Meta
     owner: Owner
     hash: str
-    """Of the revision it was made of, where its workload makes it without an object in between; else empty."""
+    """The label with the hash of the pod's revision, of workloads that control their pods themselves;
+    otherwise empty."""
     version: str
-    """The version label; anybody may have written it."""
+    """The version label. Anybody may have written it."""
     finished: str
-    """The label that marks a pod which came up; anybody may have written it."""
+    """The label `operate-finished`. Anybody may have written it."""
     node: str
     ip: str
     ended: bool
-    """Succeeded or Failed, as evicted pods are."""
+    """The phase is Succeeded or Failed, for example after an eviction."""
     disrupted: bool
-    """The cluster ended it, or is about to: an eviction, a preemption, a node that shuts down."""
+    """The cluster ended the pod or is about to: an eviction, a preemption, a node that shuts down."""
     ready: bool
     ready_at: int
-    """Since when it is ready or not, in Unix seconds by the kubelet's clock; 0 where nobody says."""
+    """When `ready` last changed, Unix seconds by the kubelet's clock; 0 if it is not known."""
     restarts: int
-    """Of all its containers together."""
+    """The sum over all containers."""
     trouble: Trouble | None
+    """Why the pod is not ready; None if it is ready or nothing says why."""
     unscheduled: bool
-    """The scheduler finds no node for it, or something keeps it from being scheduled."""
+    """The pod has no node, because the scheduler finds none or something else prevents the scheduling."""
     scheduled_at: int
-    """When it got its node, Unix seconds by the API server's clock; 0 where it has none."""
+    """When the pod got its node, Unix seconds by the API server's clock; 0 if it has none."""
     creating: bool
-    """It has a node, and no container of it could be started yet: images, volumes or the network are missing."""
+    """The pod has a node, but no container could be started yet: images, volumes or the network are missing."""
 
     @property
     def exists(self) -> bool:
-        """Whether the pod counts: not terminating, and not ended."""
+        """Whether the pod counts: it is not terminating and has not ended."""
         return not self.metadata.deleting and not self.ended
 
 
@@ -124,7 +128,7 @@ _decode = msgspec.json.Decoder(_Wire).decode
 
 
 def read(data: bytes | msgspec.Raw) -> Pod:
-    """A pod as the API server sent it; msgspec.DecodeError where it is none."""
+    """The projection of a pod in JSON. msgspec.DecodeError if it is not a pod."""
     wire = _decode(data)
     status = wire.status
     statuses = (*(status.init_container_statuses or ()), *(status.container_statuses or ()))
@@ -155,8 +159,11 @@ def read(data: bytes | msgspec.Raw) -> Pod:
 
 
 def _disrupted(status: _Status, conditions: dict[str, _Condition]) -> bool:
-    """The kubelet also sets DisruptionTarget where a pod used more local storage than its own limits allow
-    (kubelet/eviction: `exceeds the limit`, `exceeded its local ephemeral storage limit`): that is the pod's doing."""
+    """Whether the condition DisruptionTarget is true and the cluster is the cause.
+
+    The kubelet also sets it if a pod exceeds its own limit of local storage (kubelet/eviction: `exceeds the limit`,
+    `exceeded its local ephemeral storage limit`). That is caused by the pod.
+    """
     target = conditions.get("DisruptionTarget")
     if target is None or target.status != "True":
         return False
@@ -165,6 +172,7 @@ def _disrupted(status: _Status, conditions: dict[str, _Condition]) -> bool:
 
 
 def _creating(statuses: tuple[_ContainerStatus, ...]) -> bool:
+    """Whether all containers wait to be started for the first time."""
     return all(
         each.state.waiting is not None and each.state.waiting.reason in ("ContainerCreating", "PodInitializing", "")
         for each in statuses
@@ -174,8 +182,8 @@ def _creating(statuses: tuple[_ContainerStatus, ...]) -> bool:
 def _trouble(
     status: _Status, statuses: tuple[_ContainerStatus, ...], conditions: dict[str, _Condition]
 ) -> Trouble | None:
-    """What somebody who looks at the pod wants to know first: the container that failed, else the scheduler's or the
-    kubelet's word for the whole pod."""
+    """The most useful reason: that of the container that failed, else that of the scheduler or kubelet for the whole
+    pod."""
     if status.reason:
         return _made(status.reason, status.message)
     for container in statuses:
@@ -189,7 +197,7 @@ def _trouble(
         if state.terminated is not None and (state.terminated.exit_code or not container.ready):
             ended = state.terminated
             if ended.exit_code == 0 and container in (status.init_container_statuses or ()):
-                continue  # as init containers do
+                continue  # a completed init container
             return _made(ended.reason or "Terminated", ended.message, ended.exit_code)
     scheduled = conditions.get("PodScheduled")
     if scheduled is not None and scheduled.status == "False":
@@ -209,6 +217,6 @@ def _made(reason: str, message: str, exit_code: int | None = None) -> Trouble:
 
 
 def clip(text: str, limit: int = _MAX_TEXT) -> str:
-    """As one line of bounded length."""
+    """The text on one line, cut to `limit` characters."""
     text = " ".join(text.split())
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

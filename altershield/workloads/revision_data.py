@@ -1,4 +1,4 @@
-"""ControllerRevisions: what StatefulSets, DaemonSets and CloneSets keep of their releases."""
+"""ControllerRevisions: the revisions of StatefulSets, DaemonSets and CloneSets."""
 
 from copy import deepcopy
 
@@ -9,7 +9,7 @@ CONTROLLER_REVISIONS = Resource("apps", "v1", "controllerrevisions", "Controller
 
 
 def template(revision: Object) -> Object | None:
-    """The pod template in a ControllerRevision, which holds it as a patch of its workload."""
+    """The pod template in a ControllerRevision, which stores it as a patch of its workload; None if it has none."""
     spec = (revision.get("data") or {}).get("spec") or {}
     found = spec.get("template")
     if not isinstance(found, dict):
@@ -20,13 +20,13 @@ def template(revision: Object) -> Object | None:
 
 
 def number(revision: Object) -> int:
-    """Its `revision`; 0 where there is none."""
+    """The field `revision`; 0 if it is missing."""
     found = revision.get("revision")
     return found if isinstance(found, int) else 0
 
 
 class OfRevisions:
-    """What adapters have in common whose workloads control their pods themselves and keep ControllerRevisions."""
+    """The common part of the adapters whose workloads control their pods themselves and store ControllerRevisions."""
 
     revisions: Resource = CONTROLLER_REVISIONS
     intermediate: Resource | None = None

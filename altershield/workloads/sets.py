@@ -1,4 +1,4 @@
-"""What is kept of an object between a workload and its pods, as a ReplicaSet is."""
+"""The projection of an object between a workload and its pods: a ReplicaSet."""
 
 import sys
 
@@ -9,15 +9,17 @@ from altershield.workloads.meta import Owner, Packed, WireMeta, packed, packed_v
 
 
 class Set(msgspec.Struct, frozen=True, gc=False):
-    """These are the most: a workload has ten old ones. So it is its own metadata."""
+    """The projection. It has no separate `Meta`, to save memory: a workload keeps ten old ReplicaSets, so these objects
+    are the most numerous."""
 
     namespace: str
     name: str
     packed_uid: Packed
     packed_version: Packed
     owner: Owner
-    """Its workload."""
+    """The workload."""
     label: Packed
+    """The version label, packed."""
 
     @property
     def metadata(self) -> "Set":
@@ -33,7 +35,7 @@ class Set(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def version(self) -> str:
-        """The version label; anybody may have written it."""
+        """The version label. Anybody may have written it."""
         return f"{self.label:032x}" if isinstance(self.label, int) else self.label
 
 
@@ -45,7 +47,7 @@ _decode = msgspec.json.Decoder(_Wire).decode
 
 
 def read(data: bytes | msgspec.Raw) -> Set:
-    """Such an object as the API server sent it; msgspec.DecodeError where it is none."""
+    """The projection of such an object in JSON. msgspec.DecodeError if it is not one."""
     metadata = _decode(data).metadata
     version = metadata.label(labels.VERSION)
     return Set(

@@ -1,4 +1,4 @@
-"""StatefulSets: every release is a ControllerRevision; pods are replaced from the highest ordinal down."""
+"""StatefulSets: every release is a ControllerRevision. Pods are replaced from the highest ordinal down."""
 
 import msgspec
 
@@ -49,6 +49,8 @@ _decode = msgspec.json.Decoder(_Wire).decode
 
 
 class StatefulSets(OfRevisions):
+    """The adapter of StatefulSets."""
+
     resource: Resource = STATEFUL_SETS
     short_names: tuple[str, ...] = ("sts",)
     in_place: bool = False
@@ -72,13 +74,13 @@ class StatefulSets(OfRevisions):
         )
 
     def pause(self, workload: Workload) -> list[Operation]:
-        """No ordinal is as high as this partition."""
+        """Sets a partition that is higher than every ordinal."""
         rolling = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2**31 - 1}}
         return [{"op": "add", "path": "/spec/updateStrategy", "value": rolling}]
 
 
 def _reach(spec: _Spec) -> int:
-    """Pods from the partition's ordinal on."""
+    """The number of pods from the partition's ordinal on."""
     start = spec.ordinals.start if spec.ordinals is not None else 0
     rolling = spec.update_strategy.rolling_update
     partition = rolling.partition if rolling is not None else 0

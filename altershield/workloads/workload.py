@@ -1,6 +1,6 @@
-"""What is kept of a workload, whatever its kind: what decides.
+"""The projection of a workload of any kind: the fields that decisions depend on.
 
-An adapter reads its kind into this form, so that nobody else has to know it.
+An adapter reads its kind into this form, so that no other code needs to know the kind.
 """
 
 import sys
@@ -17,62 +17,69 @@ from altershield.workloads.meta import Meta, WireMeta
 
 
 class Strategy(StrEnum):
-    """What becomes of old pods when a new template is released."""
+    """What happens to old pods when a new template is released."""
 
     ROLLING = "Rolling"
-    """They give way to new ones bit by bit: old ones serve on."""
+    """New pods replace them step by step; the remaining old pods serve meanwhile."""
     RECREATE = "Recreate"
-    """They all go before new ones come."""
+    """All of them are deleted before new pods are created."""
     ON_DELETE = "OnDelete"
-    """They stay until somebody deletes them: the release is what it reaches."""
+    """They stay until somebody deletes them."""
 
 
 class Workload(msgspec.Struct, frozen=True, gc=False):
+    """The projection of a workload."""
+
     metadata: Meta
     kind: str
     generation: int
     version: str
-    """The version label; empty where there is none."""
+    """The version label; empty if there is none."""
     processed: bool
-    """This version has its record."""
+    """Whether the label `defense-status` says that this version has its ChangeWorkload."""
     suspended: str
-    """The suspend label: since when, Unix seconds; empty where there is none."""
+    """The label `suspend`: since when, Unix seconds; empty if there is none."""
     ignores_suspension: bool
-    """The label is there with which a person lets one release pass."""
+    """Whether the label `ignored-suspend` exists, with which a person admits one release."""
     labelled: bool
-    """Whether there are any labels at all."""
+    """Whether the workload has any label."""
     template_version: str
-    """The version label of its pod template."""
+    """The version label of the pod template."""
     fingerprint: str
-    """Of its pod template, with the defaults of the API server that showed it."""
+    """The fingerprint of the pod template, with the defaults of the API server that sent it."""
     replicas: int
-    """Pods that it is to have."""
+    """The number of pods that the workload should have."""
     reach: int | None
-    """Pods that are to be of its present template, once the release has gone as far as it is to go; None: as many
-    as are now, because somebody else decides (`Strategy.ON_DELETE`)."""
+    """The number of pods that should have the current template when the rollout has gone as far as its strategy allows.
+
+    None if it is not determined, because people delete pods as they like (`Strategy.ON_DELETE`).
+    """
     strategy: Strategy
     paused: bool
     min_ready: int
     """`spec.minReadySeconds`."""
     waits_for_ready: bool
-    """Its controller replaces pods in order and waits for each to be ready, also for one whose template is not the
-    present one any more: such a pod has to be deleted (kubernetes/kubernetes#67250)."""
+    """Whether its controller replaces pods in order and waits until each is ready.
+
+    It also waits for a pod of an outdated template. Such a pod has to be deleted (kubernetes/kubernetes#67250).
+    """
     up_to_date: bool
-    """Its controller has seen its present spec."""
+    """Whether its controller has processed the current spec (`observedGeneration`)."""
     update_revision: str
-    """The name of the revision that its controller rolls out, where its status says so; else empty."""
+    """The name of the revision that its controller rolls out, from its status; else empty."""
     refused: str
-    """Why its controller cannot make pods, where its status says so; else empty."""
+    """Why its controller cannot create pods, from its status; else empty."""
     selector: str
-    """The label selector of its pods, as a list request takes it."""
+    """The label selector of its pods, in the syntax of a list request."""
     selects_version: bool
-    """Whether its selector looks at our version label: then no pod may get another one."""
+    """Whether its selector uses the version label. The label of its pods is then never changed."""
 
 
 class WireTemplate(Template, frozen=True):
     """A pod template as the API server sends it."""
 
     def label(self, key: str) -> str:
+        """The value of the label; empty if there is none."""
         found = self.metadata.get("labels") if self.metadata else None
         value = found.get(key) if isinstance(found, dict) else None
         return value if isinstance(value, str) else ""
@@ -109,7 +116,7 @@ class WireSelector(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 def version_of(template: Template) -> str:
-    """The fingerprint of a template; empty for what has no canonical form."""
+    """The fingerprint of a template; empty if the template has no canonical form."""
     try:
         return fingerprint(canonical(template))
     except (orjson.JSONDecodeError, orjson.JSONEncodeError, RecursionError):
@@ -119,7 +126,7 @@ def version_of(template: Template) -> str:
 def common(
     kind: str, metadata: WireMeta, selector: WireSelector, template: WireTemplate, observed_generation: int
 ) -> dict[str, Any]:
-    """What is read alike of every kind: arguments of `Workload`."""
+    """The arguments of `Workload` that are read in the same way for every kind."""
     own: Mapping[str, str] = metadata.labels or {}
     return {
         "metadata": metadata.projection,
