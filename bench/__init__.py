@@ -1,1 +1,1 @@
-"""Benchmarks. They install nothing and say what is missing."""
+"""Benchmarks. They do not install programs; a benchmark that lacks one names it and stops."""

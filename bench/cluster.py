@@ -1,7 +1,8 @@
-"""A cluster as large as AlterShield is built for, made up: its API lists and watches, and all releases are at rest.
+"""A simulated API of a cluster with the largest size that AlterShield is built for. It supports lists and watches. All
+releases have ended.
 
-Objects are as large as real ones: bookkeeping of their writers, 1 KB of annotations, a pod template of twenty settings.
-Streamed lists are made beforehand: they take some GB of this process.
+Objects are as large as real ones: managedFields, 1 KB of annotations, a pod template with twenty environment variables.
+Streamed lists are created in advance. They take some GB of memory.
 """
 
 import asyncio
@@ -43,16 +44,16 @@ from altershield.workloads import BY_KIND
 
 REPLICAS = 5
 REVISIONS = 11
-"""ReplicaSets of a Deployment: the present one and ten old ones, as many as Kubernetes keeps by default."""
+"""ReplicaSets per Deployment: the present one and ten old ones, the default revisionHistoryLimit."""
 
 FAT = 200
-"""Objects of each kind in a namespace that is not governed, each with as many annotations as may be, 256 KB."""
+"""Objects of each kind in a namespace that is not governed, each with the largest allowed annotations (256 KB)."""
 
 _NAMESPACES = 100
 _RELEASED = int(time.time()) - 3 * 86400
 _TIME = rfc3339(_RELEASED)
 _SPREAD = 2 * 86400  # seconds over which the releases are spread
-_SENT = 256 * 1024  # bytes, about: what is written at a time
+_SENT = 256 * 1024  # bytes that are written at a time, approximately
 _HEX = b"0123456789abcdef"
 
 T = TypeVar("T")
@@ -71,14 +72,15 @@ class Shape:
 
 
 class Api:
-    """Lists, in pages and as streams, and watches. `lead`: whoever wants to lead may, else another one does."""
+    """The API, with paged lists, streamed lists and watches. With `lead` a reconciler can take the Lease; otherwise
+    another holder has it."""
 
     def __init__(self, shape: Shape, *, lead: bool = False) -> None:
         self.shape = shape
         self.requests: list[tuple[float, str, str]] = []
-        """Time, method and path of all but those about the Lease."""
+        """Time, method and path of all requests, without those for the Lease."""
         self.listed = 0
-        """Lists that were sent to their ends."""
+        """Number of lists that were sent completely."""
         self._lead = lead
         self._lease: dict[str, Any] = {}
         self._version = 900_000_000
@@ -87,14 +89,14 @@ class Api:
         self._streams: dict[tuple[str, bool], list[bytes]] = {}
 
     def forget(self) -> None:
-        """End all watches, and remember nothing of the past: what is there is to be listed anew."""
+        """Close all watches, and let all versions expire, so that clients must list again."""
         self._version += 1000
         for _, writer in self._watches:
             writer.close()
         self._watches.clear()
 
     def tell(self, plural: str, type_: str, obj: Mapping[str, Any]) -> None:
-        """Send an event to all who watch."""
+        """Send an event to all watches of a resource."""
         self._version += 1
         shown = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self._version)}}
         event = _event(type_.encode(), json.dumps(shown).encode())
@@ -130,7 +132,7 @@ class Api:
             writer.close()
 
     async def _answer(self, writer: asyncio.StreamWriter, method: str, target: str, accept: str, body: bytes) -> bool:
-        """False where the connection is not to be used again."""
+        """Answer a request. False if the connection must be closed."""
         url = urlsplit(target)
         query = dict(parse_qsl(url.query))
         path = url.path.rstrip("/")
@@ -139,7 +141,7 @@ class Api:
             return await self._answer_lease(writer, method, body)
         self.requests.append((time.monotonic(), method, target))
         if method != "GET" or plural not in self._objects.counts:
-            return await _send(writer, 403, {"kind": "Status", "code": 403, "message": "look on only"})
+            return await _send(writer, 403, {"kind": "Status", "code": 403, "message": "this API is read-only"})
         metadata_only = "as=PartialObjectMetadata" in accept
         namespace = path.rpartition("/namespaces/")[2].partition("/")[0] if "/namespaces/" in path else ""
         if "watch" in query:
@@ -176,7 +178,7 @@ class Api:
         return True
 
     def prepare(self) -> None:
-        """Make what will be streamed, so that making it takes no time of a measurement."""
+        """Create the streamed lists in advance, so that this takes no time of a measurement."""
         for plural in self._objects.counts:
             self._blocks(plural, plural in ("replicasets", "customresourcedefinitions"))
 
@@ -244,7 +246,7 @@ async def _send_bytes(writer: asyncio.StreamWriter, status: int, body: bytes) ->
 
 
 class Objects:
-    """The objects, by number."""
+    """Creates the objects of each resource, by number."""
 
     def __init__(self, shape: Shape) -> None:
         self._shape = shape
@@ -275,7 +277,8 @@ class Objects:
         ]
 
     def numbers(self, plural: str, namespace: str) -> range:
-        """Those of one namespace, or all; those past the count are fat ones in a namespace that is not governed."""
+        """The numbers of the objects in one namespace, or of all. Numbers above the count are large objects in a
+        namespace that is not governed."""
         count = self.counts[plural]
         if not namespace:
             return range(count + (self._shape.fat if plural in self._fat else 0))
@@ -378,12 +381,12 @@ class Objects:
 
 
 def _encoded(template: Mapping[str, Any]) -> bytes:
-    """Numbers are filled in, too."""
+    """The template as JSON, with placeholders for numbers too."""
     return re.sub(rb'"%\((unix[0-9]*)\)s"', rb"%(\1)s", json.dumps(template).encode())
 
 
 def _times(workload: int) -> dict[bytes, bytes]:
-    """When it was released, succeeded and settled."""
+    """Times of the release of a workload: creation, success, settled."""
     found = {}
     for later in (0, 30, 150):
         at = _RELEASED + workload * 7919 % _SPREAD + later
@@ -395,7 +398,7 @@ def _times(workload: int) -> dict[bytes, bytes]:
 
 
 def setting(name: str, **changes: object) -> OpsConfigInfo:
-    """One of the settings, accepted."""
+    """A setting with the condition Accepted."""
     metadata = ObjectMeta(
         name=name, namespace=names.SYSTEM_NAMESPACE, uid=f"setting-{name}", resource_version="10", generation=1,
         creation_timestamp=_TIME,
@@ -422,7 +425,7 @@ def namespace(number: int, *, governed: bool = True, **annotations: str) -> dict
 
 
 def _uid(prefix: bytes, number: int) -> bytes:
-    """As random ones look, to strings and to hashing."""
+    """A uid that looks random, so that strings and hashes behave as with real uids."""
     mixed = (number * 0x9E3779B97F4A7C15 + 0x1234567) & (2**64 - 1)
     digits = b"%016x" % mixed
     return b"%s%06x-%s-4%s-8%s-%012x" % (prefix, number & 0xFFFFFF, digits[:4], digits[4:7], digits[7:10], mixed >> 16)
@@ -441,7 +444,7 @@ def _address(number: int) -> tuple[int, int, int]:
 
 
 def _metadata(owner: tuple[str, str, str, str] | None, own: Mapping[str, str]) -> dict[str, Any]:
-    """As an API server gives it, bookkeeping and all. `owner` is its apiVersion, kind, name and uid."""
+    """Metadata as an API server returns it, with managedFields. `owner`: the owner's apiVersion, kind, name and uid."""
     managed = {"manager": "kube-controller-manager", "operation": "Update", "time": _TIME, "fieldsType": "FieldsV1"}
     fields: dict[str, Any] = {f"f:field{each}": {"f:name": {}, "f:value": {}} for each in range(40)}
     metadata = {
@@ -469,7 +472,7 @@ def _metadata(owner: tuple[str, str, str, str] | None, own: Mapping[str, str]) -
 
 
 def _made(type_: type[T], **fields: Any) -> T:
-    """With a place to be filled in where a number belongs."""
+    """An object of a type, with placeholders instead of numbers."""
     return type_(**fields)
 
 
@@ -612,7 +615,7 @@ def _batch(times: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def kubeconfig(directory: Path, url: str) -> Iterator[Path]:
-    """The file that leads to it."""
+    """Write a kubeconfig for the API. Yields its path."""
     path = directory / "kubeconfig"
     content = {
         "apiVersion": "v1",

@@ -1,9 +1,9 @@
-"""What decisions on one large release cost, and how many bytes its status is written in.
+"""Measures the time for decisions on one large release, and the size of its status writes.
 
     python -m bench.decisions
 
-In one process, without an API: a book of the release's pods is kept as the reconciler keeps it, and what was decided
-is done at once.
+It runs in one process, without an API. It keeps the release's pods in the same data structure as the reconciler, and
+carries out decisions at once.
 """
 
 import json
@@ -47,13 +47,13 @@ _LISTS = ("defensePreparingPods", "defenseCheckingPods", "defenseCheckPassPods")
 class Result:
     pods: int
     anew_ms: float
-    """To make the book and decide; the least of some runs, as all times here."""
+    """Time to build the data structure and to decide. As all times here, the minimum of several runs."""
     changed_ms: float
-    """To decide after one pod has changed, when no list is due."""
+    """Time to decide after one pod has changed, if no list is due."""
     writes: int
-    """Of the status, in a whole release whose pods come up one by one, ten a second."""
+    """Number of status writes in a whole release whose pods come up one by one, ten per second."""
     bytes_per_pod: int
-    """Of all these writes."""
+    """Size of all these writes, divided by the number of pods."""
 
 
 class Nodes:
@@ -68,7 +68,7 @@ class Nodes:
 
 
 class Release:
-    """A release of so many pods that has just begun: its pods are not ready."""
+    """A release with a number of pods that has just begun: its pods are not ready."""
 
     def __init__(self, count: int) -> None:
         objects = Objects(Shape(1, replicas=count, revisions=1, fat=0))
@@ -109,7 +109,7 @@ class Release:
         return decide(snapshot, self.now)
 
     def step(self) -> float | None:
-        """Decide and do it; in how many seconds to look again."""
+        """Decide, and carry out the decision. Returns the seconds until the next decision."""
         decision = self.decide()
         for effect in decision.before:
             if isinstance(effect, CreateBatch):
@@ -131,11 +131,13 @@ class Release:
             self.release = projection.read(msgspec.json.encode(self.whole))
             if decision.lists:
                 self.groups.written_revision = self.groups.revision
-        again: float | None = 0.0 if decision.before else decision.requeue_after  # the batches' events lead here again
+        again: float | None = (
+            0.0 if decision.before else decision.requeue_after
+        )  # events of batches trigger the next decision
         return again
 
     def done(self, effect: CreateBatch) -> batch.Batch:
-        """A batch that nobody checked, which counts as passed."""
+        """A batch without a check, which counts as passed."""
         metadata = self.release.metadata
         owner = OwnerReference(
             CHANGE_WORKLOADS.kind, metadata.name, metadata.uid, CHANGE_WORKLOADS.api_version, controller=True
@@ -195,7 +197,7 @@ def _ms(seconds: Sequence[float]) -> float:
 def main() -> None:
     """Measure releases of 100, 1,000 and 5,000 pods."""
     results = [measure(count) for count in SIZES]
-    table = Table("pods", "book made anew", "one pod changed", "status writes", "bytes per pod")
+    table = Table("pods", "decision on all pods", "decision on one changed pod", "status writes", "bytes per pod")
     for each in results:
         times = (f"{each.anew_ms:.1f} ms", f"{each.changed_ms:.3f} ms")
         table.add_row(f"{each.pods:,}", *times, str(each.writes), f"{each.bytes_per_pod:,}")

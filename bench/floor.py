@@ -1,4 +1,4 @@
-"""The floor: the plainest aiohttp server over TLS. It reads each body, parses nothing and answers a constant.
+"""The floor server: a minimal aiohttp server with TLS. It reads each body, does not parse it, and returns a constant.
 
 python -m bench.floor PORT CERTIFICATE KEY
 """

@@ -1,10 +1,11 @@
-"""How fast the gatekeeper answers, beside a floor server that parses nothing.
+"""Measures the throughput and latency of the gatekeeper, compared with a floor server that parses nothing.
 
     python -m bench.gatekeeper
 
-Both serve HTTPS with kept connections, each alone on one core, in turns; wrk sends from another. A request is
-the update of a Deployment with a changed template, so that the gatekeeper has all its work to do: parse, compare,
-fingerprint, patch; and to validate, a record of another version's rollback, so that it must fingerprint again.
+Both serve HTTPS with persistent connections, in turns, each alone on one core. wrk sends from another core. A request
+is the update of a Deployment with a changed template, so that the gatekeeper does all of its work: parse, compare,
+fingerprint, patch. The cache contains the ChangeWorkload of a rolled-back version, so the validating webhook computes
+the fingerprint too.
 """
 
 import asyncio
@@ -68,8 +69,8 @@ end
 
 @dataclass
 class Run:
-    """One run of wrk: requests per second, latencies in milliseconds, the server's CPU time for one request in
-    microseconds (which other work on the machine disturbs less than the others)."""
+    """One run of wrk: requests per second, latencies in milliseconds, and the server's CPU time per request in
+    microseconds, which depends least on other load of the machine."""
 
     rate: float
     p50: float
@@ -79,8 +80,8 @@ class Run:
 
 @dataclass
 class Row:
-    """A path at a size, medians over the rounds. `share` is of the floor's throughput in the same round, `times` is
-    how many times its p99."""
+    """Medians over the rounds for a path and a size. `share` is the throughput relative to the floor server in the same
+    round, `times` is the p99 relative to the floor server's."""
 
     size: str
     path: str
@@ -97,9 +98,9 @@ class Row:
 def main(
     seconds: Annotated[float, typer.Option(help="Seconds of one run.")] = 4,
     rounds: Annotated[int, typer.Option(help="Rounds of floor, mutate and validate.")] = 5,
-    output: Annotated[Path, typer.Option(help="Where the figures go as JSON.")] = RESULTS,
+    output: Annotated[Path, typer.Option(help="The JSON file for the figures.")] = RESULTS,
 ) -> None:
-    """Measure the gatekeeper against the floor."""
+    """Compare the gatekeeper with the floor server."""
     try:
         asyncio.run(run(seconds, rounds, output))
     except UsageError as error:
@@ -108,7 +109,7 @@ def main(
 
 
 async def run(seconds: float, rounds: int, output: Path) -> None:
-    """Measure, print a table and write `output`. UsageError where something is missing."""
+    """Measure, print a table, and write `output`. UsageError if a program or a core is missing."""
     if shutil.which("wrk") is None:
         raise UsageError("wrk is not on PATH; install it (Debian: apt-get install wrk)")
     if len(os.sched_getaffinity(0)) < 2:
@@ -199,7 +200,7 @@ async def _wrk(server: Server, path: str, bodies: list[Path], seconds: float) ->
 
 @contextlib.asynccontextmanager
 async def _servers(directory: Path) -> AsyncIterator[tuple[Server, Server]]:
-    """The floor and the gatekeeper, the latter on a Kubernetes API with one rolled-back version in it."""
+    """The floor server and the gatekeeper. The gatekeeper's Kubernetes API contains one rolled-back version."""
     pair = Authority.create("bench", lifetime=_DAY).issue("bench", hosts=["127.0.0.1"], lifetime=_DAY)
     certificate, key, kubeconfig = (directory / name for name in ("tls.crt", "tls.key", "kubeconfig"))
     certificate.write_bytes(pair.certificate)
@@ -235,7 +236,7 @@ async def _servers(directory: Path) -> AsyncIterator[tuple[Server, Server]]:
 
 
 def _table(rows: list[Row]) -> Table:
-    table = Table(title="gatekeeper against the floor")
+    table = Table(title="gatekeeper compared with the floor server")
     for column in (
         "body",
         "path",

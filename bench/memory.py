@@ -1,9 +1,9 @@
-"""What the caches cost: memory of a gatekeeper and of a reconciler in a cluster of many governed pods.
+"""Measures the memory of a gatekeeper and of a reconciler in a cluster with many governed pods.
 
     python -m bench.memory
 
-An API server that makes its objects up, as large as real ones, lists them to both; then it has forgotten the past, so
-that they list everything once more while they hold it. The chart's requests and limits follow from the figures.
+The API server is simulated; its objects are as large as real ones. Both processes list them. Then all versions expire,
+so that both list everything again while their caches are full. The chart's requests and limits follow from the figures.
 """
 
 import asyncio
@@ -30,17 +30,17 @@ from bench.cluster import REPLICAS, Api, Shape, kubeconfig
 RESULTS = Path(__file__).parent / "results" / "memory.json"
 PODS = 100_000
 AT_REST = 400
-"""MiB that a reconciler may have."""
+"""Limit for the memory of a reconciler, in MiB."""
 LISTING = 550
-"""MiB that it may have at most, while all is listed anew."""
+"""Limit for the memory of a reconciler while it lists everything again, in MiB."""
 _READY_SECONDS = 300.0
-_SETTLED = 3.0  # seconds after a list until its last object is read
+_SETTLED = 3.0  # seconds from the end of a list until its last object is in the cache
 
 
 @dataclass(frozen=True)
 class Figure:
-    """MiB: in the caches at rest; at most, while all was listed the first time and anew; at rest after that. Seconds
-    until it was ready, and of them those of its own CPU time."""
+    """Memory in MiB: at rest; the maximum during the first list and the lists after it; at rest afterwards. Seconds
+    until the process was ready, and its CPU time until then."""
 
     resident: int
     peak: int
@@ -50,7 +50,7 @@ class Figure:
 
 
 async def measure(module: str, shape: Shape, *, lists_again: int = 2) -> Figure:
-    """Start it, wait until it is ready, have it list everything again."""
+    """Start the process, wait until it is ready, and let it list everything again."""
     api = Api(shape)
     api.prepare()
     with tempfile.TemporaryDirectory() as name:
@@ -75,7 +75,7 @@ async def measure(module: str, shape: Shape, *, lists_again: int = 2) -> Figure:
                     for again in range(1, lists_again + 1):
                         api.forget()
                         async with asyncio.timeout(_READY_SECONDS):
-                            while api.listed < (again + 1) * listed:  # noqa: ASYNC110  (it is another process)
+                            while api.listed < (again + 1) * listed:  # noqa: ASYNC110  (another process lists)
                                 await asyncio.sleep(0.2)
                         await asyncio.sleep(_SETTLED)
                     peak, after = _memory(process.pid, "VmHWM"), _memory(process.pid, "VmRSS")
@@ -95,7 +95,7 @@ def _certificate(directory: Path) -> list[str]:
 
 
 def _memory(pid: int, field: str) -> int:
-    """MiB of the process, as /proc says."""
+    """A memory field of a process in /proc, in MiB."""
     status = Path(f"/proc/{pid}/status").read_text()
     (kib,) = (int(line.split()[1]) for line in status.splitlines() if line.startswith(f"{field}:"))
     return kib // 1024
@@ -111,12 +111,12 @@ def main(
     pods: Annotated[int, typer.Option(help="Governed pods, five to a Deployment.")] = PODS,
     only: Annotated[str, typer.Option(help="gatekeeper or reconciler.")] = "",
 ) -> None:
-    """Measure both; ends with 1 where the reconciler has more than it may."""
+    """Measure both processes. Exits with 1 if the reconciler exceeds a limit."""
     shape = Shape(pods // REPLICAS)
     modules = [each for each in ("gatekeeper", "reconciler") if only in ("", each)]
     figures = {module: uvloop.run(measure(module, shape)) for module in modules}
     title = f"{shape.pods:,} pods in {shape.deployments:,} Deployments of {shape.revisions} ReplicaSets"
-    table = Table("", "at rest", "at most", "after two relists", "ready after", "of its CPU", title=title)
+    table = Table("", "at rest", "at most", "after two relists", "ready after", "CPU until ready", title=title)
     for module, each in figures.items():
         sizes = (f"{size} MiB" for size in (each.resident, each.peak, each.after))
         table.add_row(module, *sizes, f"{each.seconds:.1f} s", f"{each.cpu_seconds:.1f} s")

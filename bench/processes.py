@@ -1,4 +1,4 @@
-"""Server processes for benchmarks, and as much of a Kubernetes API as a gatekeeper needs."""
+"""Server processes for benchmarks, and the part of a Kubernetes API that a gatekeeper needs."""
 
 import asyncio
 import contextlib
@@ -25,18 +25,18 @@ class Server:
 
     @property
     def cpu(self) -> float:
-        """Seconds of CPU time so far."""
+        """CPU time so far, in seconds."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     @property
     def waited(self) -> float:
-        """Seconds so far for which its main thread was ready to run but had no core."""
+        """Time so far in which its main thread was ready to run but had no core, in seconds."""
         return waited_for_a_core(Path(f"/proc/{self.process.pid}/schedstat"))
 
     @property
     def resident(self) -> int:
-        """MiB of memory."""
+        """Resident memory in MiB."""
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") // 2**20
 
@@ -46,11 +46,11 @@ def waited_for_a_core(schedstat: Path) -> float:
 
 
 async def answering(server: Server, log: Path) -> None:
-    """Wait until the server is ready; the floor knows no readiness, any answer will do."""
+    """Wait until the server is ready. The floor server has no readiness, so any response counts."""
     async with aiohttp.ClientSession() as session, asyncio.timeout(30):
         while True:
             if server.process.returncode is not None:
-                raise UsageError(f"a server ended at its start: {tail(log)}")
+                raise UsageError(f"a server ended during its start: {tail(log)}")
             with contextlib.suppress(aiohttp.ClientError):
                 async with session.get(f"https://127.0.0.1:{server.port}/readyz", ssl=False) as answer:
                     if answer.status != 503:
@@ -64,7 +64,7 @@ def tail(log: Path) -> str:
 
 @contextlib.asynccontextmanager
 async def kubernetes(kubeconfig: Path) -> AsyncIterator[None]:
-    """As much of a Kubernetes API as the gatekeeper follows, and a kubeconfig for it."""
+    """Serve the part of a Kubernetes API that the gatekeeper watches, and write a kubeconfig for it."""
     release = {
         "metadata": {"name": change_workload_name(DEPLOYMENTS.kind, "sleep", "0" * 32), "namespace": "default"},
         "status": {"status": "Rollback"},
@@ -77,8 +77,7 @@ async def kubernetes(kubeconfig: Path) -> AsyncIterator[None]:
 
 @contextlib.asynccontextmanager
 async def api(objects: Mapping[str, object], tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
-    """The port of an API server that has one object of each of these resources (by plural), and does not stream
-    lists."""
+    """Serve an API with these objects, one per resource (by plural), without streamed lists. Yields its port."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         if "sendInitialEvents" in request.query:

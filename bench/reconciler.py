@@ -1,10 +1,10 @@
-"""What verification costs: API writes per verified pod, and the time from when a pod is up to its verdict.
+"""Measures API writes per verified pod, and the time from when a pod is up until its verdict.
 
     python -m bench.reconciler
 
-The sandbox's API with its simulated nodes is one process, the reconciler another: this one, which also makes the
-Deployments and looks on through the reconciler's own caches. The Deployments carry their version from the start, as
-the gatekeeper would stamp them.
+The sandbox with its simulated nodes is one process. The reconciler runs in this process, which also creates the
+Deployments and reads the reconciler's caches. The Deployments have their version labels from the start, because no
+gatekeeper runs.
 """
 
 import asyncio
@@ -44,21 +44,21 @@ from reconciler.releases.projection import Release
 RESULTS = Path(__file__).parent / "results" / "reconciler.json"
 NAMESPACE = "bench"
 START_TIMEOUT = 120.0
-"""Seconds; so long after its success a release is settled, which is the last write about it."""
+"""Seconds. A release is settled this long after its success; that is the last write about it."""
 MAX_WRITES = 4.0
 _PROBE = "the-name-of-no-app"
-_MAKERS = 20  # Deployments that are made at a time
+_MAKERS = 20  # Deployments that are created at the same time
 
 
 @dataclass(frozen=True)
 class Result:
-    """The times are seconds."""
+    """Times are in seconds."""
 
     machine: str
     deployments: int
     pods: int
     seconds: float
-    """From the first Deployment made until the last release had settled."""
+    """From the creation of the first Deployment until the last release was settled."""
     writes: dict[str, int]
     writes_per_pod: float
     up_to_verdict_median: float
@@ -66,7 +66,7 @@ class Result:
 
 
 class Watcher:
-    """Notes when pods become ready and when they get their verdicts."""
+    """Records when pods become ready and when they get their verdicts."""
 
     def __init__(self, manager: Manager, deployments: int) -> None:
         self.ready: dict[str, float] = {}
@@ -150,8 +150,8 @@ async def measure(deployments: int, replicas: int) -> Result:
 
 
 async def make(client: Client, count: int, replicas: int) -> None:
-    """Make the Deployments, a few at a time, with the version that the gatekeeper would give them: the fingerprint of
-    their templates as the API server shows them."""
+    """Create the Deployments, a few at a time, with the version that the gatekeeper would set: the fingerprint of the
+    template as the API server returns it."""
     shown: dict[str, Any] = await client.create(DEPLOYMENTS, deployment(_PROBE, 0), "default")
     template = json.dumps(shown["spec"]["template"])
     waiting = iter(range(count))
@@ -190,7 +190,7 @@ def deployment(name: str, replicas: int, version: str = "") -> dict[str, Any]:
 
 @contextlib.asynccontextmanager
 async def sandbox() -> AsyncIterator[Path]:
-    """The kubeconfig of a sandbox in a process of its own."""
+    """Run a sandbox in another process. Yields its kubeconfig."""
     with tempfile.TemporaryDirectory() as directory:
         kubeconfig = Path(directory, "kubeconfig")
         process = await asyncio.create_subprocess_exec(
@@ -212,7 +212,7 @@ def main(
     deployments: Annotated[int, typer.Option(min=1)] = 1000,
     replicas: Annotated[int, typer.Option(min=1)] = 5,
 ) -> None:
-    """Verify many releases at once; ends with 1 where a pod costs more than four writes."""
+    """Verify many releases at the same time. Exits with 1 if a pod causes more than four writes."""
     result = uvloop.run(measure(deployments, replicas))
     table = Table("", "", title=f"{deployments} Deployments of {replicas} pods, on {result.machine}")
     for name, count in result.writes.items():
@@ -220,7 +220,7 @@ def main(
     table.add_row("writes per verified pod", f"{result.writes_per_pod:.2f} (at most {MAX_WRITES:g})")
     table.add_row("up to verdict, median", f"{result.up_to_verdict_median:.3f} s")
     table.add_row("up to verdict, 99 %", f"{result.up_to_verdict_p99:.3f} s")
-    table.add_row("all together", f"{result.seconds:.1f} s")
+    table.add_row("total time", f"{result.seconds:.1f} s")
     Console().print(table)
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(asdict(result), indent=2))

@@ -1,9 +1,9 @@
-"""What a reconciler asks of the API server while releases that failed wait for somebody: it should be nothing.
+"""Counts the requests of a reconciler while failed releases wait for a person. There should be none.
 
     python -m bench.rest
 
-On the sandbox: half of the Deployments never had a version that came up; the others are released anew with an image
-that does not exist, while the setting `rollback` is off. All end up suspended, and none is undone.
+It runs on the sandbox. Half of the Deployments never had a version that came up. The others are updated to an image
+that does not exist, while the setting `rollback` is off. All releases are suspended, and none is rolled back.
 """
 
 import asyncio
@@ -32,12 +32,12 @@ from reconciler.manager import Manager
 from reconciler.options import Options
 
 RESULTS = Path(__file__).parent / "results" / "rest.json"
-_SEPARATELY = 0.05  # seconds between two looks
+_SEPARATELY = 0.05  # seconds between two polls
 _PATIENCE = 300.0
 
 
 class Counting(Client):
-    """Counts requests; watches are none."""
+    """Counts requests, without watches."""
 
     asked: Counter[str]
 
@@ -47,7 +47,7 @@ class Counting(Client):
 
 
 async def measure(deployments: int, seconds: float) -> tuple[Counter[str], Counter[str]]:
-    """Requests while the releases failed, and in so many seconds after that."""
+    """The requests while the releases failed, and those in `seconds` after that."""
     async with (
         sandbox() as kubeconfig,
         await Counting.connect(str(kubeconfig)) as client,
@@ -89,7 +89,7 @@ async def measure(deployments: int, seconds: float) -> tuple[Counter[str], Count
             await _release(user, f"good-{number}", "nosuch")
             await _release(user, f"bad-{number}", "nosuch")
         await _until(lambda: ended(WorkloadState.SUSPEND, 2 * half))
-        await asyncio.sleep(20)  # until the last was looked at
+        await asyncio.sleep(20)  # until the last release has been reconciled
         failing, client.asked = client.asked, Counter()
         await asyncio.sleep(seconds)
         resting = client.asked
@@ -99,7 +99,7 @@ async def measure(deployments: int, seconds: float) -> tuple[Counter[str], Count
 
 
 async def _release(user: Client, name: str, image: str) -> None:
-    """Release it with the version that the gatekeeper would give it."""
+    """Release a Deployment with the version that the gatekeeper would set."""
     wanted = deployment(name, 1)
     wanted["spec"]["template"]["spec"]["containers"][0]["image"] = image
     shown: dict[str, Any] = await user.create(
@@ -127,7 +127,7 @@ def main(
     deployments: Annotated[int, typer.Option(min=2)] = 100,
     seconds: Annotated[float, typer.Option(min=1)] = 60.0,
 ) -> None:
-    """Count them; ends with 1 where anything is asked at rest."""
+    """Count the requests. Exits with 1 if there are requests at rest."""
     failing, resting = uvloop.run(measure(deployments, seconds))
     print(f"{sum(failing.values())} requests until {deployments} releases were suspended")
     print(f"{sum(resting.values())} requests in the {seconds:g} s after that: {dict(resting.most_common(5))}")

@@ -1,4 +1,4 @@
-"""The reviews that the gatekeeper is measured with."""
+"""AdmissionReviews for measurements of the gatekeeper."""
 
 import json
 from pathlib import Path
@@ -6,11 +6,11 @@ from typing import Any
 
 from altershield.api import labels
 
-_BODIES = 16  # different ones, sent in turn
+_BODIES = 16  # different reviews, sent in turn
 
 
 def write_reviews(directory: Path, name: str, length: int) -> list[Path]:
-    """Files with reviews of about `length` bytes, each of another release."""
+    """Write files with reviews of about `length` bytes, each for another release. Returns their paths."""
     files = []
     for number in range(_BODIES):
         small = len(json.dumps(_review(number, 0), separators=(",", ":")))
@@ -22,7 +22,7 @@ def write_reviews(directory: Path, name: str, length: int) -> list[Path]:
 
 
 def _review(number: int, variables: int) -> dict[str, Any]:
-    """The update of a Deployment whose containers have that many environment variables."""
+    """A review of the update of a Deployment with a number of environment variables."""
     return {
         "kind": "AdmissionReview",
         "apiVersion": "admission.k8s.io/v1",

@@ -1,10 +1,10 @@
-"""How long the event loop is held at most, and how long a new leader takes, in a cluster of many workloads.
+"""Measures how long the reconciler blocks its event loop, and how long a new leader takes, in a large cluster.
 
     python -m bench.scale
 
-A reconciler leads in the cluster of `bench.cluster`, whose 20,000 releases are all at rest. Another task of its loop
-wants to run every millisecond and notes how long it had to wait: in CPU time of that thread, which does not count what
-other processes of the machine use, and as a clock on the wall sees it.
+A reconciler leads in the simulated cluster of `bench.cluster` with 20,000 releases, which have all ended. Another task
+of its event loop runs every millisecond and measures how long it had to wait: in CPU time of the thread, which does not
+include other processes of the machine, and in wall time.
 """
 
 import asyncio
@@ -36,14 +36,15 @@ from reconciler.options import Options
 
 RESULTS = Path(__file__).parent / "results" / "scale.json"
 MOST_HELD = 100.0
-"""Milliseconds."""
-_PATIENCE = 300.0
-_QUIET = 1.5  # seconds without work until a phase is over
+"""Limit in milliseconds of CPU time."""
+_PHASE_SECONDS = 300.0
+_QUIET = 1.5  # a phase is over after so many seconds without work
 
 
 @dataclass(frozen=True)
 class Phase:
-    """Milliseconds for which the loop was held at most, and seconds of the phase; of CPU time and on the wall."""
+    """The longest block of the event loop in milliseconds (CPU time and wall time), and the phase's duration in seconds
+    (wall time and CPU time)."""
 
     name: str
     held: float
@@ -54,7 +55,7 @@ class Phase:
 
 
 class Watchdog:
-    """Notes for how long the loop does not let another task run."""
+    """Measures the longest time for which the event loop is blocked."""
 
     def __init__(self) -> None:
         self.cpu = self.wall = 0.0
@@ -72,7 +73,7 @@ class Watchdog:
 
 
 async def reconcile(path: str) -> None:
-    """The other process: a reconciler. A line of input ends a phase, a line of output tells of it."""
+    """The child process: a reconciler. A line of input names what to wait for; a line of output has the figures."""
     loop = asyncio.get_running_loop()
     asked = asyncio.Queue[str]()
     loop.add_reader(sys.stdin, lambda: asked.put_nowait(sys.stdin.readline()))
@@ -137,7 +138,7 @@ async def measure(shape: Shape) -> tuple[list[Phase], Counter[str]]:
                 )
                 said, heard = process.stdin, process.stdout
                 if said is None or heard is None:
-                    raise RuntimeError("it has no pipes")
+                    raise RuntimeError("the child process has no pipes")
                 before = {"cpu": 0.0, "reconciles": 0}
 
                 async def phase(title: str, begin: Callable[[], None] = lambda: None, wanted: str = "rest") -> None:
@@ -146,7 +147,7 @@ async def measure(shape: Shape) -> tuple[list[Phase], Counter[str]]:
                     begin()
                     await asyncio.sleep(0.3 if wanted == "rest" else 0)
                     said.write(f"{wanted}\n".encode())
-                    async with asyncio.timeout(_PATIENCE):
+                    async with asyncio.timeout(_PHASE_SECONDS):
                         told = json.loads(await heard.readline())
                     phases.append(
                         Phase(
@@ -176,9 +177,9 @@ async def measure(shape: Shape) -> tuple[list[Phase], Counter[str]]:
                     await phase("take over")
                     await phase("change a setting", lambda: change_setting(ROLLBACK, content="30%"))
                     await phase("annotate all Namespaces", annotate)
-                    await phase("a Namespace is governed no more", lambda: govern(governed=False))
-                    await phase("it is governed again", lambda: govern(governed=True))
-                    await phase("list all anew", api.forget)
+                    await phase("a Namespace is no longer governed", lambda: govern(governed=False))
+                    await phase("the Namespace is governed again", lambda: govern(governed=True))
+                    await phase("list all again", api.forget)
                 finally:
                     process.kill()
                     await process.wait()
@@ -194,14 +195,14 @@ def main(
     pods: Annotated[int, typer.Option(help="Governed pods, five to a Deployment.")] = 100_000,
     reconcile_: Annotated[str, typer.Option("--reconcile", hidden=True)] = "",
 ) -> None:
-    """Measure it; ends with 1 where the loop is held for too long."""
+    """Measure all phases. Exits with 1 if the event loop is blocked for too long."""
     if reconcile_:
         uvloop.run(reconcile(reconcile_))
         return
     shape = Shape(pods // REPLICAS, fat=0)
     phases, asked = uvloop.run(measure(shape))
     title = f"{shape.pods:,} pods in {shape.deployments:,} Deployments of {shape.revisions} ReplicaSets"
-    table = Table("", "loop held at most", "by the wall", "it took", "CPU", "reconciles", title=title)
+    table = Table("", "longest block", "in wall time", "duration", "CPU", "reconciles", title=title)
     for each in phases:
         times = (
             f"{each.held:.0f} ms",

@@ -1,8 +1,8 @@
-"""How long a gatekeeper takes from its start until it is ready, on an empty cluster.
+"""Measures the time from the start of a gatekeeper until it is ready, on an empty cluster.
 
     python -m bench.start
 
-The process gets its credentials as a pod does, from the files of a service account.
+The process reads its credentials from the files of a service account, as in a pod.
 """
 
 import asyncio
@@ -35,12 +35,12 @@ typer.run(main)
 _DAY = datetime.timedelta(days=1)
 
 
-def main(rounds: Annotated[int, typer.Option(help="How often it is started.")] = 5) -> None:
-    """Start it again and again; print the median and the least time."""
+def main(rounds: Annotated[int, typer.Option(help="How often to start the gatekeeper.")] = 5) -> None:
+    """Start a gatekeeper several times, and print the median and the minimum of the times."""
     times = asyncio.run(_run(rounds))
     walls, cpus = [wall for wall, _ in times], [cpu for _, cpu in times]
-    print(f"ready after {statistics.median(walls):.2f} s (median of {rounds}), {min(walls):.2f} s at least")
-    print(f"CPU time {statistics.median(cpus):.2f} s, {min(cpus):.2f} s at least")
+    print(f"ready after {statistics.median(walls):.2f} s (median of {rounds}, minimum {min(walls):.2f} s)")
+    print(f"CPU time {statistics.median(cpus):.2f} s (minimum {min(cpus):.2f} s)")
 
 
 async def _run(rounds: int) -> list[tuple[float, float]]:

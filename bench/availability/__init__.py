@@ -1,7 +1,7 @@
-"""What users notice when parts of AlterShield are rolled, killed or cut off, measured with its real processes.
+"""Measures failed and delayed releases while AlterShield's processes are replaced, killed or disconnected.
 
     python -m bench.availability
 
-`admissions` and `hung` keep three gatekeepers under constant load, `releases` kills leading reconcilers, `outage` takes
-the API server away. The tests in tests/availability measure the same, for shorter.
+`admissions` and `hung` put three gatekeepers under constant load. `releases` kills leading reconcilers. `outage`
+disconnects the API server. The tests in tests/availability do the same in less time.
 """

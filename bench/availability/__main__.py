@@ -1,4 +1,4 @@
-"""The command: everything at full length, as a table, and as JSON in bench/results."""
+"""The command: runs all measurements at full length, prints tables, and writes JSON to bench/results."""
 
 import datetime
 import json
@@ -28,14 +28,16 @@ _CAUSES = ("under way", "unnoticed", "hung")
 
 
 def main(
-    kubeconfig: Annotated[Path | None, typer.Option(help="A cluster that reaches this machine's loopback.")] = None,
-    phase: Annotated[float, typer.Option(min=1, help="Seconds of each phase of the admissions, at least.")] = 30,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(help="A cluster whose API server can connect to this machine's loopback addresses.")
+    ] = None,
+    phase: Annotated[float, typer.Option(min=1, help="Minimum seconds of each admission phase.")] = 30,
     rate: Annotated[float, typer.Option(min=1, help="Releases per second.")] = 25,
-    kills: Annotated[int, typer.Option(min=1, help="Leading reconcilers to kill.")] = 10,
+    kills: Annotated[int, typer.Option(min=1, help="How many leading reconcilers to kill.")] = 10,
     gone: Annotated[float, typer.Option(min=1, help="Seconds without the API server.")] = 60,
-    output: Annotated[Path, typer.Option(help="Where the figures go as JSON.")] = RESULTS,
+    output: Annotated[Path, typer.Option(help="The JSON file for the figures.")] = RESULTS,
 ) -> None:
-    """Roll, kill and cut off; ends with 1 where anything went wrong. Default: on a sandbox of its own."""
+    """Measure availability. Exits with 1 if a result is wrong. By default on a new sandbox."""
     if not uvloop.run(_start(kubeconfig, admissions.Plan(phase=phase, rate=rate), kills, gone, output)):
         raise typer.Exit(1)
 
@@ -52,7 +54,7 @@ async def _start(kubeconfig: Path | None, plan: admissions.Plan, kills: int, gon
 
 
 async def _run(kind: str, kubeconfig: Path, plan: admissions.Plan, kills: int, gone: float, output: Path) -> bool:
-    """Measure all, print and write it; whether all was right."""
+    """Run all measurements, print and write the results. Returns whether all results are right."""
     console = Console(soft_wrap=True)
 
     def told(what: str) -> None:
@@ -69,7 +71,7 @@ async def _run(kind: str, kubeconfig: Path, plan: admissions.Plan, kills: int, g
         released = await releases.measure(kubeconfig, directories[2], kills, told)
         console.print(_fields("Releases while the leading reconciler is killed", asdict(released)))
         cut_off = await outage.measure(kubeconfig, directories[3], gone, told)
-        console.print(_fields("The API server is gone", asdict(cut_off)))
+        console.print(_fields("Outage of the API server", asdict(cut_off)))
     figures = {
         "taken": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
         "api": f"{kind} {await _version(kubeconfig)}",

@@ -1,4 +1,4 @@
-"""Constant releases through three gatekeepers while these are rolled, killed, and given new certificates."""
+"""Constant releases through three gatekeepers, while the gatekeepers are replaced, killed, and get new certificates."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -17,20 +17,20 @@ KILLED = "killed"
 
 @dataclass(frozen=True)
 class Plan:
-    """Seconds, and releases per second. A phase lasts until what happens in it is over, and so long at least."""
+    """Seconds, and releases per second. A phase lasts until its action is over, but at least `phase` seconds."""
 
     phase: float = 30.0
     rate: float = 25.0
     shutdown_delay: float = 10.0
     min_ready: float = 5.0
-    """Between a new pod's readiness and the end of an old one."""
+    """Time between the readiness of a new pod and the deletion of an old one."""
     readiness: Probe = READINESS
 
 
 async def measure(
     kubeconfig: Path, directory: Path, plan: Plan, told: Callable[[str], None] = lambda _: None
 ) -> Result:
-    """Measure the phases, one after the other; `told` hears what begins."""
+    """Measure the phases, one after the other. `told` is called with the name of each phase."""
     async with installed(kubeconfig, directory) as installation:
         gatekeepers = Gatekeepers(installation, directory, plan.shutdown_delay, plan.readiness)
         async with gatekeepers.running(), Load.connected(installation.admin, installation.name, plan.rate) as load:
@@ -59,7 +59,7 @@ async def _roll(gatekeepers: Gatekeepers, plan: Plan) -> str:
 
 
 async def _kill(gatekeepers: Gatekeepers, plan: Plan) -> str:
-    """One after the other, each being up again, and known to be, before the next one."""
+    """Kill one gatekeeper after the other. Each is ready again before the next one is killed."""
     for pod in gatekeepers.pods:
         await asyncio.sleep(plan.phase / 10)
         await pod.kill()
@@ -67,7 +67,7 @@ async def _kill(gatekeepers: Gatekeepers, plan: Plan) -> str:
 
 
 async def _rotate(gatekeepers: Gatekeepers, _plan: Plan) -> str:
-    """Renew the serving certificate, then its CA, until all gatekeepers were handed the new one."""
+    """Renew the serving certificate, then its CA. Each time, wait until all gatekeepers have the new certificate."""
     seen = _certificates(gatekeepers)
     await gatekeepers.rotate()
     await until(lambda: not _certificates(gatekeepers) & seen, "the renewed certificate")

@@ -1,4 +1,4 @@
-"""Deployments, made and released anew as users do."""
+"""Creates and releases Deployments as users do."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from altershield.kube.client import Client, PatchType
 
 
 async def create(admin: Client, namespace: str, name: str, replicas: int) -> str:
-    """A Deployment; the version that it got."""
+    """Create a Deployment. Returns its version."""
     return version(await admin.create(DEPLOYMENTS, deployment(name, replicas=replicas), namespace))
 
 
 async def release(admin: Client, namespace: str, name: str, value: str, image: str = "busybox") -> str:
-    """A new template, `value` being what is new; the version that it got."""
+    """Release a new pod template, with `value` in an environment variable. Returns its version."""
     container = {"name": "app", "image": image, "env": [{"name": "RELEASE", "value": value}]}
     patch = {"spec": {"template": {"spec": {"containers": [container]}}}}
     return version(await admin.patch(DEPLOYMENTS, patch, name, namespace, type_=PatchType.STRATEGIC))
@@ -24,7 +24,7 @@ def version(stored: dict[str, Any]) -> str:
 
 
 def deployment(name: str, **spec: Any) -> dict[str, Any]:
-    """A Deployment of one container, `spec` being more of its own."""
+    """A Deployment with one container. `spec` contains more fields of its spec."""
     pod_labels = {"app": name}
     return {
         "apiVersion": "apps/v1",

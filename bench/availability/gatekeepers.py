@@ -1,4 +1,4 @@
-"""Three gatekeepers behind one address, each with its own certgen, as the chart's pods have them."""
+"""Three gatekeepers behind one address, each with its own certgen, as in the chart's pods."""
 
 import asyncio
 import contextlib
@@ -16,11 +16,11 @@ from bench.availability.waiting import until
 
 REPLICAS = 3
 LEAF_LIFETIME = 60
-"""Seconds. Certificates are renewed every forty of them, whatever else goes on."""
+"""Seconds. certgen renews the certificate every 40 seconds, in all phases."""
 
 
 class Pod:
-    """A gatekeeper and its certgen, with the node under them. All are killed when the block around them ends."""
+    """A gatekeeper, its certgen, and the probes of their node. All are killed when the block `running` ends."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Pod:
             self.endpoint.ready = ready
 
     async def _end(self, how: signal.Signals) -> None:
-        """Nobody is routed to it any more when this returns, as it has ended."""
+        """Send a signal to the gatekeeper, and wait until it has ended and gets no new connections."""
         self._probing.cancel()
         self._gatekeeper.send(how)
         await asyncio.sleep(NOTICED_SECONDS)
@@ -78,16 +78,16 @@ class Pod:
         await self._gatekeeper.wait()
 
     async def delete(self) -> None:
-        """As a node does when the pod is deleted: SIGTERM, and wait for the end."""
+        """Do what a node does when the pod is deleted: send SIGTERM and wait for the end."""
         await self._end(signal.SIGTERM)
 
     def hang(self) -> None:
-        """SIGSTOP: connections are still accepted, by the kernel, and nothing is answered."""
+        """Send SIGSTOP. The kernel still accepts connections, but the process answers nothing."""
         self.endpoint.hung_at = asyncio.get_running_loop().time()
         self._gatekeeper.send(signal.SIGSTOP)
 
     async def kill(self) -> None:
-        """SIGKILL, and start the gatekeeper again, as a node does with a container; until it is known to be ready."""
+        """Send SIGKILL, start the gatekeeper again as a node does, and wait until it is ready."""
         self.endpoint.killed_at = asyncio.get_running_loop().time()
         await self._end(signal.SIGKILL)
         await self._start()
@@ -95,12 +95,12 @@ class Pod:
         self.endpoint.killed_at = self.endpoint.hung_at = NEVER
 
     async def until_ready(self) -> None:
-        """Wait until its node knows that it is."""
+        """Wait until the readiness probe succeeds."""
         await until(lambda: self.endpoint.ready, "a gatekeeper to be ready")
 
 
 class Gatekeepers:
-    """The gatekeepers' Service, and its pods."""
+    """The gatekeepers' pods and their Service."""
 
     def __init__(
         self, installation: Installation, directory: Path, shutdown_delay: float, readiness: Probe = READINESS
@@ -118,8 +118,8 @@ class Gatekeepers:
     async def running(
         self, replicas: int = REPLICAS, webhook_seconds: int | None = WEBHOOK_SECONDS
     ) -> AsyncIterator[None]:
-        """Until the block ends there are so many gatekeepers, and the API server asks them, and waits for an answer
-        for so long (None: as the chart has it)."""
+        """Run `replicas` gatekeepers until the block ends. The API server calls them, with the timeout
+        `webhook_seconds` (None: the chart's value)."""
         async with (
             self.service.running(),
             webhooks(self.installation, self.service.port, webhook_seconds),
@@ -130,7 +130,7 @@ class Gatekeepers:
             yield
 
     async def add(self) -> Pod:
-        """One more pod, once it is ready."""
+        """Start another pod, and wait until it is ready."""
         self._made += 1
         name = f"pod-{self._made}"
         pod = Pod(self.installation, self._directory, name, self._shutdown_delay, self._readiness)
@@ -141,7 +141,8 @@ class Gatekeepers:
         return pod
 
     async def roll(self, min_ready_seconds: float) -> None:
-        """Replace all pods, as a Deployment with `maxSurge: 1` and `maxUnavailable: 0`, until the old ones end."""
+        """Replace all pods as a Deployment with `maxSurge: 1` and `maxUnavailable: 0` does. Returns when all old pods
+        have ended."""
         async with asyncio.TaskGroup() as group:
             for old in list(self.pods):
                 await self.add()
@@ -154,7 +155,7 @@ class Gatekeepers:
         self.service.endpoints.remove(pod.endpoint)
 
     async def rotate(self, *options: str) -> None:
-        """`certgen rotate`, as an administrator does."""
+        """Run `certgen rotate` as an administrator."""
         log = self._directory / "rotate.log"
         common = ("--kubeconfig", str(self.installation.admin_kubeconfig), *certgen_options(self.installation))
         async with process(log.parent, "certgen", "rotate", *common, *options) as command:
@@ -175,6 +176,6 @@ def certgen_options(installation: Installation) -> list[str]:
 
 
 def process(directory: Path, module: str, *arguments: str) -> Process:
-    """A program of ours; only the options given here count, not our own environment's."""
+    """A Python module of AlterShield as a child process, without the ALTERSHIELD_ variables of this environment."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("ALTERSHIELD_")}
     return Process([sys.executable, "-m", module, *arguments], directory / f"{module}.log", environment)

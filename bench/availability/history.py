@@ -1,4 +1,4 @@
-"""All that happened to the records of a namespace, and what of it is wrong."""
+"""The history of ChangeWorkloads, ChangePods and Deployments in a namespace, and the errors in it."""
 
 import asyncio
 import collections
@@ -17,7 +17,7 @@ from altershield.workloads.workload import Workload
 
 Object = dict[str, Any]
 Released = Mapping[str, Sequence[str]]
-"""By Deployment: the versions that were released, in order."""
+"""The released versions of each Deployment, in order."""
 
 _SECONDS = 90.0
 _GOOD = WorkloadState.SUCCESS
@@ -26,21 +26,21 @@ _ENDS = (WorkloadState.SUCCESS, WorkloadState.SUSPEND, WorkloadState.ROLLBACK, W
 
 
 class History:
-    """What a watch saw, while `watching`."""
+    """Events of watches while `watching` is active."""
 
     def __init__(self, client: Client, namespace: str) -> None:
         self.changes = 0
-        """Writes to records."""
+        """Number of writes to ChangeWorkloads and ChangePods."""
         self.rollbacks = 0
-        """That were begun."""
+        """Number of rollbacks that have begun."""
         self.states: dict[str, list[str]] = collections.defaultdict(list)
-        """By ChangeWorkload: the states that it went through."""
+        """The states of each ChangeWorkload, in order."""
         self.uids: dict[str, set[str]] = collections.defaultdict(set)
-        """By ChangeWorkload: more than one where it was deleted and made again."""
+        """The uids of each ChangeWorkload. There are several if it was deleted and created again."""
         self.batches: dict[str, set[str]] = collections.defaultdict(set)
-        """By pod: the ChangePods that it was in."""
+        """The ChangePods that contain each pod."""
         self.versions: dict[str, list[str]] = collections.defaultdict(list)
-        """By Deployment: the versions that it had."""
+        """The versions of each Deployment, in order."""
         self._namespace = namespace
         self._change_workloads = Informer(client, CHANGE_WORKLOADS, ChangeWorkload, namespace=namespace)
         self._change_pods = Informer(client, CHANGE_PODS, ChangePod, namespace=namespace)
@@ -75,16 +75,16 @@ class History:
         await self.until(lambda: self.successful(released))
 
     def successful(self, released: Released) -> bool:
-        """Whether the last versions have been found good."""
+        """Whether the last versions have reached Success."""
         return all(self._state(name, versions[-1]) == WorkloadState.SUCCESS for name, versions in released.items())
 
     def successes(self, deployment: str, version: str) -> int:
-        """How often a version was found good: twice where another one was rolled back to it."""
+        """How often a version reached Success: twice after a rollback to it."""
         return self.states[change_workload_name(DEPLOYMENTS.kind, deployment, version)].count(WorkloadState.SUCCESS)
 
     @property
     def rolling_back(self) -> bool:
-        """Whether a rollback has begun and not ended."""
+        """Whether a rollback is under way."""
         return any(release.status.status == WorkloadState.ROLLBACK for release in self._change_workloads.all())
 
     def is_rolled_back(self, deployment: str, version: str) -> bool:
@@ -122,7 +122,7 @@ class History:
 
 
 def _append(seen: list[str], value: str) -> bool:
-    """Whether it is another one than before."""
+    """Append a value if it differs from the last one. Returns whether it does."""
     if seen[-1:] == [value]:
         return False
     seen.append(value)
@@ -132,8 +132,9 @@ def _append(seen: list[str], value: str) -> bool:
 def wrong_with(
     history: History, deployments: Iterable[Object], released: Released, *, rolled_back: Sequence[str], replicas: int
 ) -> list[str]:
-    """In sentences. Every version has had one record, one verdict, and each of its pods was verified once; what was to
-    be rolled back (its last version) was so once, and nothing else was."""
+    """Error messages. Every version must have had one ChangeWorkload and one verdict, and each of its pods must have
+    been verified once. The last version of each Deployment in `rolled_back` must have been rolled back once, and no
+    other version."""
     wrong = [f"pod {pod} is in {sorted(batches)}" for pod, batches in history.batches.items() if len(batches) != 1]
     verified = collections.Counter(
         names.change_workload_of(batch) for batches in history.batches.values() for batch in batches
@@ -141,23 +142,25 @@ def wrong_with(
     for name, versions in released.items():
         again = versions[:1] if name in rolled_back else []
         if history.versions[name] != [*versions, *again]:
-            wrong.append(f"{name} had the versions {history.versions[name]} instead of {[*versions, *again]}")
+            wrong.append(
+                f"Deployment {name} had the versions {history.versions[name]} instead of {[*versions, *again]}"
+            )
         for version in versions:
             release = change_workload_name(DEPLOYMENTS.kind, name, version)
             ends = [_GOOD, _GOOD] if version in again else _UNDONE if again else [_GOOD]
             if [state for state in history.states[release] if state in _ENDS] != ends:
-                wrong.append(f"{release} went through {history.states[release]}")
+                wrong.append(f"ChangeWorkload {release} had the states {history.states[release]}")
             if len(history.uids[release]) != 1:
-                wrong.append(f"{release} was made {len(history.uids[release])} times")
-            # the pod that made room for one that never came up is replaced, and its successor verified
+                wrong.append(f"ChangeWorkload {release} was created {len(history.uids[release])} times")
+            # the rollout of a broken version deletes a pod; the rollback replaces it, and the new pod is verified too
             counts = {replicas, replicas + 1} if version in again else {0} if again else {replicas}
             if verified[release] not in counts:
-                wrong.append(f"of {release} {verified[release]} pods were verified")
+                wrong.append(f"{verified[release]} pods of {release} were verified")
     for each in deployments:
         metadata = each["metadata"]
         changes = len(released[metadata["name"]]) + (metadata["name"] in rolled_back)
         if metadata["generation"] != changes:
-            wrong.append(f"{metadata['name']} was changed {metadata['generation']} times instead of {changes}")
+            wrong.append(f"Deployment {metadata['name']} has generation {metadata['generation']} instead of {changes}")
         if labels.SUSPEND in metadata["labels"]:
-            wrong.append(f"{metadata['name']} is suspended")
+            wrong.append(f"Deployment {metadata['name']} is suspended")
     return wrong

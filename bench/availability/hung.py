@@ -1,4 +1,4 @@
-"""Constant releases while one of three gatekeepers hangs: its connections are accepted, and nothing is answered."""
+"""Constant releases while one of three gatekeepers hangs: connections to it are accepted, but get no response."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from bench.availability.waiting import until
 
 HUNG, OUT, RESTARTED = "hung", "taken out", "restarted"
 
-_BEFORE_SECONDS = 1.0  # of load, for the connections that there are
+_BEFORE_SECONDS = 1.0  # load before the gatekeeper hangs, so that connections to it are open
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Plan:
     """Seconds, and releases per second."""
 
     after: float = 30.0
-    """How long the load goes on once the gatekeeper is killed."""
+    """How long the load continues after the gatekeeper is killed."""
     rate: float = 25.0
     readiness: Probe = READINESS
     liveness: Probe = LIVENESS
@@ -33,8 +33,8 @@ class Plan:
 async def measure(
     kubeconfig: Path, directory: Path, plan: Plan, told: Callable[[str], None] = lambda _: None
 ) -> Result:
-    """Three phases: until its readiness takes the gatekeeper out of the Service; until its liveness has it killed; and
-    while it is restarted. API servers wait for an answer as long as the chart says."""
+    """Measure three phases: until the readiness probe removes the gatekeeper from the Service; until the liveness probe
+    kills it; while it restarts. The API server waits for responses as long as the chart sets."""
     async with installed(kubeconfig, directory) as installation:
         gatekeepers = Gatekeepers(installation, directory, 0, plan.readiness)
         async with (
@@ -51,7 +51,7 @@ async def measure(
 
 
 async def _hang(gatekeepers: Gatekeepers, _plan: Plan) -> str:
-    """The one that was asked last: there are connections to it that are in use."""
+    """Stop the gatekeeper that got the last request: connections to it are in use."""
     await asyncio.sleep(_BEFORE_SECONDS)
     pod = max(gatekeepers.pods, key=lambda pod: pod.endpoint.asked_at)
     pod.hang()
@@ -60,7 +60,7 @@ async def _hang(gatekeepers: Gatekeepers, _plan: Plan) -> str:
 
 
 async def _wait_for_liveness(gatekeepers: Gatekeepers, plan: Plan) -> str:
-    """As long as it can take: the gatekeeper hung right after a probe, and does not hear SIGTERM."""
+    """Wait for the longest possible time: the gatekeeper hung right after a probe, and does not react to SIGTERM."""
     pod = _stuck(gatekeepers)
     await asyncio.sleep(plan.liveness.longest + plan.grace - _hung(pod))
     return f"killed after {_hung(pod):.1f} s"
@@ -77,7 +77,7 @@ def _stuck(gatekeepers: Gatekeepers) -> Pod:
 
 
 def _hung(pod: Pod) -> float:
-    """For how many seconds."""
+    """Seconds for which the gatekeeper has hung."""
     return asyncio.get_running_loop().time() - pod.endpoint.hung_at
 
 

@@ -1,4 +1,4 @@
-"""AlterShield on a cluster for the time of a measurement, its processes being this machine's."""
+"""Installs AlterShield's objects on a cluster for a measurement. Its processes run on this machine."""
 
 import contextlib
 import uuid
@@ -21,20 +21,20 @@ from bench.availability.deployments import deployment
 from bench.availability.waiting import until
 
 WEBHOOK_SECONDS = 20
-"""How long the API server waits for an answer: whether it comes is measured, and how fast is told beside it."""
+"""How long the API server waits for a response. It is long, so that slow responses show as latency, not as failures."""
 
 
 @dataclass(frozen=True)
 class Installation:
-    """`name` is the namespace of the measurement, governed, and that of its webhook configurations."""
+    """An installation. `name` is the name of the measurement's governed namespace and of the webhook configurations."""
 
     name: str
     admin: Client
     admin_kubeconfig: Path
     kubeconfig: Path
-    """With the service account that gatekeepers and reconcilers have in production."""
+    """With the service account of gatekeepers and reconcilers in production."""
     url_for: Callable[[str], str] | None = None
-    """Where each of them reaches the API server, by its name; None: where the kubeconfig says."""
+    """Returns the URL of the API server for a process, by its name. None: the URL in the kubeconfig."""
 
     def kubeconfig_for(self, name: str) -> Path:
         if self.url_for is None:
@@ -48,7 +48,7 @@ class Installation:
 
 @contextlib.asynccontextmanager
 async def installed(kubeconfig: Path, directory: Path) -> AsyncIterator[Installation]:
-    """What was not there before is taken away at the end."""
+    """Install AlterShield until the block ends. Objects that existed before stay."""
     async with await Client.connect(str(kubeconfig)) as admin, contextlib.AsyncExitStack() as stack:
         for resource, obj in _objects():
             await _remove_at_the_end(stack, admin, resource, obj)
@@ -64,8 +64,8 @@ async def installed(kubeconfig: Path, directory: Path) -> AsyncIterator[Installa
 
 @contextlib.asynccontextmanager
 async def webhooks(installation: Installation, port: int, seconds: int | None) -> AsyncIterator[None]:
-    """The gate at `port` is asked about Deployments of the namespace, and without its answer nothing goes on. It has
-    so many seconds for it; None: as many as the chart gives it."""
+    """Until the block ends, the API server calls the gatekeepers at `port` for Deployments of the namespace, with
+    failurePolicy Fail. `seconds` is the timeout (None: the chart's value)."""
     name = installation.name
     made = configurations(name, f"https://127.0.0.1:{port}", b"", system_namespace=names.SYSTEM_NAMESPACE)
     async with contextlib.AsyncExitStack() as stack:
@@ -73,7 +73,7 @@ async def webhooks(installation: Installation, port: int, seconds: int | None) -
             for webhook in obj["webhooks"]:
                 webhook["name"] = f"{webhook['name'].partition('.')[0]}.availability.test"
                 webhook["namespaceSelector"] = {"matchLabels": {"availability": name}}
-                webhook["failurePolicy"] = "Fail"  # so that a failure is seen
+                webhook["failurePolicy"] = "Fail"  # so that failed calls fail releases
                 if seconds is not None:
                     webhook["timeoutSeconds"] = seconds
             await installation.admin.create(resource, obj)
@@ -82,7 +82,7 @@ async def webhooks(installation: Installation, port: int, seconds: int | None) -
 
 
 async def until_asked(installation: Installation) -> None:
-    """Return once the API server asks the gate, and has its answers."""
+    """Return when the API server calls the gatekeepers and gets responses."""
     path = DEPLOYMENTS.path(installation.name)
 
     async def stamped() -> bool:
@@ -91,7 +91,7 @@ async def until_asked(installation: Installation) -> None:
             return labels.VERSION.encode() in trial
         return False
 
-    await until(stamped, "the API server to ask the gate")
+    await until(stamped, "the API server to call the gatekeepers")
 
 
 def _objects() -> list[tuple[Resource, dict[str, Any]]]:
@@ -115,14 +115,14 @@ async def _remove_at_the_end(
         return await found() is None
 
     async def until_gone() -> None:
-        await until(is_gone, f"{resource.kind} {name} to be gone")
+        await until(is_gone, f"{resource.kind} {name} to be deleted")
 
     async def remove() -> None:
         await admin.delete(resource, name, namespace)
         await until_gone()
 
     there = await found()
-    if there and "deletionTimestamp" in there["metadata"]:  # somebody else's end, not yet complete
+    if there and "deletionTimestamp" in there["metadata"]:  # an earlier measurement's object is still being deleted
         await until_gone()
         there = None
     if there is None:

@@ -1,4 +1,4 @@
-"""What a node does for a gatekeeper, as the chart tells it to: it probes, and sees when a container has ended."""
+"""A node's probes of a gatekeeper, with the values of the chart."""
 
 import asyncio
 import contextlib
@@ -10,32 +10,32 @@ import aiohttp
 from altershield.process import health
 
 NOTICED_SECONDS = 1.0
-"""From the end of a container, or the deletion of its pod, until nobody routes to it any more."""
+"""Seconds from the end of a container, or the deletion of its pod, until new connections no longer go to it."""
 
 
 @dataclass(frozen=True)
 class Probe:
-    """As in a container's spec, in seconds."""
+    """A probe in a container's spec. Times are in seconds."""
 
     period: float
     timeout: float
     failures: int
-    """In a row, until it has failed."""
+    """How many consecutive failures make the probe fail."""
 
     @property
     def longest(self) -> float:
-        """Until it has failed where nothing is answered any more, from right after a success."""
+        """The longest time until the probe fails, if the process hangs right after a success."""
         return self.failures * self.period + self.timeout
 
 
 READINESS = Probe(period=3, timeout=3, failures=2)
 LIVENESS = Probe(period=10, timeout=5, failures=6)
 GRACE_SECONDS = 10.0
-"""The liveness probe's terminationGracePeriodSeconds: what does not hear SIGTERM is killed after it."""
+"""The liveness probe's terminationGracePeriodSeconds: the time between SIGTERM and SIGKILL."""
 
 
 async def probed(probe: Probe, ask: Callable[[], Awaitable[bool]]) -> AsyncGenerator[bool, None]:
-    """After each probe, what is held to be true: so many failures in a row make it false, one success makes it true."""
+    """Yields the result after each probe: False after enough consecutive failures, True after one success."""
     loop = asyncio.get_running_loop()
     failed, good = 0, False
     while True:
@@ -50,6 +50,6 @@ async def probed(probe: Probe, ask: Callable[[], Awaitable[bool]]) -> AsyncGener
 
 
 async def is_ready(port: int) -> bool:
-    """Whether a process on loopback says so, over a new connection as a kubelet asks."""
+    """Whether a process on loopback is ready. Each call uses a new connection, as a kubelet does."""
     async with aiohttp.ClientSession() as session:
         return await health.is_ready(session, port)

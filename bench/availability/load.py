@@ -1,7 +1,7 @@
-"""Constant load: releases of Deployments at a fixed rate, whatever becomes of them.
+"""Constant load: releases of Deployments at a fixed rate, independent of the responses.
 
-Request number n is due n / rate seconds after the start, is sent then however many others still wait, and its latency
-counts from then. So a gate that stalls makes all who come meanwhile wait, as it would users.
+Request number n is due n / rate seconds after the start. It is sent at that time, even if earlier requests still wait,
+and its latency counts from that time. So the latency includes the time for which a stalled gatekeeper delays users.
 """
 
 import asyncio
@@ -25,10 +25,10 @@ from bench.availability.losses import Sent
 from bench.availability.waiting import until
 
 UNGATED = "ungated"
-"""What a failure begins with where a release was admitted without its version."""
+"""Start of the message about a release that was admitted without its version."""
 
 _ANSWER_SECONDS = 60.0
-_UPDATED = 50  # Deployments that are updated in turn: no two updates meet on one of them, however slow
+_UPDATED = 50  # Deployments that are updated in turn; so many that updates of the same one do not overlap
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,8 @@ class _Request:
 
 
 class Load:
-    """Creates and updates by turns. Nothing runs for these Deployments: they are paused and have no replicas."""
+    """Alternates between creating and updating Deployments. They are paused and have no replicas, so they have no
+    pods."""
 
     def __init__(self, session: aiohttp.ClientSession, server: str, namespace: str, rate: float) -> None:
         self.sent: list[Sent] = []
@@ -48,13 +49,13 @@ class Load:
         self._server = server
         self._path = DEPLOYMENTS.path(namespace)
         self._rate = rate
-        self._due = 0.0  # of the last request
+        self._due = 0.0  # when the last request was due
         self._under_way: set[asyncio.Task[None]] = set()
 
     @classmethod
     @contextlib.asynccontextmanager
     async def connected(cls, admin: Client, namespace: str, rate: float) -> AsyncIterator[Self]:
-        """With connections of its own, as many as it takes: `Client` bounds its requests and their time."""
+        """A load with its own connections and without a limit, because `Client` limits requests and their time."""
         configuration = admin.configuration
         token = await configuration.get_api_key_with_prefix("BearerToken")
         async with aiohttp.ClientSession(
@@ -65,7 +66,7 @@ class Load:
             yield cls(session, admin.server, namespace, rate)
 
     async def prepare(self) -> None:
-        """Make the Deployments that are updated."""
+        """Create the Deployments that are updated later."""
         for number in range(_UPDATED):
             if failure := await self._send(self._create(f"updated-{number}")):
                 raise RuntimeError(f"the load cannot begin: {failure}")
@@ -121,7 +122,7 @@ class _Stored(msgspec.Struct):
 
 
 def _ungated(answer: bytes) -> str:
-    """What is wrong with the version of a Deployment as it was stored; empty where it is that of its template."""
+    """A message if the stored Deployment does not have the version of its template, else an empty string."""
     stored = msgspec.json.decode(answer, type=_Stored)
     template = stored.spec.template
     stamped = (template.metadata or {}).get("labels")
@@ -130,4 +131,4 @@ def _ungated(answer: bytes) -> str:
         stamped.get(labels.VERSION) if isinstance(stamped, dict) else None,
     }
     expected = fingerprint(canonical(template))
-    return "" if found == {expected} else f"{UNGATED}: it carries the versions {found}, its template's is {expected}"
+    return "" if found == {expected} else f"{UNGATED}: the Deployment has the versions {found} instead of {expected}"

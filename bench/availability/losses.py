@@ -1,4 +1,4 @@
-"""Which failed releases are to be expected: those whose call to a gatekeeper was lost with it."""
+"""Which failed releases are expected: those whose call was lost because a gatekeeper was killed or hung."""
 
 import collections
 import enum
@@ -6,24 +6,24 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 CALL_FAILED = "failed calling webhook"
-"""In the API server's message where a gatekeeper gave no answer."""
+"""Part of the API server's message about a call without a usable response."""
 
 UNNOTICED_PER_KILL = 4
-"""Releases that may fail since nobody has noticed yet. API servers keep their connections, so few calls need a new one
-in the second until the node knows: mostly none, and more the busier the machine is."""
+"""How many releases may fail per kill because new connections still go to the killed gatekeeper. API servers keep their
+connections, so few calls open a new one before the node notices the end: usually none, more on a busy machine."""
 
 
 class Cause(enum.Enum):
-    """Why a gatekeeper left a call unanswered."""
+    """Why a call got no response."""
 
-    UNDER_WAY = "it was killed while it was asked"
-    UNNOTICED = "it had been killed: a new connection to it was made, or one was taken that was just ending"
-    HUNG = "it hung"
+    UNDER_WAY = "the gatekeeper was killed during the call"
+    UNNOTICED = "the call used a new or closing connection to a gatekeeper that had been killed"
+    HUNG = "the gatekeeper hung"
 
 
 @dataclass(frozen=True)
 class Loss:
-    """A call without an answer, made at `asked` by the loop's time."""
+    """A call without a response. `asked` is its loop time."""
 
     asked: float
     cause: Cause
@@ -31,7 +31,8 @@ class Loss:
 
 @dataclass(frozen=True)
 class Sent:
-    """A release's end: when it was due (the loop's time), its latency in seconds, why it failed (empty: it did not)."""
+    """The result of a release: when it was due (loop time), its latency in seconds, and why it failed (empty: it did
+    not fail)."""
 
     due: float
     latency: float
@@ -43,8 +44,8 @@ class Sent:
 
 
 def explained(sent: Iterable[Sent], losses: Iterable[Loss]) -> dict[Sent, Cause]:
-    """The failures that come of lost calls. A release fails of a call that was made while it was under way, and each
-    call has one release."""
+    """The failures that lost calls explain. A lost call explains the failure of one release that was under way when the
+    call was made."""
     left = sorted(losses, key=lambda loss: loss.asked)
     causes = {}
     for release in sorted(sent, key=lambda each: each.ended):
@@ -58,9 +59,9 @@ def explained(sent: Iterable[Sent], losses: Iterable[Loss]) -> dict[Sent, Cause]
 
 
 def wrong_with(failed: Iterable[Sent], causes: Mapping[Sent, Cause], kills: int) -> tuple[str, ...]:
-    """Failures without a cause, and more than there should be because so many kills were not noticed yet."""
+    """Messages about unexplained failures, and about too many failures on connections to killed gatekeepers."""
     wrong = [each.failure for each in failed if each not in causes]
     unnoticed = collections.Counter(causes.values())[Cause.UNNOTICED]
     if unnoticed > UNNOTICED_PER_KILL * kills:
-        wrong.append(f"{unnoticed} releases failed as {kills} kills were not noticed yet: that is too many")
+        wrong.append(f"{unnoticed} releases failed on connections to {kills} killed gatekeepers: too many")
     return tuple(wrong)

@@ -1,4 +1,4 @@
-"""The API server gone for AlterShield's processes: what they do meanwhile, and what they ask for when it is back."""
+"""An outage of the API server for AlterShield's processes: what they do during it, and what they request after it."""
 
 import asyncio
 import collections
@@ -29,7 +29,7 @@ from bench.availability.waiting import until
 from reconciler.manager import COMPONENT
 
 _WHY = "find error"
-_MEANWHILE = 5  # Deployments that are released anew during the outage, and so many new ones
+_MEANWHILE = 5  # how many Deployments are updated, and how many are created, during the outage
 _REPLICAS = 2
 _PAUSE_SECONDS = 0.2  # between two rounds of questions to all gatekeepers
 _AGE = "altershield_watch_age_seconds"
@@ -37,43 +37,44 @@ _AGE = "altershield_watch_age_seconds"
 
 @dataclass(frozen=True)
 class Result:
-    """Seconds, and numbers of requests."""
+    """Times in seconds, and numbers of requests."""
 
     outage: float
     admissions: int
-    """Asked of the gatekeepers during the outage."""
+    """Reviews that were sent to the gatekeepers during the outage."""
     wrong: tuple[str, ...]
-    """Answers that were none, or not what their caches must lead to; gatekeepers that were not ready; and whatever
-    befell the releases of the meantime but their success."""
+    """Messages about missing or wrong responses, gatekeepers that were not ready, and releases from the outage that did
+    not succeed."""
     ages: tuple[float, float]
-    """How old the gatekeepers said their caches were, at the end of the outage: the least and the most."""
+    """The least and the largest age of a gatekeeper's cache at the end of the outage, from its metrics."""
     newcomer: tuple[str, ...]
     """Why a gatekeeper that started during the outage was not ready."""
     caught_up: float
-    """From the return until the releases of the meantime were verified."""
+    """From the end of the outage until the releases made during it were verified."""
     watching: float
-    """From the return until everything was watched again."""
+    """From the end of the outage until all resources were watched again."""
     followed: int
-    """Resources that the six processes follow, all together."""
+    """Number of resources that the six processes watch, in all."""
     watches: int
-    """Begun anew after the return."""
+    """Watches that were opened after the outage."""
     relists: dict[str, int]
-    """Of those resources, after the return."""
+    """Lists of these resources after the outage."""
     reads: dict[str, int]
-    """Other lists after the return: of what single releases are decided by."""
+    """Other lists after the outage: reads for decisions on single releases."""
     listed: int
-    """Resources, of now seven processes, that had to be listed after an outage past which no watch could go on."""
+    """Number of resources of seven processes that had to be listed after a second outage, when all versions had
+    expired."""
     relists_expired: dict[str, int]
-    """The lists that it took."""
+    """These lists."""
     worst_second: int
-    """The most of those lists within one second."""
+    """The largest number of these lists within one second."""
 
 
 async def measure(
     kubeconfig: Path, directory: Path, seconds: float, told: Callable[[str], None] = lambda _: None
 ) -> Result:
-    """Three gatekeepers and three reconcilers lose the API server for so many seconds; others, whose releases the
-    gatekeepers go on judging, do not."""
+    """Disconnect three gatekeepers and three reconcilers from the API server for `seconds`. Users still reach it, and
+    the gatekeepers still review releases."""
     proxy = ApiProxy(str(kubeconfig))
     async with installed(kubeconfig, directory) as direct, proxy.running():
         installation = dataclasses.replace(direct, url_for=proxy.url)
@@ -95,7 +96,7 @@ async def measure(
             before = _watched(proxy.asked)
             loop = asyncio.get_running_loop()
 
-            told(f"the API server is gone for {seconds:.0f} s …")
+            told(f"outage of the API server for {seconds:.0f} s …")
             await proxy.go()
             gone = loop.time()
             await running.enter_async_context(newcomer.running())
@@ -111,7 +112,7 @@ async def measure(
             await proxy.come()
             back = loop.time()
             caught_up = asyncio.create_task(history.until_successful(released))
-            await until(lambda: before <= _watched(proxy.asked[mark:]), "all watches to go on")
+            await until(lambda: before <= _watched(proxy.asked[mark:]), "all watches to be opened again")
             watching = loop.time() - back
             await caught_up
             verified = loop.time() - back
@@ -120,14 +121,14 @@ async def measure(
             asked = [each for each in proxy.asked[mark:] if each.what.client != "newcomer"]
             lists = [each for each in asked if each.verb == "list"]
 
-            told("and once more, for all that it told to be forgotten …")
+            told("a second outage, after which all versions have expired …")
             await proxy.go()
             proxy.forget()
             forgotten = set(proxy.forgotten)
             await asyncio.sleep(seconds / 2)
             mark = len(proxy.asked)
             await proxy.come()
-            await until(lambda: not proxy.forgotten, "everything to be listed")
+            await until(lambda: not proxy.forgotten, "all resources to be listed")
             expired = [each for each in proxy.asked[mark:] if each.verb == "list" and each.what in forgotten]
     return Result(
         outage=round(outage, 1),
@@ -150,7 +151,7 @@ async def measure(
 async def _wrong_with(
     history: History, admin: Client, namespace: str, released: Mapping[str, Sequence[str]]
 ) -> list[str]:
-    """What went wrong with releases that are good: as `wrong_with`, and all that was told of them is too much."""
+    """Messages about good releases: those of `wrong_with`, and one for each Event, because they should cause none."""
     deployments: list[dict[str, Any]] = (await admin.list(DEPLOYMENTS, namespace)).items
     ours = [each for each in deployments if each["metadata"]["name"] in released]
     events: list[dict[str, Any]] = (await admin.list(EVENTS, namespace)).items
@@ -163,7 +164,7 @@ async def _wrong_with(
 
 
 class Questions:
-    """Reviews sent straight to the gatekeepers, whose right answers are known."""
+    """Reviews with known responses, sent directly to the gatekeepers."""
 
     def __init__(self, session: aiohttp.ClientSession, suspended: dict[str, Any]) -> None:
         self.answered = 0
@@ -193,17 +194,17 @@ class Questions:
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def wrong_with(self, pod: Pod) -> list[str]:
-        """What a gatekeeper gets wrong just now: it is ready, denies from its cache, and stamps."""
+        """Errors of a gatekeeper at this moment. It must be ready, deny a suspended release, and set a version."""
         wrong = [] if await is_ready(self._session, pod.endpoint.health_port) else ["not ready"]
         try:
             denied = await self._ask(pod, webhook_path(DEPLOYMENTS, mutating=False), self._denied)
             stamped = await self._ask(pod, webhook_path(DEPLOYMENTS, mutating=True), self._stamped)
         except (aiohttp.ClientError, TimeoutError) as error:
-            return [*wrong, f"no answer: {error!r}"]
+            return [*wrong, f"no response: {error!r}"]
         if denied["allowed"] or not any(_WHY in warning for warning in denied.get("warnings", ())):
-            wrong.append(f"not denied for what its cache holds: {denied}")
+            wrong.append(f"the suspended release was not denied: {denied}")
         if not stamped["allowed"] or "patch" not in stamped:
-            wrong.append(f"not stamped: {stamped}")
+            wrong.append(f"the release got no version: {stamped}")
         return wrong
 
     async def _ask(self, pod: Pod, path: str, review: dict[str, Any]) -> dict[str, Any]:
@@ -218,7 +219,7 @@ async def _all_right(questions: Questions, pods: Sequence[Pod]) -> bool:
 
 
 async def _suspended(admin: Client, namespace: str, history: History) -> dict[str, Any]:
-    """A Deployment that is suspended, as it is stored."""
+    """Create a Deployment, and suspend it. Returns the stored object."""
     name = "suspended"
     version = await create(admin, namespace, name, 1)
     await history.until_successful({name: [version]})
@@ -258,7 +259,7 @@ async def _ages(session: aiohttp.ClientSession, pod: Pod) -> list[float]:
 
 
 async def _missing(session: aiohttp.ClientSession, pod: Pod) -> tuple[str, ...]:
-    """Why a pod that has just started is not ready; it may take its time to start."""
+    """Why a gatekeeper that has just started is not ready. Waits until it answers."""
     reasons: list[str] = []
 
     async def answers() -> bool:
@@ -268,7 +269,7 @@ async def _missing(session: aiohttp.ClientSession, pod: Pod) -> tuple[str, ...]:
                 return True
         return False
 
-    await until(answers, "the newcomer to answer")
+    await until(answers, "the new gatekeeper to answer")
     return tuple(reasons)
 
 

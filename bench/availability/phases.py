@@ -1,4 +1,4 @@
-"""What the load saw in a span of time, and what of it is wrong."""
+"""Results of the load in each phase, and the errors in them."""
 
 import asyncio
 import collections
@@ -14,18 +14,18 @@ from bench.availability.service import Service
 
 @dataclass(frozen=True)
 class Phase:
-    """What was measured in a phase; latencies are milliseconds."""
+    """The results of a phase. Latencies are in milliseconds."""
 
     name: str
     seconds: float
     requests: int
     failures: tuple[str, ...]
     under_way: int
-    """Failures of releases that a killed gatekeeper was just asked about."""
+    """Failures because a gatekeeper was killed during the call."""
     unnoticed: int
-    """Failures on connections to a gatekeeper that had been killed."""
+    """Failures on new or closing connections to a killed gatekeeper."""
     hung: int
-    """Failures of releases that a hung gatekeeper was asked about."""
+    """Failures because a gatekeeper hung."""
     p50: float
     p99: float
     worst: float
@@ -36,7 +36,7 @@ class Phase:
 class Result:
     phases: tuple[Phase, ...]
     wrong: tuple[str, ...]
-    """Failures that none of the causes accounts for, and what there is too much of."""
+    """Messages about unexplained failures, and about causes with too many failures."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class _Span:
 
 
 class Measurement:
-    """Phases that follow each other without a gap, under a load that never stops."""
+    """Measures consecutive phases under a load that does not stop between them."""
 
     def __init__(self, load: Load, service: Service) -> None:
         self._load = load
@@ -64,14 +64,14 @@ class Measurement:
             sending.cancel()
 
     async def phase(self, name: str, happening: Awaitable[str]) -> None:
-        """As long as it takes to happen."""
+        """Measure a phase. It lasts until `happening` is done."""
         loop = asyncio.get_running_loop()
         began = self._spans[-1].ended if self._spans else loop.time()
         happened = await happening
         self._spans.append(_Span(name, began, loop.time(), happened))
 
     def result(self, kills: int) -> Result:
-        """Once the load has ended, in which so many gatekeepers were killed."""
+        """The results, after the load has ended. `kills` is the number of killed gatekeepers."""
         sent = self._load.sent
         failed = [each for each in sent if each.failure]
         causes = explained(failed, self._service.losses)

@@ -1,4 +1,4 @@
-"""The API server as AlterShield's processes reach it: it can go away, come back, and forget what it told before."""
+"""A proxy between AlterShield's processes and the API server. It can stop, start again, and let versions expire."""
 
 import asyncio
 import contextlib
@@ -10,38 +10,38 @@ from aiohttp import web
 from altershield.process.children import free_ports
 from bench.availability.upstream import Upstream, passed_back
 
-_CUT_SECONDS = 0.01  # to aiohttp, 0 is for ever
+_CUT_SECONDS = 0.01  # aiohttp takes 0 for no limit
 
 
 @dataclass(frozen=True)
 class Followed:
-    """What one informer follows. `client` is the first part of the address that its process was given."""
+    """A resource that an informer watches. `client` is the first part of the URL path that its process uses."""
 
     client: str
     path: str
-    """Of the resource, in all namespaces or in one."""
+    """The path of the resource, in all namespaces or in one."""
     selector: str
 
 
 @dataclass(frozen=True)
 class Asked:
-    """A list or a watch that was begun."""
+    """A list or watch request."""
 
     at: float
-    """The loop's time."""
+    """Loop time."""
     verb: str
     what: Followed
 
 
 class ApiProxy:
-    """Plain HTTP on loopback before the API server of a kubeconfig; who asks brings a token."""
+    """Plain HTTP on loopback in front of the API server of a kubeconfig. Callers send their own tokens."""
 
     def __init__(self, kubeconfig: str) -> None:
         self.asked: list[Asked] = []
         self._kubeconfig = kubeconfig
         (self._port,) = free_ports(1)
         self.forgotten: set[Followed] = set()
-        """What has to be listed anew."""
+        """Resources that must be listed before they can be watched again."""
         self._upstream: Upstream | None = None
         self._runner: web.ServerRunner | None = None
 
@@ -64,12 +64,12 @@ class ApiProxy:
         await web.TCPSite(self._runner, "127.0.0.1", self._port).start()
 
     async def go(self) -> None:
-        """Every connection breaks, and new ones are refused."""
+        """Close all connections, and refuse new ones."""
         if self._runner is not None:
             await self._runner.cleanup()
 
     def forget(self) -> None:
-        """Watches cannot go on where they were (410), as after etcd's compaction: each has to list anew."""
+        """Refuse to resume watches (410), as after a compaction of etcd: each resource must be listed again."""
         self.forgotten = {asked.what for asked in self.asked if asked.verb == "watch"}
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -77,7 +77,7 @@ class ApiProxy:
         query = request.query
         selector = ",".join(filter(None, (query.get("labelSelector"), query.get("fieldSelector"))))
         followed = Followed(client, path.partition("?")[0], selector)
-        streamed = "sendInitialEvents" in query  # a list that goes on as a watch
+        streamed = "sendInitialEvents" in query  # a watch that starts with a streamed list
         verbs = [verb for verb, asked in (("list", streamed or "limit" in query), ("watch", "watch" in query)) if asked]
         self.asked += [Asked(asyncio.get_running_loop().time(), verb, followed) for verb in verbs]
         if "list" in verbs:

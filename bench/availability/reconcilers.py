@@ -1,4 +1,4 @@
-"""Three reconcilers, as in the chart's pods: one leads, two stand by."""
+"""Three reconcilers, as in the chart's pods: one leads, two are followers."""
 
 import asyncio
 import contextlib
@@ -43,7 +43,7 @@ class Reconcilers:
         self._processes[identity] = await self._running.enter_async_context(started)
 
     async def leader(self) -> str:
-        """The identity of whoever holds the Lease, once somebody does."""
+        """Wait until a reconciler holds the Lease. Returns its identity."""
         holder = ""
 
         async def held() -> bool:
@@ -56,7 +56,7 @@ class Reconcilers:
         return holder
 
     async def kill(self, leader: str) -> float:
-        """SIGKILL; and start it anew, as a node does. In how many seconds another one led."""
+        """Send SIGKILL to the leader, and start it again as a node does. Returns the seconds until another one led."""
         loop = asyncio.get_running_loop()
         while True:
             began = loop.time()
@@ -66,7 +66,7 @@ class Reconcilers:
             holder = await self.leader()
             if holder == leader:
                 break
-            leader = holder  # on a busy machine the other one lost the Lease just before
+            leader = holder  # on a busy machine the Lease may change just before the kill
 
         async def replaced() -> bool:
             return await self.leader() != leader

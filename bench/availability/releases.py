@@ -1,4 +1,4 @@
-"""Releases while the leading reconciler is killed, again and again, in their midst."""
+"""Releases during which the leading reconciler is killed again and again."""
 
 import collections
 from collections.abc import Callable, Sequence
@@ -23,21 +23,21 @@ _ROLLBACK_EVENTS = ("RollbackStarted", "RolledBack")
 class Result:
     kills: int
     in_mid_release: int
-    """Kills at a time when verifications or rollbacks were under way."""
+    """Number of kills during verifications or rollbacks."""
     releases: int
     rollbacks: int
     wrong: tuple[str, ...]
     lost_events: int
-    """Of those that tell of the rollbacks: at most the killed leader's last."""
+    """Number of missing Events about rollbacks: at most the last Event of each killed leader."""
     takeover: float
-    """Seconds from a kill until another reconciler led, the longest."""
+    """The longest time in seconds from a kill until another reconciler led."""
 
 
 async def measure(
     kubeconfig: Path, directory: Path, kills: int, told: Callable[[str], None] = lambda _: None
 ) -> Result:
-    """In each round all of the good Deployments are released anew, and another one with an image that does not exist;
-    then the leader is killed, a little later in the release from round to round, every third time in a rollback."""
+    """In each round, update all good Deployments, and update another one to an image that does not exist. Then kill the
+    leader: a little later in the release in each round, and in every third round during a rollback."""
     async with installed(kubeconfig, directory) as installation:
         admin, namespace = installation.admin, installation.name
         history = History(admin, namespace)
@@ -79,7 +79,7 @@ async def measure(
 
 
 def _moment(history: History, number: int) -> Callable[[], bool]:
-    """Whether it is time to kill, asked after every write."""
+    """A function that returns whether it is time to kill. It is called after every write."""
     if number % 3 == 2:
         before = history.rollbacks
         return lambda: history.rollbacks > before
@@ -88,7 +88,7 @@ def _moment(history: History, number: int) -> Callable[[], bool]:
 
 
 async def _events(admin: Client, namespace: str, rolled_back: Sequence[str]) -> tuple[int, list[str]]:
-    """How many of the rollbacks' Events are missing, and what was told twice, or of what did not happen."""
+    """The number of missing Events about rollbacks, and messages about repeated or wrong Events."""
     expected = collections.Counter((name, reason) for name in rolled_back for reason in _ROLLBACK_EVENTS)
     told: collections.Counter[tuple[str, str]] = collections.Counter()
     surplus = []

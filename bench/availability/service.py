@@ -1,7 +1,7 @@
-"""One address in front of several gatekeepers, as a Service is one: it forwards connections and retries nothing.
+"""One address in front of several gatekeepers, like a Service: it forwards connections and does not retry.
 
-A new connection goes to the ready endpoint whose turn it is, and stays with it until one of the two closes it. Calls
-that go unanswered at an endpoint that was killed or hung are noted: only these may make a release fail.
+New connections go to the ready endpoints in turn, and stay there until one side closes them. Calls without a response
+from an endpoint that was killed or hung are recorded as losses. Only these may make a release fail.
 """
 
 import asyncio
@@ -15,35 +15,38 @@ from bench.availability.losses import Cause, Loss
 NEVER = math.inf
 
 _CHUNK = 2**16
-_ALERT = 64  # bytes; TLS' good-bye is shorter, a request or handshake is not
-_TLS = 2  # messages of an endpoint before its first answer: its hello, and tickets, sent while the request waits
-_GONE = (OSError, RuntimeError)  # the latter is uvloop's word for a connection that is closed
+_ALERT = 64  # bytes: a TLS close_notify alert is shorter, a request or a handshake message is longer
+_TLS = 2  # messages of an endpoint before its first response: its part of the handshake, and the session tickets
+_GONE = (OSError, RuntimeError)  # uvloop raises RuntimeError for a closed connection
 
 
 @dataclass
 class Endpoint:
-    """A gatekeeper's ports on loopback, and what became of it."""
+    """A gatekeeper's ports on loopback, and its state. Times are loop times."""
 
     port: int
     health_port: int
     ready: bool = False
     asked_at: float = 0.0
-    """The last time, by the loop's."""
+    """When the last request was sent to it."""
     killed_at: float = NEVER
-    """And until it is ready again."""
+    """When it was killed. NEVER as soon as it is ready again."""
     hung_at: float = NEVER
-    """Likewise: in the end it is killed."""
+    """When it began to hang. NEVER as soon as it has been killed and is ready again."""
 
 
 class _Connection:
-    """An answer that came together with the tickets is taken for these: until its next request the client seems to
-    wait, since a moment that is past, at which no call can have been lost that makes a release fail later."""
+    """Follows which side of a connection spoke last.
+
+    A first response in the same message as the session tickets counts as tickets. The client then seems to wait until
+    its next request, since a time in the past. A loss at that time cannot explain the failure of a later release.
+    """
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self.made = _now()
-        self._asked: float | None = None  # since when the client waits for an answer
-        self._messages = 0  # of the endpoint
+        self._asked: float | None = None  # since when the client waits for a response
+        self._messages = 0  # messages of the endpoint
         self._ended: float | None = None
         self._cause: Cause | None = None
 
@@ -57,20 +60,20 @@ class _Connection:
             self._asked = None
 
     def end(self) -> None:
-        """The endpoint or the client has left; who leaves first counts."""
+        """Call when the endpoint or the client has closed the connection. Only the first call counts."""
         if self._ended is None:
             self._ended = _now()
             self._cause = _cause(self.endpoint, self.made)
 
     def loss(self) -> Loss | None:
-        """Of a connection that has ended. One that was idle may have been taken for a call just then."""
+        """The loss on a connection that has ended. A client may have used an idle connection for a call just then."""
         if self._cause is None or self._ended is None:
             return None
         return Loss(self._ended, Cause.UNNOTICED) if self._asked is None else Loss(self._asked, self._cause)
 
 
 class Service:
-    """Listens on `port` while `running`, and routes to those of `endpoints` that are ready."""
+    """Listens on `port` while `running` is active, and forwards to the `endpoints` that are ready."""
 
     def __init__(self) -> None:
         self.endpoints: list[Endpoint] = []
@@ -120,7 +123,7 @@ class Service:
 
 
 async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, connection: _Connection) -> None:
-    """Forward until the endpoint closes or is gone, and tell the client at once."""
+    """Forward to the client until the endpoint closes or ends. Then close the client's side at once."""
     with contextlib.suppress(*_GONE):
         while data := await reader.read(_CHUNK):
             connection.endpoint_spoke()
@@ -132,7 +135,7 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, co
 
 
 async def _ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, connection: _Connection) -> None:
-    """Forward until the client closes; what it still says to an endpoint that has left is only noticed."""
+    """Forward to the endpoint until the client closes. Data for an endpoint that has ended is counted and dropped."""
     with contextlib.suppress(*_GONE):
         while data := await reader.read(_CHUNK):
             if len(data) > _ALERT:
@@ -143,7 +146,7 @@ async def _ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, conne
 
 
 def _cause(endpoint: Endpoint, made: float) -> Cause | None:
-    """Why a call goes unanswered on a connection that is just ending; None: its endpoint was well."""
+    """Why a call on a connection that is ending gets no response. None: its endpoint works."""
     if _now() >= endpoint.hung_at:
         return Cause.HUNG
     if _now() < endpoint.killed_at:

@@ -1,4 +1,4 @@
-"""The API server behind a proxy: requests are passed on as they came, with the caller's own token."""
+"""The API server behind a proxy. Requests are forwarded unchanged, with the caller's own token."""
 
 import contextlib
 import ssl
@@ -23,7 +23,7 @@ class Upstream:
     @classmethod
     @contextlib.asynccontextmanager
     async def connected(cls, kubeconfig: str) -> AsyncIterator[Self]:
-        """Without the client certificate of the kubeconfig: the caller's token counts."""
+        """Connect without the client certificate of the kubeconfig, because callers send their own tokens."""
         configuration = (await credentials.load(kubeconfig, None)).configuration
         context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
@@ -36,7 +36,7 @@ class Upstream:
 
     @contextlib.asynccontextmanager
     async def asked(self, request: web.BaseRequest, path: str) -> AsyncIterator[aiohttp.ClientResponse]:
-        """The answer to a request, sent to `path` (with its query)."""
+        """Send the request to `path`, which includes the query. Yields the response."""
         headers = {key: value for key, value in request.headers.items() if key.lower() not in _HOP_BY_HOP}
         body = await request.read() or None
         async with self._session.request(request.method, self._url + path, headers=headers, data=body) as answer:
@@ -44,7 +44,7 @@ class Upstream:
 
 
 async def passed_back(answer: aiohttp.ClientResponse, request: web.BaseRequest) -> web.StreamResponse:
-    """The answer for who sent the request, as it comes: a watch has no end."""
+    """The response for the caller. It is forwarded as it arrives, because a watch has no end."""
     headers = {key: value for key, value in answer.headers.items() if key.lower() not in _HOP_BY_HOP}
     response = web.StreamResponse(status=answer.status, headers=headers)
     await response.prepare(request)

@@ -1,4 +1,4 @@
-"""Waiting for what no watch tells of."""
+"""Waiting for a condition by polling."""
 
 import asyncio
 import inspect
@@ -8,7 +8,7 @@ _POLL_SECONDS = 0.1
 
 
 async def until(met: Callable[[], bool | Awaitable[bool]], what: str, seconds: float = 60.0) -> None:
-    """Return once `met`; TimeoutError, which says `what` was waited for, after so many seconds."""
+    """Return when `met` is true. TimeoutError with `what` in its message after `seconds`."""
     try:
         async with asyncio.timeout(seconds):
             while not (await result if inspect.isawaitable(result := met()) else result):  # noqa: ASYNC110

@@ -1,4 +1,4 @@
-"""On the Kubernetes that the end-to-end tests run on: what `python -m bench.availability` measures, for shorter."""
+"""The measurements of `python -m bench.availability`, in less time, on the cluster of the end-to-end tests."""
 
 from tests.e2e.conftest import cluster as cluster
 from tests.e2e.conftest import directory as directory

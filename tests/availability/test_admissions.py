@@ -1,4 +1,4 @@
-"""Constant releases through three gatekeepers behind one address, whatever happens to these."""
+"""Constant releases through three gatekeepers, while the gatekeepers are replaced, killed, and get new certificates."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ async def test_no_release_fails_while_gatekeepers_are_replaced_killed_and_get_ne
     assert result.wrong == ()
     phases = {phase.name: phase for phase in result.phases}
     for phase in phases.values():
-        assert phase.requests >= PLAN.phase * PLAN.rate - 1, "the rate is fixed, however long the answers take"
+        assert phase.requests >= PLAN.phase * PLAN.rate - 1, "the rate must not depend on the response times"
     assert phases["rolled"].happened == "3 pods replaced"
     assert phases[KILLED].happened == "3 gatekeepers killed"
 
@@ -33,5 +33,5 @@ async def test_a_release_without_its_version_counts_as_a_failure(cluster: Path, 
         installed(cluster, tmp_path) as installation,
         Load.connected(installation.admin, installation.name, PLAN.rate) as load,
     ):
-        with pytest.raises(RuntimeError, match=UNGATED):  # there is no gate
+        with pytest.raises(RuntimeError, match=UNGATED):  # no gatekeeper runs
             await load.prepare()

@@ -1,4 +1,4 @@
-"""The measurements' nodes probe as kubelets do, and as the chart tells them to."""
+"""The measurements probe as kubelets do, with the values of the chart."""
 
 import asyncio
 import contextlib
@@ -14,10 +14,10 @@ def now() -> float:
 
 @pytest.mark.looptime
 @pytest.mark.parametrize("probe", [READINESS, LIVENESS])
-@pytest.mark.parametrize("luck", [0.0, 0.5])
-async def test_a_hanging_process_fails_its_probe_within_the_longest_time(probe: Probe, luck: float) -> None:
-    """`luck`: how much of a period has passed since the last success."""
-    hangs_at = now() + 2 * probe.period + luck * probe.period
+@pytest.mark.parametrize("since_success", [0.0, 0.5])
+async def test_a_hanging_process_fails_its_probe_within_the_longest_time(probe: Probe, since_success: float) -> None:
+    """`since_success`: how much of a period has passed since the last success."""
+    hangs_at = now() + 2 * probe.period + since_success * probe.period
 
     async def ask() -> bool:
         if now() > hangs_at:
@@ -28,7 +28,7 @@ async def test_a_hanging_process_fails_its_probe_within_the_longest_time(probe: 
         async for healthy in states:
             if not healthy:
                 break
-    assert now() - hangs_at == pytest.approx(probe.longest - luck * probe.period)
+    assert now() - hangs_at == pytest.approx(probe.longest - since_success * probe.period)
 
 
 @pytest.mark.looptime

@@ -1,10 +1,10 @@
-"""Which failures of the measurements are excused: as many as calls were lost, of releases that these calls were for."""
+"""Which failed releases lost calls explain: one per lost call, and only one that was under way at that time."""
 
 import pytest
 
 from bench.availability.losses import CALL_FAILED, UNNOTICED_PER_KILL, Cause, Loss, Sent, explained, wrong_with
 
-LOST = f'Internal error occurred: {CALL_FAILED} "gate": EOF'
+LOST = f'Internal error occurred: {CALL_FAILED} "vdeployment.kb.io": EOF'
 
 
 def failed(due: float, ended: float, failure: str = LOST) -> Sent:

@@ -1,4 +1,4 @@
-"""The API server gone, and back."""
+"""An outage of the API server."""
 
 from pathlib import Path
 
@@ -19,8 +19,8 @@ async def test_gatekeepers_serve_from_caches_in_an_outage_and_list_again_only_af
     print(result)
     assert result.wrong == ()
     assert result.admissions > 0
-    assert min(result.ages) >= SECONDS - 1, "they say how old their caches are"
-    assert any("cache" in reason for reason in result.newcomer), "with empty caches a gatekeeper is not ready"
+    assert min(result.ages) >= SECONDS - 1, "the metrics must show the age of the caches"
+    assert any("cache" in reason for reason in result.newcomer), "a gatekeeper with empty caches must not be ready"
     assert result.watches >= result.followed
-    assert result.relists == {}, "watches went on where they were"
-    assert sum(result.relists_expired.values()) == result.listed, "one list each"
+    assert result.relists == {}, "watches must resume without lists"
+    assert sum(result.relists_expired.values()) == result.listed, "each resource must be listed once"

@@ -1,4 +1,4 @@
-"""Releases whose reconciler is killed in their midst, with two others standing by."""
+"""Releases during which the leading reconciler is killed, with two followers."""
 
 from pathlib import Path
 
@@ -17,5 +17,5 @@ async def test_every_release_ends_correctly_and_once_while_leaders_are_killed(cl
     print(result)
     assert result.wrong == ()
     assert result.rollbacks == KILLS
-    assert result.in_mid_release >= KILLS / 2, "on a busy machine some releases are over before the kill"
-    assert result.lost_events <= KILLS, "of each leader at most the last one"
+    assert result.in_mid_release >= KILLS / 2, "on a busy machine some releases end before the kill"
+    assert result.lost_events <= KILLS, "each killed leader may lose at most its last Event"

@@ -1,4 +1,4 @@
-"""The Service of the measurements hides no failure: what is lost is seen by the client, and excused only where a
+"""The Service of the measurements hides no failure: clients see every lost call, and a call counts as a loss only if a
 gatekeeper was killed or hung."""
 
 import asyncio
@@ -21,7 +21,7 @@ QUESTION = b"?" * 100
 
 @dataclass
 class Pod:
-    """Answers each question with its name, as long as it knows an answer."""
+    """Answers each request with its name while `answers` is true."""
 
     name: bytes
     endpoint: Endpoint
@@ -60,7 +60,7 @@ class Client:
         return cls(*await asyncio.open_connection("127.0.0.1", service.port, ssl=trust()))
 
     async def ask(self) -> bytes:
-        """The answer; empty where the connection ended instead."""
+        """The response. Empty if the connection ended instead."""
         self.writer.write(QUESTION)
         with contextlib.suppress(ConnectionError):
             return await self.reader.read(1000)
@@ -79,7 +79,7 @@ Start = Callable[[bytes], Awaitable[Pod]]
 
 @pytest.fixture
 async def start(service: Service, tmp_path: Path) -> AsyncIterator[Start]:
-    """Starts a pod that the Service knows to be ready."""
+    """A function that starts a pod, which is a ready endpoint of the Service."""
     files = Files.at(tmp_path)
     files.issue()
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -102,7 +102,7 @@ def causes(service: Service) -> list[Cause]:
 
 
 async def unanswered(client: Client) -> asyncio.Task[bytes]:
-    """A question that is under way."""
+    """A request that has been sent and has no response yet."""
     asking = asyncio.create_task(client.ask())
     await asyncio.wait([asking], timeout=0.1)
     return asking
@@ -145,7 +145,7 @@ async def test_an_idle_connection_closed_by_a_kill_is_an_unnoticed_loss(service:
     assert await client.reader.read() == b""
     client.writer.close()
     await until(lambda: causes(service) == [Cause.UNNOTICED], "the connection's end")
-    assert service.losses[0].asked >= pod.endpoint.killed_at, "only of releases under way at its end"
+    assert service.losses[0].asked >= pod.endpoint.killed_at, "the loss counts from the end of the connection"
 
 
 async def test_a_call_dropped_by_a_healthy_endpoint_is_not_a_loss(service: Service, start: Start) -> None:
@@ -161,7 +161,7 @@ async def test_a_new_connection_to_a_killed_endpoint_is_an_unnoticed_loss(servic
     service.endpoints.append(endpoint())
     service.endpoints[0].killed_at = now()
 
-    with pytest.raises(OSError):  # noqa: PT011  (reset, or TLS' word for it)
+    with pytest.raises(OSError):  # noqa: PT011  (a reset, or an error of TLS)
         await Client.connect(service)
     assert causes(service) == [Cause.UNNOTICED]
 

@@ -1,6 +1,6 @@
-"""A sandbox API with simulated nodes and reconcilers on it, for tests that make either of them fail.
+"""A sandbox API with simulated nodes and reconcilers, for tests in which the API or a reconciler fails.
 
-No gatekeeper runs: the tests stamp the version themselves, as it would.
+No gatekeeper runs. The tests set the version labels themselves.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ Fault = Callable[[web.Request, GoOn], Awaitable[web.StreamResponse]]
 
 
 class Faults:
-    """Stands before the API server, in the reconcilers' way alone."""
+    """Middleware of the API server that passes the reconcilers' requests, and no others, to a fault."""
 
     def __init__(self) -> None:
         self.identities: dict[str, str] = {}
@@ -67,9 +67,9 @@ class Faults:
 
 
 class Cluster:
-    """The cluster as an administrator sees it, who is at work in one governed namespace at a time.
+    """Operations of an administrator in the cluster, in one governed namespace at a time.
 
-    `fault` may answer, delay or lose the reconcilers' requests; `request[IDENTITY]` says whose it is.
+    A fault may answer, delay or drop the reconcilers' requests. `request[IDENTITY]` is the reconciler's identity.
     """
 
     def __init__(self, api: ApiServer, admin: Client, directory: Path, faults: "Faults") -> None:
@@ -83,7 +83,7 @@ class Cluster:
         self._faults.fault = fault
 
     async def go_to(self, namespace: str) -> None:
-        """Make another governed namespace and work there."""
+        """Create another governed namespace, and use it from now on."""
         self.namespace = namespace
         await self.admin.create(NAMESPACES, _namespace(namespace, {labels.GOVERNED: labels.GOVERNED_VALUE}))
 
@@ -96,7 +96,7 @@ class Cluster:
         identity: str = "one",
         streaming_lists: bool = True,
     ) -> AsyncIterator[Manager]:
-        """A reconciler under production's service account and permissions, until the block ends."""
+        """Run a reconciler until the block ends, with the service account and permissions of production."""
         options = Options(
             system_namespace=names.SYSTEM_NAMESPACE,
             identity=identity,
@@ -124,7 +124,7 @@ class Cluster:
                 await asyncio.gather(running, return_exceptions=True)
 
     async def release(self, version: str, *, image: str = "busybox", replicas: int = 2, repair: bool = False) -> None:
-        """Create the Deployment, or change its template, stamped with `version` (empty: not stamped)."""
+        """Create the Deployment, or change its template, with `version` in the version labels (empty: without them)."""
         stamp = {labels.VERSION: version} if version else {}
         pod_labels = {"app": "sleep", **stamp}
         spec = {
@@ -158,15 +158,15 @@ class Cluster:
         )
 
     async def set_image(self, image: str) -> None:
-        """What `kubectl set image` does while no gate is there."""
+        """Change the image as `kubectl set image` does, without a gatekeeper."""
         template = {"spec": {"containers": [{"name": "sleep", "image": image}]}}
         await self.admin.patch(
             DEPLOYMENTS, {"spec": {"template": template}}, "sleep", self.namespace, type_=PatchType.STRATEGIC
         )
 
-    async def until_gated(self) -> None:
-        """Until what is released in this namespace is certainly from after it was governed and AlterShield there:
-        the API's times are whole seconds."""
+    async def until_after_the_second_of_creation(self) -> None:
+        """Wait until a release in this namespace is certainly newer than the namespace and AlterShield's settings. The
+        API's times are whole seconds."""
 
         async def met() -> bool:
             setting = await self.get(OPS_CONFIG_INFOS, "blocking", names.SYSTEM_NAMESPACE)
@@ -177,7 +177,7 @@ class Cluster:
         await self.until(met, "the next second")
 
     async def judge(self, change_pod: Object, verdict: str) -> None:
-        """What a person does with `kubectl patch changepod --subresource=status`."""
+        """Write a verdict as a person does with `kubectl patch changepod --subresource=status`."""
         results = [{**pod, "verdict": verdict, "message": "find error"} for pod in change_pod["spec"]["podInfos"]]
         status = {"podResults": results, "message": "PostFinish"}
         await self.admin.patch(
@@ -188,7 +188,7 @@ class Cluster:
         await self.admin.patch(resource, {"status": status}, name, self.namespace, subresource="status")
 
     async def setting(self, name: str, spec: Object, namespace: str = names.SYSTEM_NAMESPACE) -> None:
-        """Change a setting, or make one."""
+        """Change or create a setting."""
         try:
             await self.admin.patch(OPS_CONFIG_INFOS, {"spec": spec}, name, namespace)
         except NotFoundError:
@@ -203,7 +203,7 @@ class Cluster:
     async def until_condition(
         self, resource: Resource, name: str, type_: str, namespace: str = "", **like: str | int
     ) -> Object:
-        """The object's condition, once it has these fields."""
+        """Wait until the object has a condition with these fields. Returns the condition."""
 
         async def met() -> Object | None:
             obj = await self.get(resource, name, namespace) or {}
@@ -228,7 +228,7 @@ class Cluster:
         return found
 
     async def states(self) -> dict[str, str]:
-        """The state of every version that has a record."""
+        """The state of each version that has a ChangeWorkload."""
         return {
             names.version_of(release["metadata"]["name"]): release.get("status", {}).get("status", "")
             for release in await self.all(CHANGE_WORKLOADS)
@@ -245,7 +245,7 @@ class Cluster:
             raise AssertionError(f"{error}: {await self.described()}") from None
 
     async def until_states(self, **expected: str) -> None:
-        """Wait for exactly these versions, called v1, v2 …, in these states."""
+        """Wait until exactly these versions, called v1, v2 …, have ChangeWorkloads in these states."""
         wanted = {version(name): state for name, state in expected.items()}
 
         async def met() -> bool:
@@ -254,7 +254,8 @@ class Cluster:
         await self.until(met, f"{expected}")
 
     async def until_rolled_back(self) -> None:
-        """Until v2 gave way to v1, and v1 was verified again (its record says Success of the first time, too)."""
+        """Wait until v2 has been rolled back to v1. The label shows that v1 was verified again: its ChangeWorkload has
+        been in Success since the first verification."""
 
         async def met() -> bool:
             own = (await self.deployment())["metadata"]["labels"]
@@ -270,18 +271,18 @@ class Cluster:
 
 
 def is_write(request: web.Request) -> bool:
-    """Whether it changes anything but a Lease or an Event."""
+    """Whether the request writes an object other than a Lease or an Event."""
     return request.method not in ("GET", "HEAD") and not {"leases", "events"} & set(request.path.split("/"))
 
 
 def version(name: str) -> str:
-    """v1 is 11…1."""
+    """The version label for v1, v2 …: for v1, 32 times the digit 1."""
     return name[1:] * 32
 
 
 @contextlib.asynccontextmanager
 async def running_cluster(directory: Path) -> AsyncIterator[Cluster]:
-    """A cluster with AlterShield installed, but no reconciler yet."""
+    """A cluster with AlterShield's CRDs and roles, without a reconciler."""
     faults = Faults()
     async with ApiServer(middlewares=[faults.middleware]) as api:
         kubeconfig = directory / "admin.kubeconfig"

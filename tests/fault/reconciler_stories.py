@@ -1,4 +1,4 @@
-"""Releases from beginning to end, and what must be true then whatever happens to the reconciler meanwhile."""
+"""Releases from beginning to end, with assertions that must hold whatever happens to the reconciler."""
 
 from collections.abc import Callable, Coroutine
 
@@ -57,13 +57,13 @@ async def reused_version(cluster: Cluster) -> None:
 
 
 async def without_version(cluster: Cluster) -> None:
-    await cluster.until_gated()
+    await cluster.until_after_the_second_of_creation()
     await cluster.release("")
     await followed_up(cluster, "NoVersion")
 
 
 async def followed_up(cluster: Cluster, reason: str) -> None:
-    """An ungated release is recorded once and verified, and nothing was restarted for that."""
+    """An ungated release gets one ChangeWorkload and is verified, without a restart of its pods."""
 
     async def succeeded() -> bool:
         states = await cluster.states()
@@ -79,9 +79,11 @@ async def followed_up(cluster: Cluster, reason: str) -> None:
     assert deployment["metadata"]["labels"][labels.DEFENSE_STATUS] == labels.PROCESSED
     revisions = {each["metadata"]["annotations"][REVISION] for each in await cluster.all(REPLICA_SETS)}
     assert deployment["metadata"]["annotations"][REVISION] == max(revisions) == str(len(revisions))
-    assert deployment["metadata"]["generation"] == len(revisions), "nothing but the release changed the spec"
+    assert deployment["metadata"]["generation"] == len(revisions), "only the release may change the spec"
     events = [each for each in await cluster.all(EVENTS) if each["reason"] == "UngatedRelease"]
-    assert [each.get("count", 1) for each in events] in ([], [1]), "at most one; a reconciler that is killed loses it"
+    assert [each.get("count", 1) for each in events] in ([], [1]), (
+        "at most one Event: a reconciler that is killed loses it"
+    )
 
 
 async def labelled(cluster: Cluster, expected: bool) -> bool:

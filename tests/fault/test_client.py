@@ -1,4 +1,4 @@
-"""The client against an API server that fails, lies, dawdles or floods. Time is simulated."""
+"""The client with an API server that fails, sends wrong data, is slow or sends too much data. Time is simulated."""
 
 import asyncio
 import contextlib
@@ -291,7 +291,7 @@ async def test_a_huge_event_is_read_in_linear_time() -> None:
             began = time.perf_counter()
             assert await watched(client) == ["ADDED"]
             took.append(time.perf_counter() - began)
-    assert took[1] < 10 * took[0] + 1, "four times as much, and not sixteen times as long"
+    assert took[1] < 10 * took[0] + 1, "the time must not grow quadratically with the size"
 
 
 async def test_an_event_without_an_end_raises_unreadable_error() -> None:

@@ -1,4 +1,4 @@
-"""The informer against an API server that fails in every way the field has seen. Time is simulated."""
+"""The informer with an API server that fails in the ways known from production. Time is simulated."""
 
 import asyncio
 import logging
@@ -30,7 +30,7 @@ def pod(name: str, namespace: str = "shop", **labels: str) -> dict[str, Any]:
 
 @asynccontextmanager
 async def running(informer: Informer[Any]) -> AsyncIterator[list[tuple[str, str | None, str | None]]]:
-    """The informer at work, and what its handlers are told: name, old and new resourceVersion."""
+    """Run the informer. Yields a list of its handlers' calls: name, old and new resourceVersion."""
     told: list[tuple[str, str | None, str | None]] = []
 
     def note(old: Any, new: Any) -> None:
@@ -98,7 +98,7 @@ async def test_changes_during_a_minute_of_outage_arrive_without_a_relist() -> No
             await api.put(PODS, pod("b"))
             await api.remove(PODS, "a", "shop")
             await asyncio.sleep(60)
-            assert names(informer) == ["a"]  # what was last known
+            assert names(informer) == ["a"]  # the cache keeps the last known objects
             assert informer.age >= 59
             before = len(api.requests)
             await api.start()
@@ -185,7 +185,7 @@ async def test_a_silent_watch_is_closed_and_resumed() -> None:
             await asyncio.sleep(80)
             assert names(informer) == []
             assert informer.age == pytest.approx(80, abs=1)
-            api.silent = False  # but nobody tells the watch that is open
+            api.silent = False  # the open watch still gets no events
             await until(lambda: names(informer) == ["a"], seconds=15)
             assert informer.relists == 0
 
@@ -275,7 +275,7 @@ async def test_an_undecodable_object_is_skipped_and_logged_once(caplog: pytest.L
             await until(lambda: "last" in names(informer))
             kept = informer.get("shop", "bad")
             assert kept is not None
-            assert kept.spec.replicas == 3  # the last that could be read
+            assert kept.spec.replicas == 3  # the last decodable version
             await api.remove(DEPLOYMENTS, "bad", "shop")
             await until(lambda: "bad" not in names(informer))
 

@@ -1,4 +1,4 @@
-"""Leader election: one leads, whatever happens to the API server, and the next one need not wait for long."""
+"""Leader election: at most one candidate leads whatever the API server does, and a successor takes over soon."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ NOBODY = "http://127.0.0.1:1"
 
 
 class Candidate:
-    """A process that wants to lead, and whether it does."""
+    """A candidate for the Lease. `leading` is true while its work runs; `terms` counts how often it has led."""
 
     def __init__(self, client: Client, identity: str, duration: float = DURATION) -> None:
         self.client = client
@@ -72,7 +72,7 @@ def now() -> float:
 
 @contextlib.asynccontextmanager
 async def cluster() -> AsyncIterator[tuple[StubApi, Callable[..., Candidate]]]:
-    """A stub API and what starts candidates on it, each with a client of its own."""
+    """A stub API, and a function that starts candidates, each with its own client."""
     async with serving() as (api, _), contextlib.AsyncExitStack() as stack:
 
         def start(identity: str, duration: float = DURATION) -> Candidate:
@@ -154,7 +154,7 @@ async def test_the_longer_lease_of_another_is_respected() -> None:
 
 
 class WallClock:
-    """Goes with the simulated time until somebody sets it."""
+    """A wall clock that follows the simulated time. A test can change its offset."""
 
     offset = 0.0
 
@@ -405,7 +405,7 @@ async def test_a_lease_duration_that_is_too_short_is_rejected() -> None:
             await start("a", 1.0).task
 
 
-# what a Lease may hold
+# content of the Lease
 
 
 def put_lease(api: StubApi, **spec: Any) -> Any:
@@ -470,7 +470,7 @@ async def test_taking_over_a_lease_keeps_unknown_fields_and_sets_acquire_time() 
         assert spec(api)["acquireTime"] == acquired
 
 
-# what it costs, and what the log says
+# number of requests, and logs
 
 
 async def test_renew_interval_grows_with_the_lease_duration() -> None:
@@ -523,7 +523,7 @@ async def test_a_lease_that_cannot_be_read_is_not_created() -> None:
         assert all(map(is_get, api.requests))
 
 
-# giving it up
+# release of the Lease
 
 
 async def test_a_released_lease_has_a_duration_of_one_second() -> None:

@@ -1,4 +1,4 @@
-"""A reconciler killed after any of its writes, and started again, brings every release to the same end."""
+"""A release ends the same if the reconciler is killed after any of its writes and another one starts."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,8 @@ from tests.support.threads import in_a_thread
 
 
 class Killer:
-    """Lets the reconciler's writes through, but after the `fatal`-th it never hears an answer again."""
+    """A fault that simulates a kill: the write number `fatal` takes place, but gets no response, and later writes are
+    refused."""
 
     def __init__(self, fatal: int) -> None:
         self.fatal = fatal
@@ -45,8 +46,7 @@ class Killer:
 
 
 async def play(cluster: Cluster, fatal: int, story: Sequence[Chapter]) -> bool:
-    """Play the story with a reconciler that is killed once in its last chapter; False when it came to its end
-    before that."""
+    """Run the story with a reconciler that is killed once in its last chapter. False if the story ended before."""
     killer = Killer(0)
     cluster.set_fault(killer)
     async with cluster.reconciler():

@@ -1,4 +1,4 @@
-"""Releases end right while the API server fails, refuses and dawdles, and while reconcilers come and go."""
+"""Releases end correctly although the API server fails, refuses writes or is slow, and although leaders are lost."""
 
 import asyncio
 import collections
@@ -22,13 +22,13 @@ async def refused(request: web.Request, go_on: GoOn, attempt: int) -> web.Stream
 
 
 async def done_but_unanswered(request: web.Request, go_on: GoOn, attempt: int) -> web.StreamResponse:
-    """The write takes place, the answer says otherwise."""
+    """The write takes place, but the response is an error."""
     answer = await go_on()
     return answer if attempt else status(500, "InternalError")(request)
 
 
 async def slow(request: web.Request, go_on: GoOn, attempt: int) -> web.StreamResponse:
-    """Answers overtake each other."""
+    """Responses arrive in another order than the requests."""
     number = zlib.crc32(request.path.encode())  # not hash(), which is another one in each process
     await asyncio.sleep(0.02 * (number % 5))
     answer = await go_on()
@@ -59,7 +59,7 @@ async def test_releases_end_correctly_although_every_write_is(
 
 
 async def test_another_reconciler_takes_over_within_the_lease_time(tmp_path: Path) -> None:
-    """The leader vanishes in the middle of a release, without a word and with its lease."""
+    """The leader stops responding during a release, without releasing its Lease."""
     vanished = asyncio.Event()
 
     async def vanishing(request: web.Request, go_on: GoOn) -> web.StreamResponse:
@@ -76,7 +76,7 @@ async def test_another_reconciler_takes_over_within_the_lease_time(tmp_path: Pat
                 story = asyncio.create_task(good_release(cluster))
                 await cluster.until(cluster.states, "the release to begin")
                 vanished.set()
-                async with asyncio.timeout(LEASE_SECONDS + 10):  # to the second: see test_lease, in simulated time
+                async with asyncio.timeout(LEASE_SECONDS + 10):  # test_lease checks the exact time, in simulated time
                     await cluster.until(lambda: is_held_by(cluster, "follower"), "the follower to take over")
                 await story
 

@@ -1,4 +1,4 @@
-"""A reconciler whose caches are behind, as after an outage: nothing is undone because of old news."""
+"""A reconciler with outdated caches, as after an outage, does not roll back a release because of old data."""
 
 import asyncio
 import time
@@ -12,11 +12,11 @@ from altershield.api.resources import PODS
 from tests.fault.reconciler_cluster import Cluster, GoOn, Object, running_cluster, version
 from tests.fault.reconciler_stories import good_release
 
-START_TIMEOUT = 5.0  # the image `slow` takes two seconds, and creation times are whole ones
+START_TIMEOUT = 5.0  # pods with the image `slow` come up after two seconds; creation times are whole seconds
 
 
 class Blindness:
-    """While it is `set`, the reconciler's watch of pods is cut, and every new one is refused."""
+    """A fault. While the event `set` is set, the reconciler's watch of pods is closed, and new ones are refused."""
 
     def __init__(self) -> None:
         self.set = asyncio.Event()
@@ -54,7 +54,9 @@ async def test_pods_that_came_up_during_a_watch_outage_do_not_count_as_overdue(t
             blindness.set.set()
             await cluster.until(lambda: all_overdue_and_up(cluster), "the pods to come up, and to be overdue if not")
 
-            assert (await cluster.states())[version("v2")] in ("Running", "Success"), "it looked itself"
+            assert (await cluster.states())[version("v2")] in ("Running", "Success"), (
+                "the reconciler must read the pods itself"
+            )
             blindness.set.clear()
             await cluster.until_states(v2="Success")
 

@@ -89,7 +89,7 @@ async def test_a_namespace_of_which_we_hear_late_is_looked_through(bare: Cluster
     async with bare.reconciler(streaming_lists=False) as manager:
         await bare.until_condition(OPS_CONFIG_INFOS, "branch", "Accepted", names.SYSTEM_NAMESPACE, status="True")
         await bare.go_to("depot")
-        await bare.until_gated()
+        await bare.until_after_the_second_of_creation()
         await bare.release("")
         await bare.until(lambda: bare.all(REPLICA_SETS), "its ReplicaSet")
         assert manager.caches.workloads[DEPLOYMENTS.kind].all() == []
@@ -98,7 +98,7 @@ async def test_a_namespace_of_which_we_hear_late_is_looked_through(bare: Cluster
 
 
 async def test_only_releases_of_deployments_that_pass_the_gate_are_looked_at(bare: Cluster, manager: Manager) -> None:
-    await bare.until_gated()
+    await bare.until_after_the_second_of_creation()
     template = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "a", "image": "busybox"}]}}
     owner = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "sleep", "uid": "1", "controller": True}
     for name, owners in (("lone", []), ("of-a-rollout", [owner])):
