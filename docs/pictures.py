@@ -66,7 +66,7 @@ async def status() -> str:
         directory = Path(name)
         async with open_backend(None, directory) as backend:
             kubeconfig = str(backend.kubeconfig)
-            async with running_installation(kubeconfig, directory, _THRESHOLDS, log=directory / "gate.log"):
+            async with running_installation(kubeconfig, directory, _THRESHOLDS, log=directory / "altershield.log"):
                 return await asyncio.to_thread(_status, kubeconfig)
 
 

@@ -1,4 +1,4 @@
-"""The `altershield` command. One file per sub-command; exit codes are in docs/reference/commands.md."""
+"""The `altershield` command, with one module or package per subcommand. Exit codes: docs/reference/commands.md."""
 
 from altershield.commands.app import main
 

@@ -1,4 +1,4 @@
-"""Production's service account on this machine: a kubeconfig with its token, which is renewed while it is used."""
+"""A kubeconfig on this machine for AlterShield's service account, with a token that is renewed."""
 
 import asyncio
 import base64
@@ -23,7 +23,7 @@ _RETRY_SECONDS = 60.0
 
 
 class Account:
-    """`kubeconfig` speaks to the same API server as `admin`, as the service account."""
+    """`kubeconfig` connects to the API server of `admin` as the service account."""
 
     def __init__(self, admin: Client, directory: Path) -> None:
         self._admin = admin
@@ -32,7 +32,7 @@ class Account:
 
     @classmethod
     async def create(cls, admin: Client, directory: Path) -> Self:
-        """The files, in a directory that is private to this user."""
+        """Create the files in `directory`, which only this user may read."""
         account = cls(admin, directory)
         for file in (account._token, account.kubeconfig):
             file.touch(mode=0o600)
@@ -42,7 +42,7 @@ class Account:
 
     @contextlib.asynccontextmanager
     async def renewed(self) -> AsyncIterator[None]:
-        """Keep the token valid until the block ends."""
+        """Keep the token valid inside the `with` block."""
         renewing = asyncio.create_task(self._keep_renewing())
         try:
             yield
@@ -57,7 +57,9 @@ class Account:
                 await self._renew()
                 wait = _RENEW_SECONDS
             except KubernetesError as error:
-                logger.warning("cannot renew the gate's token, trying again", extra={"cause": str(error)})
+                logger.warning(
+                    "cannot renew the token of the service account, trying again", extra={"cause": str(error)}
+                )
                 wait = _RETRY_SECONDS
 
     async def _renew(self) -> None:
@@ -69,7 +71,7 @@ class Account:
         answer: dict[str, Any] = await self._admin.create(
             SERVICE_ACCOUNTS, request, names.SYSTEM_NAMESPACE, name=names.SERVICE_ACCOUNT, subresource="token"
         )
-        # replaced as a whole, for whoever reads it at this moment
+        # replace the file atomically, because the processes may read it now
         new = self._token.with_suffix(".new")
         new.touch(mode=0o600)
         new.write_text(answer["status"]["token"])

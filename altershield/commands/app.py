@@ -1,4 +1,4 @@
-"""The command line: its sub-commands, its names, and how errors end it."""
+"""The command line: its subcommands, its names and its exit after errors."""
 
 import asyncio
 import logging
@@ -15,11 +15,11 @@ from altershield.commands import check, demo, dev, sandbox, status, uninstall
 from altershield.errors import AlterShieldError
 
 PLUGIN = "kubectl-altershield"
-"""The name under which kubectl finds this command as `kubectl altershield`."""
+"""The name of the program that kubectl runs for `kubectl altershield`."""
 
 app = typer.Typer(
-    help="A release gate for Kubernetes: verifies every release, stops the next one after a failure, undoes what "
-    "never came up.",
+    help="A release gate for Kubernetes: it verifies every release, denies the next one after a failure, and rolls "
+    "back a release whose pods do not come up.",
     no_args_is_help=True,
     context_settings={"help_option_names": ["--help", "-h"]},
     pretty_exceptions_enable=False,
@@ -49,16 +49,16 @@ def _common(
 
 
 def main() -> None:
-    """Entry point. An error of ours is one sentence on stderr and its exit code, never a traceback."""
+    """The entry point. An AlterShieldError prints one sentence without a traceback and sets the exit code."""
     logging.basicConfig(level=logging.WARNING, handlers=[_Warnings()])
-    logging.getLogger("kubernetes_asyncio").setLevel(logging.CRITICAL)  # it also raises what it logs
+    logging.getLogger("kubernetes_asyncio").setLevel(logging.CRITICAL)  # it raises everything that it logs
     try:
         app(args=arguments(sys.argv[1:]), prog_name=called_as(sys.argv[0]))
     except AlterShieldError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
     except asyncio.CancelledError:
-        sys.exit(143)  # SIGTERM, everything put back
+        sys.exit(143)  # after SIGTERM and the cleanup
 
 
 def called_as(program: str) -> str:
@@ -67,12 +67,12 @@ def called_as(program: str) -> str:
 
 
 def arguments(given: Sequence[str]) -> list[str]:
-    """The arguments with `-o=json` as `-ojson`: kubectl takes both, typer only the second."""
+    """The arguments with `-o=json` changed to `-ojson`. kubectl accepts both, typer only the second."""
     return [re.sub(r"^(-[a-zA-Z])=", r"\1", argument) for argument in given]
 
 
 class _Warnings(logging.Handler):
-    """Prints what our libraries warn of as one sentence, as kubectl prints warnings."""
+    """Prints warnings of the log as one sentence each, in the format of kubectl."""
 
     def emit(self, record: logging.LogRecord) -> None:
         cause = getattr(record, "cause", "")

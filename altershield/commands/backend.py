@@ -1,6 +1,6 @@
-"""The Kubernetes that `altershield demo` and `altershield sandbox` run on.
+"""The Kubernetes API for `altershield demo` and `altershield sandbox`.
 
-Only this module imports the sandbox. The sandbox is a distribution of its own, and may be missing.
+Only this module imports the sandbox, which is a separate distribution and may not be installed.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class BackendError(AlterShieldError):
-    """The Kubernetes that a command started did not come up, or stopped."""
+    """The Kubernetes API that a command started did not become ready, or stopped."""
 
 
 @contextlib.asynccontextmanager
@@ -24,7 +24,7 @@ async def open_backend(
 ) -> AsyncIterator["Backend"]:
     """See `kube_sandbox.backends.open_backend`; `settings` are fields of its SimulationSettings.
 
-    UsageError where the sandbox is not installed, BackendError where it fails.
+    UsageError: the sandbox is not installed, or a setting is invalid. BackendError: it fails.
     """
     try:
         from kube_sandbox.backends import open_backend as open_sandbox

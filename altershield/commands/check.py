@@ -1,4 +1,4 @@
-"""`altershield check`: whether a cluster's gate does its work, tried on a workload of its own. It is `helm test`."""
+"""`altershield check`: tests AlterShield in a cluster with a workload of its own. `helm test` runs this command."""
 
 import asyncio
 import base64
@@ -27,28 +27,28 @@ T = TypeVar("T")
 NAME = "altershield-check"
 _ADAPTER = BY_KIND["Deployment"]
 _RESOURCE = _ADAPTER.resource
-_WAIT = 120.0  # seconds for each thing that is waited for; the image may have to be pulled
+_WAIT = 120.0  # seconds for each step; the node may have to pull the image
 _POLL = 0.2
 
 
 class CheckFailedError(AlterShieldError):
-    """The gate did not do what it should."""
+    """AlterShield does not work as expected."""
 
 
 def check(
     namespace: Annotated[
         str,
-        typer.Option("--namespace", "-n", envvar="ALTERSHIELD_NAMESPACE", help="A governed namespace to try it in."),
+        typer.Option("--namespace", "-n", envvar="ALTERSHIELD_NAMESPACE", help="A governed namespace for the test."),
     ],
     image: Annotated[
-        str, typer.Option("--image", envvar="ALTERSHIELD_IMAGE", help="An image with `sleep`, for one pod.")
+        str, typer.Option("--image", envvar="ALTERSHIELD_IMAGE", help="An image with the program `sleep`, for one pod.")
     ] = "busybox",
     pod_spec: Annotated[
         str,
         typer.Option(
             "--pod-spec",
             envvar="ALTERSHIELD_POD_SPEC",
-            help="Fields of the pod's spec, as JSON, instead of its own: as whom it runs, and where.",
+            help="Fields for the spec of the pod, as JSON. They replace its security context and so on.",
         ),
     ] = "{}",
     pull_secrets: Annotated[
@@ -56,16 +56,16 @@ def check(
         typer.Option(
             "--pull-secrets",
             envvar="ALTERSHIELD_PULL_SECRETS",
-            help="A directory with a .dockerconfigjson for each registry, by any name: Secrets for the pod meanwhile.",
+            help="A directory with a .dockerconfigjson file, of any name, for each registry, for Secrets of the pod.",
         ),
     ] = None,
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
-    """Release a workload of its own, fail its verification, see the next release denied, and clean up."""
+    """Release a workload, fail its verification, check that its next release is denied, and delete it."""
     try:
         fields = msgspec.json.decode(pod_spec, type=dict[str, Any])
-        # beside the files, kubelet keeps directories of its own there
+        # the kubelet adds directories to a mounted Secret
         files = sorted(file for file in pull_secrets.iterdir() if file.is_file()) if pull_secrets else []
         secrets = [_pull_secret(file) for file in files]
     except (OSError, msgspec.DecodeError) as error:
@@ -92,11 +92,11 @@ async def _run(
             print(f"suspended: after the verdict {Verdict.UNPASS}, since {since}", flush=True)
             print(f"denied: {await check.denied()}", flush=True)
         await check.collected(version)
-        print(f"cleaned up: the {_RESOURCE.kind} and its records are gone", flush=True)
+        print(f"cleaned up: the {_RESOURCE.kind} and its ChangeWorkload are deleted", flush=True)
 
 
 class _Check:
-    """The steps, in their order."""
+    """The steps of the check, in their order."""
 
     def __init__(
         self, client: Client, namespace: str, manifest: dict[str, Any], secrets: Sequence[dict[str, Any]]
@@ -108,7 +108,7 @@ class _Check:
 
     @contextlib.asynccontextmanager
     async def cleaning_up(self) -> AsyncIterator[None]:
-        await self._delete()  # an earlier check's that was cut off
+        await self._delete()  # left by an earlier check that was interrupted
         try:
             for secret in self._secrets:
                 await self._client.create(SECRETS, secret, self._namespace)
@@ -117,31 +117,32 @@ class _Check:
             await self._delete()
 
     async def admitted(self) -> str:
-        """Create the workload; the version that the gate gave it."""
+        """Create the workload; the version that the gatekeeper gave it."""
         path = _RESOURCE.path(self._namespace)
 
         async def stamped() -> str:
             try:
                 answer = await self._client.request("POST", path, query={"dryRun": "All"}, body=self._manifest)
             except ServerError:
-                return ""  # no gatekeeper answers yet
+                return ""  # the gatekeeper does not answer yet
             return _ADAPTER.read(answer).version
 
         version = await self._until(
             stamped,
-            f"the gate to see {_RESOURCE.plural} of {self._namespace}: is a gatekeeper ready, is its certificate "
-            f"published, and does the namespace carry {labels.GOVERNED}={labels.GOVERNED_VALUE}?",
+            f"the API server to call the gatekeeper for {_RESOURCE.plural} in {self._namespace}; check that a "
+            "gatekeeper is ready, that the webhook configurations have its CA, and that the namespace has the label "
+            f"{labels.GOVERNED}={labels.GOVERNED_VALUE}",
         )
-        await self.collected(version)  # an earlier check's
+        await self.collected(version)  # the ChangeWorkload of an earlier check
         created = _ADAPTER.read(await self._client.request("POST", path, body=self._manifest))
         if not version == created.version == created.template_version:
             raise CheckFailedError(
-                f"{_RESOURCE.kind} {self._namespace}/{NAME} and its template got no version in common"
+                f"{_RESOURCE.kind} {self._namespace}/{NAME} and its template have different versions"
             )
         return version
 
     async def verified(self, version: str) -> str:
-        """Wait until the release succeeded; the name of its pod."""
+        """Wait until the release succeeds; the name of its pod."""
 
         async def succeeded() -> str:
             workload = await self._workload(version)
@@ -151,11 +152,12 @@ class _Check:
 
         return await self._until(
             succeeded,
-            "the release to succeed: does a reconciler lead, and can the pod be made, be scheduled and pull its image?",
+            "the release to succeed; check that a reconciler is the leader, and that the pod can be created, be "
+            "scheduled and pull its image",
         )
 
     async def suspended(self, version: str) -> str:
-        """Give the verdict that fails the pod; since when the workload is suspended."""
+        """Give the pod a failing verdict; the Unix time since which the workload is suspended."""
         name = names.change_pod_name(_release(version), 1)
         change_pod = await self._client.get(CHANGE_PODS, name, self._namespace, as_=ChangePod)
         result = {"pod": change_pod.spec.pod_infos[0].pod, "verdict": Verdict.UNPASS, "message": "altershield check"}
@@ -166,10 +168,10 @@ class _Check:
         async def labelled() -> str:
             return (await self._stored()).suspended
 
-        return await self._until(labelled, "the release to be suspended: is the setting `blocking` on?")
+        return await self._until(labelled, "the release to be suspended; check that the setting `blocking` is on")
 
     async def denied(self) -> str:
-        """Release something else; the text with which that was denied."""
+        """Release another template; the text of the denial."""
         change = {"spec": {"template": {"metadata": {"annotations": {"altershield-check": "denied"}}}}}
         wanted = f"{_RESOURCE.kind.lower()} {NAME} is suspended"
         try:
@@ -181,7 +183,7 @@ class _Check:
         raise CheckFailedError(f"{wanted}, but its next release was admitted")
 
     async def collected(self, version: str) -> None:
-        """Wait until the garbage collector took the record of `version` away."""
+        """Wait until the garbage collector deletes the ChangeWorkload of `version`."""
 
         async def gone() -> bool:
             return await self._workload(version) is None
@@ -198,7 +200,7 @@ class _Check:
         return _ADAPTER.read(await self._client.request("GET", _RESOURCE.path(self._namespace, NAME)))
 
     async def _delete(self) -> None:
-        """Delete what was needed for the pod's image, and the workload, and wait until it and its pod are gone."""
+        """Delete the Secrets and the workload, and wait until the workload and its pod are deleted."""
 
         async def gone() -> bool:
             try:
@@ -207,7 +209,7 @@ class _Check:
                 return True
             return False
 
-        for secret in self._secrets:  # first: what follows may take longer than we are given
+        for secret in self._secrets:  # first, because the rest may take longer than the time for a cleanup
             with contextlib.suppress(NotFoundError):
                 await self._client.delete(SECRETS, secret["metadata"]["name"], self._namespace)
         with contextlib.suppress(NotFoundError):
@@ -215,7 +217,7 @@ class _Check:
             await self._until(gone, f"{_RESOURCE.kind} {self._namespace}/{NAME} to be deleted")
 
     async def _until(self, met: Callable[[], Awaitable[T]], waiting_for: str) -> T:
-        """What `met` answers once that is true."""
+        """Call `met` until its result is true; the result. CheckFailedError: timeout."""
         try:
             async with asyncio.timeout(_WAIT):
                 while True:
@@ -231,7 +233,7 @@ def _release(version: str) -> str:
 
 
 def _pull_secret(file: Path) -> dict[str, Any]:
-    """Under a name of our own: it is deleted at the end."""
+    """The Secret for a registry. Its name is specific to this command, which deletes it at the end."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -242,7 +244,7 @@ def _pull_secret(file: Path) -> dict[str, Any]:
 
 
 def _manifest(image: str, pod_spec: dict[str, Any], pull_secrets: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """One pod that does nothing, as the restricted Pod Security Standard wants it."""
+    """A workload with one pod that does nothing and meets the restricted Pod Security Standard."""
     return {
         "apiVersion": _RESOURCE.api_version,
         "kind": _RESOURCE.kind,
@@ -258,7 +260,7 @@ def _manifest(image: str, pod_spec: dict[str, Any], pull_secrets: Sequence[dict[
                     "imagePullSecrets": [{"name": secret["metadata"]["name"]} for secret in pull_secrets],
                     "securityContext": {
                         "runAsNonRoot": True,
-                        "runAsUser": 65532,  # busybox would run as root
+                        "runAsUser": 65532,  # the default user of busybox is root
                         "seccompProfile": {"type": "RuntimeDefault"},
                     },
                     **pod_spec,

@@ -1,6 +1,6 @@
-"""Completes `kubectl altershield ...`: kubectl runs `kubectl_complete-altershield` with the words typed so far.
+"""Shell completion for `kubectl altershield`: kubectl runs `kubectl_complete-altershield` with the words typed so far.
 
-kubectl expects one completion a line, and a directive of Cobra at the end.
+kubectl expects one completion per line and a directive of Cobra at the end.
 """
 
 import os
@@ -14,12 +14,12 @@ _NO_FILES = ":4"  # Cobra's ShellCompDirectiveNoFileComp
 
 
 def main() -> None:
-    """Entry point. The last argument is the word to complete, empty where it has not been begun."""
+    """The entry point. The last argument is the word to complete, which may be empty."""
     words = sys.argv[1:] or [""]
     os.environ["COMP_WORDS"] = shlex.join([_PROGRAM, *words])
     os.environ["COMP_CWORD"] = str(len(words))
     os.environ[f"_{_PROGRAM.upper()}_COMPLETE"] = "complete_bash"
     try:
-        app(args=[], prog_name=_PROGRAM)  # typer answers the variables, and ends
+        app(args=[], prog_name=_PROGRAM)  # typer reads the variables, prints the completions and exits
     finally:
         print(_NO_FILES, flush=True)

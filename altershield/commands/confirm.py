@@ -1,4 +1,4 @@
-"""Asks before `altershield dev` or `demo` can stop the releases of a cluster that others use."""
+"""The question before `altershield dev` or `demo` installs webhooks in a cluster that others may use."""
 
 import asyncio
 import ipaddress
@@ -13,7 +13,7 @@ from altershield.workloads import ADAPTERS
 
 
 def is_loopback(server: str) -> bool:
-    """Whether an API server's URL is one of this machine."""
+    """Whether the URL of an API server is on the loopback interface."""
     host = urlsplit(server).hostname or ""
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -22,22 +22,22 @@ def is_loopback(server: str) -> bool:
 
 
 def warning(server: str, host: str) -> str:
-    """What a gate can do to the cluster of this API server. `host` is where the API server looks for the gate."""
+    """The effects of the webhooks in the cluster of this API server. `host` is the address in their URLs."""
     kinds = [adapter.resource.kind for adapter in ADAPTERS]
     lines = [
         f"The API server {server} is not on this machine.",
-        "This command installs webhooks there with failurePolicy Fail: while they are installed and this gate does not",
-        f"answer, no {', '.join(kinds[:-1])} or {kinds[-1]} of a governed namespace can be released.",
+        "This command installs webhooks there with failurePolicy Fail. While they are installed and this machine does",
+        f"not answer, no {', '.join(kinds[:-1])} or {kinds[-1]} of a governed namespace can be released.",
     ]
     if is_loopback(f"https://{host}"):
-        lines.append(f"They point to {host}, which is the API server's own machine there, not this one.")
+        lines.append(f"Their URLs have the host {host}, which is the machine of the API server, not this machine.")
     return "\n".join(lines)
 
 
 def confirm(kubeconfig: str | None, context: str | None, host: str, *, yes: bool) -> None:
-    """Ask whether webhooks may be installed on the cluster, unless its API server is on loopback or `yes` was said.
+    """Ask whether webhooks may be installed in the cluster, unless `yes` is set or its API server is on loopback.
 
-    typer.Abort where the answer is no. UsageError where there is no terminal to ask on.
+    typer.Abort: the answer is no. UsageError: stdin is not a terminal.
     """
     if yes:
         return
@@ -46,8 +46,8 @@ def confirm(kubeconfig: str | None, context: str | None, host: str, *, yes: bool
         return
     if not sys.stdin.isatty():
         raise UsageError(
-            f"the API server {server} is not on this machine, and there is no terminal to ask whether webhooks with "
-            "failurePolicy Fail may be installed there; confirm it with --yes"
+            f"the API server {server} is not on this machine, and without a terminal this command cannot ask whether "
+            "it may install webhooks with failurePolicy Fail there; to install them, add --yes"
         )
     typer.echo(warning(server, host), err=True)
     typer.confirm("Continue?", abort=True, err=True)

@@ -1,4 +1,4 @@
-"""`altershield dev`: the gate on the current cluster, in the foreground."""
+"""`altershield dev`: AlterShield for the current cluster, as processes on this machine."""
 
 import asyncio
 import contextlib
@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from altershield.api import labels
 from altershield.commands.confirm import confirm
 from altershield.commands.installation import LOOPBACK, running_installation
 from altershield.process import options
@@ -20,13 +21,11 @@ from altershield.process.thresholds import Thresholds
 
 Host = Annotated[
     str,
-    typer.Option("--host", envvar="ALTERSHIELD_HOST", help="Address at which the API server reaches this machine."),
+    typer.Option("--host", envvar="ALTERSHIELD_HOST", help="Address of this machine, as the API server reaches it."),
 ]
 Port = Annotated[
     int,
-    typer.Option(
-        "--port", envvar="ALTERSHIELD_PORT", min=0, max=65535, help="Port of the webhook; 0 takes a free one."
-    ),
+    typer.Option("--port", envvar="ALTERSHIELD_PORT", min=0, max=65535, help="Port of the webhook. 0: any free port."),
 ]
 
 
@@ -42,14 +41,15 @@ class Options(Thresholds):
 
 @with_options(Options)
 def dev(chosen: Options) -> None:
-    """Run the gate against a cluster from this machine, as in production, until Ctrl-C.
+    """Run the gatekeeper and the reconciler on this machine for a cluster, until Ctrl-C.
 
-    Installs the CRDs, the service account and its permissions, and webhook configurations that point here; these
-    are removed at the end (and, after a crash, at the next start). Asks first if the API server is not on loopback,
-    because these webhooks have the failurePolicy Fail; without a terminal it takes --yes.
+    Installs the CRDs, the service account with its permissions, and webhook configurations with the address of this
+    machine. The webhook configurations are deleted at the end, or after a crash at the next start. If the API server is
+    not on loopback, the command asks first, because the webhooks have failurePolicy Fail. Without a terminal, it needs
+    --yes.
     """
     confirm(chosen.kubeconfig, chosen.context, chosen.host, yes=chosen.yes)
-    with contextlib.suppress(asyncio.CancelledError):  # a signal ends it, after everything is removed
+    with contextlib.suppress(asyncio.CancelledError):  # a signal stops the command after the webhooks are deleted
         asyncio.run(_dev(chosen))
 
 
@@ -65,10 +65,10 @@ async def _dev(chosen: Options) -> None:
             host=chosen.host,
             port=chosen.port,
             log_level=chosen.log_level,
-        ) as gate:
+        ) as installation:
             console.print(
-                f"The gate is up at {gate.url}. Govern a namespace with\n"
-                "  kubectl label namespace NAME admission-webhook-altershield=enabled\n"
-                "Ctrl-C ends it and takes its webhooks away."
+                f"The gatekeeper is ready at {installation.url}. To govern a namespace, label it:\n"
+                f"  kubectl label namespace NAME {labels.GOVERNED}={labels.GOVERNED_VALUE}\n"
+                "Ctrl-C stops AlterShield and deletes its webhooks."
             )
-            await gate.failed()
+            await installation.failed()

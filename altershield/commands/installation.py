@@ -1,8 +1,8 @@
-"""The gate in the foreground: what it needs in the cluster, and its two processes on this machine.
+"""AlterShield on this machine: its objects in the cluster, and its two processes.
 
-The processes run under production's service account with production's permissions, so a rule that is missing,
-or an identity that is mixed up, shows here and not in a cluster. Only the webhook configurations are removed at
-the end: they point at this machine.
+The processes use the same service account and permissions as in production. So a missing rule or a wrong identity is
+found here and not in a cluster. Only the webhook configurations are deleted at the end, because they contain the
+address of this machine.
 """
 
 import asyncio
@@ -40,23 +40,23 @@ from altershield.process.health import until_ready
 from altershield.process.thresholds import Thresholds
 
 LOOPBACK = "127.0.0.1"
-"""Where the API server looks for the gate, unless another address is given."""
+"""The default address of the gatekeeper, as the API server reaches it."""
 
 CONFIGURATION = "altershield-dev"
-"""The webhook configurations of this command; an installed AlterShield's are called otherwise."""
+"""The name of the webhook configurations of this command. Those of the chart have another name."""
 
 _FIELD_MANAGER = "altershield-dev"
 _READY_SECONDS = 30.0
-_ANSWER_SECONDS = 10.0  # nobody there refuses at once; a busy gate may take its time
+_ANSWER_SECONDS = 10.0  # without a listener the connection fails at once; a busy gatekeeper may be slow
 _WEBHOOK_KINDS = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
 
 
 class InstallationStoppedError(AlterShieldError):
-    """The gate did not come up, or one of its processes ended on its own."""
+    """AlterShield did not become ready, or one of its processes ended."""
 
 
-class Gate:
-    """The running gate. `failed()` ends only when one of its processes does."""
+class Installation:
+    """The running processes. `failed()` waits until one of them ends, and raises InstallationStoppedError."""
 
     def __init__(self, processes: Mapping[str, Process], url: str) -> None:
         self._processes = processes
@@ -70,7 +70,8 @@ class Gate:
             for task in waiting:
                 task.cancel()
         ended = next(iter(done))
-        raise InstallationStoppedError(f"the {waiting[ended]} ended with exit code {ended.result()}; its log says why")
+        name, code = waiting[ended], ended.result()
+        raise InstallationStoppedError(f"the {name} ended with exit code {code}; its log gives the reason")
 
 
 @contextlib.asynccontextmanager
@@ -84,10 +85,12 @@ async def running_installation(
     port: int = 0,
     log_level: str = options.LOG_LEVEL,
     log: Path | None = None,
-) -> AsyncIterator[Gate]:
-    """Install what the gate needs and run it until the block ends. `directory` (private to this user) takes its
-    certificate and credentials, `host` is where the API server reaches this machine, `log` the processes' output
-    (None: where ours goes)."""
+) -> AsyncIterator[Installation]:
+    """Install AlterShield's objects and run its processes inside the `with` block.
+
+    `directory`, which only this user may read, gets the certificate and the credentials. `host` is the address of this
+    machine, as the API server reaches it. `log` gets the output of the processes (None: the output of this process).
+    """
     async with await Client.connect(kubeconfig, context=context) as admin:
         await _refuse_running(admin)
         await remove_webhooks(admin)
@@ -112,25 +115,24 @@ async def running_installation(
             log=log,
         )
         reconciler = _process("reconciler", *common, str(health_ports[1]), *thresholds.arguments, log=log)
-        gate = Gate({"gatekeeper": gatekeeper, "reconciler": reconciler}, f"https://{_in_url(host)}:{port}")
+        installation = Installation(
+            {"gatekeeper": gatekeeper, "reconciler": reconciler}, f"https://{_in_url(host)}:{port}"
+        )
+        configurations = webhooks.configurations(
+            CONFIGURATION, installation.url, authority.pair.certificate, system_namespace=names.SYSTEM_NAMESPACE
+        )
         async with gatekeeper, reconciler, account.renewed():
-            await _until_ready(gate, health_ports)
+            await _until_ready(installation, health_ports)
             try:
-                for resource, configuration in zip(
-                    _WEBHOOK_KINDS,
-                    webhooks.configurations(
-                        CONFIGURATION, gate.url, authority.pair.certificate, system_namespace=names.SYSTEM_NAMESPACE
-                    ),
-                    strict=True,
-                ):
+                for resource, configuration in zip(_WEBHOOK_KINDS, configurations, strict=True):
                     await _apply(admin, resource, configuration)
-                yield gate
-            finally:  # before the gatekeeper goes, or releases would be refused
+                yield installation
+            finally:  # before the gatekeeper stops, because the API server would refuse releases without it
                 await remove_webhooks(admin)
 
 
 async def remove_webhooks(admin: Client) -> None:
-    """Take this command's webhook configurations away, its last run's too."""
+    """Delete the webhook configurations of this command, also those of an earlier run."""
     for resource in _WEBHOOK_KINDS:
         with contextlib.suppress(NotFoundError):
             await admin.delete(resource, CONFIGURATION)
@@ -167,10 +169,11 @@ async def _apply(admin: Client, resource: Resource, obj: dict[str, Any]) -> None
 
 async def _established(admin: Client, name: str) -> None:
     listed: ObjectList[dict[str, Any]] = await admin.list(CRDS, field_selector=f"metadata.name={name}")
-    if any(crd["metadata"].get("deletionTimestamp") for crd in listed.items):  # established until it is gone
+    # a CustomResourceDefinition stays established until it is deleted
+    if any(crd["metadata"].get("deletionTimestamp") for crd in listed.items):
         raise InstallationStoppedError(
-            f"the CustomResourceDefinition {name} is being deleted, with all its records; start again once it is "
-            f"gone: `kubectl wait --for=delete crd/{name}`"
+            f"the CustomResourceDefinition {name} is being deleted with all its objects; start again after "
+            f"`kubectl wait --for=delete crd/{name}`"
         )
     if any(_is_established(crd) for crd in listed.items):
         return
@@ -194,8 +197,9 @@ def _is_established(crd: dict[str, Any]) -> bool:
 
 
 async def _refuse_running(admin: Client) -> None:
-    """What a crash left behind is cleared away, but not the webhooks of a command that runs: it would go on
-    without being asked. Whoever answers with that one's certificate is it."""
+    """UsageError: another `altershield dev` or `demo` is running. Its webhooks must stay, because it would run without
+    them unnoticed. It is running if the URL of its webhooks answers with a certificate of their CA. The webhooks of a
+    command that crashed may be deleted."""
     configurations: ObjectList[dict[str, Any]] = await admin.list(VALIDATING_WEBHOOKS)
     for configuration in configurations.items:
         if configuration["metadata"]["name"] != CONFIGURATION:
@@ -205,19 +209,19 @@ async def _refuse_running(admin: Client) -> None:
         try:
             trust = ssl.create_default_context(cadata=base64.b64decode(endpoint.get("caBundle", "")).decode())
         except (ssl.SSLError, ValueError):
-            continue  # somebody edited it: no command of ours would be trusted by it
+            continue  # the CA was changed, so no running command has a certificate of it
         with contextlib.suppress(aiohttp.ClientError, TimeoutError):
             async with (
                 aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(_ANSWER_SECONDS)) as session,
                 session.get(f"{url}/healthz", ssl=trust),
             ):
                 raise UsageError(
-                    f"a gate is running on this cluster already, at {url}; end it first, or use another cluster"
+                    f"AlterShield is running for this cluster already, at {url}; stop it first, or use another cluster"
                 )
 
 
 async def _refuse_second(admin: Client) -> None:
-    """Two gates on one cluster would undo each other's work."""
+    """UsageError: AlterShield is installed. Two installations in a cluster would revert each other's changes."""
     ours = {webhook.name for webhook in WEBHOOKS}
     for resource in _WEBHOOK_KINDS:
         configurations: ObjectList[dict[str, Any]] = await admin.list(resource)
@@ -231,7 +235,7 @@ async def _refuse_second(admin: Client) -> None:
 
 
 def _server(url: str) -> str:
-    """Of a webhook's URL, what all webhooks of its gate share."""
+    """The URL of the gatekeeper, from the URL of one of its webhooks."""
     return url.rpartition("/")[0]
 
 
@@ -240,19 +244,21 @@ def _in_url(host: str) -> str:
 
 
 def _process(module: str, *arguments: str, log: Path | None) -> Process:
-    """Only the options given here count, not our own environment's."""
+    """A process with these options only, without the ALTERSHIELD variables of this process."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("ALTERSHIELD_")}
     return Process([sys.executable, "-m", module, *arguments], log, environment)
 
 
-async def _until_ready(gate: Gate, health_ports: Sequence[int]) -> None:
-    died = asyncio.create_task(gate.failed())
+async def _until_ready(installation: Installation, health_ports: Sequence[int]) -> None:
+    ended = asyncio.create_task(installation.failed())
     ready = asyncio.create_task(until_ready(health_ports))
     try:
-        done, _ = await asyncio.wait({died, ready}, timeout=_READY_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait({ended, ready}, timeout=_READY_SECONDS, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        died.cancel()
+        ended.cancel()
         ready.cancel()
     if not done:
-        raise InstallationStoppedError(f"the gate was not ready within {_READY_SECONDS:.0f} s; its log says why")
+        raise InstallationStoppedError(
+            f"the gatekeeper and the reconciler were not ready within {_READY_SECONDS:.0f} s; see their log"
+        )
     done.pop().result()

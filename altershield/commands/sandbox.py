@@ -1,4 +1,4 @@
-"""`altershield sandbox`: a Kubernetes to try things on."""
+"""`altershield sandbox`: a Kubernetes API with simulated nodes, for tests."""
 
 import contextlib
 import tempfile
@@ -14,7 +14,7 @@ from altershield.process.signals import stop_event
 
 
 def _seconds(option: str, explanation: str) -> typer.models.OptionInfo:
-    """A simulated time."""
+    """The option of a simulated time."""
     variable = "ALTERSHIELD_" + option.removeprefix("--").replace("-", "_").upper()
     info: typer.models.OptionInfo = typer.Option(
         option, envvar=variable, min=0, max=86_400, help=f"Simulated: {explanation}, seconds."
@@ -25,9 +25,7 @@ def _seconds(option: str, explanation: str) -> typer.models.OptionInfo:
 def sandbox(
     port: Annotated[
         int,
-        typer.Option(
-            "--port", envvar="ALTERSHIELD_PORT", min=0, max=65535, help="Port of the API; 0 takes a free one."
-        ),
+        typer.Option("--port", envvar="ALTERSHIELD_PORT", min=0, max=65535, help="Port of the API. 0: any free port."),
     ] = 0,
     output: Annotated[
         Path | None,
@@ -42,36 +40,34 @@ def sandbox(
         typer.Option(
             "--kubeconfig",
             envvar="ALTERSHIELD_KUBECONFIG",
-            help="Serve no API: simulate nodes on this one, which has none (and controllers, if they are missing).",
+            help="Serve no API. Simulate nodes for this cluster, which has none, and the controllers that it lacks.",
         ),
     ] = None,
     nodes: Annotated[
-        int, typer.Option("--nodes", envvar="ALTERSHIELD_NODES", min=0, max=1000, help="How many nodes to simulate.")
+        int, typer.Option("--nodes", envvar="ALTERSHIELD_NODES", min=0, max=1000, help="Number of simulated nodes.")
     ] = 3,
-    image_pull: Annotated[float, _seconds("--image-pull", "a node's first pull of an image")] = 0.02,
-    container_start: Annotated[float, _seconds("--container-start", "the start of a container")] = 0.02,
-    slow_start: Annotated[float, _seconds("--slow-start", "the start where the image's name says slow")] = 2.0,
+    image_pull: Annotated[float, _seconds("--image-pull", "first pull of an image on a node")] = 0.02,
+    container_start: Annotated[float, _seconds("--container-start", "start of a container")] = 0.02,
+    slow_start: Annotated[float, _seconds("--slow-start", "start of a container whose image contains `slow`")] = 2.0,
     ready: Annotated[float, _seconds("--ready", "from running to ready, with a probe")] = 0.02,
-    crash: Annotated[float, _seconds("--crash", "start to exit where the image's name says crash")] = 0.0,
+    crash: Annotated[float, _seconds("--crash", "start to exit of a container whose image contains `crash`")] = 0.0,
     back_off: Annotated[
-        float, _seconds("--back-off", "the first wait before a restart or another pull; it doubles")
+        float, _seconds("--back-off", "first wait before a restart or another pull, which then doubles")
     ] = 0.5,
-    termination: Annotated[float, _seconds("--termination", "the end of a deleted pod")] = 0.02,
-    eviction: Annotated[
-        float, _seconds("--eviction", "the longest that pods stay on a node that is not ready")
-    ] = 300.0,
+    termination: Annotated[float, _seconds("--termination", "termination of a deleted pod")] = 0.02,
+    eviction: Annotated[float, _seconds("--eviction", "maximum time of pods on a node that is not ready")] = 300.0,
     clone_sets: Annotated[
         bool,
         typer.Option(
             "--clonesets",
             envvar="ALTERSHIELD_CLONESETS",
-            help="Define CloneSets (OpenKruise) and simulate their controller, whatever controllers there are.",
+            help="Define CloneSets (OpenKruise) and always simulate their controller.",
         ),
     ] = False,
 ) -> None:
     """Serve a Kubernetes API on loopback, with simulated nodes and controllers, until Ctrl-C.
 
-    Prints a kubeconfig. With KUBEBUILDER_ASSETS naming a folder with etcd and kube-apiserver, the API is the real one.
+    Prints a kubeconfig. If KUBEBUILDER_ASSETS is a directory with etcd and kube-apiserver, the API is kube-apiserver's.
     """
     settings = {
         "nodes": nodes,
@@ -96,11 +92,11 @@ def sandbox(
                     print(text, flush=True)
                 else:
                     output.touch(mode=0o600)
-                    output.chmod(0o600)  # it may have been there before
+                    output.chmod(0o600)  # the file may exist already
                     output.write_text(text)
                 Console(stderr=True, soft_wrap=True).print(
                     f"Serving {backend.description}. Use it from another terminal:\n"
-                    f"  export KUBECONFIG={(output or backend.kubeconfig).absolute()}\nCtrl-C ends it."
+                    f"  export KUBECONFIG={(output or backend.kubeconfig).absolute()}\nCtrl-C stops it."
                 )
                 await stop.wait()
         if output is not None:

@@ -1,4 +1,4 @@
-"""`altershield uninstall`: takes AlterShield out of a cluster, however it came there."""
+"""`altershield uninstall`: deletes AlterShield from a cluster, whichever tool installed it."""
 
 import asyncio
 import functools
@@ -16,39 +16,40 @@ from altershield.kube.client import Client
 from altershield.kube.errors import ApiError, NotFoundError
 from altershield.process import options
 
-_GONE_SECONDS = 60.0  # finalizers, and the records of a kind that goes, take a while
+_GONE_SECONDS = 60.0  # finalizers and the objects of a deleted CustomResourceDefinition take time
 _POLL = 1.0
 
-_KEEPERS = {
+_GITOPS_TOOLS = {
     "argocd.argoproj.io/tracking-id": "Argo CD",
     "argocd.argoproj.io/instance": "Argo CD",
     "kustomize.toolkit.fluxcd.io/name": "Flux",
     "helm.toolkit.fluxcd.io/name": "Flux",
 }
-"""Labels and annotations of tools that put back what is deleted."""
+"""Labels and annotations of tools that create deleted objects again."""
 
 
 class LeftOverError(AlterShieldError):
-    """Something of AlterShield may still be in the cluster."""
+    """Objects of AlterShield may still be in the cluster."""
 
 
 def uninstall(
     crds: Annotated[
-        bool, typer.Option("--crds", help="Delete the kinds too, and with them the records of all releases.")
+        bool, typer.Option("--crds", help="Also delete the CustomResourceDefinitions with all their objects.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be deleted.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the objects to delete.")] = False,
     yes: options.Yes = False,
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
-    """Take AlterShield out of the cluster, however it was installed; its webhooks first, so that nothing is blocked.
+    """Delete AlterShield from the cluster, whichever tool installed it. It deletes the webhooks first.
 
-    Deletes what the chart, `altershield dev` and AlterShield itself made, and nothing else. Keeps the records of
-    releases (but for --crds), the namespace, and the labels on your namespaces and workloads. What is refused is
-    reported, and the rest goes on. Run it as often as you like. Exit code 1 when something is left.
+    Deletes only objects of the chart, of `altershield dev` and of AlterShield itself. Keeps the
+    CustomResourceDefinitions with their objects (unless --crds is set), the namespace, and the labels on your
+    namespaces and workloads. If the API server refuses a deletion, the command reports it and continues. You can repeat
+    the command. The exit code is 1 if objects are left.
     """
     if not (yes or dry_run or sys.stdin.isatty()):
-        raise UsageError("nobody is there to confirm it: say --yes, or see with --dry-run what would be deleted")
+        raise UsageError("stdin is not a terminal, so the command cannot ask; add --yes or --dry-run")
     asyncio.run(_run(kubeconfig, context, crds=crds, dry_run=dry_run, yes=yes))
 
 
@@ -58,65 +59,66 @@ async def _run(kubeconfig: str | None, context: str | None, *, crds: bool, dry_r
 
 
 async def take_out(client: Client, *, crds: bool = False, dry_run: bool = False, yes: bool = False) -> None:
-    """Do it, and say so. LeftOverError where something is left or may be."""
+    """Delete the objects and print them. LeftOverError: objects are left or may be left."""
     found = await find(client)
-    doomed = _doomed(found, crds=crds)
+    targets = _targets(found, crds=crds)
     if dry_run or not yes:
-        _say(f"would delete {item}" for item in doomed)
+        _say(f"would delete {item}" for item in targets)
     _say(_kept(found, crds=crds))
-    _say((*_put_back(doomed), *found.problems), sys.stderr)
-    if not doomed:
+    _say((*_put_back(targets), *found.problems), sys.stderr)
+    if not targets:
         print(f"found nothing to delete on {client.server}")
     elif not dry_run:
         if not yes:
-            typer.confirm(f"Delete these {len(doomed)} objects on {client.server}?", abort=True)
+            typer.confirm(f"Delete these {len(targets)} objects on {client.server}?", abort=True)
         refused = await _delete(client, found.items)
-        if refused or found.problems:  # `helm uninstall` may have to take the rest away
-            _say((f"kept {item}, as long as something of the release is left" for item in found.history), sys.stderr)
+        if refused or found.problems:  # `helm uninstall` may have to delete the rest
+            _say((f"kept {item}, because objects of the release are left" for item in found.history), sys.stderr)
             refused += found.history
         else:
             refused += await _delete(client, found.history)
         if crds:
             refused += await _delete(client, found.crds)
-        left = await _left(client, doomed, refused, crds=crds)
+        left = await _left(client, targets, refused, crds=crds)
         _say(left, sys.stderr)
         if refused or left:
-            raise LeftOverError("some of AlterShield is left: mend what is said above, and run this again")
+            raise LeftOverError("objects of AlterShield are left; fix the problems above and run this command again")
     if found.problems:
-        raise LeftOverError("some of AlterShield may be left: mend what is said above, and run this again")
+        raise LeftOverError("objects of AlterShield may be left; fix the problems above and run this command again")
 
 
-def _doomed(found: Inventory, *, crds: bool) -> list[Item]:
-    """What is to be deleted, in this order."""
+def _targets(found: Inventory, *, crds: bool) -> list[Item]:
+    """The objects to delete, in this order."""
     return [*found.items, *found.history, *(found.crds if crds else ())]
 
 
 def _kept(found: Inventory, *, crds: bool) -> Iterator[str]:
     if not crds:
-        yield from (f"kept {item}, with its records; --crds deletes them" for item in found.crds)
+        yield from (f"kept {item} with its objects; --crds deletes them" for item in found.crds)
     for release in found.shared:
-        yield f"kept the history of the Helm release {release}, which is not of this chart alone: `helm list` shows it"
+        yield f"kept the history of the Helm release {release}, which contains other charts or cannot be read"
     if found.items:
         gone = {item.metadata.name for item in found.items if item.resource == NAMESPACES}
         for namespace in sorted({item.metadata.namespace for item in found.items} - gone - {""}):
             yield f"kept Namespace {namespace}"
-        yield "kept the labels on your namespaces and workloads: taking a version off would restart pods"
+        yield "kept the labels on your namespaces and workloads: removing a version would restart pods"
 
 
-def _put_back(doomed: Sequence[Item]) -> Iterator[str]:
+def _put_back(targets: Sequence[Item]) -> Iterator[str]:
     first: dict[str, Item] = {}
-    for item in doomed:
+    for item in targets:
         for key in item.metadata.labels.keys() | item.metadata.annotations.keys():
-            if tool := _KEEPERS.get(key):
+            if tool := _GITOPS_TOOLS.get(key):
                 first.setdefault(tool, item)
     for tool, item in first.items():
-        yield f"{tool} keeps {item} and will put back what is deleted here: take it out there first"
+        yield f"{tool} manages {item} and will create it again; delete AlterShield there first"
 
 
-async def _delete(client: Client, doomed: Sequence[Item]) -> list[Item]:
-    """Delete one after the other; those that could not be. UnreachableError where the API server is gone for good."""
+async def _delete(client: Client, items: Sequence[Item]) -> list[Item]:
+    """Delete the objects in this order; those that the API server refused to delete. UnreachableError: the API server
+    does not answer."""
     refused = []
-    for item in doomed:
+    for item in items:
         metadata = item.metadata
         request = functools.partial(
             client.delete,
@@ -129,7 +131,7 @@ async def _delete(client: Client, doomed: Sequence[Item]) -> list[Item]:
         try:
             await retry_while_unavailable(request)
         except NotFoundError:
-            print(f"gone already {item}", flush=True)
+            print(f"already deleted {item}", flush=True)
         except ApiError as error:
             print(f"cannot delete {item}: {error}", file=sys.stderr, flush=True)
             refused.append(item)
@@ -138,21 +140,21 @@ async def _delete(client: Client, doomed: Sequence[Item]) -> list[Item]:
     return refused
 
 
-async def _left(client: Client, doomed: Sequence[Item], refused: Sequence[Item], *, crds: bool) -> list[str]:
-    """Wait until all is gone; what is not, and why."""
-    ours = {item.metadata.uid for item in doomed}
+async def _left(client: Client, targets: Sequence[Item], refused: Sequence[Item], *, crds: bool) -> list[str]:
+    """Wait until the objects are deleted; a line for each one that is left, with the cause."""
+    deleted = {item.metadata.uid for item in targets}
     reported = {item.metadata.uid for item in refused}
     deadline = asyncio.get_running_loop().time() + _GONE_SECONDS
     while True:
-        found = _doomed(await find(client), crds=crds)
+        found = _targets(await find(client), crds=crds)
         left = [item for item in found if item.metadata.uid not in reported]
         if not left or asyncio.get_running_loop().time() > deadline:
             break
         await asyncio.sleep(_POLL)
     return [
-        f"{item} is not gone after {_GONE_SECONDS:.0f} s: whoever set its finalizers has to take them away"
-        if item.metadata.uid in ours
-        else f"{item} came back: take it out of the tool that makes it"
+        f"{item} is not deleted after {_GONE_SECONDS:.0f} s: the controller of its finalizers must remove them"
+        if item.metadata.uid in deleted
+        else f"{item} was created again: delete it in the tool that creates it"
         for item in left
     ]
 

@@ -139,14 +139,14 @@ def test_uninstall_deletes_objects_of_a_gitops_tool_and_names_the_tool(
     system("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=listed(objects))
     done = uninstall(cluster, "--yes", "--crds")
     assert done.returncode == 0, done.stderr
-    assert "Argo CD keeps ValidatingWebhookConfiguration altershield and will put back what is deleted" in done.stderr
+    assert "Argo CD manages ValidatingWebhookConfiguration altershield and will create it again" in done.stderr
     assert left(system) == []
 
 
 def test_uninstall_deletes_what_a_killed_dev_command_left(system: Kubectl, cluster: Path, tmp_path: Path) -> None:
     log = tmp_path / "dev.log"
     with command("dev", "--yes", "--kubeconfig", str(cluster), log=log) as process:
-        wait_for_line(process, log, "The gate is up")
+        wait_for_line(process, log, "The gatekeeper is ready")
         process.kill()
         process.wait(30)
     assert len(left(system)) >= 5

@@ -82,11 +82,11 @@ def cluster(request: pytest.FixtureRequest, directory: Path) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def gate(cluster: Path, directory: Path) -> Iterator[Path]:
     """The gate is up on the cluster."""
-    log = directory / "gate.log"
+    log = directory / "altershield.log"
     times = {"start-timeout": START_TIMEOUT, "observe-seconds": OBSERVE, "batch-wait": BATCH_WAIT, "lease-duration": 4}
     arguments = [part for name, seconds in times.items() for part in (f"--{name}", str(seconds))]
     with command("dev", "--yes", "--kubeconfig", str(cluster), *arguments, log=log) as process:
-        wait_for_line(process, log, "The gate is up")
+        wait_for_line(process, log, "The gatekeeper is ready")
         ask_patiently(cluster)
         yield cluster
 

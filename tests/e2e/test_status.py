@@ -183,7 +183,7 @@ def test_what_cannot_be_shown_is_one_sentence(plugin: Plugin, admin: Kubectl) ->
         free("create", "deployment", "web", "--image=busybox")
         ungoverned = plugin.run("status", "web", "-n", free.namespace)
         assert ungoverned.returncode == 1
-        assert "has no release that AlterShield knows; label the namespace with" in ungoverned.stderr
+        assert "has no release; to govern its namespace, run `kubectl label namespace" in ungoverned.stderr
     finally:
         admin("delete", "namespace", f"{namespace}-free", "--wait=false")
 

@@ -72,12 +72,12 @@ async def _demo(kubeconfig: str | None, thresholds: Thresholds) -> None:
     cancel_on(signal.SIGTERM)
     with tempfile.TemporaryDirectory(prefix="altershield-") as name:
         directory = Path(name)
-        log = directory / "gate.log"
+        log = directory / "altershield.log"
         try:
             async with open_backend(kubeconfig, directory) as backend:
                 console.print(f"A release story on {backend.description}", soft_wrap=True)
-                async with running_installation(str(backend.kubeconfig), directory, thresholds, log=log) as gate:
-                    failed = asyncio.create_task(gate.failed())
+                async with running_installation(str(backend.kubeconfig), directory, thresholds, log=log) as running:
+                    failed = asyncio.create_task(running.failed())
                     played = asyncio.create_task(_play(console, str(backend.kubeconfig), thresholds.start_timeout))
                     try:
                         done, _ = await asyncio.wait({failed, played}, return_when=asyncio.FIRST_COMPLETED)

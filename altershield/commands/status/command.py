@@ -22,12 +22,12 @@ from altershield.releases import Outcome
 
 
 class Mode(NamedTuple):
-    """How often to show, and when to end."""
+    """How often to print, and when to stop."""
 
     watch: bool
     wait: bool
     timeout: float | None
-    """Seconds; None: for ever."""
+    """In seconds. None: no timeout."""
 
 
 def status(
@@ -36,8 +36,8 @@ def status(
         typer.Argument(
             metavar="TYPE[/NAME]|NAME",
             autocompletion=types,
-            help="The workloads: web, deploy/web, sts/db, or a type and names as kubectl takes them. Without a "
-            "type, all workloads of that name; without a name, all of that type. Default: all.",
+            help="The workloads: web, deploy/web, sts/db, or a type and names as in kubectl. Without a type: all "
+            "workloads with that name. Without a name: all workloads of that type. Default: all.",
             show_default=False,
         ),
     ] = None,
@@ -64,7 +64,7 @@ def status(
         ),
     ] = None,
     watch: Annotated[
-        bool, typer.Option("--watch", "-w", help="Show the releases, then every change, until Ctrl-C.")
+        bool, typer.Option("--watch", "-w", help="Show the releases and then every change, until Ctrl-C.")
     ] = False,
     wait: Annotated[
         bool,
@@ -74,23 +74,23 @@ def status(
         str,
         typer.Option(
             "--timeout",
-            help="How long --wait waits, as 90s, 5m or 1h30m; then the exit code is 4. 0: for ever.",
+            help="The timeout of --wait, as 90s, 5m or 1h30m. After it, the exit code is 4. 0: no timeout.",
         ),
     ] = "0",
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
-    """Show releases: their state, their pods that passed, failed and wait, and the reason for the state.
+    """Show releases: their state, the numbers of pods that passed, failed and wait, and the reason for the state.
 
-    The version with a * is the present one. The exit code is 3 where a release is suspended, else 4 where one is under
-    way, else 5 where one was rolled back, else 0. A workload that does not exist is an error: 1.
+    The version with a * is the present one. The exit code is 3 if a release is suspended, else 4 if one is under way,
+    else 5 if one was rolled back, else 0. It is 1 if a workload does not exist.
     """
     limit = seconds(timeout, "--timeout")
     if limit and not wait:
-        raise UsageError("--timeout limits --wait; give both, or none of them")
+        raise UsageError("--timeout is the timeout of --wait; add --wait, or remove --timeout")
     targets = parse(workload or ())
     if all_namespaces and any(target.name for target in targets):
-        raise UsageError("a workload cannot be named across all namespaces; name its namespace with -n")
+        raise UsageError("-A cannot be combined with the name of a workload; set its namespace with -n")
     mode = Mode(watch, wait, limit or None)
     code = asyncio.run(_status(context, kubeconfig, "" if all_namespaces else namespace or None, targets, output, mode))
     raise typer.Exit(code)
@@ -122,7 +122,7 @@ async def _status(
 
 
 async def _follow(reader: Reader, printer: Printer, targets: Sequence[Target], namespace: str, mode: Mode) -> Snapshot:
-    """Show what changes; the snapshot in which no release is under way, where that is waited for."""
+    """Show the changes. With --wait, return the first snapshot in which no release is under way."""
     said = ""
     async with aclosing(reader.changes()) as snapshots:
         async for snapshot in snapshots:

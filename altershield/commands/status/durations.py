@@ -1,4 +1,4 @@
-"""Durations as kubectl writes and takes them."""
+"""Durations in the formats of kubectl."""
 
 import re
 
@@ -11,16 +11,16 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 
 
 def seconds(text: str, option: str) -> float:
-    """The seconds of `90s`, `5m` or `1h30m`; a plain number counts seconds. UsageError for any other text."""
+    """The seconds of `90s`, `5m` or `1h30m`. A number without a unit is in seconds. UsageError: another text."""
     if re.fullmatch(r"\d+(?:\.\d+)?", text):
         return float(text)
     if not _DURATION.fullmatch(text):
-        raise UsageError(f'{option} "{text}" is no duration; write it as 90s, 5m or 1h30m')
+        raise UsageError(f'{option} "{text}" is not a duration; write it as 90s, 5m or 1h30m')
     return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
 
 
 def age(total: float) -> str:
-    """Seconds in the column AGE, in the one or two largest units: `45s`, `3m12s`, `5h10m`, `7d`."""
+    """A duration for the column AGE, in the one or two largest units: `45s`, `3m12s`, `5h10m`, `7d`."""
     count = int(total)
     if count < 0:
         return "0s"

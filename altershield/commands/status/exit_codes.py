@@ -1,4 +1,4 @@
-"""The exit code that tells a script the outcome of the releases shown."""
+"""The exit code, which tells scripts the outcome of the releases."""
 
 from collections.abc import Iterable
 
@@ -16,6 +16,6 @@ _CODES = (
 
 
 def exit_code(outcomes: Iterable[Outcome]) -> int:
-    """3 where a release is suspended, else 4 where one is under way, else 5 where one was rolled back, else 0."""
+    """3 if a release is suspended, else 4 if one is under way, else 5 if one was rolled back, else 0."""
     found = set(outcomes)
     return next((code for outcome, code in _CODES if outcome in found), 0)

@@ -1,4 +1,4 @@
-"""The ChangeWorkloads themselves, as kubectl prints objects: JSON, YAML and names."""
+"""ChangeWorkloads in the formats of kubectl: JSON, YAML and names."""
 
 import json
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ Object = dict[str, Any]
 
 
 def objects(all_releases: Sequence[StoredRelease]) -> list[Object]:
-    """The whole objects as the API server sent them, without `managedFields`, which kubectl does not show either."""
+    """The objects from the API server, without `managedFields`, which kubectl does not show either."""
     found = []
     for each in all_releases:
         obj: Object = {"apiVersion": CHANGE_WORKLOADS.api_version, "kind": CHANGE_WORKLOADS.kind}
@@ -24,7 +24,7 @@ def objects(all_releases: Sequence[StoredRelease]) -> list[Object]:
 
 
 def as_list(items: Sequence[Object]) -> Object:
-    """A `v1/List`, also of one object or none: scripts find `.items` whatever there is."""
+    """A `v1/List`, also for one object or none, so that scripts always find `.items`."""
     return {"apiVersion": "v1", "items": list(items), "kind": "List", "metadata": {"resourceVersion": ""}}
 
 

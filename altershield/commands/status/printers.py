@@ -1,4 +1,4 @@
-"""Prints snapshots in the format that was asked for: once as a whole, or only what changed since the last one."""
+"""Prints releases in one of the formats: all of them, or only the changed ones."""
 
 import sys
 import time
@@ -20,7 +20,7 @@ class Output(StrEnum):
 
 
 class Printer:
-    """Prints releases to stdout. `namespace` is empty where all namespaces were asked for."""
+    """Prints releases to stdout. An empty `namespace` means all namespaces."""
 
     def __init__(self, output: Output | None, namespace: str) -> None:
         self._output = output
@@ -32,7 +32,7 @@ class Printer:
         self._printed: dict[object, object] = {}
 
     def whole(self, releases: Sequence[Release]) -> None:
-        """Print all of them."""
+        """Print all releases."""
         match self._output:
             case Output.JSON:
                 sys.stdout.write(objects.to_json(objects.as_list(objects.objects(_releases(releases)))))
@@ -47,7 +47,7 @@ class Printer:
                 print(f"No releases found{where}.", file=sys.stderr)
 
     def changes(self, releases: Sequence[Release]) -> None:
-        """Print those that changed since the last call; all of them the first time."""
+        """Print the releases that changed since the last call. The first call prints all of them."""
         if self._output in (None, Output.WIDE):
             self._table(list(self._changed_rows(releases)))
         else:
@@ -74,15 +74,15 @@ class Printer:
     def _changed_rows(self, releases: Sequence[Release]) -> Iterator[Row]:
         for release in releases:
             made = row(release, self._layout, time.time())
-            if self._is_news(made.key, made.constant):
+            if self._is_changed(made.key, made.constant):
                 yield made
 
     def _changed_releases(self, releases: Sequence[Release]) -> Iterator[StoredRelease]:
         for each in _releases(releases):
-            if self._is_news((each.metadata.namespace, each.metadata.name), each.metadata.resource_version):
+            if self._is_changed((each.metadata.namespace, each.metadata.name), each.metadata.resource_version):
                 yield each
 
-    def _is_news(self, key: object, value: object) -> bool:
+    def _is_changed(self, key: object, value: object) -> bool:
         before, self._printed[key] = self._printed.get(key), value
         return before != value
 

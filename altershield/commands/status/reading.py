@@ -1,4 +1,4 @@
-"""Reads the releases from the cluster: once, or again whenever they change."""
+"""Reads the releases from the cluster: once, or after every change."""
 
 import asyncio
 import contextlib
@@ -18,11 +18,11 @@ from altershield.kube.informer import Informer
 from altershield.workloads import Adapter
 from altershield.workloads.workload import Workload
 
-_SETTLE = 0.1  # seconds: changes that come together are shown together
+_SETTLE = 0.1  # seconds: changes in this interval are printed together
 
 
 class Query(NamedTuple):
-    """Workloads of one kind, and how a list request selects them: by name, or all that have a version."""
+    """A list request for workloads of one kind: by name, or all that have a version."""
 
     adapter: Adapter
     label_selector: str
@@ -30,7 +30,7 @@ class Query(NamedTuple):
 
 
 def queries(targets: Sequence[Target]) -> list[Query]:
-    """The list requests that find the targets, each once."""
+    """The list requests for the targets, without duplicates."""
     wanted = dict.fromkeys((adapter, target.name) for target in targets for adapter in target.adapters)
     unnamed = {adapter for adapter, name in wanted if not name}
     return [
@@ -41,7 +41,7 @@ def queries(targets: Sequence[Target]) -> list[Query]:
 
 
 class Reader:
-    """The releases of `targets` in a namespace, in all where it is empty."""
+    """Reads the releases of `targets` in a namespace. An empty namespace means all namespaces."""
 
     def __init__(self, client: Client, namespace: str, targets: Sequence[Target]) -> None:
         self._client = client
@@ -49,18 +49,18 @@ class Reader:
         self._queries = queries(targets)
 
     async def read(self) -> Snapshot:
-        """The releases now. StatusError where AlterShield is not installed or may not be asked."""
+        """The present releases. StatusError: AlterShield is not installed, or the user may not read releases."""
         all_releases = await self._releases()
         workloads: list[Workload] = []
         for query in list(self._queries):
             found = await self._workloads(query, all_releases)
             if found is None:
-                self._queries.remove(query)  # `changes` need not follow a kind that the cluster does not have
+                self._queries.remove(query)  # `changes` does not watch a kind that the cluster does not have
             workloads += found or ()
         return Snapshot(workloads, all_releases)
 
     async def changes(self) -> AsyncGenerator[Snapshot, None]:
-        """The releases now, and again after every change. Call `read` first: it reports what cannot be read."""
+        """The present releases, and again after every change. Call `read` first, because it reports errors."""
         all_releases = Informer(
             self._client, CHANGE_WORKLOADS, StoredRelease, read=stored, namespace=self._namespace, resync=0
         )
@@ -94,8 +94,8 @@ class Reader:
             listed = await self._client.list(CHANGE_WORKLOADS, self._namespace, as_=msgspec.Raw)
         except NotFoundError:
             raise StatusError(
-                f"AlterShield is not installed in the cluster at {self._client.server}: it has no ChangeWorkloads; "
-                "install it, or name another context with --context"
+                f"AlterShield is not installed in the cluster at {self._client.server}; install it, or set another "
+                "context with --context"
             ) from None
         except ForbiddenError as error:
             raise StatusError(
@@ -104,7 +104,7 @@ class Reader:
         return [stored(item) for item in listed.items]
 
     async def _workloads(self, query: Query, all_releases: Sequence[StoredRelease]) -> list[Workload] | None:
-        """None where the cluster does not have the kind."""
+        """The workloads of a query. None: the cluster does not have the kind."""
         adapter = query.adapter
         try:
             listed = await self._client.list(
@@ -122,7 +122,7 @@ class Reader:
                     f"cannot list {full_plural(adapter)} {self._where}: {error}; ask for the ClusterRole view "
                     f"{self._where}"
                 ) from error
-            # an API server forbids a kind that it does not have, too
+            # for a kind that it does not have, an API server may answer Forbidden too
             if any(each.release.spec.workload_ref.kind == adapter.resource.kind for each in all_releases):
                 print(f"Warning: releases of {full_plural(adapter)} are not shown: {error}", file=sys.stderr)
             return None

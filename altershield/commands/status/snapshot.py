@@ -1,4 +1,5 @@
-"""What the cluster holds of the releases that were asked for, at one moment. Pure functions."""
+"""The workloads and ChangeWorkloads of a cluster at one moment, and the releases that follow from them. All functions
+are pure."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -17,11 +18,11 @@ from altershield.workloads.workload import Workload
 
 
 class StatusError(AlterShieldError):
-    """The releases that were asked for cannot be shown: there are none, or they cannot be read."""
+    """The requested releases do not exist or cannot be read."""
 
 
 class StoredRelease(msgspec.Struct, frozen=True):
-    """A ChangeWorkload: what is read of it, and the whole object as the API server sent it."""
+    """A ChangeWorkload: its decoded fields, and the whole object from the API server."""
 
     release: ChangeWorkload
     raw: bytes
@@ -32,22 +33,22 @@ class StoredRelease(msgspec.Struct, frozen=True):
 
 
 class Release(NamedTuple):
-    """One version of a workload. `stored` is None for the present version as long as it has no ChangeWorkload."""
+    """One version of a workload. `stored` is None if the present version has no ChangeWorkload yet."""
 
     workload: Workload
     stored: StoredRelease | None
 
     @property
     def pending(self) -> bool:
-        """Whether it is admitted, and not recorded yet. The record may be there, from when the version was released
-        before."""
+        """Whether the version is admitted, but the reconciler has not processed it. Its ChangeWorkload may exist from
+        an earlier release of the version."""
         if self.stored is None:
             return True
         return not self.workload.processed and releases.version(self.stored.release) == self.workload.version
 
     @property
     def present(self) -> bool:
-        """Whether it is of the version that its workload has now."""
+        """Whether this is the present version of the workload."""
         return self.pending or (self.stored is not None and releases.is_current(self.stored.release, self.workload))
 
 
@@ -57,13 +58,13 @@ class Snapshot(NamedTuple):
 
 
 def stored(data: bytes | msgspec.Raw) -> StoredRelease:
-    """A ChangeWorkload as the API server sent it; msgspec.DecodeError where it is none."""
+    """A ChangeWorkload from the API server. msgspec.DecodeError: `data` is not a ChangeWorkload."""
     raw = bytes(data)
     return StoredRelease(msgspec.json.decode(raw, type=ChangeWorkload), raw)
 
 
 def shown(snapshot: Snapshot) -> list[Release]:
-    """The releases to show, in their order: by workload, and the versions of a workload by their age."""
+    """The releases to show, sorted by workload and age."""
     found: list[Release] = []
     for workload, all_releases in _families(snapshot):
         found += (Release(workload, each) for each in all_releases)
@@ -82,13 +83,13 @@ def outcomes(snapshot: Snapshot) -> list[Outcome]:
 
 
 def under_way(release: Release) -> bool:
-    """Whether this release of its workload has not ended yet."""
+    """Whether this release has not ended yet."""
     all_releases = [] if release.stored is None else [release.stored.release]
     return release.present and releases.outcome(release.workload, all_releases) is Outcome.UNDER_WAY
 
 
 def demand(snapshot: Snapshot, targets: Iterable[Target], namespace: str) -> None:
-    """StatusError for the first workload that was named and does not exist, or has no release."""
+    """StatusError: a workload that was named does not exist or has no release."""
     families = _families(snapshot)
     for target in targets:
         if not target.name:
@@ -101,18 +102,18 @@ def demand(snapshot: Snapshot, targets: Iterable[Target], namespace: str) -> Non
         ]
         if not found:
             raise StatusError(
-                f'{target.described} not found in namespace "{namespace}"; check the name, or name another namespace '
+                f'{target.described} not found in namespace "{namespace}"; check the name, or set another namespace '
                 "with -n"
             )
         if not any(workload.version or all_releases for workload, all_releases in found):
             raise StatusError(
-                f'{target.described} in namespace "{namespace}" has no release that AlterShield knows; label the '
-                f"namespace with {labels.GOVERNED}={labels.GOVERNED_VALUE} and release it again"
+                f'{target.described} in namespace "{namespace}" has no release; to govern its namespace, run '
+                f"`kubectl label namespace {namespace} {labels.GOVERNED}={labels.GOVERNED_VALUE}`, then release it"
             )
 
 
 def _families(snapshot: Snapshot) -> list[tuple[Workload, list[StoredRelease]]]:
-    """Each workload with its records, both in the order in which they are shown."""
+    """Each workload with its ChangeWorkloads, sorted for the output."""
     by_family: dict[str, list[StoredRelease]] = {}
     for each in snapshot.releases:
         by_family.setdefault(releases.family_of(each.release), []).append(each)

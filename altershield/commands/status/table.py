@@ -1,4 +1,4 @@
-"""The table of releases: one line for each, in the columns that kubectl has."""
+"""The table of releases: one line per release, in the layout of kubectl."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -24,7 +24,7 @@ _STYLES = {
 
 
 class Layout(NamedTuple):
-    """Which columns there are."""
+    """The columns of the table."""
 
     namespaces: bool = False
     wide: bool = False
@@ -41,15 +41,15 @@ class Layout(NamedTuple):
 
 class Row(NamedTuple):
     key: tuple[str, str, str]
-    """The release: its namespace, its workload, its version."""
+    """The namespace, the workload and the version of the release."""
     cells: tuple[str, ...]
     constant: tuple[str, ...]
-    """The cells without the age, which changes by itself."""
+    """The cells without the age, which changes without a change of the release."""
     style: str
 
 
 def resource_name(workload: Workload) -> str:
-    """`KIND.GROUP/NAME` in lower case, as kubectl names an object among those of several types."""
+    """`KIND.GROUP/NAME` in lower case, as kubectl prints objects of several types."""
     return f"{workload.kind.lower()}.{BY_KIND[workload.kind].resource.group}/{workload.metadata.name}"
 
 
@@ -59,7 +59,7 @@ def row(release: Release, layout: Layout, now: float) -> Row:
     if stored is None or release.pending:
         version, state, counts = workload.version, WorkloadState.INIT, ("0", "0", "0")
         began = since = 0
-        message = "admitted, not yet recorded"
+        message = "admitted, not yet processed"
     else:
         change = stored.release
         status = change.status
@@ -75,7 +75,7 @@ def row(release: Release, layout: Layout, now: float) -> Row:
     )
     after = (
         *((rfc3339(since) if since else _UNKNOWN,) if layout.wide else ()),
-        # people write verdicts: no control character of theirs reaches the terminal
+        # users write the messages of verdicts, so control characters must not reach the terminal
         "".join(c if c.isprintable() else " " for c in message),
     )
     cells = (*before, age(now - began) if began else _UNKNOWN, *after)
@@ -83,7 +83,7 @@ def row(release: Release, layout: Layout, now: float) -> Row:
 
 
 class Columns:
-    """Aligns lines. A later line that is wider widens its columns for the lines after it, as with `kubectl get -w`."""
+    """Aligns the columns. A wide line widens the columns for later lines, as in `kubectl get -w`."""
 
     def __init__(self, width: int) -> None:
         self._widths = [0] * width
@@ -99,7 +99,7 @@ class Columns:
 
 
 def progress(release: Release) -> str:
-    """One line on a release that is waited for."""
+    """The line that --wait prints for a release."""
     _, _, state, *_, message = row(release, Layout(), 0).cells
     return f"Waiting for the release of {resource_name(release.workload)}: {state}" + (
         f", {message}" if message else ""

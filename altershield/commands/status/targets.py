@@ -1,4 +1,4 @@
-"""Which workloads the arguments name, written as kubectl takes them."""
+"""The workloads that the arguments name, in the syntax of kubectl."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,14 +8,14 @@ from altershield.workloads import ADAPTERS, Adapter
 
 
 class Target(NamedTuple):
-    """Workloads of these kinds with this name; with any name where it is empty."""
+    """Workloads of these kinds with this name. An empty name means all names."""
 
     adapters: Sequence[Adapter]
     name: str
 
     @property
     def described(self) -> str:
-        """The workload as kubectl names it in an error, with its type and group; `workload "web"` without a type."""
+        """The workload in an error, as `deployments.apps "web"`, or as `workload "web"` if no type was named."""
         return f'{full_plural(self.adapters[0]) if len(self.adapters) == 1 else "workload"} "{self.name}"'
 
 
@@ -23,13 +23,13 @@ EVERYTHING = Target(ADAPTERS, "")
 
 
 def full_plural(adapter: Adapter) -> str:
-    """The plural and the group, as kubectl writes a type in full."""
+    """The full name of the type: `deployments.apps`."""
     return f"{adapter.resource.plural}.{adapter.resource.group}"
 
 
 def parse(arguments: Sequence[str]) -> list[Target]:
-    """The targets of `NAME`, `TYPE/NAME` (any number of both), `TYPE` or `TYPE NAME...`; everything where there is no
-    argument. UsageError for a type that AlterShield does not look after."""
+    """The targets of `NAME` and `TYPE/NAME` (any number of both), `TYPE`, or `TYPE NAME...`. No argument means all
+    workloads. UsageError: AlterShield does not support the type."""
     if not arguments:
         return [EVERYTHING]
     kind, *names = arguments
@@ -40,7 +40,7 @@ def parse(arguments: Sequence[str]) -> list[Target]:
 
 
 def types(incomplete: str) -> list[str]:
-    """The types that a shell completes a word to."""
+    """The types that begin with `incomplete`, for shell completion."""
     kinds = (adapter.resource.kind.lower() for adapter in ADAPTERS)
     return [kind for kind in kinds if kind.startswith(incomplete)]
 
@@ -52,12 +52,12 @@ def _one(argument: str) -> Target:
     adapter = _adapter(kind)
     if adapter is None or not name:
         kinds = ", ".join(f"{each.resource.kind.lower()} ({', '.join(each.short_names)})" for each in ADAPTERS)
-        raise UsageError(f'"{argument}" names no workload; write NAME or TYPE/NAME, where TYPE is one of: {kinds}')
+        raise UsageError(f'"{argument}" is not a workload; write NAME or TYPE/NAME, where TYPE is one of: {kinds}')
     return Target((adapter,), name)
 
 
 def _adapter(kind: str) -> Adapter | None:
-    """The kind of this name: singular, plural or short, each also with `.GROUP` or `.VERSION.GROUP`."""
+    """The adapter of a type: singular, plural or short name, optionally with `.GROUP` or `.VERSION.GROUP`."""
     name, _, qualifier = kind.lower().partition(".")
     for adapter in ADAPTERS:
         resource = adapter.resource

@@ -73,12 +73,12 @@ def test_the_version_is_shown() -> None:
     [
         (
             ["status", "-A", "web"],
-            "error: a workload cannot be named across all namespaces; name its namespace with -n",
+            "error: -A cannot be combined with the name of a workload; set its namespace with -n",
         ),
-        (["status", "--timeout=5m"], "error: --timeout limits --wait; give both, or none of them"),
+        (["status", "--timeout=5m"], "error: --timeout is the timeout of --wait; add --wait, or remove --timeout"),
         (
             ["status", "--wait", "--timeout=soon"],
-            'error: --timeout "soon" is no duration; write it as 90s, 5m or 1h30m',
+            'error: --timeout "soon" is not a duration; write it as 90s, 5m or 1h30m',
         ),
     ],
 )

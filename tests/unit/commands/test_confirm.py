@@ -51,12 +51,12 @@ def test_the_question_says_what_may_happen_and_where() -> None:
     assert FAR in text
     assert "failurePolicy Fail" in text
     assert "no Deployment, StatefulSet, DaemonSet or CloneSet of a governed namespace can be released" in text
-    assert "point to" not in text
-    assert "They point to 127.0.0.1" in warning(FAR, "127.0.0.1")
+    assert "198.51.100.2" not in text
+    assert "Their URLs have the host 127.0.0.1, which is the machine of the API server" in warning(FAR, "127.0.0.1")
 
 
 def test_without_a_terminal_it_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=f"the API server {FAR} is not on this machine, .* confirm it with --yes"):
+    with pytest.raises(UsageError, match=f"the API server {FAR} is not on this machine, .* to install them, add --yes"):
         confirm(kubeconfig(tmp_path, FAR), None, "127.0.0.1", yes=False)
 
 

@@ -119,7 +119,7 @@ async def test_what_finalizers_hold_is_said(capsys: pytest.CaptureFixture[str]) 
         api.fault(lambda request: deletes(request) and "mutating" in request.path, answer(200))
         with pytest.raises(LeftOverError):
             await take_out(client, yes=True)
-    assert "MutatingWebhookConfiguration altershield is not gone after 60 s" in capsys.readouterr().err
+    assert "MutatingWebhookConfiguration altershield is not deleted after 60 s" in capsys.readouterr().err
 
 
 async def test_what_comes_back_is_said(capsys: pytest.CaptureFixture[str]) -> None:
@@ -140,8 +140,8 @@ async def test_what_comes_back_is_said(capsys: pytest.CaptureFixture[str]) -> No
         with pytest.raises(LeftOverError):
             await take_out(client, yes=True)
     said = capsys.readouterr().err
-    assert "Argo CD keeps Deployment system/altershield" in said
-    assert "Deployment system/altershield came back" in said
+    assert "Argo CD manages Deployment system/altershield" in said
+    assert "Deployment system/altershield was created again" in said
 
 
 async def test_what_another_took_away_in_the_meantime_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
@@ -154,7 +154,7 @@ async def test_what_another_took_away_in_the_meantime_is_no_failure(capsys: pyte
 
         api.fault(lambda request: deletes(request) and "serviceaccounts" in request.path, gone)
         await take_out(client, yes=True)
-    assert "gone already ServiceAccount system/altershield" in capsys.readouterr().out
+    assert "already deleted ServiceAccount system/altershield" in capsys.readouterr().out
 
 
 async def test_an_api_server_that_is_gone_ends_it_with_one_sentence() -> None:

@@ -16,7 +16,7 @@ def test_a_timeout_is_a_duration_or_seconds(text: str, expected: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "soon", "5 m", "-1s", "5d", "1e3"])
 def test_another_text_is_no_timeout(text: str) -> None:
-    with pytest.raises(UsageError, match=r'--timeout ".*" is no duration'):
+    with pytest.raises(UsageError, match=r'--timeout ".*" is not a duration'):
         seconds(text, "--timeout")
 
 

@@ -57,7 +57,7 @@ def test_a_workload_that_does_not_exist_is_an_error() -> None:
 
 
 def test_a_workload_without_a_release_is_an_error_that_says_how_to_get_one() -> None:
-    with pytest.raises(StatusError, match=f"has no release that AlterShield knows; label .* {labels.GOVERNED}=enabled"):
+    with pytest.raises(StatusError, match=f"has no release; .* `kubectl label namespace shop {labels.GOVERNED}="):
         demand(Snapshot([workload(version="")], []), parse(["web"]), "shop")
     demand(Snapshot([workload(version=""), workload("StatefulSet")], []), parse(["web"]), "shop")
 

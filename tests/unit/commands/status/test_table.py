@@ -57,7 +57,7 @@ def test_a_release_without_a_record_says_so() -> None:
         pending = row(Release(workload(**{labels.DEFENSE_STATUS: ""}), each), layout, NOW)
         shown = dict(zip(layout.header, pending.cells, strict=True))
         assert (shown["VERSION"], shown["STATE"], shown["PASSED"]) == (f"{V1}*", "Init", "0")
-        assert (shown["AGE"], shown["SINCE"], shown["MESSAGE"]) == ("<unknown>",) * 2 + ("admitted, not yet recorded",)
+        assert (shown["AGE"], shown["SINCE"], shown["MESSAGE"]) == ("<unknown>",) * 2 + ("admitted, not yet processed",)
 
 
 def test_what_a_verdict_says_cannot_steer_the_terminal() -> None:
