@@ -79,9 +79,9 @@ class CacheListers:
         return self._found(_ORPHANED, namespace, workload)
 
     def _found(self, index: str, namespace: str, workload: WorkloadRef) -> Sequence[Release]:
-        found = self._releases.by_index(index, releases.family(namespace, workload))
+        found = self._releases.by_index(index, releases.workload_index_key(namespace, workload))
         return [release for release in found if releases.belongs(release, workload)]
 
 
 def _indexed(release: Release, *, wanted: bool) -> tuple[str, ...]:
-    return (releases.family_of(release),) if wanted else ()
+    return (releases.release_index_key(release),) if wanted else ()

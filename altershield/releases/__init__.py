@@ -1,6 +1,6 @@
 """What ChangeWorkloads say about releases, for denials, metrics, Events and the `status` command."""
 
-from altershield.releases.belonging import belongs, family, family_of
+from altershield.releases.belonging import belongs, release_index_key, workload_index_key
 from altershield.releases.outcome import Outcome, outcome
 from altershield.releases.release import (
     Release,
@@ -25,13 +25,12 @@ __all__ = [
     "belongs",
     "failed_by",
     "failures",
-    "family",
-    "family_of",
     "is_current",
     "is_of_template",
     "named",
     "outcome",
     "passed",
+    "release_index_key",
     "rolled_back",
     "since",
     "stalled",
@@ -40,4 +39,5 @@ __all__ = [
     "version",
     "wants_attention",
     "why",
+    "workload_index_key",
 ]

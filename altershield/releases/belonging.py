@@ -5,13 +5,13 @@ from altershield.releases.release import Release, version
 from altershield.workloads import change_workload_name
 
 
-def family(namespace: str, workload: WorkloadRef) -> str:
-    """The key of a workload in an index by `family_of`: the namespace and what the names of its ChangeWorkloads begin
-    with."""
+def workload_index_key(namespace: str, workload: WorkloadRef) -> str:
+    """The key of a workload in an index by `release_index_key`: its namespace, and what the names of its
+    ChangeWorkloads begin with."""
     return f"{namespace}/{change_workload_name(workload.kind, workload.name, '')}"
 
 
-def family_of(release: Release) -> str:
+def release_index_key(release: Release) -> str:
     """The key of a ChangeWorkload in an index: namespace and name, without the version."""
     metadata = release.metadata
     return f"{metadata.namespace}/{metadata.name.removesuffix(version(release))}"

@@ -116,12 +116,12 @@ def _families(snapshot: Snapshot) -> list[tuple[Workload, list[StoredRelease]]]:
     """Each workload with its ChangeWorkloads, sorted for the output."""
     by_family: dict[str, list[StoredRelease]] = {}
     for each in snapshot.releases:
-        by_family.setdefault(releases.family_of(each.release), []).append(each)
+        by_family.setdefault(releases.release_index_key(each.release), []).append(each)
     families = []
     for workload in sorted(snapshot.workloads, key=_place):
         metadata, kind = workload.metadata, workload.kind
         ref = WorkloadRef(BY_KIND[kind].resource.api_version, kind, metadata.name, metadata.uid)
-        of_name = by_family.get(releases.family(metadata.namespace, ref), ())
+        of_name = by_family.get(releases.workload_index_key(metadata.namespace, ref), ())
         families.append((workload, sorted((each for each in of_name if releases.belongs(each.release, ref)), key=_age)))
     return families
 

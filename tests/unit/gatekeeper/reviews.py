@@ -87,8 +87,8 @@ class StaticListers:
         return [release for release in self._of(namespace, workload) if release.metadata.controller is None]
 
     def _of(self, namespace: str, workload: WorkloadRef) -> list[Release]:
-        family = releases.family(namespace, workload)
-        found = [release for release in self.releases.values() if releases.family_of(release) == family]
+        key = releases.workload_index_key(namespace, workload)
+        found = [release for release in self.releases.values() if releases.release_index_key(release) == key]
         return [release for release in found if releases.belongs(release, workload)]
 
 

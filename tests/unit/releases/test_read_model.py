@@ -170,8 +170,8 @@ def test_a_record_belongs_to_its_workload_alone(kind: str) -> None:
     made = release(V1, kind=kind)
     assert releases.belongs(made, reference(kind))
     assert not releases.belongs(made, reference(kind, uid="another"))
-    assert releases.family_of(made) == releases.family("default", reference(kind))
-    assert releases.family_of(made) != releases.family("default", reference(kind, name="other"))
+    assert releases.release_index_key(made) == releases.workload_index_key("default", reference(kind))
+    assert releases.release_index_key(made) != releases.workload_index_key("default", reference(kind, name="other"))
 
 
 def test_an_owner_of_another_kind_or_api_does_not_count() -> None:
