@@ -60,7 +60,7 @@ class Routes:
         if not self._caches.namespaces.synced:
             return  # other informers list their objects only after this one is filled
         for metadata in {each.metadata.name: each.metadata for each in (old, new) if each is not None}.values():
-            if old is None or new is None or old.governed != new.governed or _ends(old) != _ends(new):
+            if old is None or new is None or old.governed != new.governed or _is_deleting(old) != _is_deleting(new):
                 self._queues.namespaces.add(("", metadata.name))
 
     def _setting(self, old: OpsConfigInfo | None, new: OpsConfigInfo | None) -> None:
@@ -86,7 +86,7 @@ class Routes:
                 self._queues.releases.add(key)
 
     def _pod(self, old: Pod | None, new: Pod | None) -> None:
-        if old is not None and new is not None and _decisive(old) == _decisive(new):
+        if old is not None and new is not None and _decisive_fields(old) == _decisive_fields(new):
             return  # most changes of a pod do not affect a decision
         for pod in (old, new):
             key = self._caches.workload_of(pod) if pod is not None else None
@@ -117,12 +117,12 @@ def _key(metadata: ObjectMeta) -> Key:
     return metadata.namespace, metadata.name
 
 
-def _ends(namespace: Namespace) -> bool:
+def _is_deleting(namespace: Namespace) -> bool:
     """Whether the namespace is being deleted."""
     return namespace.metadata.deletion_timestamp is not None
 
 
-def _decisive(pod: Pod) -> tuple[object, ...]:
+def _decisive_fields(pod: Pod) -> tuple[object, ...]:
     """The fields of a pod that decisions depend on."""
     return (
         pod.metadata.uid,

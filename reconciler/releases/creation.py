@@ -83,7 +83,7 @@ class ReleaseCreator:
             update_time_unix=int(now),
             source=release.status.source,
             previous=previous(release, others),
-            conditions=(*_kept(release, now), *more),
+            conditions=(*_kept_conditions(release, now), *more),
             observed_generation=release.metadata.generation,
         )
         release = await self._writer.save_release(release, status, lists=True)
@@ -159,7 +159,7 @@ def _reference(workload: Workload) -> WorkloadRef:
     return WorkloadRef(BY_KIND[workload.kind].resource.api_version, workload.kind, metadata.name, metadata.uid)
 
 
-def _kept(release: Release, now: float) -> tuple[Condition, ...]:
+def _kept_conditions(release: Release, now: float) -> tuple[Condition, ...]:
     """The condition that a release started again keeps: the version was rolled back once, and is not rolled back
     automatically a second time."""
     known = find_condition(release.status.conditions, ConditionType.ROLLED_BACK)

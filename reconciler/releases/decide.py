@@ -9,7 +9,7 @@ from altershield.releases import rolled_back, state
 from altershield.releases.release import version
 from altershield.workloads import BY_KIND, is_pod_of_revision
 from reconciler.releases import rollback, suspension, verification
-from reconciler.releases.effects import After, Announce, Before, Decision, DeletePod, PutBack, Remove, SetThreshold
+from reconciler.releases.effects import After, Announce, Before, Decision, DeletePod, Remove, RestoreLabel, SetThreshold
 from reconciler.releases.ending import automatic_target, ending, health_counts, no_rollback_reason, overdue_verdict
 from reconciler.releases.pod_groups import Group, PodGroups
 from reconciler.releases.projection import Release
@@ -20,9 +20,9 @@ from reconciler.releases.status import (
     down_pods,
     failed_pods,
     lists_due,
-    stamped,
     urgent,
     with_lists,
+    with_update_time,
 )
 from reconciler.releases.waiting import with_settling, with_waits
 
@@ -34,12 +34,12 @@ def decide(snapshot: Snapshot, now: float) -> Decision:
             return Decision()  # an end state
         case WorkloadState.ROLLBACK:
             step = rollback.next_step(snapshot, now)
-            return _meanwhile(snapshot, step, now) if rollback.write_refused(snapshot.release) else step
+            return _while_refused(snapshot, step, now) if rollback.write_refused(snapshot.release) else step
         case _:
-            return _restore(snapshot) or _end(snapshot, now) or _go_on(snapshot, (), now)
+            return _repeat_lost_batch(snapshot) or _end(snapshot, now) or _advance(snapshot, (), now)
 
 
-def _restore(snapshot: Snapshot) -> Decision | None:
+def _repeat_lost_batch(snapshot: Snapshot) -> Decision | None:
     """Create the ChangePod of failed pods again if somebody deleted it: a verdict lasts as long as its pod."""
     groups = snapshot.groups
     if groups is None:
@@ -69,10 +69,10 @@ def _end(snapshot: Snapshot, now: float) -> Decision | None:
     failing = [
         verification.failed_now(snapshot.groups, tracked, overdue_verdict(tracked, now)) for tracked in found.pods
     ]
-    return _go_on(snapshot, failing, now, f"{found.why}; not rolled back: {refusal}")
+    return _advance(snapshot, failing, now, f"{found.why}; not rolled back: {refusal}")
 
 
-def _meanwhile(snapshot: Snapshot, step: Decision, now: float) -> Decision:
+def _while_refused(snapshot: Snapshot, step: Decision, now: float) -> Decision:
     """While the API server refuses the write of a rollback, go on verifying pods, and suspend the workload."""
     groups = snapshot.groups
     if step.read_live or step.status is not None or groups is None:
@@ -80,14 +80,14 @@ def _meanwhile(snapshot: Snapshot, step: Decision, now: float) -> Decision:
     ready = verification.batches(snapshot, groups, now)
     before: tuple[Before, ...] = (
         *verification.marks(snapshot, groups, now),
-        *verification.numbered(groups, ready.full),
+        *verification.create_batches(groups, ready.full),
     )
     # the label first: a refused write ends this reconcile
     after: tuple[After, ...] = (*suspension.suspend(snapshot, WorkloadState.SUSPEND, now), *step.after)
     return Decision(None, before, after, requeue_after=ready.left)
 
 
-def _go_on(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_rollback: str = "") -> Decision:
+def _advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_rollback: str = "") -> Decision:
     """Verify pods that are up, and derive the state, the conditions and the labels.
 
     `failing`: overdue pods that get a failing verdict now. `no_rollback`: why the release is not rolled back.
@@ -104,7 +104,7 @@ def _go_on(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_rollba
         draft, settles = with_settling(draft, snapshot, entered)
         wakes.append(settles)
         if groups is not None:
-            noted = verification.extent if entered else verification.extent_since
+            noted = verification.extent if entered else verification.next_extent
             reached, replicas = noted(snapshot, groups)
             draft = draft.replace(reached=reached, replicas=replicas)
     else:
@@ -118,9 +118,9 @@ def _go_on(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_rollba
     after: list[After] = []
     if groups is not None:
         before += verification.marks(snapshot, groups, now)
-        before += verification.numbered(groups, [*taken, *([tuple(failing)] if failing else [])])
-        before += _put_back(snapshot, groups)
-        before += _stuck(snapshot, groups)
+        before += verification.create_batches(groups, [*taken, *([tuple(failing)] if failing else [])])
+        before += _restore_labels(snapshot, groups)
+        before += _delete_stuck(snapshot, groups)
         after += [Remove(each) for each in verification.surplus(groups)]
     size = snapshot.settings.batch(snapshot.workload.replicas)
     if release.spec.count_threshold != size:
@@ -131,7 +131,7 @@ def _go_on(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_rollba
     after += _stalled(snapshot, draft)
     if target is WorkloadState.SUCCESS:
         after += [Remove(other) for other in snapshot.others if _obsolete(other, release)]
-    return _written(draft, snapshot, before, after, wakes)
+    return _decision(draft, snapshot, before, after, wakes)
 
 
 def _batches(
@@ -188,17 +188,17 @@ def _released_again(snapshot: Snapshot) -> bool:
     return has_reason(snapshot.release.status.conditions, ConditionType.ROLLED_BACK, RollbackReason.RELEASED_AGAIN)
 
 
-def _put_back(snapshot: Snapshot, groups: PodGroups) -> list[Before]:
+def _restore_labels(snapshot: Snapshot, groups: PodGroups) -> list[Before]:
     """Restores the version label of pods of this version.
 
     Not if the workload's selector uses the label: the changed label has already taken the pod out of the workload.
     """
     if snapshot.workload.selects_version:
         return []
-    return [PutBack(pod) for pod in groups.mislabelled()]
+    return [RestoreLabel(pod) for pod in groups.mislabelled()]
 
 
-def _stuck(snapshot: Snapshot, groups: PodGroups) -> list[Before]:
+def _delete_stuck(snapshot: Snapshot, groups: PodGroups) -> list[Before]:
     """Deletes pods of rolled-back versions that are not ready, if the workload's controller would wait for them for
     ever.
 
@@ -242,7 +242,7 @@ def _obsolete(other: Release, current: Release) -> bool:
     )
 
 
-def _written(
+def _decision(
     draft: Draft,
     snapshot: Snapshot,
     before: list[Before],
@@ -265,7 +265,7 @@ def _written(
     due = min((wake for wake in wakes if wake is not None), default=None)
     requeue_after = None if due is None else max(0.0, due - now)
     return Decision(
-        stamped(status, now) if write else None,
+        with_update_time(status, now) if write else None,
         tuple(before),
         tuple(after),
         requeue_after=requeue_after,

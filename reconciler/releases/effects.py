@@ -21,7 +21,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class PutBack:
+class RestoreLabel:
     """Restore the version label of an object of this version, which somebody changed or never wrote."""
 
     obj: Pod | Set
@@ -87,7 +87,7 @@ class Announce:
     warning: bool = True
 
 
-Before = Mark | PutBack | CreateBatch | SetThreshold | Resume | DeletePod
+Before = Mark | RestoreLabel | CreateBatch | SetThreshold | Resume | DeletePod
 After = Suspend | ReleaseAgain | Remove | Announce
 
 

@@ -107,7 +107,7 @@ def automatic_target(snapshot: Snapshot, targets: Sequence[Target]) -> Target | 
         if exact or same:
             found = (exact or same)[0]
             version = found.source.version or previous.version
-            return _healthy(replace(found, source=msgspec.structs.replace(found.source, version=version)))
+            return _if_healthy(replace(found, source=msgspec.structs.replace(found.source, version=version)))
         if any(target.source.uid == previous.uid for target in targets):
             return f"the pod template in {previous.kind} {previous.name} has been changed since it passed"
         return f"{previous.kind} {previous.name}, which held the last version that passed, does not exist any more"
@@ -117,7 +117,7 @@ def automatic_target(snapshot: Snapshot, targets: Sequence[Target]) -> Target | 
     return "no older version has passed verification"
 
 
-def _healthy(target: Target) -> Target | str:
+def _if_healthy(target: Target) -> Target | str:
     """The target, or the reason why it is unsuitable: it was rolled back or suspended since it passed, or none of its
     pods is ready."""
     release = target.release

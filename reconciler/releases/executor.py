@@ -47,9 +47,9 @@ from reconciler.releases.effects import (
     Decision,
     DeletePod,
     Mark,
-    PutBack,
     ReleaseAgain,
     Remove,
+    RestoreLabel,
     Resume,
     SetThreshold,
     Suspend,
@@ -129,8 +129,8 @@ class Executor:
             match effect:
                 case Mark(pod, at):
                     work.append(self._mark(pod, at))
-                case PutBack(obj):
-                    work.append(self._put_back(obj, version_of(release)))
+                case RestoreLabel(obj):
+                    work.append(self._restore_label(obj, version_of(release)))
                 case CreateBatch():
                     work.append(self._create_batch(release, effect))
                 case DeletePod(pod):
@@ -151,12 +151,12 @@ class Executor:
 
     async def _mark(self, pod: Pod, at: int) -> None:
         mark: Operation = {"op": "add", "path": label_path(labels.OPERATE_FINISHED), "value": str(at)}
-        with _not_in_the_way(pod):
+        with _label_failures_logged(pod):
             await self._writer.patch(self._caches.pods, pod, [mark])
 
-    async def _put_back(self, obj: Pod | Set, version: str) -> None:
+    async def _restore_label(self, obj: Pod | Set, version: str) -> None:
         label: Operation = {"op": "add", "path": _VERSION, "value": version}
-        with _not_in_the_way(obj):
+        with _label_failures_logged(obj):
             if isinstance(obj, Pod):
                 await self._writer.patch(self._caches.pods, obj, [label])
             else:
@@ -228,7 +228,7 @@ class Executor:
         try:
             await self._writer.patch(self._caches.workloads[workload.kind], workload, operations)
         except ApiError as error:
-            if _will_pass(error):
+            if _is_temporary(error):
                 raise
             raise Refused(error) from error
 
@@ -248,7 +248,7 @@ class Executor:
 
 
 @contextlib.contextmanager
-def _not_in_the_way(obj: Pod | Set) -> Iterator[None]:
+def _label_failures_logged(obj: Pod | Set) -> Iterator[None]:
     """Ignore failures to write a label of a pod or ReplicaSet: no decision depends on these labels.
 
     If the object is gone or was replaced, nothing needs to be done. If a policy forbids the write, a warning is logged,
@@ -266,7 +266,7 @@ def _not_in_the_way(obj: Pod | Set) -> Iterator[None]:
         )
 
 
-def _will_pass(error: ApiError) -> bool:
+def _is_temporary(error: ApiError) -> bool:
     """Whether the error is temporary: a conflict, throttling, or a state of the cluster that changes.
 
     A webhook can deny with any code, so a 409 from an admission webhook counts as a refusal.

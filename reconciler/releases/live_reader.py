@@ -42,7 +42,7 @@ class _Event(msgspec.Struct):
     message: str = ""
 
 
-class Present(NamedTuple):
+class LiveWorkload(NamedTuple):
     """A workload as the API server has it now."""
 
     workload: Workload
@@ -57,7 +57,7 @@ class LiveReader:
         self._client = client
         self._caches = caches
 
-    async def workload(self, known: Workload) -> Present:
+    async def workload(self, known: Workload) -> LiveWorkload:
         """The workload with the uid of `known`. ConflictError if it does not exist any more."""
         adapter, metadata = BY_KIND[known.kind], known.metadata
         try:
@@ -68,7 +68,7 @@ class LiveReader:
         if found.metadata.uid != metadata.uid or found.metadata.deleting:
             raise _changed(known)
         managed = msgspec.json.decode(raw, type=_Managed)
-        return Present(found, managed.metadata.released_at)
+        return LiveWorkload(found, managed.metadata.released_at)
 
     async def revisions(self, workload: Workload) -> list[Revision]:
         """The objects that hold the workload's templates."""

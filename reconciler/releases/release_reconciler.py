@@ -22,7 +22,7 @@ from reconciler.machinery.writer import Writer
 from reconciler.releases import rollback
 from reconciler.releases.creation import ReleaseCreator, previous, processed
 from reconciler.releases.decide import decide
-from reconciler.releases.effects import Decision, PutBack
+from reconciler.releases.effects import Decision, RestoreLabel
 from reconciler.releases.executor import Executor, Refused
 from reconciler.releases.health import Timing
 from reconciler.releases.live_reader import LiveReader
@@ -311,7 +311,7 @@ class ReleaseReconciler:
         if workload.selects_version or decision.read_live:
             return decision
         back = tuple(
-            PutBack(each)
+            RestoreLabel(each)
             for each in self._caches.sets_of(workload)
             if each.metadata.uid == source.uid and each.version != version_of(release)
         )

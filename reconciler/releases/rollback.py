@@ -22,17 +22,18 @@ from reconciler.releases.effects import Announce, Before, Decision, DeletePod, R
 from reconciler.releases.ending import automatic_target, ending, no_rollback_reason
 from reconciler.releases.projection import Release
 from reconciler.releases.snapshot import RollbackReason, Snapshot, Target
-from reconciler.releases.status import Draft, begin, begin_with, stamped
+from reconciler.releases.status import Draft, begin, begin_with, with_update_time
 
 _INTENTS = (RollbackReason.POD_NOT_UP, RollbackReason.REQUESTED, RollbackReason.WRITE_REFUSED)
 _REQUESTED = "requested by a person"
-_SHOWN = 10  # targets that the message of a refusal lists
+_REQUESTED_BEFORE_UPGRADE = "it was asked for"  # the text of older releases of AlterShield
+_MAX_TARGETS_LISTED = 10  # targets that the message of a refusal lists
 
 
 def store_intent(snapshot: Snapshot, target: Target, reason: RollbackReason, why: str, now: float) -> Decision:
     """Store the intent. The next decision carries it out."""
     source = target.source
-    message = f"{why}; releasing {_named(source)} of {source.kind} {source.name} again"
+    message = f"{why}; releasing {_version_text(source)} of {source.kind} {source.name} again"
     draft = (
         begin_with(snapshot, now)
         .enter(WorkloadState.ROLLBACK)
@@ -40,7 +41,9 @@ def store_intent(snapshot: Snapshot, target: Target, reason: RollbackReason, why
         .condition(ConditionType.ROLLED_BACK, False, reason, message)
         .without(ConditionType.STALLED)
     )
-    return Decision(stamped(draft.status, now), after=(Announce("RollbackStarted", message),), requeue_after=0.0)
+    return Decision(
+        with_update_time(draft.status, now), after=(Announce("RollbackStarted", message),), requeue_after=0.0
+    )
 
 
 def intent(release: Release) -> Condition | None:
@@ -82,7 +85,7 @@ def was_requested(release: Release) -> bool:
     """Whether a person requested the rollback. The reason is not enough: while the write is refused, only the message
     tells."""
     known = find_condition(release.status.conditions, ConditionType.ROLLED_BACK)
-    return known is not None and known.message.startswith(_REQUESTED)
+    return known is not None and known.message.startswith((_REQUESTED, _REQUESTED_BEFORE_UPGRADE))
 
 
 def withdraw(snapshot: Snapshot, why: str, now: float) -> Decision:
@@ -90,12 +93,14 @@ def withdraw(snapshot: Snapshot, why: str, now: float) -> Decision:
     message = f"the rollback was withdrawn: {why}"
     draft = (
         begin_with(snapshot, now)
-        .enter(_before(snapshot.release) if was_requested(snapshot.release) else WorkloadState.RUNNING)
+        .enter(_state_before(snapshot.release) if was_requested(snapshot.release) else WorkloadState.RUNNING)
         .replace(rollback_to="", rollback_target=SourceRef())
         .condition(ConditionType.ROLLED_BACK, False, RollbackReason.WITHDRAWN, message)
     )
     return Decision(
-        stamped(draft.status, now), after=(Announce("RollbackWithdrawn", message, warning=False),), requeue_after=0.0
+        with_update_time(draft.status, now),
+        after=(Announce("RollbackWithdrawn", message, warning=False),),
+        requeue_after=0.0,
     )
 
 
@@ -107,7 +112,7 @@ def refused(release: Release, cause: str, now: float) -> Decision:
     if known is not None and known.message == message:
         return Decision()
     draft = begin(release, now).condition(ConditionType.ROLLED_BACK, False, RollbackReason.WRITE_REFUSED, message)
-    return Decision(stamped(draft.status, now), after=(Announce("RollbackRefused", message),))
+    return Decision(with_update_time(draft.status, now), after=(Announce("RollbackRefused", message),))
 
 
 def write_refused(release: Release) -> bool:
@@ -124,25 +129,25 @@ def close(release: Release, workload: Workload, stuck: Sequence[Before], now: fl
         return Decision(before=tuple(stuck), requeue_after=1.0)
     target, known = release.status.rollback_target, intent(release)
     if known is None:
-        return _not_the_present(release, workload, now)
+        return _not_current(release, workload, now)
     went_back = workload.fingerprint == target.fingerprint or workload.version == (target.version or target.fingerprint)
     draft = begin(release, now).enter(WorkloadState.FAILED).without(ConditionType.STALLED)
     if not went_back:
         present = workload.version or "none"
         message = f"version {present} was released before version {version_of(release)} could be rolled back"
         draft = draft.condition(ConditionType.ROLLED_BACK, False, RollbackReason.SUPERSEDED, message)
-        return Decision(stamped(draft.status, now))
+        return Decision(with_update_time(draft.status, now))
     why = known.message.partition("; releasing ")[0]
-    message = f"{why}; {_named(target)} was released again at {rfc3339(now)}"
+    message = f"{why}; {_version_text(target)} was released again at {rfc3339(now)}"
     reason = RollbackReason.REQUESTED if was_requested(release) else RollbackReason.POD_NOT_UP
     draft = draft.replace(rollback_to=workload.version).condition(ConditionType.ROLLED_BACK, True, reason, message)
     if reason is RollbackReason.POD_NOT_UP:
         draft = draft.condition(ConditionType.VERIFIED, False, Giver.HEALTH, why)
     announcement = Announce("RolledBack", f"version {version_of(release)} was rolled back: {message}")
-    return Decision(stamped(draft.status, now), after=(announcement,))
+    return Decision(with_update_time(draft.status, now), after=(announcement,))
 
 
-def _not_the_present(release: Release, workload: Workload, now: float) -> Decision:
+def _not_current(release: Release, workload: Workload, now: float) -> Decision:
     """A person requested a rollback of a version that is not the current one. Nothing is rolled back, and the earlier
     state is restored."""
     was = WorkloadState.SUCCESS if _succeeded(release) else WorkloadState.FAILED
@@ -151,7 +156,7 @@ def _not_the_present(release: Release, workload: Workload, now: float) -> Decisi
     draft = begin(release, now).enter(was).replace(rollback_to="", rollback_target=SourceRef())
     if was is WorkloadState.FAILED:
         draft = draft.condition(ConditionType.ROLLED_BACK, False, RollbackReason.SUPERSEDED, message)
-    return Decision(stamped(draft.status, now), after=(Announce("RollbackImpossible", message),))
+    return Decision(with_update_time(draft.status, now), after=(Announce("RollbackImpossible", message),))
 
 
 def _requested(snapshot: Snapshot, targets: Sequence[Target], now: float) -> Decision:
@@ -162,33 +167,35 @@ def _requested(snapshot: Snapshot, targets: Sequence[Target], now: float) -> Dec
         found = [each for each in targets if wanted in (each.source.version, each.source.name, each.source.fingerprint)]
         if found:
             return store_intent(snapshot, found[0], RollbackReason.REQUESTED, _REQUESTED, now)
-        return _give_up(snapshot, targets, f"the workload has no version {wanted}", now)
+        return _refuse_request(snapshot, targets, f"the workload has no version {wanted}", now)
     if not snapshot.previous.uid:
-        return _give_up(snapshot, targets, "no version has passed verification before this one", now)
+        return _refuse_request(snapshot, targets, "no version has passed verification before this one", now)
     best = automatic_target(snapshot, targets)
     if isinstance(best, str):
-        return _give_up(snapshot, targets, best, now)
+        return _refuse_request(snapshot, targets, best, now)
     return store_intent(snapshot, best, RollbackReason.REQUESTED, _REQUESTED, now)
 
 
-def _give_up(snapshot: Snapshot, targets: Sequence[Target], why: str, now: float) -> Decision:
+def _refuse_request(snapshot: Snapshot, targets: Sequence[Target], why: str, now: float) -> Decision:
     """Refuse a person's request, and list the possible targets."""
     names = [
         f"{each.source.name} (version {each.source.version})" if each.source.version else each.source.name
-        for each in targets[:_SHOWN]
+        for each in targets[:_MAX_TARGETS_LISTED]
     ]
     offer = f"set `rollbackTo` to one of: {', '.join(names)}" if names else "the workload has no older version"
     message = f"a rollback was requested, but {why}; {offer}"
     draft: Draft = (
         begin_with(snapshot, now)
-        .enter(_before(snapshot.release))
+        .enter(_state_before(snapshot.release))
         .replace(rollback_to="", rollback_target=SourceRef())
         .condition(ConditionType.ROLLED_BACK, False, _kept_reason(snapshot.release), message)
     )
-    return Decision(stamped(draft.status, now), after=(Announce("RollbackImpossible", message),), requeue_after=0.0)
+    return Decision(
+        with_update_time(draft.status, now), after=(Announce("RollbackImpossible", message),), requeue_after=0.0
+    )
 
 
-def _before(release: Release) -> WorkloadState:
+def _state_before(release: Release) -> WorkloadState:
     """The state to which a release returns after a refused request: a Success stays one."""
     return WorkloadState.SUCCESS if _succeeded(release) else WorkloadState.RUNNING
 
@@ -204,7 +211,7 @@ def _kept_reason(release: Release) -> RollbackReason:
     return RollbackReason.RELEASED_AGAIN if again else RollbackReason.NO_TARGET
 
 
-def _named(source: SourceRef) -> str:
+def _version_text(source: SourceRef) -> str:
     return f"version {source.version}" if source.version else "the version from before AlterShield was installed"
 
 

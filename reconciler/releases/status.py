@@ -113,7 +113,7 @@ def with_lists(status: ChangeWorkloadStatus, groups: PodGroups) -> ChangeWorkloa
 
 def urgent(before: ChangeWorkloadStatus, wanted: ChangeWorkloadStatus) -> bool:
     """Whether the status has to be written now: more changed than lists and counts."""
-    return _core(before) != _core(wanted)
+    return _without_counts(before) != _without_counts(wanted)
 
 
 def lists_due(release: Release, passed: int, now: float) -> float:
@@ -128,12 +128,12 @@ def lists_due(release: Release, passed: int, now: float) -> float:
     return left if 0 < left <= interval else 0.0
 
 
-def stamped(status: ChangeWorkloadStatus, now: float) -> ChangeWorkloadStatus:
+def with_update_time(status: ChangeWorkloadStatus, now: float) -> ChangeWorkloadStatus:
     """The status with the time of the update."""
     return msgspec.structs.replace(status, update_time=plain_time(now), update_time_unix=int(now))
 
 
-def _core(status: ChangeWorkloadStatus) -> ChangeWorkloadStatus:
+def _without_counts(status: ChangeWorkloadStatus) -> ChangeWorkloadStatus:
     # the messages of these two contain counts: the next write updates them
     """The status without lists, counts and times."""
     counted = (ConditionType.VERIFIED, ConditionType.STALLED)

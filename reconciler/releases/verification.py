@@ -22,7 +22,7 @@ from reconciler.releases.waiting import reaches_nothing
 KEPT_BATCHES = 20
 """The number of ChangePods per version that are kept after all of their pods are gone."""
 
-_MARKED_BEFORE = 2  # seconds by which a mark may seem older than its pod, because both times are rounded
+_MARK_ROUNDING = 2  # seconds by which a mark may seem older than its pod, because both times are rounded
 _NAMED = 3  # failed pods that a message names
 
 
@@ -47,7 +47,7 @@ def target_state(snapshot: Snapshot) -> WorkloadState:
         return WorkloadState.SUSPEND
     if present is WorkloadState.SUSPEND and not (len(groups) and snapshot.workload.replicas):
         return WorkloadState.SUSPEND  # no pods prove nothing: the first new pods decide
-    if present is WorkloadState.SUCCESS and not _goes_on(snapshot, groups):
+    if present is WorkloadState.SUCCESS and not _reaches_further(snapshot, groups):
         return WorkloadState.SUCCESS  # pods that are added later do not change the state unless they fail
     return WorkloadState.SUCCESS if complete(snapshot, groups) else WorkloadState.RUNNING
 
@@ -65,7 +65,7 @@ def complete(snapshot: Snapshot, groups: PodGroups) -> bool:
     )
 
 
-def _goes_on(snapshot: Snapshot, groups: PodGroups) -> bool:
+def _reaches_further(snapshot: Snapshot, groups: PodGroups) -> bool:
     """Whether the strategy lets the release reach further than when it succeeded: a partition was lowered, or another
     pod was deleted under OnDelete. Pods that are added by scaling up do not count."""
     known, (reached, replicas) = snapshot.release.status, extent(snapshot, groups)
@@ -79,7 +79,7 @@ def extent(snapshot: Snapshot, groups: PodGroups) -> tuple[int, int]:
     return len(groups) if workload.reach is None else workload.reach, workload.replicas
 
 
-def extent_since(snapshot: Snapshot, groups: PodGroups) -> tuple[int, int]:
+def next_extent(snapshot: Snapshot, groups: PodGroups) -> tuple[int, int]:
     """The extent with which a Success is compared from now on.
 
     If the strategy holds pods back, the extent is updated when the workload is scaled. Under OnDelete, it is updated
@@ -111,7 +111,7 @@ def batches(snapshot: Snapshot, groups: PodGroups, now: float) -> Batches:
     return Batches(found, tuple(groups.info(each) for each in rest))
 
 
-def numbered(groups: PodGroups, found: Sequence[tuple[PodInfo, ...]]) -> tuple[CreateBatch, ...]:
+def create_batches(groups: PodGroups, found: Sequence[tuple[PodInfo, ...]]) -> tuple[CreateBatch, ...]:
     """The effects that create these batches."""
     return tuple(CreateBatch(groups.highest_batch + offset, pods) for offset, pods in enumerate(found, start=1))
 
@@ -148,7 +148,7 @@ def _marked(pod: Pod, began: float, now: float) -> bool:
     """
     value = pod.finished
     at = int(value) if value.isascii() and value.isdigit() and len(value) <= 12 else 0
-    return max(pod.metadata.created, began) - _MARKED_BEFORE <= at <= now + CLOCK_SKEW
+    return max(pod.metadata.created, began) - _MARK_ROUNDING <= at <= now + CLOCK_SKEW
 
 
 def surplus(groups: PodGroups) -> list[Batch]:

@@ -8,13 +8,16 @@ SOURCES = (
         "reconciler/releases/decide.py",
         RELEASE_TESTS,
         (
-            ("_meanwhile(snapshot, step, now) if rollback.write_refused(snapshot.release) else step", "step"),
+            ("_while_refused(snapshot, step, now) if rollback.write_refused(snapshot.release) else step", "step"),
             ("suspension.suspend(snapshot, WorkloadState.SUSPEND, now), *step.after)", "step.after,)"),
-            ("        *verification.numbered(groups, ready.full),\n", ""),
+            ("        *verification.create_batches(groups, ready.full),\n", ""),
             ("WorkloadState.SUSPEND if failing else verification", "verification"),
-            ("return _restore(snapshot) or _end", "return _end"),
+            ("return _repeat_lost_batch(snapshot) or _end", "return _end"),
             ("        draft = _without_refusal(draft)\n", "        pass\n"),
-            ("(verification.repeat_batch(snapshot.release, groups, lost),)", "verification.numbered(groups, [lost])"),
+            (
+                "(verification.repeat_batch(snapshot.release, groups, lost),)",
+                "verification.create_batches(groups, [lost])",
+            ),
             (
                 "    refusal = no_rollback_reason(snapshot, sum(each.serving for each in targets))\n",
                 '    refusal = ""\n',
@@ -24,7 +27,7 @@ SOURCES = (
             (" or suspension.inherited(snapshot, target)", ""),
             ("    after += [Remove(each) for each in verification.surplus(groups)]\n", "    pass\n"),
             ("    if release.spec.count_threshold != size:", "    if False:"),
-            ("        before += _put_back(snapshot, groups)\n", ""),
+            ("        before += _restore_labels(snapshot, groups)\n", ""),
             ("    if snapshot.workload.selects_version:\n        return []\n", ""),
             (
                 "Remove(other) for other in snapshot.others if _obsolete(other, release)",
@@ -80,7 +83,7 @@ SOURCES = (
         "reconciler/releases/rollback.py",
         RELEASE_TESTS,
         (
-            (".enter(_before(snapshot.release))\n", ".enter(WorkloadState.RUNNING)\n"),
+            (".enter(_state_before(snapshot.release))\n", ".enter(WorkloadState.RUNNING)\n"),
             ("        draft = draft.condition(ConditionType.VERIFIED, False, Giver.HEALTH, why)\n", "        pass\n"),
             ("    if target.source.fingerprint != wanted.fingerprint:\n", "    if False:\n"),
             ("        if ending(snapshot, now) is None:\n", "        if False:\n"),

@@ -14,16 +14,25 @@ SOURCES = (
                 "        if False:\n            return",
             ),
             (
-                "if old is None or new is None or old.governed != new.governed or _ends(old) != _ends(new):",
+                "if old is None or new is None or old.governed != new.governed or _is_deleting(old) != _is_deleting(new):",
                 "if old is None or new is None:",
             ),
-            ("old.governed != new.governed or _ends(old) != _ends(new):", "old.governed != new.governed:"),
-            ("old.governed != new.governed or _ends(old) != _ends(new):", "_ends(old) != _ends(new):"),
+            (
+                "old.governed != new.governed or _is_deleting(old) != _is_deleting(new):",
+                "old.governed != new.governed:",
+            ),
+            (
+                "old.governed != new.governed or _is_deleting(old) != _is_deleting(new):",
+                "_is_deleting(old) != _is_deleting(new):",
+            ),
             (
                 "if old is None or new is None or old.governed",
                 "if new is not None and old is not None and old.governed",
             ),
-            ("if old is None or new is None or old.governed != new.governed or _ends(old) != _ends(new):", "if True:"),
+            (
+                "if old is None or new is None or old.governed != new.governed or _is_deleting(old) != _is_deleting(new):",
+                "if True:",
+            ),
             ('self._queues.namespaces.add(("", metadata.name))', 'self._queues.namespaces.add((metadata.name, ""))'),
             ("        for setting in (old, new):\n", "        for setting in (new,):\n"),
             ("                self._queues.settings.add(_key(setting.metadata))\n", "                pass\n"),
@@ -55,7 +64,7 @@ SOURCES = (
             ("                    self._groups_cache.discard(key)", "                    pass"),
             ("                self._queues.releases.add(key)\n\n    def _pod", "                pass\n\n    def _pod"),
             (
-                "        if old is not None and new is not None and _decisive(old) == _decisive(new):\n            return",
+                "        if old is not None and new is not None and _decisive_fields(old) == _decisive_fields(new):\n            return",
                 "        if False:\n            return",
             ),
             ("        for pod in (old, new):\n", "        for pod in (new,):\n"),

@@ -34,15 +34,15 @@ from reconciler.releases.effects import (
     Decision,
     DeletePod,
     Mark,
-    PutBack,
     ReleaseAgain,
     Remove,
+    RestoreLabel,
     Resume,
     SetThreshold,
     Suspend,
 )
 from reconciler.releases.executor import Executor, Refused
-from reconciler.releases.live_reader import Present
+from reconciler.releases.live_reader import LiveWorkload
 
 from . import builders
 from .builders import NOW, V1, V2
@@ -84,9 +84,9 @@ class Look:
         self.present: Workload | None = None
         self.asked: list[Workload] = []
 
-    async def workload(self, seen: Workload) -> Present:
+    async def workload(self, seen: Workload) -> LiveWorkload:
         self.asked.append(seen)
-        return Present(self.present or seen, None)
+        return LiveWorkload(self.present or seen, None)
 
     async def template(self, workload: Workload, source: SourceRef) -> dict[str, Any]:
         return TEMPLATE
@@ -220,7 +220,7 @@ async def test_a_pod_that_came_up_is_marked_with_the_second(world: World) -> Non
 
 
 async def test_pods_and_replica_sets_get_their_version_back(world: World) -> None:
-    await world.do(PutBack(pod()), PutBack(replica_set()))
+    await world.do(RestoreLabel(pod()), RestoreLabel(replica_set()))
     label = {"op": "add", "path": VERSION, "value": V1}
     assert world.writer.writes == [
         ("patch", world.caches.pods, pod(), [label]),
@@ -228,7 +228,7 @@ async def test_pods_and_replica_sets_get_their_version_back(world: World) -> Non
     ]
 
 
-@pytest.mark.parametrize("effect", [Mark(pod(), NOW), PutBack(pod())])
+@pytest.mark.parametrize("effect", [Mark(pod(), NOW), RestoreLabel(pod())])
 @pytest.mark.parametrize("error", [ConflictError, NotFoundError, BadRequestError, ForbiddenError, InvalidError])
 async def test_a_label_of_a_pod_that_cannot_be_written_stops_nothing(
     world: World, effect: Any, error: type[ApiError], caplog: pytest.LogCaptureFixture
@@ -240,7 +240,7 @@ async def test_a_label_of_a_pod_that_cannot_be_written_stops_nothing(
     assert told == (error not in (ConflictError, NotFoundError))
 
 
-@pytest.mark.parametrize("effect", [Mark(pod(), NOW), PutBack(pod())])
+@pytest.mark.parametrize("effect", [Mark(pod(), NOW), RestoreLabel(pod())])
 async def test_an_api_server_in_trouble_stops_the_labels_of_pods(world: World, effect: Any) -> None:
     world.writer.errors = [ServerError("in trouble")]
     with pytest.raises(ServerError):

@@ -41,9 +41,9 @@ from reconciler.releases.effects import (
     Decision,
     DeletePod,
     Mark,
-    PutBack,
     ReleaseAgain,
     Remove,
+    RestoreLabel,
     Resume,
     SetThreshold,
     Suspend,
@@ -568,7 +568,7 @@ class World:
                 status=WorkloadState.INIT,
                 source=release.status.source,
                 previous=creation.previous(release, others),
-                conditions=creation._kept(release, self.now),
+                conditions=creation._kept_conditions(release, self.now),
             )
             self._write("status")
             self._store(ChangeWorkload(metadata, release.spec, status))
@@ -658,7 +658,7 @@ class World:
                         sim = self.pods[pod.metadata.uid]
                         sim.pod_labels[labels.OPERATE_FINISHED] = str(at)
                         self.touch(sim)
-                case PutBack(obj):
+                case RestoreLabel(obj):
                     if obj.metadata.uid in self.pods:
                         self._write("put back")
                         sim = self.pods[obj.metadata.uid]
