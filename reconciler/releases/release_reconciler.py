@@ -215,11 +215,11 @@ class ReleaseReconciler:
         """
         release = await self._creator.existing(workload, ungated.version)
         known = find_condition(release.status.conditions, ConditionType.UNGATED) if release is not None else None
-        recorded = known is not None and known.message == ungated.message
+        announced = known is not None and known.message == ungated.message
         if release is None:
             release = await self._creator.create(workload, ungated.version)
         begun = release.spec.workload_generation == workload.generation
-        if not recorded or not begun:
+        if not announced or not begun:
             condition = Condition(
                 ConditionType.UNGATED,
                 "True",
@@ -230,13 +230,13 @@ class ReleaseReconciler:
             )
             others = [each for each in own if each.metadata.uid != release.metadata.uid]
             await self._creator.start_anew(workload, release, others, condition)
-            if not recorded:
+            if not announced:
                 self._executor.announce(workload, "UngatedRelease", ungated.message)
                 self._metrics.ungated(ungated.reason)
         await self._set_version(workload, ungated.version)
 
     async def _set_version(self, workload: Workload, version: str) -> None:
-        """Write the version label of the workload. The pod template is not changed."""
+        """Write the version label and the labels that let verification begin. The pod template is not changed."""
         operations: list[Operation] = [
             # a release that was made meanwhile has another version
             {"op": "test", "path": "/metadata/resourceVersion", "value": workload.metadata.resource_version}
