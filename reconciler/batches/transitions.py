@@ -161,7 +161,7 @@ def _step(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> tuple[
 
 
 def failed_by(change_pod: ChangePod) -> Giver:
-    """Whose verdict fails the batch. Call it only for a batch that has failed."""
+    """Whose verdict fails the batch. The value has no meaning for a batch that has not failed."""
     return _failed_by(change_pod.status, change_pod, by_server=False)
 
 
@@ -221,9 +221,9 @@ def _with_results(state: ChangePodStatus, change_pod: ChangePod, verdict: str, m
 
 
 def _failed_by(state: ChangePodStatus, change_pod: ChangePod, *, by_server: bool) -> Giver:
-    """Whose verdict fails the batch: that of the first one who failed it, which the condition Verified says.
+    """Whose verdict fails the batch. That is whoever failed it first, whom the condition Verified names.
 
-    Without such a condition it is the following. A batch that was created with verdicts has the verdicts of
+    Without such a condition, the following applies. A batch that was created with verdicts has the verdicts of
     AlterShield's own health checks, or `spec.failedBy` says whose they are. The server's verdict is stored together
     with its condition (`by_server`). Every other verdict was written by a person.
     """

@@ -36,8 +36,7 @@ _LISTS = ("defensePreparingPods", "defenseCheckingPods", "defenseCheckPassPods")
 
 
 class Writer:
-    """Writes for the controllers. Every method raises ConflictError if the object is not the one that the
-    caller read."""
+    """Writes for the controllers. ConflictError always means that the object is not the one that the caller read."""
 
     def __init__(self, client: Client, caches: Caches, metrics: Metrics) -> None:
         self._client = client

@@ -1,5 +1,5 @@
-"""The decision about the current release of a workload. A pure function, which the other modules of this
-package serve."""
+"""The decision about the current release of a workload. `decide` is pure; the other modules of this package decide its
+parts."""
 
 from collections.abc import Sequence
 

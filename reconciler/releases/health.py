@@ -92,11 +92,15 @@ def start_tracking(
 ) -> TrackedPod:
     """The first assessment of a pod, in a release that began at `began`.
 
-    `was_up`: a batch with the pod exists. `down_since`: since when a pod that was up is down, as the ChangeWorkload
-    says. `in_place`: the pod is older than the release and was updated for it. `held_up`: the ChangeWorkload says that
-    the cluster holds pods up. `node_ready_at`: when the pod's node became ready; if that was after the pod was created,
-    the pod's time begins then. The time of a pod that is ready now begins now, because it may have been up until now. A
-    creation time in the future is taken as now.
+    - `was_up`: the pod's batch shows that it was up.
+    - `down_since`: since when a pod that was up is down, as the ChangeWorkload says.
+    - `node_ready_at`: when the pod's node became ready. If that was after the pod was created, the pod's time begins
+      then.
+    - `in_place`: the pod is older than the release and was updated for it.
+    - `held_up`: the ChangeWorkload says that the cluster holds pods up.
+
+    The time of a pod that is ready now begins now, because it may have been up until now. A creation time in the future
+    is taken as now.
     """
     made = max(pod.metadata.created, pod.scheduled_at, began)
     since = down_since if down_since is not None else now if was_up or in_place or pod.ready else made

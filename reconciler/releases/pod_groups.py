@@ -24,7 +24,7 @@ class Group(StrEnum):
     """The progress of a pod in its release. The first one that applies counts."""
 
     FAILED = "failed"
-    """A verdict fails the pod, whoever gave it."""
+    """A verdict of any origin fails the pod."""
     OVERDUE = "overdue"
     """See `Health`; so for HELD_UP, DOWN and OBSERVING."""
     HELD_UP = "held up"

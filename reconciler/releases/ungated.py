@@ -88,7 +88,7 @@ def classify(
     released_at: float | None,
     governed_since: float,
 ) -> UngatedRelease | Restore | Refresh | None:
-    """What a release is that may be ungated; None if it is a reviewed one or too little is known.
+    """The finding about a release that may be ungated; None if it was reviewed or too little is known.
 
     `workload` and `revisions` are as the API server has them now. `released_at`: when the template was last written.
     `governed_since`: since when gatekeepers review the namespace. Both are Unix seconds.

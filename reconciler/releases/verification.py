@@ -117,7 +117,7 @@ def create_batches(groups: PodGroups, found: Sequence[tuple[PodInfo, ...]]) -> t
 
 
 def repeat_batch(release: Release, groups: PodGroups, pods: tuple[PodInfo, ...]) -> CreateBatch:
-    """The batch of failed pods once more, with the verdict of whoever failed the release."""
+    """The batch of failed pods once more. `failedBy` says who failed the release."""
     known = find_condition(release.status.conditions, ConditionType.VERIFIED)
     by = known.reason if known is not None and known.reason in (Giver.PERSON, Giver.SERVER) else ""
     return CreateBatch(groups.highest_batch + 1, pods, by)
