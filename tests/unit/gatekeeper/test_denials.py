@@ -536,3 +536,11 @@ def test_uid_of_the_stored_workload_selects_its_changeworkloads() -> None:
     version = version_of(deployment("busybox:2"))
     known = release(version, spec={"workloadRef": ref}, owner=owner, conditions=[condition])
     assert validate(new, old, StaticListers(releases=known))["allowed"] is False
+
+
+def test_commands_for_a_review_without_a_namespace_name_none() -> None:
+    new, old = suspended_release()
+    warnings = ask(VALIDATE, review(new, old, namespace=""), failed("x"))["warnings"]
+    commands = [warning for warning in warnings if "kubectl" in warning]
+    assert commands
+    assert not any(" -n " in command for command in commands)
