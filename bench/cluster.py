@@ -95,7 +95,7 @@ class Api:
             writer.close()
         self._watches.clear()
 
-    def tell(self, plural: str, type_: str, obj: Mapping[str, Any]) -> None:
+    def send(self, plural: str, type_: str, obj: Mapping[str, Any]) -> None:
         """Send an event to all watches of a resource."""
         self._version += 1
         shown = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self._version)}}
@@ -328,8 +328,8 @@ class Objects:
             b"workload_uid": _uid(b"d0", workload),
             b"version": version,
             b"of_set": version,
-            b"record": names.change_workload_name("", name.decode(), version.decode()).encode(),
-            b"record_uid": _uid(b"c0", workload),
+            b"release": names.change_workload_name("", name.decode(), version.decode()).encode(),
+            b"release_uid": _uid(b"c0", workload),
             b"set": b"%s-%s" % (name, _hash(workload, current)),
             b"set_uid": _uid(b"50", workload * self._shape.revisions + current),
             b"old_uid": _uid(b"50", workload * self._shape.revisions + current - 1),
@@ -527,13 +527,13 @@ def _templates(shape: Shape) -> dict[str, dict[str, Any]]:
                 "containerStatuses": [running | {"state": {"running": {"startedAt": "%(time0)s"}}, "lastState": {}}],
             },
         },
-        "changeworkloads": _release(shape, times) | {"metadata": _metadata(deployment, {}) | {"name": "%(record)s"}},
+        "changeworkloads": _release(shape, times) | {"metadata": _metadata(deployment, {}) | {"name": "%(release)s"}},
         "changepods": _batch(times)
         | {
             "metadata": _metadata(
-                (CHANGE_WORKLOADS.api_version, CHANGE_WORKLOADS.kind, "%(record)s", "%(record_uid)s"), {}
+                (CHANGE_WORKLOADS.api_version, CHANGE_WORKLOADS.kind, "%(release)s", "%(release_uid)s"), {}
             )
-            | {"name": names.change_pod_name("%(record)s", "%(index)s")}
+            | {"name": names.change_pod_name("%(release)s", "%(index)s")}
         },
     }
 
@@ -555,7 +555,7 @@ def _release(shape: Shape, times: Mapping[str, Any]) -> dict[str, Any]:
     before = SourceRef(REPLICA_SETS.kind, "%(workload)s-7f6c9d5b84", "%(old_uid)s", "9" * 32)
     spec = _made(
         ChangeWorkloadSpec,
-        change_workload_id="%(record)s",
+        change_workload_id="%(release)s",
         service_name="%(workload)s",
         app_name="%(workload)s",
         reversion="%(version)s",
@@ -591,7 +591,7 @@ def _release(shape: Shape, times: Mapping[str, Any]) -> dict[str, Any]:
 
 def _batch(times: Mapping[str, Any]) -> dict[str, Any]:
     spec = _made(
-        ChangePodSpec, change_workload_id="%(record)s", pod_infos=(_info("%(own)s", "%(pod_uid)s", "%(ip)s"),), **times
+        ChangePodSpec, change_workload_id="%(release)s", pod_infos=(_info("%(own)s", "%(pod_uid)s", "%(ip)s"),), **times
     )
     status = _made(
         ChangePodStatus,

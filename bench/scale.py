@@ -112,14 +112,14 @@ async def reconcile(path: str) -> None:
                         task.result()
             held, held_wall = watchdog.take()
             used = resource.getrusage(resource.RUSAGE_SELF)
-            told = {
+            figures = {
                 "held": held,
                 "held_wall": held_wall,
                 "at": worked if wanted != "list" else time.monotonic(),
                 "cpu": used.ru_utime + used.ru_stime,
                 "reconciles": manager.queues.releases.taken,
             }
-            print(json.dumps(told), flush=True)
+            print(json.dumps(figures), flush=True)
         for task in background:
             task.cancel()
 
@@ -148,29 +148,29 @@ async def measure(shape: Shape) -> tuple[list[Phase], Counter[str]]:
                     await asyncio.sleep(0.3 if wanted == "rest" else 0)
                     said.write(f"{wanted}\n".encode())
                     async with asyncio.timeout(_PHASE_SECONDS):
-                        told = json.loads(await heard.readline())
+                        figures = json.loads(await heard.readline())
                     phases.append(
                         Phase(
                             title,
-                            round(told["held"] * 1000, 1),
-                            round(told["held_wall"] * 1000, 1),
-                            round(told["at"] - began, 1),
-                            round(told["cpu"] - before["cpu"], 1),
-                            told["reconciles"] - before["reconciles"],
+                            round(figures["held"] * 1000, 1),
+                            round(figures["held_wall"] * 1000, 1),
+                            round(figures["at"] - began, 1),
+                            round(figures["cpu"] - before["cpu"], 1),
+                            figures["reconciles"] - before["reconciles"],
                         )
                     )
                     print(phases[-1], file=sys.stderr)
-                    before = told
+                    before = figures
 
                 def change_setting(name: str, **changes: object) -> None:
-                    api.tell("opsconfiginfoes", "MODIFIED", msgspec.to_builtins(setting(name, **changes)))
+                    api.send("opsconfiginfoes", "MODIFIED", msgspec.to_builtins(setting(name, **changes)))
 
                 def annotate() -> None:
                     for number in range(100):
-                        api.tell("namespaces", "MODIFIED", namespace(number, note="new"))
+                        api.send("namespaces", "MODIFIED", namespace(number, note="new"))
 
                 def govern(*, governed: bool) -> None:
-                    api.tell("namespaces", "MODIFIED" if governed else "DELETED", namespace(7, governed=governed))
+                    api.send("namespaces", "MODIFIED" if governed else "DELETED", namespace(7, governed=governed))
 
                 try:
                     await phase("list all", wanted="list")

@@ -57,20 +57,20 @@ async def _run(kind: str, kubeconfig: Path, plan: admissions.Plan, kills: int, g
     """Run all measurements, print and write the results. Returns whether all results are right."""
     console = Console(soft_wrap=True)
 
-    def told(what: str) -> None:
+    def report(what: str) -> None:
         console.print(what, style="dim")
 
     with tempfile.TemporaryDirectory() as name:
         directories = [Path(name, part) for part in ("admissions", "hung", "releases", "outage")]
         for directory in directories:
             directory.mkdir()
-        admitted = await admissions.measure(kubeconfig, directories[0], plan, told)
+        admitted = await admissions.measure(kubeconfig, directories[0], plan, report)
         console.print(_phases(f"{plan.rate:g} releases per second through three gatekeepers", admitted.phases))
-        stuck = await hung.measure(kubeconfig, directories[1], hung.Plan(after=plan.phase, rate=plan.rate), told)
+        stuck = await hung.measure(kubeconfig, directories[1], hung.Plan(after=plan.phase, rate=plan.rate), report)
         console.print(_phases(f"{plan.rate:g} releases per second while one gatekeeper hangs", stuck.phases))
-        released = await releases.measure(kubeconfig, directories[2], kills, told)
+        released = await releases.measure(kubeconfig, directories[2], kills, report)
         console.print(_fields("Releases while the leading reconciler is killed", asdict(released)))
-        cut_off = await outage.measure(kubeconfig, directories[3], gone, told)
+        cut_off = await outage.measure(kubeconfig, directories[3], gone, report)
         console.print(_fields("Outage of the API server", asdict(cut_off)))
     figures = {
         "taken": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),

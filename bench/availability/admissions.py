@@ -28,9 +28,9 @@ class Plan:
 
 
 async def measure(
-    kubeconfig: Path, directory: Path, plan: Plan, told: Callable[[str], None] = lambda _: None
+    kubeconfig: Path, directory: Path, plan: Plan, report: Callable[[str], None] = lambda _: None
 ) -> Result:
-    """Measure the phases, one after the other. `told` is called with the name of each phase."""
+    """Measure the phases, one after the other. `report` is called with the name of each phase."""
     async with installed(kubeconfig, directory) as installation:
         gatekeepers = Gatekeepers(installation, directory, plan.shutdown_delay, plan.readiness)
         async with gatekeepers.running(), Load.connected(installation.admin, installation.name, plan.rate) as load:
@@ -38,7 +38,7 @@ async def measure(
             measurement = Measurement(load, gatekeepers.service)
             async with measurement.under_load():
                 for name, happen in _PHASES.items():
-                    told(f"{name} …")
+                    report(f"{name} …")
                     await measurement.phase(name, _lasting(plan.phase, happen(gatekeepers, plan)))
             return measurement.result(kills=REPLICAS)
 

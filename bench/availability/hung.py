@@ -31,7 +31,7 @@ class Plan:
 
 
 async def measure(
-    kubeconfig: Path, directory: Path, plan: Plan, told: Callable[[str], None] = lambda _: None
+    kubeconfig: Path, directory: Path, plan: Plan, report: Callable[[str], None] = lambda _: None
 ) -> Result:
     """Measure three phases: until the readiness probe removes the gatekeeper from the Service; until the liveness probe
     kills it; while it restarts. The API server waits for responses as long as the chart sets."""
@@ -45,7 +45,7 @@ async def measure(
             measurement = Measurement(load, gatekeepers.service)
             async with measurement.under_load():
                 for name, happen in _PHASES.items():
-                    told(f"{name} …")
+                    report(f"{name} …")
                     await measurement.phase(name, happen(gatekeepers, plan))
             return measurement.result(kills=1)
 

@@ -71,7 +71,7 @@ class Result:
 
 
 async def measure(
-    kubeconfig: Path, directory: Path, seconds: float, told: Callable[[str], None] = lambda _: None
+    kubeconfig: Path, directory: Path, seconds: float, report: Callable[[str], None] = lambda _: None
 ) -> Result:
     """Disconnect three gatekeepers and three reconcilers from the API server for `seconds`. Users still reach it, and
     the gatekeepers still review releases."""
@@ -96,7 +96,7 @@ async def measure(
             before = _watched(proxy.asked)
             loop = asyncio.get_running_loop()
 
-            told(f"outage of the API server for {seconds:.0f} s …")
+            report(f"outage of the API server for {seconds:.0f} s …")
             await proxy.go()
             gone = loop.time()
             await running.enter_async_context(newcomer.running())
@@ -121,7 +121,7 @@ async def measure(
             asked = [each for each in proxy.asked[mark:] if each.what.client != "newcomer"]
             lists = [each for each in asked if each.verb == "list"]
 
-            told("a second outage, after which all versions have expired …")
+            report("a second outage, after which all versions have expired …")
             await proxy.go()
             proxy.forget()
             forgotten = set(proxy.forgotten)
@@ -155,12 +155,12 @@ async def _wrong_with(
     deployments: list[dict[str, Any]] = (await admin.list(DEPLOYMENTS, namespace)).items
     ours = [each for each in deployments if each["metadata"]["name"] in released]
     events: list[dict[str, Any]] = (await admin.list(EVENTS, namespace)).items
-    told = [
+    events_about_them = [
         f"Event on {event['involvedObject']['name']}: {event['reason']}: {event['message']}"
         for event in events
         if event.get("reportingComponent") == COMPONENT and event["involvedObject"]["name"] in released
     ]
-    return wrong_with(history, ours, released, rolled_back=(), replicas=_REPLICAS) + told
+    return wrong_with(history, ours, released, rolled_back=(), replicas=_REPLICAS) + events_about_them
 
 
 class Questions:

@@ -34,7 +34,7 @@ class Result:
 
 
 async def measure(
-    kubeconfig: Path, directory: Path, kills: int, told: Callable[[str], None] = lambda _: None
+    kubeconfig: Path, directory: Path, kills: int, report: Callable[[str], None] = lambda _: None
 ) -> Result:
     """In each round, update all good Deployments, and update another one to an image that does not exist. Then kill the
     leader: a little later in the release in each round, and in every third round during a rollback."""
@@ -51,7 +51,7 @@ async def measure(
             these = {name: released[name] for name in good}
             in_mid_release, takeovers = 0, []
             for number in range(kills):
-                told(f"killing leader {number + 1} of {kills} …")
+                report(f"killing leader {number + 1} of {kills} …")
                 leader = await reconcilers.leader()
                 moment = _moment(history, number)
                 for name in good:
@@ -61,7 +61,7 @@ async def measure(
                 in_mid_release += history.rolling_back or not history.successful(these)
                 takeovers.append(await reconcilers.kill(leader))
                 await history.until_successful(these)
-            told("waiting for the rollbacks …")
+            report("waiting for the rollbacks …")
             await history.until(lambda: all(history.is_rolled_back(name, released[name][-1]) for name in bad))
             await history.until(lambda: all(history.successes(name, released[name][0]) == 2 for name in bad))
             deployments: list[Object] = (await admin.list(DEPLOYMENTS, namespace)).items
@@ -90,13 +90,13 @@ def _moment(history: History, number: int) -> Callable[[], bool]:
 async def _events(admin: Client, namespace: str, rolled_back: Sequence[str]) -> tuple[int, list[str]]:
     """The number of missing Events about rollbacks, and messages about repeated or wrong Events."""
     expected = collections.Counter((name, reason) for name in rolled_back for reason in _ROLLBACK_EVENTS)
-    told: collections.Counter[tuple[str, str]] = collections.Counter()
+    seen: collections.Counter[tuple[str, str]] = collections.Counter()
     surplus = []
     listed: list[Object] = (await admin.list(EVENTS, namespace)).items
     for event in listed:
         if event.get("reportingComponent") == COMPONENT:
             about = (event["involvedObject"]["name"], event["reason"])
-            told[about] += event.get("count") or 1
-            if told[about] > expected[about]:
-                surplus.append(f"Event too many on {about[0]}: {event['reason']}: {event['message']}")
-    return (expected - told).total(), surplus
+            seen[about] += event.get("count") or 1
+            if seen[about] > expected[about]:
+                surplus.append(f"unexpected Event on {about[0]}: {event['reason']}: {event['message']}")
+    return (expected - seen).total(), surplus

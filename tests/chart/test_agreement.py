@@ -142,9 +142,9 @@ def test_certgen_commands_in_the_container_use_the_settings_of_certgen_run(
     known = {str(option.envvar) for option in run.command.params if isinstance(option, TyperOption)}
     assert variables(container).keys() <= known
     for command in ("show", "rotate"):
-        told = parsed(certgen.command.app, [command]).params
-        assert {name: told[name] for name in told.keys() & run.params} == {
-            name: run.params[name] for name in told.keys() & run.params
+        params = parsed(certgen.command.app, [command]).params
+        assert {name: params[name] for name in params.keys() & run.params} == {
+            name: run.params[name] for name in params.keys() & run.params
         }
 
 
@@ -170,8 +170,8 @@ def test_certificate_has_the_names_of_the_service(chart: helm_python.Chart) -> N
         (leaf,) = [obj for obj in of_kind(objects, "Certificate") if not obj["spec"].get("isCA")]
         service = the(objects, "Service")["metadata"]["name"]
         assert tuple(leaf["spec"]["dnsNames"]) == service_hosts(service, SYSTEM_NAMESPACE)
-        told = variables(containers(the(objects, "Deployment"))["certgen"])
-        assert told["ALTERSHIELD_SECRET"] == leaf["spec"]["secretName"]
+        environment = variables(containers(the(objects, "Deployment"))["certgen"])
+        assert environment["ALTERSHIELD_SECRET"] == leaf["spec"]["secretName"]
         for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
             injected = the(objects, kind)["metadata"]["annotations"]["cert-manager.io/inject-ca-from"]
             assert injected == f"{SYSTEM_NAMESPACE}/{leaf['metadata']['name']}"

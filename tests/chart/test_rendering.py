@@ -213,10 +213,10 @@ def test_objects_refer_to_each_other_under_any_name_and_namespace(
     assert SYSTEM_NAMESPACE not in json.dumps([obj for obj in objects if obj["kind"] != "CustomResourceDefinition"])
     name = the(objects, "Deployment")["metadata"]["name"]
     pod = containers(the(objects, "Deployment"))
-    told = variables(pod["certgen"])
+    environment = variables(pod["certgen"])
     assert f"--owner={name}" in pod["certgen"]["args"]
-    assert told["ALTERSHIELD_WEBHOOK_CONFIGURATION"] == told["ALTERSHIELD_SERVICE"] == name
-    assert told["ALTERSHIELD_SYSTEM_NAMESPACE"] == namespace
+    assert environment["ALTERSHIELD_WEBHOOK_CONFIGURATION"] == environment["ALTERSHIELD_SERVICE"] == name
+    assert environment["ALTERSHIELD_SYSTEM_NAMESPACE"] == namespace
     for container in (pod["gatekeeper"], pod["reconciler"]):
         assert f"--system-namespace={namespace}" in container["args"]
     assert f"--service-account=system:serviceaccount:{namespace}:{name}" in pod["gatekeeper"]["args"]
@@ -233,7 +233,7 @@ def test_objects_refer_to_each_other_under_any_name_and_namespace(
         assert binding["subjects"] == [{"kind": "ServiceAccount", "name": name, "namespace": namespace}]
     named = [rule.get("resourceNames") for kind in ("ClusterRole", "Role") for rule in the(objects, kind)["rules"]]
     kinds = [adapter.crd for adapter in ADAPTERS if adapter.crd]
-    assert [names for names in named if names] == [kinds, [name], [name], [told["ALTERSHIELD_SECRET"]]]
+    assert [names for names in named if names] == [kinds, [name], [name], [environment["ALTERSHIELD_SECRET"]]]
 
 
 def test_rendering_is_deterministic(chart: helm_python.Chart, values: Object) -> None:

@@ -31,10 +31,10 @@ def pod(name: str, namespace: str = "shop", **labels: str) -> dict[str, Any]:
 @asynccontextmanager
 async def running(informer: Informer[Any]) -> AsyncIterator[list[tuple[str, str | None, str | None]]]:
     """Run the informer. Yields a list of its handlers' calls: name, old and new resourceVersion."""
-    told: list[tuple[str, str | None, str | None]] = []
+    calls: list[tuple[str, str | None, str | None]] = []
 
     def note(old: Any, new: Any) -> None:
-        told.append(
+        calls.append(
             (
                 (new or old).metadata.name,
                 old and old.metadata.resource_version,
@@ -46,7 +46,7 @@ async def running(informer: Informer[Any]) -> AsyncIterator[list[tuple[str, str 
     task = asyncio.create_task(informer.run())
     try:
         await asyncio.wait_for(informer.wait_synced(), 60)
-        yield told
+        yield calls
     finally:
         task.cancel()
         await asyncio.wait((task,))
@@ -62,13 +62,13 @@ async def test_informer_lists_in_pages_and_then_watches() -> None:
         for number in range(1200):
             await api.put(PODS, pod(f"p{number:04}"))
         informer = Informer(client, PODS, Pod)
-        async with running(informer) as told:
-            assert len(informer) == len(told) == 1200
+        async with running(informer) as calls:
+            assert len(informer) == len(calls) == 1200
             assert sum(map(is_list, api.requests)) == 3
             await api.put(PODS, pod("new"))
             await api.remove(PODS, "p0000", "shop")
-            await until(lambda: len(told) == 1202)
-            assert told[-2:] == [("new", None, "1301"), ("p0000", "101", None)]
+            await until(lambda: len(calls) == 1202)
+            assert calls[-2:] == [("new", None, "1301"), ("p0000", "101", None)]
             assert informer.get("shop", "new") is not None
             assert informer.get("shop", "p0000") is None
 
@@ -93,7 +93,7 @@ async def test_changes_during_a_minute_of_outage_arrive_without_a_relist() -> No
     async with serving() as (api, client):
         await api.put(PODS, pod("a"))
         informer = Informer(client, PODS, Pod)
-        async with running(informer) as told:
+        async with running(informer) as calls:
             await api.stop()
             await api.put(PODS, pod("b"))
             await api.remove(PODS, "a", "shop")
@@ -106,13 +106,13 @@ async def test_changes_during_a_minute_of_outage_arrive_without_a_relist() -> No
             assert informer.relists == 0
             assert len(api.requests) - before == 1
             assert informer.age < 1
-            assert [entry[0] for entry in told] == ["a", "b", "a"]
+            assert [entry[0] for entry in calls] == ["a", "b", "a"]
 
 
 async def test_a_watch_cut_within_an_event_resumes_after_the_last_complete_event() -> None:
     async with serving() as (api, client):
         informer = Informer(client, PODS, Pod)
-        async with running(informer) as told:
+        async with running(informer) as calls:
             await api.wait_for_requests(is_watch, 1)
             await api.put(PODS, pod("a"))
             await until(lambda: names(informer) == ["a"])
@@ -123,7 +123,7 @@ async def test_a_watch_cut_within_an_event_resumes_after_the_last_complete_event
             await until(lambda: names(informer) == ["a", "b"])
             watches = await api.wait_for_requests(is_watch, 2)
             assert watches[1].query["resourceVersion"] == "101"
-            assert told == [("a", None, "101"), ("b", None, "102")]
+            assert calls == [("a", None, "101"), ("b", None, "102")]
             assert informer.relists == 0
 
 
@@ -132,8 +132,8 @@ async def test_an_expired_version_causes_a_relist_that_reports_deleted_objects()
         for name in ("stays", "goes", "changes"):
             await api.put(PODS, pod(name))
         informer = Informer(client, PODS, Pod)
-        async with running(informer) as told:
-            told.clear()
+        async with running(informer) as calls:
+            calls.clear()
             await api.stop()
             await api.remove(PODS, "goes", "shop")
             await api.put(PODS, pod("changes", app="x"))
@@ -142,7 +142,7 @@ async def test_an_expired_version_causes_a_relist_that_reports_deleted_objects()
             await api.start()
             await until(lambda: names(informer) == ["changes", "comes", "stays"])
             assert informer.relists == 1
-            assert sorted(told) == [("changes", "103", "105"), ("comes", None, "106"), ("goes", "102", None)]
+            assert sorted(calls) == [("changes", "103", "105"), ("comes", None, "106"), ("goes", "102", None)]
             await api.put(PODS, pod("later"))
             await until(lambda: "later" in names(informer))
 
@@ -261,11 +261,11 @@ async def test_an_undecodable_object_is_skipped_and_logged_once(caplog: pytest.L
         await api.put(DEPLOYMENTS, {**pod("bad"), "spec": {"replicas": "many"}})
         await api.put(DEPLOYMENTS, pod("good"))
         informer = Informer(client, DEPLOYMENTS, Deployment)
-        async with running(informer) as told:
+        async with running(informer) as calls:
             assert names(informer) == ["good"]
             await api.put(DEPLOYMENTS, {**pod("bad"), "spec": {"replicas": "more"}})
             await api.put(DEPLOYMENTS, {**pod("good"), "spec": {"replicas": 2}})
-            await until(lambda: len(told) == 2)
+            await until(lambda: len(calls) == 2)
             assert informer.skipped == 2
             assert [record.message for record in caplog.records].count("skipped an object that cannot be read") == 1
             await api.put(DEPLOYMENTS, {**pod("bad"), "spec": {"replicas": 3}})
@@ -323,10 +323,10 @@ async def test_exceptions_in_handlers_and_indexes_do_not_stop_the_informer(caplo
         informer = Informer(client, PODS, Pod)
         informer.add_handler(broken)
         informer.add_index("broken", broken)
-        async with running(informer) as told:
+        async with running(informer) as calls:
             await api.put(PODS, pod("a"))
             await api.put(PODS, pod("b"))
-            await until(lambda: len(told) == 2)
+            await until(lambda: len(calls) == 2)
             assert informer.by_index("broken", "x") == []
             assert "a handler failed" in caplog.messages
 
@@ -354,16 +354,16 @@ async def test_resync_calls_handlers_for_every_object() -> None:
     async with serving() as (api, client):
         await api.put(PODS, pod("a"))
         informer = Informer(client, PODS, Pod, resync=600)
-        async with running(informer) as told:
+        async with running(informer) as calls:
             await asyncio.sleep(700)
-            assert told[1:] == [("a", "101", "101")]
+            assert calls[1:] == [("a", "101", "101")]
 
 
 async def test_an_observed_write_is_in_the_cache_at_once_and_reported_once() -> None:
     async with serving() as (api, client):
         await api.put(PODS, pod("a"))
         informer = Informer(client, PODS, Pod)
-        async with running(informer) as told:
+        async with running(informer) as calls:
             api.silent = True
             patched = await client.patch(PODS, {"metadata": {"labels": {"app": "x"}}}, "a", "shop", as_=Pod)
             informer.observe(patched)
@@ -371,7 +371,7 @@ async def test_an_observed_write_is_in_the_cache_at_once_and_reported_once() -> 
             api.silent = False
             await api.put(PODS, pod("b"))
             await until(lambda: names(informer) == ["a", "b"])
-            assert told == [("a", None, "101"), ("a", "101", "102"), ("b", None, "103")]
+            assert calls == [("a", None, "101"), ("a", "101", "102"), ("b", None, "103")]
 
 
 async def test_an_observed_write_older_than_the_list_is_ignored() -> None:
@@ -401,17 +401,17 @@ async def test_older_events_do_not_undo_an_observed_write() -> None:
     async with serving() as (api, client):
         await api.put(PODS, pod("a"))
         informer = Informer(client, PODS, Pod)
-        async with running(informer) as told:
+        async with running(informer) as calls:
             await api.wait_for_requests(is_watch, 1)
             api.silent = True
             await api.put(PODS, pod("a", by="somebody"))
             await api.remove(PODS, "a", "shop")
             informer.observe(await client.create(PODS, pod("a", by="us"), "shop", as_=Pod))
-            told.clear()
+            calls.clear()
             api.silent = False
             await api.put(PODS, pod("b"))
             await until(lambda: names(informer) == ["a", "b"])
-            assert told == [("b", None, "105")]
+            assert calls == [("b", None, "105")]
 
 
 async def test_a_write_during_a_list_stays_in_the_cache() -> None:
@@ -485,13 +485,13 @@ async def test_objects_that_keep_rejects_are_left_out_or_reported_as_deleted() -
         await api.put(PODS, pod("a", keep="yes"))
         await api.put(PODS, pod("b"))
         informer = Informer(client, PODS, Pod, keep=lambda obj: "keep" in obj.metadata.labels)
-        async with running(informer) as told:
+        async with running(informer) as calls:
             assert names(informer) == ["a"]
             await api.put(PODS, pod("c", keep="yes"))
             await api.put(PODS, pod("d"))
             await api.put(PODS, pod("a"))
             await until(lambda: names(informer) == ["c"])
-            assert [(name, new is None) for name, _, new in told] == [("a", False), ("c", False), ("a", True)]
+            assert [(name, new is None) for name, _, new in calls] == [("a", False), ("c", False), ("a", True)]
 
 
 async def test_refill_adds_objects_that_keep_accepts_now() -> None:
@@ -500,13 +500,13 @@ async def test_refill_adds_objects_that_keep_accepts_now() -> None:
         informer = Informer(client, PODS, Pod, keep=lambda obj: obj.metadata.namespace in wanted)
         for namespace in ("shop", "depot", "lab"):
             await api.put(PODS, pod("a", namespace))
-        async with running(informer) as told:
+        async with running(informer) as calls:
             wanted |= {"depot", "lab"}
             await informer.refill("depot")
             await informer.refill("depot")
             await informer.refill("shop")
             assert [obj.metadata.namespace for obj in informer.all()] == ["shop", "depot"]
-            assert len(told) == 2
+            assert len(calls) == 2
 
 
 async def test_metadata_only_requests_partial_object_metadata() -> None:

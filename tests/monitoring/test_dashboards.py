@@ -99,13 +99,13 @@ def test_dashboards_are_distinct() -> None:
 
 COUNTED = [
     # an outage of an hour: an old pod, and a new pod whose first scrape already shows three releases
-    ('altershield_ungated_releases_total{namespace="gate", pod="old", reason="no-version"}', "9x60 stale"),
-    ('altershield_ungated_releases_total{namespace="gate", pod="new", reason="no-version"}', "_x121 3x10 5x20 stale"),
-    ('altershield_ungated_releases_total{namespace="gate", pod="idle", reason="no-version"}', "_x121 0x200"),
+    ('altershield_ungated_releases_total{namespace="system", pod="old", reason="no-version"}', "9x60 stale"),
+    ('altershield_ungated_releases_total{namespace="system", pod="new", reason="no-version"}', "_x121 3x10 5x20 stale"),
+    ('altershield_ungated_releases_total{namespace="system", pod="idle", reason="no-version"}', "_x121 0x200"),
     # one object that each of three replicas could not decode in its first list
     *(
         (
-            f'altershield_watch_skipped_total{{namespace="gate", pod="{pod}", component="c", resource="pods"}}',
+            f'altershield_watch_skipped_total{{namespace="system", pod="{pod}", component="c", resource="pods"}}',
             "_x121 1x99",
         )
         for pod in ("a", "b", "c")
@@ -143,7 +143,7 @@ def test_counts_from_before_the_first_scrape_are_counted_once(
         for target in panel["targets"]
         if panel["title"] == title
     ]
-    expression = target["expr"].replace("$__range", "1h").replace("$namespace", "gate")
+    expression = target["expr"].replace("$__range", "1h").replace("$namespace", "system")
     test = {
         "interval": "1m",
         "input_series": [{"series": series, "values": values} for series, values in COUNTED],

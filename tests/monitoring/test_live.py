@@ -148,9 +148,9 @@ def test_alerts_fire_and_name_the_workload(prometheus: Prometheus) -> None:
         "AlterShieldUngatedRelease",
     }
     eventually(lambda: expected <= firing().keys(), "the alerts to fire")
-    told = firing()
-    assert told.keys() == expected, "no other alert may fire"
-    assert f"deployment sleep in {NAMESPACE}" in told["AlterShieldRolledBack"]
+    descriptions = firing()
+    assert descriptions.keys() == expected, "no other alert may fire"
+    assert f"deployment sleep in {NAMESPACE}" in descriptions["AlterShieldRolledBack"]
 
 
 @pytest.mark.parametrize("alert", sorted(ALERTS))
