@@ -17,8 +17,8 @@ RELEASE_TESTS = tuple(
         "reach",
         "batching",
         "status",
-        "what_is_not_seen",
-        "hard_cases",
+        "dropped_pod_groups",
+        "unstable_pods",
     )
 )
 ONE_KIND = "partition or on_delete or not (StatefulSet or DaemonSet or CloneSet)"

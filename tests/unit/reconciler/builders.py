@@ -1,4 +1,4 @@
-"""Records, batches and workloads as the caches hold them, with what a test cares about."""
+"""ChangeWorkloads, ChangePods and workloads with the fields that tests set."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ V1, V2, V3 = "1" * 32, "2" * 32, "3" * 32
 
 
 def workload(version: str = V1, *, kind: str = "Deployment", name: str = "sleep", generation: int = 1) -> Workload:
-    """Its version is recorded."""
+    """A workload whose release is processed: it has the label defense-status."""
     adapter = BY_KIND[kind]
     own = {labels.VERSION: version, labels.DEFENSE_STATUS: labels.PROCESSED} if version else {}
     body: dict[str, Any] = {
@@ -51,7 +51,7 @@ def release(
     name: str = "sleep",
     uid: str = "",
 ) -> ChangeWorkload:
-    """Of the workload with this name."""
+    """The ChangeWorkload of the workload with this name."""
     api_version, own = BY_KIND[kind].resource.api_version, change_workload_name(kind, name, version)
     if isinstance(status, str):
         status = ChangeWorkloadStatus(status=status)
@@ -83,7 +83,7 @@ def release(
 
 
 def change_pod(number: int, *pods: str, status: ChangePodStatus | None = None, verdict: str = "") -> ChangePod:
-    """A batch of these pods. `verdict`: what it was made with."""
+    """A batch of these pods. `verdict`: the verdict that the batch is created with."""
     own = change_workload_name("Deployment", "sleep", V1)
     infos = tuple(PodInfo(pod=pod, uid=f"{pod}-uid", verdict=verdict) for pod in pods)
     return ChangePod(

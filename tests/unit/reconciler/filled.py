@@ -60,7 +60,7 @@ def replica_set(
     namespace: str = "default",
     owner: Object | None = None,
 ) -> Set:
-    """Of the Deployment with the name `workload`, whose uid is its name. `owner` changes its owner reference."""
+    """A ReplicaSet of the Deployment `workload`, whose uid is its name. `owner` changes the owner reference."""
     deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "name": workload, "uid": workload, "controller": True}
     metadata = {"name": name, "namespace": namespace, "uid": uid or name, "resourceVersion": str(version)}
     body = {"metadata": {**metadata, "ownerReferences": [deployment | (owner or {})]}}
@@ -68,7 +68,7 @@ def replica_set(
 
 
 def pod(version: int = 1, *, name: str = "sleep-1-a", namespace: str = "default", owner: Object | None = None) -> Pod:
-    """Of the ReplicaSet sleep-1. `owner` changes its owner reference."""
+    """A pod of the ReplicaSet sleep-1. `owner` changes the owner reference."""
     parent = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "sleep-1", "uid": "sleep-1", "controller": True}
     metadata = {"name": name, "namespace": namespace, "uid": f"{name}-uid", "resourceVersion": str(version)}
     return objects.pod(**metadata, ownerReferences=[parent | (owner or {})])
@@ -96,13 +96,13 @@ def change_pod(number: int = 1) -> Batch:
 
 
 def put(caches: Caches, *objs: Any) -> None:
-    """Let the caches hold these objects."""
+    """Put these objects into their caches."""
     for obj in objs:
         informer_of(caches, obj).observe(obj)
 
 
 def remove(caches: Caches, obj: Any, version: int = 99) -> None:
-    """Let the watch tell that the object was deleted."""
+    """Delete the object from its cache, as a watch event does."""
     cache = informer_of(caches, obj)._cache
     cache.drop((obj.metadata.namespace, obj.metadata.name), version)
 

@@ -36,3 +36,24 @@ def second_release(kind: str, count: int = 1, **world: float) -> tuple[World, li
 def is_restored(world: World, image: str = "v1") -> bool:
     """Whether the workload is back at this image and its version."""
     return world.image == image and world.version == fingerprint(image)
+
+
+def serving(kind: str, replicas: int, image: str = "v1") -> World:
+    """A workload whose release of this image passed and settled."""
+    world = World(kind, replicas=replicas)
+    world.roll_out(image)
+    return world
+
+
+def release_bad(world: World, image: str) -> SimPod:
+    """Release an image whose first pod never comes up."""
+    world.release(image)
+    world.rest()
+    (pod,) = world.make(1)
+    world.touch(pod.wait_for_image())
+    return pod
+
+
+def is_over(world: World, image: str) -> bool:
+    """Whether the release was undone or suspended."""
+    return world.image != image or world.state() == SUSPEND

@@ -1,4 +1,4 @@
-"""What is decided about a batch, with an AlterShield server and without; and what is kept of it."""
+"""Decisions about a batch, with and without an AlterShield server, and what the cache keeps of a batch."""
 
 import msgspec
 import pytest
@@ -35,7 +35,7 @@ def run(
     return decide(status, BatchSnapshot(release, server, answer, pre_timeout=120, post_timeout=90), now)
 
 
-def kept_of(made: ChangePod) -> batch.Batch:
+def projected(made: ChangePod) -> batch.Batch:
     return batch.read(msgspec.json.encode(made))
 
 
@@ -50,7 +50,7 @@ def at(state: str, **fields: object) -> ChangePodStatus:
     return msgspec.structs.replace(begun, **fields)
 
 
-def test_without_a_server_one_write_ends_it() -> None:
+def test_batch_without_a_server_ends_in_one_write() -> None:
     status, following = run(ChangePodStatus(), server=False)
 
     assert (status.status, status.message, status.pod_results) == ("ExecuteDone", "PreFailed", ())
@@ -61,7 +61,7 @@ def test_without_a_server_one_write_ends_it() -> None:
     assert run(status, server=False, now=NOW + 99) == (status, None)
 
 
-def test_the_whole_way_with_a_server_that_passes() -> None:
+def test_batch_goes_through_all_states_with_a_server_that_passes_it() -> None:
     status, following = run(ChangePodStatus())
     assert (status.status, following) == (PodState.PRE_WAIT, Ask(Call.SUBMIT_PRE))
     assert (status.pre_timeout_threshold, status.post_timeout_threshold) == (120, 90)
@@ -84,7 +84,7 @@ def test_the_whole_way_with_a_server_that_passes() -> None:
 
 
 @pytest.mark.parametrize(("state", "message"), [("PreSubmitted", "PreFailed"), ("PostSubmitted", "PostFinish")])
-def test_an_explicit_failure_fails_the_batch(state: str, message: str) -> None:
+def test_failed_check_fails_the_batch(state: str, message: str) -> None:
     status, _ = run(at(state), FAILED)
 
     assert (status.status, status.message) == ("ExecuteDone", message)
@@ -100,9 +100,7 @@ def test_an_explicit_failure_fails_the_batch(state: str, message: str) -> None:
         ("PostSubmitted", 90, "PostTimeout"),
     ],
 )
-def test_what_gets_no_answer_ends_at_the_deadline_in_the_status_and_passes(
-    state: str, deadline: int, message: str
-) -> None:
+def test_check_without_an_answer_ends_at_the_deadline_and_passes(state: str, deadline: int, message: str) -> None:
     before, following = run(at(state), NoResult(), now=NOW + deadline - 1)
     assert before.status == state
     assert following == Later(1)
@@ -112,35 +110,35 @@ def test_what_gets_no_answer_ends_at_the_deadline_in_the_status_and_passes(
 
 
 @pytest.mark.parametrize(("state", "message"), [("PreWait", "PreFailed"), ("PostWait", "PostFailed")])
-def test_a_refusal_passes_at_once(state: str, message: str) -> None:
+def test_refused_check_passes_immediately(state: str, message: str) -> None:
     status, _ = run(at(state), Refused("unknown scene"))
 
     assert (status.status, status.message, status.pod_results) == ("ExecuteDone", message, ())
 
 
 @pytest.mark.parametrize("state", list(PodState))
-def test_a_persons_verdict_on_every_pod_ends_it_and_stays(state: str) -> None:
+def test_verdict_of_a_person_on_every_pod_ends_the_batch(state: str) -> None:
     results = (PodInfo("a", verdict="unpass", message="find error"), PodInfo("b", verdict="pass"))
 
-    status, following = run(at(state, pod_results=results, message="I looked"), FAILED)
+    status, following = run(at(state, pod_results=results, message="I decided"), FAILED)
 
     assert (status.status, status.message, status.pod_results, following) == (
         "ExecuteDone",
-        "I looked",
+        "I decided",
         results,
         None,
     )
 
 
-def test_the_server_speaks_only_of_pods_that_nobody_has_judged() -> None:
-    verdict = PodInfo("a", verdict="pass", message="I looked")
+def test_server_verdict_applies_only_to_pods_without_a_verdict_of_a_person() -> None:
+    verdict = PodInfo("a", verdict="pass", message="I decided")
 
     status, _ = run(at("PostSubmitted", pod_results=(verdict, PodInfo("b", message="?"))), FAILED)
 
     assert status.pod_results == (verdict, PodInfo("b", "b-uid", verdict="unpass", message="error rate 12 %"))
 
 
-def test_a_verdict_after_the_end_only_changes_the_condition() -> None:
+def test_verdict_after_the_end_changes_only_the_condition() -> None:
     done, _ = run(ChangePodStatus(), server=False)
     judged = msgspec.structs.replace(
         done,
@@ -160,26 +158,26 @@ def test_a_verdict_after_the_end_only_changes_the_condition() -> None:
 
 
 @pytest.mark.parametrize("state", ["PreFailed", "PreTimeout", "PostFailed", "PostTimeout", "PostFinish"])
-def test_a_state_on_the_way_that_somebody_stored_has_an_exit(state: str) -> None:
+def test_batch_with_a_final_message_as_its_state_ends(state: str) -> None:
     status, _ = run(at(state))
 
     assert (status.status, status.message) == ("ExecuteDone", state)
 
 
-def test_a_server_that_is_no_longer_configured_leaves_nothing_hanging() -> None:
+def test_batch_ends_if_the_server_is_no_longer_configured() -> None:
     assert run(at("PreSubmitted"), server=False)[0].message == "PreFailed"
     assert run(at("PostSubmitted"), server=False)[0].message == "PostFailed"
 
 
-# verdicts that a batch is made with
+# verdicts that a batch is created with
 
 
-def born_failed(*pods: str) -> ChangePod:
+def created_failed(*pods: str) -> ChangePod:
     return change_pod(1, *pods, verdict="unpass")
 
 
-def test_a_batch_of_pods_that_were_not_up_is_made_with_the_verdict_on_them() -> None:
-    made = born_failed("a", "b")
+def test_batch_created_with_verdicts_ends_in_one_write() -> None:
+    made = created_failed("a", "b")
     status, following = decide(made.status, BatchSnapshot(made, True, None, 120, 90), NOW)
 
     assert (status.status, status.message, following) == ("ExecuteDone", "PostFinish", None)
@@ -187,14 +185,14 @@ def test_a_batch_of_pods_that_were_not_up_is_made_with_the_verdict_on_them() -> 
     assert reason(status) == ("False", Giver.HEALTH)
 
 
-def test_a_person_overrules_what_a_batch_was_made_with() -> None:
-    made = born_failed("a", "b")
+def test_person_overrules_the_verdict_that_a_batch_was_created_with() -> None:
+    made = created_failed("a", "b")
     written = ChangePodStatus(pod_results=(PodInfo("a", verdict="pass"),))
     status, _ = decide(written, BatchSnapshot(made, False, None, 120, 90), NOW)
 
     assert [(result.pod, result.verdict) for result in status.pod_results] == [("a", "pass"), ("b", "unpass")]
     assert reason(status) == ("False", Giver.HEALTH)
-    kept = kept_of(msgspec.structs.replace(made, status=status))
+    kept = projected(msgspec.structs.replace(made, status=status))
     assert [(member.verdict, member.overruled) for member in kept.members] == [("pass", True), ("unpass", False)]
 
 
@@ -207,7 +205,7 @@ def reason(status: ChangePodStatus) -> tuple[str, str]:
 # whose verdict it is
 
 
-def looked(status: ChangePodStatus, answer: Checked | None = None) -> ChangePodStatus:
+def decided(status: ChangePodStatus, answer: Checked | None = None) -> ChangePodStatus:
     return run(status, answer, pods="abc")[0]
 
 
@@ -215,80 +213,80 @@ Results = st.dictionaries(st.sampled_from("abc"), st.sampled_from(["pass", "unpa
 
 
 @given(st.lists(Results, min_size=1, max_size=6), st.data())
-def test_what_a_person_writes_is_never_taken_for_the_servers_verdict(
+def test_verdict_of_a_person_is_never_attributed_to_the_server(
     written: list[dict[str, str]], data: st.DataObject
 ) -> None:
-    """A person writes verdicts, the reconciler looks whenever it likes, and the server never answers."""
+    """A person writes verdicts, the reconciler runs at random times, and the server never answers."""
     status = ChangePodStatus()
     for results in written:
         judged = tuple(PodInfo(pod, verdict=verdict) for pod, verdict in results.items())
         status = msgspec.structs.replace(status, pod_results=judged)
-        if data.draw(st.booleans(), label="looks"):
-            status = looked(status)
-    reasons = {condition.reason for condition in looked(status).conditions}
+        if data.draw(st.booleans(), label="reconciles"):
+            status = decided(status)
+    reasons = {condition.reason for condition in decided(status).conditions}
     failed = any(verdict not in ("pass", "") for verdict in written[-1].values())
     assert (Giver.PERSON in reasons) == failed
     assert Giver.SERVER not in reasons
 
 
-def test_the_servers_verdict_is_told_as_its_own_however_often_it_is_looked_at() -> None:
-    failed = looked(at("PreSubmitted"), Checked(False, "error rate 12 %"))
+def test_verdict_of_the_server_stays_attributed_to_the_server() -> None:
+    failed = decided(at("PreSubmitted"), Checked(False, "error rate 12 %"))
     assert reason(failed) == ("False", Giver.SERVER)
-    assert looked(failed) == failed
-    assert kept_of(change_pod(1, *"abc", status=failed)).giver == Giver.SERVER
+    assert decided(failed) == failed
+    assert projected(change_pod(1, *"abc", status=failed)).giver == Giver.SERVER
 
 
-def test_a_batch_that_a_person_failed_first_stays_theirs_when_the_server_fails_the_rest() -> None:
-    judged = looked(at("PreSubmitted", pod_results=(PodInfo("a", verdict="unpass"),)))
+def test_batch_failed_by_a_person_stays_attributed_when_the_server_fails_the_rest() -> None:
+    judged = decided(at("PreSubmitted", pod_results=(PodInfo("a", verdict="unpass"),)))
     assert reason(judged) == ("False", Giver.PERSON)
-    both = looked(judged, Checked(False, "error rate 12 %"))
+    both = decided(judged, Checked(False, "error rate 12 %"))
     assert len(both.pod_results) == 3
     assert reason(both) == ("False", Giver.PERSON)
 
 
-# what is kept of a batch
+# what the cache keeps of a batch
 
 
-def test_what_is_kept_of_a_batch_at_work_is_all_of_it() -> None:
+def test_unfinished_batch_is_kept_completely() -> None:
     made = change_pod(7, "a")
-    kept = kept_of(made)
+    kept = projected(made)
 
     assert (kept.number, kept.unfinished, kept.done, kept.giver) == (7, made, False, "")
     assert kept.release == ("default", made.spec.change_workload_id)
     assert [(member.pod, member.uid, member.verdict) for member in kept.members] == [("a", "a-uid", "")]
 
 
-def test_what_is_kept_of_a_batch_at_its_end_is_little() -> None:
+def test_finished_batch_is_kept_without_its_change_pod() -> None:
     done, _ = run(ChangePodStatus(), server=False)
     made = change_pod(1, *"ab", status=done)
     assert not needs_work(made)
-    assert kept_of(made).unfinished is None
-    assert kept_of(made).done
+    assert projected(made).unfinished is None
+    assert projected(made).done
 
 
-def test_a_verdict_after_the_end_is_work() -> None:
+def test_verdict_after_the_end_needs_work() -> None:
     done, _ = run(ChangePodStatus(), server=False)
     written = msgspec.structs.replace(done, pod_results=(PodInfo("a", verdict="x", message="m" * 999),))
     made = change_pod(1, *"ab", status=written)
     assert needs_work(made)
-    kept = kept_of(made)
+    kept = projected(made)
     assert (kept.members[0].verdict, len(kept.members[0].message), kept.giver) == ("x", 200, Giver.PERSON)
     assert kept.members[1].verdict == ""
 
 
-def test_a_result_without_a_verdict_says_nothing() -> None:
+def test_result_without_a_verdict_gives_no_verdict() -> None:
     status = ChangePodStatus(status="ExecuteDone", pod_results=(PodInfo("a", message="looks odd"),))
-    assert kept_of(change_pod(1, "a", status=status)).members[0].verdict == ""
+    assert projected(change_pod(1, "a", status=status)).members[0].verdict == ""
 
 
-def test_a_batch_of_which_one_pod_was_checked_was_not_checked() -> None:
+def test_batch_counts_as_checked_only_if_every_pod_has_a_verdict() -> None:
     for results, said in ((("a",), "NotChecked"), (("a", "b"), "PodsPassed")):
         judged = tuple(PodInfo(pod, verdict="pass") for pod in results)
         status, _ = run(ChangePodStatus(pod_results=judged), server=False)
         assert reason(status) == ("True", said)
 
 
-def test_a_remark_without_a_verdict_takes_back_none() -> None:
+def test_result_without_a_verdict_does_not_remove_the_initial_verdict() -> None:
     remark = ChangePodStatus(pod_results=(PodInfo("a", message="I am on it"),))
-    made = msgspec.structs.replace(born_failed("a"), status=remark)
-    assert kept_of(made).members[0].verdict == "unpass"
+    made = msgspec.structs.replace(created_failed("a"), status=remark)
+    assert projected(made).members[0].verdict == "unpass"

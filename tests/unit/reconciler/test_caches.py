@@ -1,4 +1,4 @@
-"""What the caches keep, and which object belongs to which."""
+"""Which objects the caches keep, and which object belongs to which."""
 
 from collections.abc import AsyncIterator
 from math import inf
@@ -49,7 +49,7 @@ async def caches() -> AsyncIterator[Caches]:
 # what is kept
 
 
-async def test_only_governed_namespaces_are_asked_for() -> None:
+async def test_only_governed_namespaces_are_listed() -> None:
     async with serving() as (api, client):
         await api.put(NAMESPACES, {"metadata": {"name": "default", "labels": GOVERNED}})
         caches = Caches(client, SYSTEM)
@@ -128,8 +128,8 @@ async def test_only_replica_sets_of_deployments_are_kept(caches: Caches, owner: 
     assert len(put_there) == kept
 
 
-async def test_a_namespace_is_filled_with_workloads_last(caches: Caches) -> None:
-    """Once a workload is there, everything that belongs to it is there."""
+async def test_workloads_of_a_namespace_are_read_last(caches: Caches) -> None:
+    """When the cache has a workload, it already has all objects of the workload."""
     filled = caches.namespaced
     assert filled[-len(caches.workloads) :] == tuple(caches.workloads.values())
     assert set(filled) == {
@@ -141,7 +141,7 @@ async def test_a_namespace_is_filled_with_workloads_last(caches: Caches) -> None
     }
 
 
-async def test_a_kind_with_a_definition_is_there_once_the_definition_is(caches: Caches) -> None:
+async def test_kind_with_a_crd_is_defined_once_the_crd_exists(caches: Caches) -> None:
     definitions = caches.definitions["CloneSet"]
     assert caches.defined("Deployment")
     assert not caches.defined("CloneSet")
@@ -150,7 +150,7 @@ async def test_a_kind_with_a_definition_is_there_once_the_definition_is(caches: 
     assert caches.defined("CloneSet")
 
 
-# since when, and which settings
+# since when a namespace is governed, and settings
 
 
 def _labelled(at: str, **metadata: Any) -> Namespace:
@@ -158,7 +158,7 @@ def _labelled(at: str, **metadata: Any) -> Namespace:
     return namespace("lab", managedFields=[{"time": at, "fieldsV1": fields}], **metadata)
 
 
-async def test_a_namespace_is_governed_since_its_label_and_the_first_setting_are_there(caches: Caches) -> None:
+async def test_namespace_is_governed_since_its_label_and_the_first_setting_are_there(caches: Caches) -> None:
     installed = setting().metadata.creation_timestamp
     assert installed is not None
     put(caches, setting())
@@ -168,17 +168,17 @@ async def test_a_namespace_is_governed_since_its_label_and_the_first_setting_are
     assert caches.governed_since("lab") == unix(installed)
 
 
-async def test_a_namespace_is_governed_since_infinity_without_label_setting_or_time(caches: Caches) -> None:
+async def test_namespace_is_governed_since_infinity_without_label_setting_or_time(caches: Caches) -> None:
     put(caches, _labelled(GOVERNED_AT))
     assert caches.governed_since("lab") == inf  # no setting
     put(caches, setting())
-    assert caches.governed_since("default") == inf  # nobody knows when it was labelled
+    assert caches.governed_since("default") == inf  # the time of the label is unknown
     assert caches.governed_since("unknown") == inf
     put(caches, newer(_labelled(GOVERNED_AT, **DELETED)))
     assert caches.governed_since("lab") == inf
 
 
-async def test_a_setting_is_in_effect_from_when_the_cache_has_it_until_it_is_deleted(caches: Caches) -> None:
+async def test_setting_is_in_effect_while_the_cache_has_it(caches: Caches) -> None:
     assert caches.in_effect().blocking
     put(caches, setting(enable=False))
     assert not caches.in_effect().blocking
@@ -195,7 +195,7 @@ def _put_node(caches: Caches, ready: str) -> None:
     caches.nodes.observe(nodes.read(msgspec.json.encode(body)))
 
 
-async def test_a_node_that_is_not_known_may_have_pods_that_are_up_and_is_lost(caches: Caches) -> None:
+async def test_unknown_node_is_both_ready_and_lost(caches: Caches) -> None:
     found = caches.node_ready("node-1"), caches.node_lost("node-1"), caches.node_ready_at("node-1")
     assert found == (True, True, 0.0)
 
@@ -203,7 +203,7 @@ async def test_a_node_that_is_not_known_may_have_pods_that_are_up_and_is_lost(ca
 @pytest.mark.parametrize(
     ("ready", "expected"), [("True", (True, False, 1_700_000_000.0)), ("Unknown", (False, True, 0.0))]
 )
-async def test_a_node_is_ready_as_its_condition_says(
+async def test_node_is_ready_according_to_its_ready_condition(
     caches: Caches, ready: str, expected: tuple[bool, bool, float]
 ) -> None:
     _put_node(caches, ready)
@@ -211,10 +211,10 @@ async def test_a_node_is_ready_as_its_condition_says(
     assert found == expected
 
 
-# who belongs to whom
+# which object belongs to which
 
 
-async def test_the_pods_of_a_deployment_are_those_of_its_replica_sets(caches: Caches) -> None:
+async def test_pods_of_a_deployment_are_those_of_its_replica_sets(caches: Caches) -> None:
     deployment = builders.workload(V1)
     put(caches, replica_set(), replica_set(name="other-1", workload="other"))
     put(caches, pod(), _pod_of("other-1"), _moved(pod(), "shop"))
@@ -231,12 +231,12 @@ def _pod_of(owner: str) -> Any:
     return msgspec.structs.replace(pod(name=f"{owner}-a"), owner=Owner("apps/v1", "ReplicaSet", owner, owner))
 
 
-async def test_a_replica_set_of_another_namespace_is_not_the_deployments_whatever_uid_it_names(caches: Caches) -> None:
+async def test_replica_set_in_another_namespace_does_not_belong_to_the_deployment(caches: Caches) -> None:
     put(caches, replica_set(), replica_set(name="forged", namespace="shop"))
     assert [each.metadata.name for each in caches.sets_of(builders.workload(V1))] == ["sleep-1"]
 
 
-async def test_the_pods_of_a_stateful_set_are_those_that_name_its_uid_in_its_namespace(caches: Caches) -> None:
+async def test_pods_of_a_stateful_set_are_in_its_namespace_and_have_its_uid_as_owner(caches: Caches) -> None:
     stateful_set = builders.workload(V1, kind="StatefulSet")
     own = {"kind": "StatefulSet", "name": "sleep", "uid": "sleep"}
     mine, forged = pod(name="sleep-0", owner=own), pod(name="forged", namespace="shop", owner=own)
@@ -248,7 +248,7 @@ async def test_the_pods_of_a_stateful_set_are_those_that_name_its_uid_in_its_nam
     assert caches.workload_of(mine) == WorkloadKey("StatefulSet", "default", "sleep")
 
 
-async def test_a_replica_set_made_again_under_its_name_is_not_the_pods(caches: Caches) -> None:
+async def test_recreated_replica_set_of_the_same_name_does_not_own_the_pod(caches: Caches) -> None:
     put(caches, replica_set(uid="another"))
     assert caches.set_of(pod()) is None
     assert caches.workload_of(pod()) is None
@@ -257,7 +257,7 @@ async def test_a_replica_set_made_again_under_its_name_is_not_the_pods(caches: C
     assert caches.workload_of(pod()) == WorkloadKey("Deployment", "default", "sleep")
 
 
-async def test_batches_are_found_by_the_name_of_their_change_workload_in_its_namespace(caches: Caches) -> None:
+async def test_batches_are_found_by_namespace_and_name_of_their_change_workload(caches: Caches) -> None:
     put(caches, change_pod(), _moved(change_pod(), "shop"))
     assert caches.batches_of(release()) == [change_pod()]
 
@@ -278,7 +278,7 @@ def _release(*owners: OwnerReference, **spec: Any) -> Any:
     )
 
 
-def test_a_change_workload_without_a_workload_ref_is_of_its_owner() -> None:
+def test_change_workload_without_a_workload_ref_belongs_to_its_owner() -> None:
     no_reference = {"workload_ref": msgspec.structs.replace(builders.release(V1).spec.workload_ref, kind="", name="")}
     stateful = OwnerReference("StatefulSet", "sleep", "sleep", "apps/v1", controller=True)
     assert workload_key(_release(stateful, **no_reference)) == WorkloadKey("StatefulSet", "default", "sleep")
@@ -296,7 +296,7 @@ def test_a_change_workload_without_a_workload_ref_is_of_its_owner() -> None:
         (OwnerReference("Deployment", "sleep", "sleep", "apps/v1"), False),
     ],
 )
-def test_a_release_belongs_to_the_workload_that_controls_it(owner: OwnerReference, expected: bool) -> None:
+def test_release_belongs_to_the_workload_that_controls_it(owner: OwnerReference, expected: bool) -> None:
     assert belongs(_release(owner), builders.workload(V1)) is expected
 
 
@@ -304,7 +304,7 @@ def test_a_release_belongs_to_the_workload_that_controls_it(owner: OwnerReferenc
     ("changes", "expected"),
     [({}, True), ({"uid": "another"}, False), ({"kind": "Job"}, False), ({"api_version": "batch/v1"}, False)],
 )
-def test_a_batch_belongs_to_the_release_that_controls_it(changes: dict[str, str], expected: bool) -> None:
+def test_batch_belongs_to_the_release_that_controls_it(changes: dict[str, str], expected: bool) -> None:
     batch = change_pod()
     changed = msgspec.structs.replace(batch, owner=msgspec.structs.replace(batch.owner, **changes))
     assert belongs_to_release(changed, release()) is expected

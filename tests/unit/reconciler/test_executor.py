@@ -1,4 +1,4 @@
-"""Decisions are carried out in their order, on the objects that were seen, or not at all."""
+"""The executor carries out a decision in order, and only on the objects that the decision is about."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -54,7 +54,7 @@ TEMPLATE = {"metadata": {"labels": {"app": "sleep"}}, "spec": {"containers": []}
 
 
 class Writer:
-    """Notes each write, and answers with a newer object. `errors`: what the next patches raise."""
+    """Records each write and returns a newer object. `errors`: what the next patches raise."""
 
     def __init__(self) -> None:
         self.writes: list[tuple[Any, ...]] = []
@@ -77,8 +77,8 @@ class Writer:
         return msgspec.structs.replace(newer(stored, 8), status=status)
 
 
-class Look:
-    """The API server has `present`, and this template."""
+class LiveReader:
+    """Returns the workload `present` and the template TEMPLATE, as if read from the API server."""
 
     def __init__(self) -> None:
         self.present: Workload | None = None
@@ -103,14 +103,14 @@ class Recorder:
 class World:
     def __init__(self, caches: Caches) -> None:
         self.caches = caches
-        self.writer, self.look, self.recorder, self.metrics = Writer(), Look(), Recorder(), Metrics()
+        self.writer, self.reader, self.recorder, self.metrics = Writer(), LiveReader(), Recorder(), Metrics()
         self.now = NOW + 42.5
         self.release = release()
         self.workload = builders.workload(V1)
         self.executor = Executor(
             caches,
             self.writer,  # type: ignore[arg-type]
-            self.look,  # type: ignore[arg-type]
+            self.reader,  # type: ignore[arg-type]
             self.recorder,  # type: ignore[arg-type]
             self.metrics,
             lambda: self.now,
@@ -152,41 +152,41 @@ def status(state: str = WorkloadState.SUCCESS, *conditions: Condition) -> Change
 # the order
 
 
-async def test_the_status_is_stored_after_its_grounds_and_before_its_consequences(world: World) -> None:
+async def test_status_is_written_after_the_effects_before_it_and_before_the_effects_after_it(world: World) -> None:
     after = (Remove(change_pod()), Suspend(5))
     await world.do(DeletePod(pod()), Resume(), SetThreshold(2), status=status(), after=after)
     verbs = [write[0] for write in world.writer.writes]
     assert verbs == ["delete", "patch", "patch", "save", "delete", "patch"]
 
 
-async def test_the_status_is_stored_on_the_release_as_the_threshold_left_it(world: World) -> None:
+async def test_status_is_written_on_the_release_with_the_new_threshold(world: World) -> None:
     done = await world.do(SetThreshold(2), status=status(), lists=True)
     assert world.writer.writes[-1] == ("save", newer(world.release, 7), status(), True)
     assert done.metadata.resource_version == "8"
 
 
-async def test_nothing_is_stored_where_no_status_was_decided(world: World) -> None:
+async def test_decision_without_a_status_writes_nothing(world: World) -> None:
     assert await world.do() == world.release
     assert world.writer.writes == []
 
 
-async def test_lists_of_pods_are_stored_only_where_they_were_decided(world: World) -> None:
+async def test_pod_lists_are_written_only_if_they_were_decided(world: World) -> None:
     await world.do(status=status())
     assert world.only_write == ("save", world.release, status(), False)
 
 
-async def test_the_status_is_not_stored_where_its_grounds_could_not_be_written(world: World) -> None:
-    world.writer.errors = [ConflictError("changed"), ServerError("in trouble")]
+async def test_status_is_not_written_if_an_effect_before_it_fails(world: World) -> None:
+    world.writer.errors = [ConflictError("changed"), ServerError("internal error")]
     with pytest.raises(ConflictError):
         await world.do(SetThreshold(2), status=status())
     assert len(world.writer.writes) == 1
 
 
-async def test_an_error_counts_more_than_a_conflict(world: World) -> None:
-    """A conflict is tried again at once, an error after a while."""
+async def test_error_is_raised_instead_of_a_conflict(world: World) -> None:
+    """After a conflict the reconciler retries immediately, after an error later."""
 
     async def refused(*_: Any) -> None:
-        raise ServerError("in trouble")
+        raise ServerError("internal error")
 
     async def changed(*_: Any) -> None:
         raise ConflictError("changed")
@@ -204,7 +204,7 @@ async def test_an_error_counts_more_than_a_conflict(world: World) -> None:
 # before the status
 
 
-async def test_a_rollback_that_was_asked_for_meanwhile_is_not_overwritten_by_the_threshold(world: World) -> None:
+async def test_threshold_is_not_written_if_the_release_changed_since_it_was_read(world: World) -> None:
     await world.do(SetThreshold(3))
     operations = [
         {"op": "test", "path": "/metadata/resourceVersion", "value": "1"},
@@ -213,13 +213,13 @@ async def test_a_rollback_that_was_asked_for_meanwhile_is_not_overwritten_by_the
     assert world.only_write == ("patch", world.caches.releases, world.release, operations)
 
 
-async def test_a_pod_that_came_up_is_marked_with_the_second(world: World) -> None:
+async def test_pod_that_came_up_gets_the_operate_finished_label_in_unix_seconds(world: World) -> None:
     await world.do(Mark(pod(), NOW))
     mark = {"op": "add", "path": label_path(labels.OPERATE_FINISHED), "value": str(NOW)}
     assert world.only_write == ("patch", world.caches.pods, pod(), [mark])
 
 
-async def test_pods_and_replica_sets_get_their_version_back(world: World) -> None:
+async def test_version_label_of_pods_and_replica_sets_is_restored(world: World) -> None:
     await world.do(RestoreLabel(pod()), RestoreLabel(replica_set()))
     label = {"op": "add", "path": VERSION, "value": V1}
     assert world.writer.writes == [
@@ -230,7 +230,7 @@ async def test_pods_and_replica_sets_get_their_version_back(world: World) -> Non
 
 @pytest.mark.parametrize("effect", [Mark(pod(), NOW), RestoreLabel(pod())])
 @pytest.mark.parametrize("error", [ConflictError, NotFoundError, BadRequestError, ForbiddenError, InvalidError])
-async def test_a_label_of_a_pod_that_cannot_be_written_stops_nothing(
+async def test_pod_label_that_cannot_be_written_does_not_stop_the_decision(
     world: World, effect: Any, error: type[ApiError], caplog: pytest.LogCaptureFixture
 ) -> None:
     world.writer.errors = [error("not now")]
@@ -241,13 +241,13 @@ async def test_a_label_of_a_pod_that_cannot_be_written_stops_nothing(
 
 
 @pytest.mark.parametrize("effect", [Mark(pod(), NOW), RestoreLabel(pod())])
-async def test_an_api_server_in_trouble_stops_the_labels_of_pods(world: World, effect: Any) -> None:
-    world.writer.errors = [ServerError("in trouble")]
+async def test_server_error_on_a_pod_label_is_raised(world: World, effect: Any) -> None:
+    world.writer.errors = [ServerError("internal error")]
     with pytest.raises(ServerError):
         await world.do(effect, status=status())
 
 
-async def test_a_batch_names_its_pods_its_change_workload_and_who_failed_it(world: World) -> None:
+async def test_created_batch_names_its_pods_its_change_workload_and_who_failed_it(world: World) -> None:
     pods = (PodInfo(pod="a", uid="a-uid", verdict="unpass"),)
     world.release = release(name="w" * 70)
     await world.do(CreateBatch(3, pods, failed_by="Person"))
@@ -263,12 +263,12 @@ async def test_a_batch_names_its_pods_its_change_workload_and_who_failed_it(worl
     assert (made.spec.create_time, made.spec.create_time_unix) == (plain_time(NOW + 42), NOW + 42)
 
 
-async def test_a_pod_that_its_controller_waits_for_is_deleted(world: World) -> None:
+async def test_delete_pod_effect_deletes_the_pod(world: World) -> None:
     await world.do(DeletePod(pod()))
     assert world.only_write == ("delete", PODS, pod().metadata)
 
 
-async def test_releases_are_resumed_only_at_the_version_that_was_decided_about(world: World) -> None:
+async def test_suspend_label_is_removed_only_if_the_version_is_unchanged(world: World) -> None:
     await world.do(Resume())
     operations = [SAME_VERSION, {"op": "remove", "path": SUSPEND}]
     assert world.only_write == ("patch", world.caches.workloads["Deployment"], world.workload, operations)
@@ -277,19 +277,19 @@ async def test_releases_are_resumed_only_at_the_version_that_was_decided_about(w
 # after the status
 
 
-async def test_releases_are_suspended_only_at_the_version_that_was_decided_about(world: World) -> None:
+async def test_suspend_label_is_added_only_if_the_version_is_unchanged(world: World) -> None:
     await world.do(after=(Suspend(1234),))
     operations = [SAME_VERSION, {"op": "add", "path": SUSPEND, "value": "1234"}]
     assert world.only_write == ("patch", world.caches.workloads["Deployment"], world.workload, operations)
 
 
-async def test_a_label_of_an_earlier_repair_goes_with_the_suspension(world: World) -> None:
+async def test_ignored_suspend_label_is_removed_when_the_workload_is_suspended(world: World) -> None:
     world.workload = msgspec.structs.replace(world.workload, ignores_suspension=True)
     await world.do(after=(Suspend(1234),))
     assert world.only_write[3][2:] == [{"op": "remove", "path": label_path(labels.IGNORED_SUSPEND)}]
 
 
-async def test_change_workloads_and_change_pods_are_removed_as_what_they_are(world: World) -> None:
+async def test_change_workloads_and_change_pods_are_deleted_through_their_own_resources(world: World) -> None:
     await world.do(after=(Remove(release()), Remove(change_pod())))
     assert world.writer.writes == [
         ("delete", CHANGE_WORKLOADS, release().metadata),
@@ -298,14 +298,14 @@ async def test_change_workloads_and_change_pods_are_removed_as_what_they_are(wor
 
 
 @pytest.mark.parametrize(("warning", "type_"), [(True, WARNING), (False, NORMAL)])
-async def test_an_event_is_about_the_workload(world: World, warning: bool, type_: str) -> None:
+async def test_event_regards_the_workload(world: World, warning: bool, type_: str) -> None:
     await world.do(after=(Announce("Verified", "all pods passed", warning=warning),))
     regarding = ObjectRef("apps/v1", "Deployment", "sleep", "default", "sleep")
     assert world.recorder.events == [(regarding, type_, "Verified", "all pods passed")]
 
 
-async def test_what_the_controller_announces_itself_is_a_warning(world: World) -> None:
-    world.executor.announce(world.workload, "Slipped", "it passed no gatekeeper")
+async def test_announce_records_a_warning_event(world: World) -> None:
+    world.executor.announce(world.workload, "UngatedRelease", "no gatekeeper admitted it")
     assert world.recorder.events[0][1] == WARNING
 
 
@@ -315,8 +315,8 @@ async def test_what_the_controller_announces_itself_is_a_warning(world: World) -
 TARGET = SourceRef("ReplicaSet", "sleep-0", "uid", V2, "f" * 32)
 
 
-async def test_an_older_template_is_released_on_the_workload_as_it_is_now(world: World) -> None:
-    world.look.present = newer(world.workload, 5)
+async def test_older_template_is_released_on_the_present_workload(world: World) -> None:
+    world.reader.present = newer(world.workload, 5)
     await world.do(after=(ReleaseAgain(TARGET),))
     operations = [
         {"op": "test", "path": "/metadata/resourceVersion", "value": "5"},
@@ -327,7 +327,7 @@ async def test_an_older_template_is_released_on_the_workload_as_it_is_now(world:
     assert world.only_write == ("patch", world.caches.workloads["Deployment"], world.workload, operations)
 
 
-async def test_a_template_without_a_version_gets_its_fingerprint_as_version(world: World) -> None:
+async def test_released_template_without_a_version_gets_its_fingerprint_as_version(world: World) -> None:
     await world.do(after=(ReleaseAgain(msgspec.structs.replace(TARGET, version="")),))
     assert {"op": "add", "path": VERSION, "value": "f" * 32} in world.only_write[3]
 
@@ -335,20 +335,22 @@ async def test_a_template_without_a_version_gets_its_fingerprint_as_version(worl
 @pytest.mark.parametrize("processed", [True, False])
 async def test_defense_status_is_removed_if_the_workload_has_it_now(world: World, processed: bool) -> None:
     world.workload = msgspec.structs.replace(world.workload, processed=not processed)
-    world.look.present = msgspec.structs.replace(world.workload, processed=processed)
+    world.reader.present = msgspec.structs.replace(world.workload, processed=processed)
     await world.do(after=(ReleaseAgain(TARGET),))
     removal = {"op": "remove", "path": label_path(labels.DEFENSE_STATUS)}
     assert (removal in world.only_write[3]) == processed
 
 
-async def test_after_a_suspension_the_workload_is_the_one_that_was_written(world: World) -> None:
+async def test_release_after_a_suspension_starts_from_the_written_workload(world: World) -> None:
     await world.do(after=(Suspend(5), ReleaseAgain(TARGET)))
-    assert world.look.asked == [newer(world.workload, 7)]
+    assert world.reader.asked == [newer(world.workload, 7)]
 
 
 @pytest.mark.parametrize("changes", [{"version": V2}, {"fingerprint": V2}])
-async def test_an_older_template_is_not_released_over_a_newer_release(world: World, changes: dict[str, str]) -> None:
-    world.look.present = msgspec.structs.replace(world.workload, **changes)
+async def test_older_template_is_not_released_if_the_workload_has_a_newer_release(
+    world: World, changes: dict[str, str]
+) -> None:
+    world.reader.present = msgspec.structs.replace(world.workload, **changes)
     with pytest.raises(ConflictError, match="another version was released since it was read"):
         await world.do(after=(ReleaseAgain(TARGET),))
     assert world.writer.writes == []
@@ -364,7 +366,7 @@ async def test_an_older_template_is_not_released_over_a_newer_release(world: Wor
         UnauthorizedError("expired"),
     ],
 )
-async def test_a_release_that_may_work_later_is_tried_again(world: World, error: ApiError) -> None:
+async def test_retriable_error_of_releasing_a_template_is_raised(world: World, error: ApiError) -> None:
     world.writer.errors = [error]
     with pytest.raises(type(error)):
         await world.do(after=(ReleaseAgain(TARGET),))
@@ -379,7 +381,7 @@ async def test_a_release_that_may_work_later_is_tried_again(world: World, error:
         ServerError("a webhook failed"),
     ],
 )
-async def test_a_release_that_the_api_server_refuses_is_reported_as_refused(world: World, error: ApiError) -> None:
+async def test_refused_write_of_an_older_template_raises_refused(world: World, error: ApiError) -> None:
     world.writer.errors = [error]
     with pytest.raises(Refused) as raised:
         await world.do(after=(ReleaseAgain(TARGET),))
@@ -396,41 +398,39 @@ def rolled_back(is_true: bool) -> Condition:
 @pytest.mark.parametrize(
     ("state", "result"), [(WorkloadState.SUCCESS, "success"), (WorkloadState.SUSPEND, "suspended")]
 )
-async def test_the_end_of_a_release_is_counted_with_its_seconds(world: World, state: str, result: str) -> None:
+async def test_end_of_a_release_is_counted_with_its_duration(world: World, state: str, result: str) -> None:
     await world.do(status=status(state))
     assert world.durations(result) == (1, 42.5)
 
 
-async def test_a_rollback_is_counted_with_its_reason(world: World) -> None:
+async def test_rollback_is_counted_with_its_reason(world: World) -> None:
     await world.do(status=status(WorkloadState.FAILED, rolled_back(True)))
     assert world.durations("rolled-back") == (1, 42.5)
     assert world.rollbacks("PodNotUp") == 1
 
 
 @pytest.mark.parametrize("conditions", [(), (rolled_back(False),)])
-async def test_a_rollback_that_another_release_made_needless_is_not_counted(
-    world: World, conditions: tuple[Condition, ...]
-) -> None:
+async def test_superseded_rollback_is_not_counted(world: World, conditions: tuple[Condition, ...]) -> None:
     await world.do(status=status(WorkloadState.FAILED, *conditions))
     assert world.durations("rolled-back") == (0, 0)
     assert world.rollbacks("PodNotUp") == 0
 
 
 @pytest.mark.parametrize("state", [WorkloadState.RUNNING, WorkloadState.ROLLBACK])
-async def test_a_state_that_ends_nothing_is_not_counted(world: World, state: str) -> None:
+async def test_state_that_does_not_end_a_release_is_not_counted(world: World, state: str) -> None:
     world.release = release(status=WorkloadState.SUCCESS)
     await world.do(status=status(state, rolled_back(True)))
     assert [world.durations(each) for each in ("success", "suspended", "rolled-back")] == [(0, 0)] * 3
     assert world.rollbacks("PodNotUp") == 0
 
 
-async def test_an_end_is_counted_once_however_often_its_status_is_stored(world: World) -> None:
+async def test_end_of_a_release_is_counted_once(world: World) -> None:
     world.release = release(status=WorkloadState.SUCCESS)
     await world.do(status=status())
     assert world.durations("success") == (0, 0)
 
 
-async def test_a_clock_that_is_behind_counts_no_negative_seconds(world: World) -> None:
+async def test_clock_that_is_behind_counts_a_duration_of_zero(world: World) -> None:
     world.now = NOW - 10
     await world.do(status=status())
     assert world.durations("success") == (1, 0)

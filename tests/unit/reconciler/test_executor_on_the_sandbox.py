@@ -1,4 +1,4 @@
-"""The executor on a Kubernetes API: what was written meanwhile is not overwritten."""
+"""The executor on the sandbox does not overwrite concurrent changes."""
 
 import time
 from pathlib import Path
@@ -23,7 +23,7 @@ from tests.fault.reconciler_cluster import running_cluster
 from .builders import V1, release, workload
 
 
-async def test_a_rollback_asked_for_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+async def test_rollback_requested_concurrently_is_not_overwritten(tmp_path: Path) -> None:
     async with running_cluster(tmp_path) as cluster:
         await cluster.go_to("shop")
         client, metrics = cluster.admin, Metrics()

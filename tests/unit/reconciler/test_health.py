@@ -1,4 +1,4 @@
-"""When a pod is up and since when it is not, looked at one by one; and whose fault an Event tells of."""
+"""The health of a single pod, and which Events show a fault of the cluster."""
 
 import msgspec
 import pytest
@@ -25,25 +25,25 @@ def first(began: float, now: float, *, scheduled: int = 0, up: bool = False, sin
         (BORN - 50, BORN + 30, BORN + 30),
         (BORN + 50, BORN + 30, BORN + 50),
     ],
-    ids=["made", "older than the release", "waited for a node", "all of it"],
+    ids=["created", "older than the release", "waited for a node", "older and waited for a node"],
 )
-def test_a_pods_time_begins_when_it_could_have_come_up(began: int, scheduled: int, since: int) -> None:
+def test_start_timeout_begins_when_the_pod_could_have_come_up(began: int, scheduled: int, since: int) -> None:
     assert first(began, BORN + 100, scheduled=scheduled).down_since == since
 
 
-def test_what_was_up_has_its_time_from_when_it_was_last() -> None:
+def test_start_timeout_of_a_pod_that_was_up_begins_when_it_was_last_up() -> None:
     assert first(BORN, BORN + 100, up=True).down_since == BORN + 100
     assert first(BORN, BORN + 100, up=True, since=BORN + 7).down_since == BORN + 7
     assert first(BORN, BORN + 100, since=BORN + 7).broken
     assert not first(BORN, BORN + 100).broken
 
 
-def test_nothing_was_made_in_the_future() -> None:
+def test_start_timeout_begins_now_if_the_pod_was_created_in_the_future() -> None:
     assert first(BORN - 500, BORN - 200).down_since == BORN - 200
     assert first(BORN - 500, BORN - 200, since=BORN).down_since == BORN - 200
 
 
-def test_a_kubelets_word_is_believed_less_what_its_clock_may_differ() -> None:
+def test_ready_time_of_the_kubelet_is_reduced_by_the_clock_skew() -> None:
     for age, seconds in ((0, 0), (CLOCK_SKEW, 0), (CLOCK_SKEW + 7, 7)):
         now = READY.ready_at + age
         tracked = start_tracking(READY, BORN, now, was_up=False, down_since=None, in_place=False)
@@ -72,18 +72,18 @@ def test_a_kubelets_word_is_believed_less_what_its_clock_may_differ() -> None:
         ("", "", None),
     ],
 )
-def test_whose_fault_an_event_tells_of(reason: str, message: str, fault: Fault | None) -> None:
+def test_event_shows_a_fault_of_the_cluster_or_none(reason: str, message: str, fault: Fault | None) -> None:
     assert events_fault([("Scheduled", ""), (reason, message)]) is fault
 
 
-def test_what_the_release_itself_lacks_counts_before_what_the_cluster_does() -> None:
+def test_fault_of_the_release_takes_precedence_over_a_fault_of_the_cluster() -> None:
     own = ("FailedMount", 'configmap "c" not found')
     for other in (("FailedAttachVolume", ""), ("FailedCreatePodSandBox", "")):
         assert events_fault([other, own]) is events_fault([own, other]) is None
     assert events_fault([("NetworkNotReady", ""), ("FailedMapVolume", "")]) is Fault.VOLUME
 
 
-def test_what_was_updated_in_place_is_ready_from_when_it_was_seen() -> None:
-    """The container that is ready just then may still be the old one."""
+def test_pod_updated_in_place_is_ready_from_when_the_update_was_seen() -> None:
+    """The container that is ready at that time may still be the old one."""
     tracked = start_tracking(READY, BORN, BORN + 9999, was_up=False, down_since=None, in_place=True)
     assert (tracked.ready_since, tracked.baseline) == (BORN + 9999, READY.restarts)

@@ -1,4 +1,4 @@
-"""What a reconciler shows of the releases, and that it counts each end once."""
+"""Which releases the metrics show, and that each end is counted once."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -29,7 +29,7 @@ Labels = dict[str, str]
 
 @pytest.fixture
 async def caches() -> AsyncIterator[Caches]:
-    """Of the governed namespace `default`, which is empty."""
+    """Caches of the empty governed namespace `default`."""
     async with Client(Configuration(host="https://127.0.0.1")) as client:
         caches = Caches(client, names.SYSTEM_NAMESPACE)
         governed = {"name": "default", "labels": {labels.GOVERNED: labels.GOVERNED_VALUE}, "resourceVersion": "1"}
@@ -40,7 +40,7 @@ async def caches() -> AsyncIterator[Caches]:
 def put_release(
     caches: Caches, name: str, status: ChangeWorkloadStatus, present: str = V1, kind: str = "Deployment"
 ) -> None:
-    """A workload at the version `present`, and the record of its version V1."""
+    """Put a workload at the version `present`, and the ChangeWorkload of its version V1."""
     caches.workloads[kind].observe(workload(present, kind=kind, name=name))
     caches.releases.observe(projection.read(msgspec.json.encode(release(V1, status, kind=kind, name=name))))
 
@@ -55,7 +55,7 @@ def condition(type_: str, status: str, reason: str) -> tuple[Condition, ...]:
 
 @pytest.mark.parametrize("kind", sorted(BY_KIND))
 @pytest.mark.parametrize("state", ["", *UNFINISHED])
-async def test_a_release_that_has_not_succeeded_is_shown_with_its_state_and_since_when(
+async def test_unfinished_release_is_shown_with_its_state_and_the_time_it_entered_it(
     caches: Caches, state: str, kind: str
 ) -> None:
     status = ChangeWorkloadStatus(status=state, entry_time_unix=NOW + 5 if state else 0)
@@ -73,7 +73,7 @@ async def test_a_release_that_has_not_succeeded_is_shown_with_its_state_and_sinc
     assert shown(caches) == [(expected, NOW + 5 if state else NOW)]
 
 
-async def test_a_version_that_was_rolled_back_is_shown_as_long_as_it_is_on_record(caches: Caches) -> None:
+async def test_rolled_back_version_is_shown_while_its_change_workload_exists(caches: Caches) -> None:
     rolled_back = condition("RolledBack", "True", "PodNotUp")
     put_release(caches, "sleep", ChangeWorkloadStatus(status="Failed", conditions=rolled_back), present=V2)
 
@@ -84,11 +84,13 @@ async def test_a_version_that_was_rolled_back_is_shown_as_long_as_it_is_on_recor
     ("status", "present"),
     [
         (ChangeWorkloadStatus(status="Success"), V1),
-        (ChangeWorkloadStatus(status="Suspend"), V2),  # the repair is on its way
+        (ChangeWorkloadStatus(status="Suspend"), V2),  # a repair is under way
         (ChangeWorkloadStatus(status="Failed", conditions=condition("RolledBack", "False", "Superseded")), V2),
     ],
 )
-async def test_what_wants_no_attention_is_not_shown(caches: Caches, status: ChangeWorkloadStatus, present: str) -> None:
+async def test_successful_replaced_and_superseded_releases_are_not_shown(
+    caches: Caches, status: ChangeWorkloadStatus, present: str
+) -> None:
     put_release(caches, "sleep", status, present)
 
     assert shown(caches) == []
@@ -103,7 +105,7 @@ async def test_releases_in_namespaces_that_are_not_governed_are_not_shown(caches
     assert shown(caches) == []
 
 
-async def test_at_most_the_hundred_oldest_of_a_state_are_shown(caches: Caches) -> None:
+async def test_at_most_the_hundred_oldest_releases_of_a_state_are_shown(caches: Caches) -> None:
     for number in range(130):
         put_release(caches, f"late-{number:03}", ChangeWorkloadStatus(status="Suspend", entry_time_unix=NOW - number))
     put_release(caches, "new", ChangeWorkloadStatus(status="Running", entry_time_unix=NOW))
@@ -115,8 +117,8 @@ async def test_at_most_the_hundred_oldest_of_a_state_are_shown(caches: Caches) -
     assert counts == {**dict.fromkeys(map(str, WorkloadState), 0), "Suspend": 130, "Running": 1}
 
 
-@pytest.mark.parametrize("state", ["Elsewhere", "success", "x" * 1000, "\n"])
-async def test_no_state_that_somebody_wrote_makes_a_series(caches: Caches, state: str) -> None:
+@pytest.mark.parametrize("state", ["Unknown", "success", "x" * 1000, "\n"])
+async def test_unknown_state_creates_no_series(caches: Caches, state: str) -> None:
     put_release(caches, "sleep", ChangeWorkloadStatus(status=state))
 
     assert {series["state"] for series, _ in shown(caches, "altershield_releases")} == set(map(str, WorkloadState))
@@ -127,14 +129,14 @@ async def test_no_state_that_somebody_wrote_makes_a_series(caches: Caches, state
     ("reason", "by"),
     [("FailedByPerson", "person"), ("FailedByServer", "server"), ("FailedByHealth", "health"), ("anything else", "")],
 )
-async def test_a_suspended_release_tells_whose_verdict_it_was(caches: Caches, reason: str, by: str) -> None:
+async def test_suspended_release_shows_who_gave_the_verdict(caches: Caches, reason: str, by: str) -> None:
     failed = condition("Verified", "False", reason)
     put_release(caches, "sleep", ChangeWorkloadStatus(status="Suspend", conditions=failed))
 
     assert [series["by"] for series, _ in shown(caches)] == [by]
 
 
-async def test_a_release_that_the_cluster_holds_up_tells_by_what(caches: Caches) -> None:
+async def test_stalled_release_shows_the_reason(caches: Caches) -> None:
     held_up = condition("Stalled", "True", "Unschedulable")
     put_release(caches, "sleep", ChangeWorkloadStatus(status="Running", conditions=held_up))
     put_release(caches, "fine", ChangeWorkloadStatus(status="Running", conditions=condition("Stalled", "False", "x")))
@@ -145,7 +147,7 @@ async def test_a_release_that_the_cluster_holds_up_tells_by_what(caches: Caches)
     }
 
 
-async def test_a_record_of_a_deleted_namesake_is_not_shown(caches: Caches) -> None:
+async def test_change_workload_of_a_deleted_workload_of_the_same_name_is_not_shown(caches: Caches) -> None:
     put_release(caches, "sleep", ChangeWorkloadStatus(status="Suspend"))
     namesake = workload(V1)
     anew = msgspec.structs.replace(namesake.metadata, packed_uid="another", packed_version=2)
@@ -160,7 +162,7 @@ def value(metrics: Metrics, name: str, **labels: str) -> float:
     return found
 
 
-async def test_the_figures_follow_releases_from_their_start_to_each_end(tmp_path: Path) -> None:
+async def test_metrics_count_releases_rollbacks_suspensions_and_verdicts(tmp_path: Path) -> None:
     async with running_cluster(tmp_path) as cluster:
         await cluster.go_to("shop")
         async with cluster.reconciler() as manager:

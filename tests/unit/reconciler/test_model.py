@@ -1,6 +1,6 @@
-"""Releases driven at random: pods come up, crash late, flap, vanish, lose their nodes; leaders die between any two
-writes, writes conflict or are refused, people write anything. Whatever happens in whatever order, no bad release ends
-as a settled success, no good one is undone or held, no suspension ends but by the rules, and every run ends.
+"""A random test of releases. Pods come up, crash late, lose readiness, disappear and lose their nodes. Leaders die
+between any two writes, writes conflict or are refused, and people write any value. In every order of events: no bad
+release settles, no good release is rolled back or suspended, a suspension ends by the rules only, and every run ends.
 """
 
 from hypothesis import HealthCheck, event
@@ -23,8 +23,8 @@ FINAL = (WorkloadState.SUCCESS, WorkloadState.SUSPEND)
 
 
 class Releases(RuleBasedStateMachine):
-    """`good` images have pods that come up and stay. Those of `bad` ones crash some time after they were ready, those
-    of `dud` ones are never ready, and those of `end` ones end by themselves."""
+    """Pods of `good` images come up and stay up. Pods of `bad` images crash some time after they were ready. Pods of
+    `dud` images are never ready. Pods of `end` images fail by themselves."""
 
     @initialize(
         kind=st.sampled_from(KINDS),
@@ -37,18 +37,18 @@ class Releases(RuleBasedStateMachine):
         self.world = World(kind, replicas=replicas, observe=observe, start_timeout=TIMEOUT)
         self.in_place = in_place and kind == "CloneSet"
         self.next: dict[str, tuple[float, str]] = {}
-        """Of pods, what their kubelets do next, and when."""
+        """By pod uid: when the kubelet acts next, and how."""
         self.life: dict[str, float] = {}
-        """Of bad images, seconds after which a container that is ready crashes."""
+        """By bad image: seconds after which a ready container crashes."""
         self.asked: set[str] = set()
-        """Images of which a person asked for a rollback."""
+        """Images for which a person requested a rollback."""
         self.failed: set[tuple[str, str]] = set()
-        """Pods that a person failed, and of which image they were then: one that is updated in place is another."""
+        """Pods that a person failed, with their image. A pod that is updated in place counts as another one."""
         self.judged_images: set[str] = set()
-        """Images of pods that a person failed at some time."""
+        """Images with a pod that a person failed at any time."""
         self.count = 0
         self.node = "node-1"
-        self.world.write_hook = self.look_at_write
+        self.world.write_hook = self.on_write
         self.budget: int | None = None
         self.conflict: int | None = None
         self.release("good" if passed else "bad", 30.0, False)
@@ -57,7 +57,7 @@ class Releases(RuleBasedStateMachine):
 
     # what writes lead to
 
-    def look_at_write(self, what: str) -> None:
+    def on_write(self, what: str) -> None:
         world = self.world
         if self.budget is not None:
             if self.budget == 0:
@@ -69,10 +69,10 @@ class Releases(RuleBasedStateMachine):
             self.conflict -= 1
         if what == "resume":
             present = world.of(world.image)
-            assert present, "a suspension ended without a pod"
-            assert all(pod.ready for pod in present), "a suspension ended with a pod that is not ready"
+            assert present, "a suspension ended while no pod existed"
+            assert all(pod.ready for pod in present), "a suspension ended while a pod was not ready"
             failed = [pod for pod in present if (pod.uid, pod.image) in self.failed and self.is_verdict_kept(pod)]
-            assert not failed, "a suspension ended with a pod that failed"
+            assert not failed, "a suspension ended while a pod was failed"
 
     def reconcile(self) -> None:
         try:
@@ -87,7 +87,7 @@ class Releases(RuleBasedStateMachine):
     # the cluster
 
     def roll(self) -> None:
-        """What the workload's controller does: one pod after the other."""
+        """The workload's controller replaces one pod after the other."""
         world = self.world
         present = world.of(world.image)
         old = [pod for pod in world.pods.values() if pod.image != world.image]
@@ -126,7 +126,7 @@ class Releases(RuleBasedStateMachine):
         self.next.pop(pod.uid, None)
 
     def act(self, uid: str, what: str) -> None:
-        """What a kubelet does."""
+        """The kubelet acts on a pod: `what` is up, crash or end."""
         world, pod = self.world, self.world.pods[uid]
         del self.next[uid]
         if pod.node in world.lost_nodes:
@@ -145,7 +145,7 @@ class Releases(RuleBasedStateMachine):
             self.next[uid] = (world.t + wait, "up")
 
     def go_on(self, seconds: float) -> None:
-        """Time goes by; everybody does what is due."""
+        """Let time pass. Kubelets, the controller and the reconciler do what is due."""
         world, end = self.world, self.world.t + seconds
         for _ in range(5000):
             self.roll()
@@ -164,7 +164,7 @@ class Releases(RuleBasedStateMachine):
                 if when <= world.t and uid in world.pods:
                     self.act(uid, what)
         else:
-            raise AssertionError("it never comes to rest")
+            raise AssertionError("the reconciler and the cluster never come to rest")
         world.t = end
         self.reconcile()
 
@@ -177,13 +177,13 @@ class Releases(RuleBasedStateMachine):
         self.go_on(seconds)
 
     @rule(pick=st.integers(0, 9))
-    def a_pod_vanishes(self, pick: int) -> None:
+    def a_pod_is_deleted(self, pick: int) -> None:
         pods = list(self.world.pods.values())
         if pods:
             self.forget(pods[pick % len(pods)])
 
     @rule(pick=st.integers(0, 9))
-    def a_good_pod_flaps(self, pick: int) -> None:
+    def a_good_pod_loses_readiness(self, pick: int) -> None:
         world = self.world
         pods = [
             pod
@@ -231,7 +231,7 @@ class Releases(RuleBasedStateMachine):
         repair=st.booleans(),
     )
     def release(self, nature: str, life: float, repair: bool) -> None:
-        """The gate denies it where the workload is suspended, unless it repairs."""
+        """The gatekeeper denies a release of a suspended workload unless it is a repair."""
         world = self.world
         if world.suspended and not repair:
             return
@@ -244,7 +244,7 @@ class Releases(RuleBasedStateMachine):
         world.release(image)
 
     @rule(replicas=st.integers(0, 6))
-    def somebody_scales(self, replicas: int) -> None:
+    def a_person_scales(self, replicas: int) -> None:
         world = self.world
         world.replicas = replicas
         world.generation += 1
@@ -253,7 +253,7 @@ class Releases(RuleBasedStateMachine):
                 self.forget(pod)
 
     @rule(pick=st.integers(0, 9), verdict=st.sampled_from(["pass", "unpass", "maybe", ""]))
-    def somebody_judges(self, pick: int, verdict: str) -> None:
+    def a_person_gives_a_verdict(self, pick: int, verdict: str) -> None:
         pods = list(self.world.pods.values())
         if not pods:
             return
@@ -266,7 +266,7 @@ class Releases(RuleBasedStateMachine):
                 self.judged_images.add(pod.image)
 
     @rule(to=st.sampled_from(["", "nowhere", "good-1"]))
-    def somebody_asks_for_a_rollback(self, to: str) -> None:
+    def a_person_requests_a_rollback(self, to: str) -> None:
         world = self.world
         if world.version in world.releases and world.state() not in (WorkloadState.FAILED, ""):
             self.asked.add(world.image)
@@ -279,13 +279,13 @@ class Releases(RuleBasedStateMachine):
         branch=st.booleans(),
         content=st.sampled_from(["2", "50%"]),
     )
-    def somebody_changes_the_settings(
+    def a_person_changes_the_settings(
         self, blocking: bool, rollback: bool, share: str, branch: bool, content: str
     ) -> None:
         self.world.settings = Settings(blocking, branch, content, rollback, share)
 
     @rule(pick=st.integers(0, 9), forged=st.sampled_from(["", "forged", fingerprint("good-1")]))
-    def somebody_forges_labels(self, pick: int, forged: str) -> None:
+    def a_person_forges_labels(self, pick: int, forged: str) -> None:
         pods = list(self.world.pods.values())
         if pods:
             pod = pods[pick % len(pods)]
@@ -334,7 +334,7 @@ class Releases(RuleBasedStateMachine):
                 assert not self.settled(image), f"{image} settled"
 
     @invariant()
-    def no_good_release_is_undone_or_held(self) -> None:
+    def no_good_release_is_rolled_back_or_suspended(self) -> None:
         if not hasattr(self, "world"):
             return
         world = self.world
@@ -356,7 +356,7 @@ class Releases(RuleBasedStateMachine):
             release = self.world.releases.get(fingerprint(image))
             if release is None:
                 continue
-            # what may have been updated in place, to and fro, is verified anew when its version is released again
+            # a pod that may have been updated in place is verified again when its version is released again
             began = release.spec.create_time_unix - 1 if self.world.adapter.in_place else 0
             verified = [
                 info.uid
@@ -368,8 +368,8 @@ class Releases(RuleBasedStateMachine):
             assert len(verified) == len(set(verified))
 
     def is_verdict_kept(self, pod: SimPod) -> bool:
-        """Whether there is a verdict that fails the pod: that on a version which another one has replaced goes with its
-        record, though a pod may be updated in place to that version once more."""
+        """Whether a verdict that fails the pod exists. The verdicts of a version are deleted with its ChangeWorkload,
+        although a pod may be updated in place to that version again."""
         return any(
             info.uid == pod.uid and result.pod == pod.name and result.verdict not in ("", "pass")
             for batch in self.world.batches.values()
@@ -388,13 +388,13 @@ class Releases(RuleBasedStateMachine):
         self.nodes_come_back()
         self.go_on(2500)
         self.no_bad_release_settles()
-        self.no_good_release_is_undone_or_held()
+        self.no_good_release_is_rolled_back_or_suspended()
         self.next.clear()
         world.run(TIMEOUT * 4)
         before = world.writes
         for _ in range(3):
             world.run(1000)
-        assert world.writes == before, f"it writes although nothing happens: {world.status()}"
+        assert world.writes == before, f"the reconciler writes although nothing happens: {world.status()}"
         state = world.state()
         stalled = world.said(ConditionType.STALLED)[0] == "True"
         empty = world.said(ConditionType.NO_REPLICAS)[0] == "True"
@@ -417,7 +417,7 @@ Releases.TestCase.settings = hypothesis_settings(
     max_examples=200,
     stateful_step_count=30,
     deadline=None,
-    derandomize=True,  # the same runs each time: a run of CI tells of the change, not of luck
+    derandomize=True,  # the same runs each time, so that a failure in CI comes from the change
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 TestReleases = Releases.TestCase

@@ -1,4 +1,4 @@
-"""A namespace that becomes governed is read, and one that is governed no longer is dropped."""
+"""The caches read a namespace when it becomes governed, and drop it when it is not governed any more."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ from reconciler.namespaces import NamespaceReconciler
 
 @dataclass
 class Informer:
-    """Notes what it is asked to do."""
+    """Records the calls."""
 
     synced: bool = True
     calls: list[tuple[str, str]] = field(default_factory=list)
@@ -31,7 +31,7 @@ class Caches:
 
 
 @pytest.mark.parametrize(("governed", "call"), [(True, "refill"), (False, "evict")])
-async def test_each_informer_that_is_in_sync_reads_or_drops_the_namespace(governed: bool, call: str) -> None:
+async def test_synced_informers_read_or_drop_the_namespace(governed: bool, call: str) -> None:
     first, not_in_sync, last = Informer(), Informer(synced=False), Informer()
     caches = Caches((first, not_in_sync, last), governed)
     assert await NamespaceReconciler(caches).reconcile(("", "shop")) is None  # type: ignore[arg-type]

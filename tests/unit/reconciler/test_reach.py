@@ -2,7 +2,7 @@
 
 import pytest
 
-from .scenarios import NO_REPLICAS, RUNNING, SETTLED, SUCCESS, is_restored
+from .scenarios import NO_REPLICAS, RUNNING, SETTLED, STALLED, SUCCESS, is_restored
 from .world import World, fingerprint
 
 
@@ -99,3 +99,124 @@ def test_release_stays_successful_when_nodes_are_removed_and_added() -> None:
     world.up(*world.make(1))
     world.run(20)
     assert (world.state(), len(world.batches)) == (SUCCESS, 4)
+
+
+@pytest.mark.parametrize("kind", ["StatefulSet", "DaemonSet"])
+def test_on_delete_release_stays_settled_if_a_replaced_pod_does_not_come_up(kind: str) -> None:
+    world = World(kind)
+    old = world.roll_out("v1")
+    world.rolling = False
+    world.release("v2")
+    world.rest()
+    world.remove(old[0])
+    (pod,) = world.make(1)
+    world.up(pod)
+    world.run(200)
+    assert world.said(SETTLED)[0] == "True"
+    world.remove(pod)
+    world.rest()
+    (pod,) = world.make(1)
+    world.touch(pod.wait_for_image())
+    world.run(300)
+    assert (world.state(), world.said(SETTLED)[0], world.suspended) == (SUCCESS, "True", False)
+
+
+def test_on_delete_release_stays_settled_when_it_is_scaled_down_and_up() -> None:
+    world = World("StatefulSet")
+    old = world.roll_out("v1")
+    world.rolling = False
+    world.release("v2")
+    world.rest()
+    world.remove(old[0])
+    world.up(*world.make(1))
+    world.run(200)
+    world.replicas = 2
+    world.generation += 1
+    world.remove(old[1])
+    world.run(30)
+    world.replicas = 3
+    world.generation += 1
+    (pod,) = world.make(1)
+    world.touch(pod.wait_for_image())
+    world.run(300)
+    assert (world.state(), world.said(SETTLED)[0]) == (SUCCESS, "True")
+
+
+@pytest.mark.parametrize(("kind", "partition"), [("StatefulSet", 3), ("CloneSet", "50%")])
+def test_release_with_a_partition_stays_settled_when_it_is_scaled_down_and_up(kind: str, partition: int | str) -> None:
+    world = World(kind, replicas=6)
+    old = world.roll_out("v1")
+    world.partition = partition
+    world.release("v2")
+    world.rest()
+    world.remove(*old[:3])
+    pods = world.make(3)
+    world.up(*pods)
+    world.run(200)
+    for replicas in (2, 12, 4, 6):
+        world.replicas = replicas
+        world.generation += 1
+        world.run(30)
+        assert (world.state(), world.said(SETTLED)[0]) == (SUCCESS, "True"), replicas
+    world.partition = 0
+    world.generation += 1
+    world.rest()
+    assert world.state() == RUNNING, "the release reaches more pods"
+
+
+@pytest.mark.parametrize(("kind", "partition"), [("StatefulSet", 0), ("DaemonSet", 0), ("StatefulSet", 2)])
+def test_first_release_with_on_delete_or_a_partition_needs_all_pods(kind: str, partition: int) -> None:
+    """The strategy holds back no pods, because there is no other version."""
+    world = World(kind)
+    world.rolling, world.partition = partition > 0, partition
+    world.release("v1")
+    world.rest()
+    world.up(*world.make(1))
+    world.run(300)
+    assert (world.state(), world.said(STALLED)) == (RUNNING, ("True", "PodsMissing"))
+    world.up(*world.make(2))
+    world.run(10)
+    assert world.state() == SUCCESS
+
+
+def test_release_continues_if_the_partition_is_lowered_after_a_scale_up() -> None:
+    world = World("CloneSet", replicas=6)
+    old = world.roll_out("v1")
+    world.partition = "50%"
+    world.release("v2")
+    world.rest()
+    world.remove(*old[:3])
+    world.up(*world.make(3))
+    world.run(200)
+    world.replicas = 12
+    world.generation += 1
+    world.up(*world.make(3), *world.make(3, "v1"))
+    world.run(60)
+    world.partition = "40%"
+    world.generation += 1
+    world.rest()
+    assert world.state() == RUNNING
+
+
+def test_release_with_a_partition_succeeds_although_a_pod_of_the_older_version_is_missing() -> None:
+    world = World("StatefulSet", replicas=5)
+    old = world.roll_out("v1")
+    world.partition = 3
+    world.release("v2")
+    world.rest()
+    world.remove(*old[:3])
+    world.up(*world.make(2))
+    world.run(20)
+    assert world.state() == SUCCESS
+
+
+def test_on_delete_release_with_a_missing_pod_does_not_succeed() -> None:
+    world = World("StatefulSet")
+    old = world.roll_out("v1")
+    world.rolling = False
+    world.release("v2")
+    world.rest()
+    world.remove(*old[:2])
+    world.up(*world.make(1))
+    world.run(200)
+    assert (world.state(), world.said(STALLED)[0]) == (RUNNING, "True")

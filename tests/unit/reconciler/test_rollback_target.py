@@ -3,6 +3,7 @@
 import pytest
 
 from altershield.api import labels
+from altershield.api.ops_config import Settings
 
 from .scenarios import (
     FAILED,
@@ -13,7 +14,9 @@ from .scenarios import (
     each_kind,
     first_release,
     is_restored,
+    release_bad,
     second_release,
+    serving,
 )
 from .world import World, fingerprint, template
 
@@ -260,3 +263,58 @@ def test_requested_rollback_of_the_first_version_is_refused(kind: str) -> None:
     found = world.condition(ROLLED_BACK)
     assert found is not None
     assert found.message.endswith("; the workload has no older version")
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet"])
+def test_version_that_passed_is_a_rollback_target_while_it_is_verified_again(kind: str) -> None:
+    world = serving(kind, 4, "v0")
+    world.roll_out("good")
+    bad = release_bad(world, "bad-1")
+    world.remove(world.of("good")[0])
+    world.run(125)
+    assert world.image == "good"
+    world.remove(bad)
+    (new,) = world.make(1)
+    world.run(5)
+    assert world.state() == RUNNING
+    release_bad(world, "bad-2")
+    world.up(new)
+    world.run(200)
+    assert world.image == "good"
+
+
+def test_version_that_passed_is_a_rollback_target_after_an_interrupted_release_of_another_one() -> None:
+    world = serving("Deployment", 4, "v0")
+    world.roll_out("good")
+    world.release("other")
+    world.rest()
+    (pod,) = world.make(1)
+    world.run(5)
+    world.release("good")
+    world.rest()
+    world.remove(pod, world.of("good")[0])
+    (new,) = world.make(1)
+    world.run(3)
+    release_bad(world, "bad")
+    world.up(new)
+    world.run(200)
+    assert world.image == "good"
+
+
+def test_version_that_failed_after_it_passed_is_not_a_rollback_target() -> None:
+    world = serving("Deployment", 4)
+    world.roll_out("good")
+    world.settings = Settings(blocking=False)
+    bad = release_bad(world, "bad-1")
+    world.remove(world.of("good")[0])
+    world.run(125)
+    assert world.image == "good"
+    world.remove(bad)
+    world.up(*world.make(1))
+    world.run(60)
+    world.judge(world.of("good")[0], "unpass")
+    world.rest()
+    assert world.state("good") == SUSPEND
+    release_bad(world, "bad-2")
+    world.run(200)
+    assert world.image == "v1", "the version before it is restored"

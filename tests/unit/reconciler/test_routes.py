@@ -1,4 +1,4 @@
-"""Which keys an event puts into which queues, and what the pod groups of releases are told."""
+"""Which keys an event puts into which queues, and which changes the pod groups get."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -24,15 +24,15 @@ SYSTEM = names.SYSTEM_NAMESPACE
 
 
 class Calls:
-    """In place of the cache of pod groups: notes what it is told."""
+    """Stands for the cache of pod groups and records the calls."""
 
     def __init__(self) -> None:
-        self.closed: list[WorkloadKey] = []
+        self.discarded: list[WorkloadKey] = []
         self.pods: list[tuple[WorkloadKey, Pod, bool]] = []
         self.batches: list[tuple[WorkloadKey, object, str, bool]] = []
 
     def discard(self, key: WorkloadKey) -> None:
-        self.closed.append(key)
+        self.discarded.append(key)
 
     def on_pod(self, key: WorkloadKey, pod: Pod, *, gone: bool) -> None:
         self.pods.append((key, pod, gone))
@@ -42,7 +42,7 @@ class Calls:
 
 
 class Cluster:
-    """The caches of a governed namespace, and what the routes made of the events since the last look."""
+    """The caches of a governed namespace, and the calls and queue keys since the last check."""
 
     def __init__(self, caches: Caches) -> None:
         self.caches = caches
@@ -57,7 +57,7 @@ class Cluster:
         remove(self.caches, obj)
 
     async def queued(self) -> dict[str, set[Any]]:
-        """The keys in each queue that has any; they are taken out."""
+        """The keys in each queue that is not empty. The keys are removed from the queues."""
         found = {name: await _keys(queue) for name, queue in self.queues.by_name().items()}
         return {name: keys for name, keys in found.items() if keys}
 
@@ -97,9 +97,11 @@ async def cluster() -> AsyncIterator[Cluster]:
         (namespace("shop"), namespace("shop", 2, deletionTimestamp="2026-08-21T07:29:49Z")),
         (namespace("shop"), None),
     ],
-    ids=["created", "becomes governed", "governed no longer", "is being deleted", "deleted"],
+    ids=["created", "governed", "not governed any more", "being deleted", "deleted"],
 )
-async def test_a_namespace_is_queued_when_what_is_kept_of_it_changes(cluster: Cluster, before: Any, after: Any) -> None:
+async def test_namespace_is_queued_when_it_becomes_governed_or_ungoverned(
+    cluster: Cluster, before: Any, after: Any
+) -> None:
     if before is not None:
         cluster.put(before)
         await cluster.forget()
@@ -110,7 +112,7 @@ async def test_a_namespace_is_queued_when_what_is_kept_of_it_changes(cluster: Cl
     assert await cluster.queued() == {"namespaces": {("", "shop")}}
 
 
-async def test_a_namespace_that_changes_otherwise_is_not_queued(cluster: Cluster) -> None:
+async def test_namespace_with_another_change_is_not_queued(cluster: Cluster) -> None:
     cluster.put(namespace("default", 2, annotations={"note": "new"}))
     assert await cluster.queued() == {}
 
@@ -135,7 +137,7 @@ async def with_setting(cluster: Cluster) -> Cluster:
     return cluster
 
 
-async def test_a_new_setting_queues_itself_and_every_release(cluster: Cluster) -> None:
+async def test_new_setting_queues_itself_and_every_release(cluster: Cluster) -> None:
     cluster.put(release(V1), release(V1, name="other"))
     await cluster.forget()
     cluster.put(setting())
@@ -143,22 +145,22 @@ async def test_a_new_setting_queues_itself_and_every_release(cluster: Cluster) -
 
 
 @pytest.mark.parametrize("changed", [setting(2, enable=False), setting(2, status={"enable": True})])
-async def test_a_setting_whose_spec_or_status_changes_queues_every_release(with_setting: Cluster, changed: Any) -> None:
+async def test_setting_whose_spec_or_status_changes_queues_every_release(with_setting: Cluster, changed: Any) -> None:
     with_setting.put(changed)
     assert await with_setting.queued() == ALL
 
 
-async def test_a_deleted_setting_queues_itself_and_every_release(with_setting: Cluster) -> None:
+async def test_deleted_setting_queues_itself_and_every_release(with_setting: Cluster) -> None:
     with_setting.remove(setting())
     assert await with_setting.queued() == ALL
 
 
-async def test_a_setting_with_the_same_spec_and_status_queues_only_itself(with_setting: Cluster) -> None:
+async def test_setting_with_the_same_spec_and_status_queues_only_itself(with_setting: Cluster) -> None:
     with_setting.put(setting(2))
     assert await with_setting.queued() == {"settings": {BLOCKING_KEY}}
 
 
-async def test_a_resync_of_a_setting_queues_only_itself(with_setting: Cluster) -> None:
+async def test_resync_of_a_setting_queues_only_itself(with_setting: Cluster) -> None:
     with_setting.caches.settings._cache.resync(BLOCKING_KEY)
     assert await with_setting.queued() == {"settings": {BLOCKING_KEY}}
 
@@ -167,7 +169,7 @@ async def test_a_resync_of_a_setting_queues_only_itself(with_setting: Cluster) -
 
 
 @pytest.mark.parametrize("kind", sorted(BY_KIND))
-async def test_a_workload_that_comes_changes_or_goes_queues_its_release(cluster: Cluster, kind: str) -> None:
+async def test_added_changed_or_deleted_workload_queues_its_release(cluster: Cluster, kind: str) -> None:
     expected = {"releases": {WorkloadKey(kind, "default", "sleep")}}
     made = builders.workload(V1, kind=kind)
     cluster.put(made)
@@ -178,33 +180,33 @@ async def test_a_workload_that_comes_changes_or_goes_queues_its_release(cluster:
     assert await cluster.queued() == expected
 
 
-async def test_a_new_replica_set_closes_the_pod_groups_as_pods_may_have_come_before_it(cluster: Cluster) -> None:
+async def test_new_replica_set_discards_the_pod_groups_because_its_pods_may_be_known_already(cluster: Cluster) -> None:
     cluster.put(replica_set())
-    assert cluster.groups.closed == [SLEEP]
+    assert cluster.groups.discarded == [SLEEP]
     assert await cluster.queued() == {"releases": {SLEEP}}
 
 
-async def test_a_replica_set_with_the_same_owner_keeps_the_pod_groups(cluster: Cluster) -> None:
+async def test_replica_set_with_the_same_owner_keeps_the_pod_groups(cluster: Cluster) -> None:
     cluster.put(replica_set())
     await cluster.forget()
     cluster.put(replica_set(2))
-    assert cluster.groups.closed == []
+    assert cluster.groups.discarded == []
     assert await cluster.queued() == {"releases": {SLEEP}}
 
 
-async def test_a_replica_set_that_another_workload_takes_over_closes_both_pod_groups(cluster: Cluster) -> None:
+async def test_replica_set_with_a_new_owner_discards_the_pod_groups_of_both_workloads(cluster: Cluster) -> None:
     cluster.put(replica_set())
     await cluster.forget()
     cluster.put(replica_set(2, workload="other"))
-    assert cluster.groups.closed == [SLEEP, OTHER]
+    assert cluster.groups.discarded == [SLEEP, OTHER]
     assert await cluster.queued() == {"releases": {SLEEP, OTHER}}
 
 
-async def test_a_deleted_replica_set_closes_the_pod_groups(cluster: Cluster) -> None:
+async def test_deleted_replica_set_discards_the_pod_groups(cluster: Cluster) -> None:
     cluster.put(replica_set())
     await cluster.forget()
     cluster.remove(replica_set())
-    assert cluster.groups.closed == [SLEEP]
+    assert cluster.groups.discarded == [SLEEP]
     assert await cluster.queued() == {"releases": {SLEEP}}
 
 
@@ -219,7 +221,7 @@ async def with_pod(cluster: Cluster) -> Cluster:
     return cluster
 
 
-async def test_a_new_pod_is_put_into_the_pod_groups_and_queues_its_release(cluster: Cluster) -> None:
+async def test_new_pod_is_put_into_the_pod_groups_and_queues_its_release(cluster: Cluster) -> None:
     cluster.put(replica_set())
     await cluster.forget()
     cluster.put(pod())
@@ -227,13 +229,13 @@ async def test_a_new_pod_is_put_into_the_pod_groups_and_queues_its_release(clust
     assert await cluster.queued() == {"releases": {SLEEP}}
 
 
-async def test_a_pod_of_no_known_workload_is_ignored(cluster: Cluster) -> None:
+async def test_pod_without_a_known_workload_is_ignored(cluster: Cluster) -> None:
     cluster.put(pod())
     assert cluster.groups.pods == []
     assert await cluster.queued() == {}
 
 
-async def test_a_change_of_a_pod_that_no_decision_reads_is_ignored(with_pod: Cluster) -> None:
+async def test_change_of_a_pod_that_no_decision_reads_is_ignored(with_pod: Cluster) -> None:
     with_pod.put(newer(pod(), disrupted=True))
     assert with_pod.groups.pods == []
     assert await with_pod.queued() == {}
@@ -257,7 +259,7 @@ async def test_a_change_of_a_pod_that_no_decision_reads_is_ignored(with_pod: Clu
     ],
     ids=lambda changes: next(iter(changes)),
 )
-async def test_a_change_of_a_pod_that_decisions_read_goes_into_the_pod_groups(
+async def test_change_of_a_pod_that_decisions_read_goes_into_the_pod_groups(
     with_pod: Cluster, changes: dict[str, Any]
 ) -> None:
     present = msgspec.structs.replace(pod(), creating=False)
@@ -269,20 +271,20 @@ async def test_a_change_of_a_pod_that_decisions_read_goes_into_the_pod_groups(
     assert await with_pod.queued() == {"releases": {SLEEP}}
 
 
-async def test_a_pod_made_again_under_its_name_goes_into_the_pod_groups(with_pod: Cluster) -> None:
+async def test_recreated_pod_of_the_same_name_goes_into_the_pod_groups(with_pod: Cluster) -> None:
     other = newer(pod())
     other = msgspec.structs.replace(other, metadata=msgspec.structs.replace(other.metadata, packed_uid="another"))
     with_pod.put(other)
     assert with_pod.groups.pods == [(SLEEP, other, False)]
 
 
-async def test_a_deleted_pod_is_taken_out_of_the_pod_groups(with_pod: Cluster) -> None:
+async def test_deleted_pod_is_taken_out_of_the_pod_groups(with_pod: Cluster) -> None:
     with_pod.remove(pod())
     assert with_pod.groups.pods == [(SLEEP, pod(), True)]
     assert await with_pod.queued() == {"releases": {SLEEP}}
 
 
-async def test_a_pod_that_another_workload_takes_over_moves_to_its_pod_groups(with_pod: Cluster) -> None:
+async def test_pod_with_a_new_owner_moves_to_the_pod_groups_of_that_workload(with_pod: Cluster) -> None:
     with_pod.put(replica_set(name="other-1", workload="other"))
     await with_pod.forget()
     moved = newer(pod(), owner=Owner("apps/v1", "ReplicaSet", "other-1", "other-1"))
@@ -294,7 +296,7 @@ async def test_a_pod_that_another_workload_takes_over_moves_to_its_pod_groups(wi
 # ChangeWorkloads and ChangePods
 
 
-async def test_a_change_workload_that_comes_changes_or_goes_queues_its_release(cluster: Cluster) -> None:
+async def test_added_changed_or_deleted_change_workload_queues_its_release(cluster: Cluster) -> None:
     cluster.put(release())
     assert await cluster.queued() == {"releases": {SLEEP}}
     cluster.put(newer(release()))
@@ -310,14 +312,14 @@ async def with_release(cluster: Cluster) -> Cluster:
     return cluster
 
 
-async def test_a_change_pod_with_work_to_do_is_queued_with_its_release(with_release: Cluster) -> None:
+async def test_change_pod_with_work_to_do_is_queued_with_its_release(with_release: Cluster) -> None:
     batch = change_pod()
     with_release.put(batch)
     assert await with_release.queued() == {"batches": {batch.metadata.key}, "releases": {SLEEP}}
     assert with_release.groups.batches == [(SLEEP, batch, release().metadata.name, False)]
 
 
-async def test_a_change_pod_that_is_done_queues_only_its_release(with_release: Cluster) -> None:
+async def test_change_pod_that_is_done_queues_only_its_release(with_release: Cluster) -> None:
     with_release.put(change_pod())
     await with_release.forget()
     done = newer(change_pod(), unfinished=None, done=True)
@@ -326,7 +328,7 @@ async def test_a_change_pod_that_is_done_queues_only_its_release(with_release: C
     assert with_release.groups.batches == [(SLEEP, done, release().metadata.name, False)]
 
 
-async def test_a_deleted_change_pod_is_taken_out_of_the_pod_groups(with_release: Cluster) -> None:
+async def test_deleted_change_pod_is_taken_out_of_the_pod_groups(with_release: Cluster) -> None:
     with_release.put(change_pod())
     await with_release.forget()
     with_release.remove(change_pod())
@@ -334,7 +336,7 @@ async def test_a_deleted_change_pod_is_taken_out_of_the_pod_groups(with_release:
     assert with_release.groups.batches == [(SLEEP, change_pod(), release().metadata.name, True)]
 
 
-async def test_a_change_pod_without_its_change_workload_queues_no_release(cluster: Cluster) -> None:
+async def test_change_pod_without_its_change_workload_queues_no_release(cluster: Cluster) -> None:
     cluster.put(change_pod())
     assert await cluster.queued() == {"batches": {change_pod().metadata.key}}
     assert cluster.groups.batches == []

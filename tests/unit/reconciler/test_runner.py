@@ -1,4 +1,4 @@
-"""What a controller's turn makes of errors: all are tried again, and only trouble is reported as such."""
+"""A controller retries after every error, and logs only errors that are not expected."""
 
 import asyncio
 
@@ -30,7 +30,7 @@ TERMINATING = from_status(
     ],
     ids=["conflict", "not found", "namespace ends", "throttled", "forbidden", "server error"],
 )
-async def test_a_failed_turn_is_taken_again(
+async def test_failed_reconcile_is_retried(
     error: KubernetesError, outcome: str, reported: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     failures = [error, error]

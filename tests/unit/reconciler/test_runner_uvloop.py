@@ -1,4 +1,4 @@
-"""A controller's turn on the event loop of production."""
+"""The worker of a controller on uvloop, the event loop of production."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ from reconciler.machinery.runner import work
 KEY: Key = ("shop", "sleep")
 
 
-def test_what_is_due_in_a_moment_and_added_meanwhile_stops_no_worker() -> None:
+def test_key_added_while_its_requeue_is_due_does_not_stop_the_worker() -> None:
     async def main() -> int:
         queue: WorkQueue[Key] = WorkQueue()
         turns = 0

@@ -1,4 +1,4 @@
-"""Which ungated releases, and that none of the others is ever taken for one."""
+"""Which releases are recognised as ungated, and that no other release ever is."""
 
 from dataclasses import dataclass, field
 from math import inf
@@ -35,7 +35,7 @@ Found = UngatedRelease | Restore | Refresh | None
 
 
 def workload(version: str = V1, template: str = V1, *, kind: str = "Deployment", rolls_out: str = "") -> Workload:
-    """At this template, which says nothing of its version."""
+    """A workload with this version in its label and this fingerprint of its template. The template has no version."""
     made = builders.workload(version, kind=kind)
     return msgspec.structs.replace(made, fingerprint=template, update_revision=rolls_out)
 
@@ -49,14 +49,14 @@ def revision(
     created: int = NOW,
     name: str = "",
 ) -> Revision:
-    """The template in it carries its own version, unless `carried` is given."""
+    """A revision with this template. `carried` is the version in the template; by default the template's own."""
     uid = uid or f"revision-{number}"
     version = template if carried is None else carried
     return Revision(SourceRef("ReplicaSet", name or f"sleep-{uid}", uid, version, template), created, number)
 
 
 def release(version: str = V1, source: Revision | None = None, shown: str = "") -> Release:
-    """`shown`: the fingerprint that the API server gave its template then."""
+    """A release of this version. `shown`: the fingerprint that the template had when the release was stored."""
     status = ChangeWorkloadStatus(status="Success")
     if source is not None:
         status = msgspec.structs.replace(
@@ -75,18 +75,18 @@ def verdict(
     released: float | None = NOW,
     since: float = LONG_AGO,
 ) -> Found:
-    """What the controller makes of it."""
+    """What the reconciler decides about the workload."""
     own = next((each for each in all_releases if each.metadata.name.endswith(target.version or "-")), None)
     if not may_be_ungated(target, own):
         return None
     return classify(target, all_releases, revisions, released_at=released, governed_since=since)
 
 
-# what ungated
+# ungated releases
 
 
 @each_kind
-def test_a_version_that_another_template_has(kind: str) -> None:
+def test_version_of_another_template_is_an_ungated_release(kind: str) -> None:
     first, second = revision(V1), revision(V2, V1, number=2)
     ungated = verdict(workload(V1, V2, kind=kind), first, second, all_releases=(release(V1, first),))
 
@@ -96,51 +96,51 @@ def test_a_version_that_another_template_has(kind: str) -> None:
     assert f"still has the version {V1} of an earlier release" in ungated.message
 
 
-def test_a_version_that_another_template_has_whose_record_is_gone() -> None:
+def test_version_of_another_template_is_an_ungated_release_without_its_change_workload() -> None:
     ungated = verdict(workload(V1, V2), revision(V1, V1), revision(V2, V1, number=2))
     assert isinstance(ungated, UngatedRelease)
     ungated = verdict(workload(V1, V2), revision(V1, V1), revision(V2, V1, number=2), all_releases=(release(V1),))
-    assert isinstance(ungated, UngatedRelease), "or not begun"
+    assert isinstance(ungated, UngatedRelease), "or the status of its release is empty"
 
 
 @each_kind
-def test_no_version_at_all(kind: str) -> None:
+def test_workload_without_a_version_is_an_ungated_release(kind: str) -> None:
     ungated = verdict(workload("", V1, kind=kind), revision(V1, ""))
     assert isinstance(ungated, UngatedRelease)
     assert (ungated.version, ungated.reason) == (V1, UngatedReason.NO_VERSION)
     assert "its pod template has no version" in ungated.message
 
 
-def test_no_version_after_releases_that_had_one() -> None:
-    """`kubectl replace` with the gate away."""
+def test_workload_without_a_version_after_gated_releases_is_an_ungated_release() -> None:
+    """As `kubectl replace` leaves it while no gatekeeper runs."""
     first, second = revision(V1), revision(V2, "", number=2)
     ungated = verdict(workload("", V2), first, second, all_releases=(release(V1, first),))
     assert isinstance(ungated, UngatedRelease)
     assert (ungated.version, ungated.reason) == (V2, UngatedReason.NO_VERSION)
 
 
-def test_a_label_that_is_no_version_counts_as_none() -> None:
+def test_invalid_version_label_counts_as_no_version() -> None:
     ungated = verdict(workload("latest", V1), revision(V1, "latest"))
     assert isinstance(ungated, UngatedRelease)
     assert (ungated.version, ungated.reason) == (V1, UngatedReason.NO_VERSION)
 
 
-def test_an_undo_that_no_gate_saw_gets_its_old_version() -> None:
+def test_ungated_undo_gets_its_old_version() -> None:
     first, second = revision(V1, number=3), revision(V2, number=2)
     ungated = verdict(workload(V2, V1), first, second, all_releases=(release(V1, first), release(V2, second)))
     assert isinstance(ungated, UngatedRelease)
     assert (ungated.version, ungated.reason) == (V1, UngatedReason.VERSION_REUSED)
 
 
-def test_an_old_template_keeps_the_version_that_it_was_recorded_as() -> None:
-    """Its fingerprint is another one since the API server has other defaults."""
+def test_old_template_keeps_the_version_of_its_change_workload() -> None:
+    """Its fingerprint has changed, because the API server has other defaults."""
     first, second = revision(V3, V1, number=3), revision(V2, number=2)
     ungated = verdict(workload(V2, V3), first, second, all_releases=(release(V1, first, V1), release(V2, second)))
     assert isinstance(ungated, UngatedRelease)
     assert ungated.version == V1
 
 
-def test_what_was_interrupted_goes_on_with_the_same_message() -> None:
+def test_interrupted_handling_of_an_ungated_release_continues_with_the_same_message() -> None:
     first, second = revision(V1), revision(V2, V1, number=2)
     before = verdict(workload(V1, V2), first, second, all_releases=(release(V1, first),))
     between = verdict(workload(V1, V2), first, second, all_releases=(release(V1, first), release(V2, second)))
@@ -149,72 +149,87 @@ def test_what_was_interrupted_goes_on_with_the_same_message() -> None:
     assert (between, after) == (before, None)
 
 
-def test_a_template_on_record_as_another_version_ungated_also_where_its_own_is_not_begun() -> None:
-    """Two releases past the gate, the second one before the first was on record."""
+def test_template_stored_as_another_version_is_an_ungated_release_if_its_own_has_no_status() -> None:
+    """Two ungated releases. The second one happened before the first one was stored."""
     first, second = revision(V1), revision(V2, V1, number=2)
     ungated = verdict(workload(V2, V1), first, second, all_releases=(release(V1, first), release(V2)))
     assert isinstance(ungated, UngatedRelease)
     assert ungated.version == V1
 
 
-# what did not
+# no ungated releases
 
 
-def test_a_workload_that_lost_the_label_of_its_version_gets_it_back() -> None:
+def test_lost_version_label_of_a_workload_is_restored() -> None:
     first = revision(V1)
     for lost in ("", "latest"):
         assert verdict(workload(lost, V1), first, all_releases=(release(V1, first),)) == Restore(V1)
 
 
-def test_a_template_that_an_api_server_shows_otherwise_than_before_is_no_release() -> None:
+def test_template_with_new_defaults_of_the_api_server_is_not_a_release() -> None:
     now = revision(V2, V1)
     found = verdict(workload(V1, V2), now, all_releases=(release(V1, now, V1),))
     assert isinstance(found, Refresh)
     assert (found.source.uid, found.source.version, found.source.fingerprint) == (now.source.uid, V1, V2)
     told = (release(V1, now, V2),)
-    assert classify(workload(V1, V2), told, [now], released_at=NOW, governed_since=LONG_AGO) is None, "once"
+    assert classify(workload(V1, V2), told, [now], released_at=NOW, governed_since=LONG_AGO) is None, (
+        "it is refreshed once"
+    )
 
 
 @pytest.mark.parametrize(
     ("target", "revisions", "all_releases"),
     [
-        pytest.param(workload(), [revision()], (), id="a release"),
-        pytest.param(workload(V2, V2), [revision(), revision(V2, number=2)], (), id="another one"),
-        pytest.param(workload(V2, V2), [revision()], (release(V1, revision()),), id="its controller has yet to see it"),
-        pytest.param(workload(V1, V2), [revision()], (release(V1, revision()),), id="no revision holds its template"),
+        pytest.param(workload(), [revision()], (), id="gated release"),
+        pytest.param(workload(V2, V2), [revision(), revision(V2, number=2)], (), id="second gated release"),
+        pytest.param(
+            workload(V2, V2), [revision()], (release(V1, revision()),), id="controller has not seen the template"
+        ),
+        pytest.param(workload(V1, V2), [revision()], (release(V1, revision()),), id="no revision has the template"),
         pytest.param(workload(V1, V2), [], (), id="no revision yet"),
-        pytest.param(workload(V1, V2), [revision(V2, V1)], (), id="a lone version is believed"),
+        pytest.param(workload(V1, V2), [revision(V2, V1)], (), id="only one revision has the version"),
         pytest.param(
-            workload(V1, V1), [revision(uid="anew")], (release(V1, revision(V3, uid="gone")),), id="its own, made anew"
+            workload(V1, V1),
+            [revision(uid="anew")],
+            (release(V1, revision(V3, uid="gone")),),
+            id="own revision created again",
         ),
-        pytest.param(workload("", ""), [revision("", "")], (), id="no canonical form"),
+        pytest.param(workload("", ""), [revision("", "")], (), id="template without fingerprint"),
         pytest.param(
-            workload(V1, V2), [revision(V2, V1), revision(V3, V3, number=2)], (), id="another template, another version"
+            workload(V1, V2),
+            [revision(V2, V1), revision(V3, V3, number=2)],
+            (),
+            id="other template with another version",
         ),
         pytest.param(
-            workload(V1, V2), [revision(V2, V1), revision(V2, V1, number=2)], (), id="twins by a collision of hashes"
+            workload(V1, V2),
+            [revision(V2, V1), revision(V2, V1, number=2)],
+            (),
+            id="two revisions of one template after a hash collision",
         ),
         pytest.param(
-            workload(V1, V2), [revision(V3, V1), revision(V2, "", number=2)], (), id="a version it does not carry"
+            workload(V1, V2), [revision(V3, V1), revision(V2, "", number=2)], (), id="template without the version"
         ),
     ],
 )
-def test_what_is_no_slip(target: Workload, revisions: list[Revision], all_releases: tuple[Release, ...]) -> None:
+def test_gated_release_is_not_ungated(
+    target: Workload, revisions: list[Revision], all_releases: tuple[Release, ...]
+) -> None:
     assert verdict(target, *revisions, all_releases=all_releases) is None
 
 
 @pytest.mark.parametrize(
     ("released", "created", "since"),
     [
-        pytest.param(LONG_AGO, LONG_AGO, NOW, id="all of it before the gate"),
-        pytest.param(LONG_AGO, LATER, NOW, id="its revision was made, or made again, after"),
-        pytest.param(LATER, LONG_AGO, NOW, id="its template was written again as it was"),
-        pytest.param(NOW, NOW, NOW, id="in the same second"),
-        pytest.param(None, LATER, NOW, id="nobody knows when it was released"),
-        pytest.param(LATER, LATER, inf, id="nobody knows since when the gate is there"),
+        pytest.param(LONG_AGO, LONG_AGO, NOW, id="released and revision created before"),
+        pytest.param(LONG_AGO, LATER, NOW, id="revision created after"),
+        pytest.param(LATER, LONG_AGO, NOW, id="released after, revision created before"),
+        pytest.param(NOW, NOW, NOW, id="same second"),
+        pytest.param(None, LATER, NOW, id="release time unknown"),
+        pytest.param(LATER, LATER, inf, id="governed since unknown"),
     ],
 )
-def test_what_may_be_from_before_the_gate_was_there_is_legal(
+def test_release_possibly_older_than_governance_is_not_ungated(
     released: float | None, created: int, since: float
 ) -> None:
     for version in ("", "latest"):
@@ -226,7 +241,7 @@ def test_what_may_be_from_before_the_gate_was_there_is_legal(
 # which revision is the present one
 
 
-def test_the_newest_with_the_workloads_template_is_present() -> None:
+def test_present_revision_is_the_newest_with_the_template_of_the_workload() -> None:
     older, newer = revision(number=1, uid="a"), revision(number=3, uid="b")
     assert present(workload(), [newer, older, revision(V2, number=9)]) is newer
     assert present(workload(), [revision(V2)]) is None
@@ -234,7 +249,7 @@ def test_the_newest_with_the_workloads_template_is_present() -> None:
     assert present(workload(), twins) is twins[1]
 
 
-def test_the_one_that_its_controller_rolls_out_goes_first() -> None:
+def test_present_revision_is_the_one_that_the_controller_rolls_out() -> None:
     older, newer = revision(number=1, uid="a", name="sleep-a"), revision(number=3, uid="b")
     assert present(workload(rolls_out="sleep-a"), [newer, older]) is older
     other = revision(V2, number=9, name="sleep-x")
@@ -253,7 +268,9 @@ def test_the_one_that_its_controller_rolls_out_goes_first() -> None:
         (V1, V1, V2, True),
     ],
 )
-def test_when_it_pays_to_look_closer(version: str, template: str, source: str | None, expected: bool) -> None:
+def test_workload_may_be_ungated_if_version_template_or_source_differ(
+    version: str, template: str, source: str | None, expected: bool
+) -> None:
     known = release(V1, revision(source)) if source is not None else None
     assert may_be_ungated(workload(version, template), known) is expected
     assert may_be_ungated(workload(version, template), release(V1) if known is None else known) is expected
@@ -268,8 +285,8 @@ def of(content: int) -> str:
 
 @dataclass
 class World:
-    """A workload, its controller, the gate, and the reconciler as far as it versions what ungated. Templates are
-    numbers; an upgrade of the API server shows all of them otherwise."""
+    """A workload, its controller, the gatekeeper, and the part of the reconciler that handles ungated releases.
+    Templates are numbers. An upgrade of the API server changes the fingerprints of all of them."""
 
     content: int = 0
     carried: str = of(0)
@@ -286,11 +303,11 @@ class World:
                 if content != self.content:
                     self.content, self.carried = content, of(content + self.shift)
                     self.version = self.carried
-            case "set image past the gate" if any(carried == self.carried for _, carried in past):
+            case "set image ungated" if any(carried == self.carried for _, carried in past):
                 self.content = content
-            case "replace past the gate":
+            case "replace ungated":
                 self.content, self.carried, self.version = content, "", ""
-            case "undo past the gate" if undone is not None:
+            case "undo ungated" if undone is not None:
                 self.content, self.carried = undone
             case "upgrade":
                 self.shift += 1000
@@ -317,7 +334,7 @@ class World:
         return workload(self.version, of(self.content + self.shift))
 
     def follow_up(self) -> Found:
-        """What the reconciler does."""
+        """One pass of the reconciler."""
         target, revisions = self.workload, self.revisions
         found: Found = None
         if may_be_ungated(target, self.releases.get(self.version)):
@@ -341,13 +358,13 @@ def release_of(version: str, source: SourceRef) -> Release:
     return projection.read(msgspec.json.encode(made))
 
 
-by_the_gate = st.sampled_from(["release", "control"])
-past_the_gate = st.sampled_from(["set image past the gate", "replace past the gate", "undo past the gate"])
+gated_actions = st.sampled_from(["release", "control"])
+ungated_actions = st.sampled_from(["set image ungated", "replace ungated", "undo ungated"])
 contents = st.integers(0, 4)
 
 
-@given(st.lists(st.tuples(by_the_gate | st.sampled_from(["upgrade", "look"]), contents), max_size=25))
-def test_what_passed_the_gate_never_ungated(history: list[tuple[str, int]]) -> None:
+@given(st.lists(st.tuples(gated_actions | st.sampled_from(["upgrade", "look"]), contents), max_size=25))
+def test_gated_releases_are_never_recognised_as_ungated(history: list[tuple[str, int]]) -> None:
     world = World()
     for action, content in history:
         world.do(action, content)
@@ -356,18 +373,18 @@ def test_what_passed_the_gate_never_ungated(history: list[tuple[str, int]]) -> N
             assert not isinstance(world.follow_up(), UngatedRelease | Restore)
 
 
-@given(st.lists(st.tuples(by_the_gate | past_the_gate, contents), max_size=25))
-def test_in_the_end_every_release_has_the_version_of_its_template(history: list[tuple[str, int]]) -> None:
+@given(st.lists(st.tuples(gated_actions | ungated_actions, contents), max_size=25))
+def test_every_release_finally_has_the_version_of_its_template(history: list[tuple[str, int]]) -> None:
     world = World()
     world.control()
     world.follow_up()
     for action, content in history:
         world.do(action, content)
         world.control()
-        world.follow_up()  # a release that nobody looked at before the next one is not on record: nothing tells of it
+        world.follow_up()  # a release that is replaced before the reconciler sees it is not stored
         world.follow_up()
     world.control()
     world.follow_up()
     assert world.version == of(world.content)
     world.follow_up()
-    assert world.follow_up() is None, "once"
+    assert world.follow_up() is None, "nothing is left to do"

@@ -1,4 +1,4 @@
-"""Releases that no gate saw, on a Kubernetes API with simulated nodes; no gatekeeper runs here at all."""
+"""Ungated releases on the sandbox. No gatekeeper runs."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -42,7 +42,7 @@ async def ungated(cluster: Cluster) -> list[str]:
     return [event["involvedObject"]["name"] for event in found if event["reason"] == "UngatedRelease"]
 
 
-async def test_a_slip_is_counted_once(bare: Cluster, manager: Manager) -> None:
+async def test_ungated_release_is_counted_once(bare: Cluster, manager: Manager) -> None:
     assert counted(manager) == {"no-version": 0, "version-reused": 0}
     await without_version(bare)
     states = await bare.states()
@@ -56,15 +56,15 @@ async def test_a_slip_is_counted_once(bare: Cluster, manager: Manager) -> None:
     assert counted(manager) == {"no-version": 2, "version-reused": 0}
 
 
-async def test_pods_of_before_do_not_vouch_for_those_of_the_ungated_release(bare: Cluster, manager: Manager) -> None:
-    """Its first pod never comes up, so the old ones stay, and all of these were verified."""
+async def test_pods_of_the_older_version_do_not_count_for_an_ungated_release(bare: Cluster, manager: Manager) -> None:
+    """The first pod of the ungated release never comes up, so the old pods stay. All of them passed."""
     await good_release(bare)
     await bare.set_image("nosuch")
 
     async def recorded() -> str:
         return next((name for name in await bare.states() if name != V1), "")
 
-    own = names.change_workload_name("", "sleep", await bare.until(recorded, "its record"))
+    own = names.change_workload_name("", "sleep", await bare.until(recorded, "its ChangeWorkload"))
     await bare.until_condition(CHANGE_WORKLOADS, own, "Ungated", status="True", reason="VersionReused")
     rolled_back = await bare.until_condition(CHANGE_WORKLOADS, own, "RolledBack", status="True", reason="PodNotUp")
     release = await bare.get(CHANGE_WORKLOADS, own)
@@ -76,8 +76,8 @@ async def test_pods_of_before_do_not_vouch_for_those_of_the_ungated_release(bare
     assert counted(manager) == {"no-version": 0, "version-reused": 1}
 
 
-async def test_a_namespace_of_which_we_hear_late_is_looked_through(bare: Cluster) -> None:
-    """What was released in it meanwhile was not kept, since it might have been anybody's."""
+async def test_ungated_release_in_a_namespace_seen_late_is_found(bare: Cluster) -> None:
+    """The caches did not keep the release, because the namespace was not known to be governed."""
     heard = asyncio.Event()
 
     async def slow(request: web.Request, go_on: GoOn) -> web.StreamResponse:
@@ -97,7 +97,7 @@ async def test_a_namespace_of_which_we_hear_late_is_looked_through(bare: Cluster
         await followed_up(bare, "NoVersion")
 
 
-async def test_only_releases_of_deployments_that_pass_the_gate_are_looked_at(bare: Cluster, manager: Manager) -> None:
+async def test_replica_sets_without_a_deployment_are_not_handled(bare: Cluster, manager: Manager) -> None:
     await bare.until_after_the_second_of_creation()
     template = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "a", "image": "busybox"}]}}
     owner = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "sleep", "uid": "1", "controller": True}
@@ -117,7 +117,7 @@ async def test_only_releases_of_deployments_that_pass_the_gate_are_looked_at(bar
     assert await bare.until(lambda: ungated(bare), "the Event") == ["sleep"]
 
 
-async def test_where_the_gate_never_is_nothing_can_slip_past_it(bare: Cluster, manager: Manager) -> None:
+async def test_system_namespaces_are_not_governed_although_they_have_the_label(bare: Cluster, manager: Manager) -> None:
     for namespace in ("kube-system", names.SYSTEM_NAMESPACE):
         governed = {"metadata": {"labels": {labels.GOVERNED: labels.GOVERNED_VALUE}}}
         await bare.admin.patch(NAMESPACES, governed, namespace)

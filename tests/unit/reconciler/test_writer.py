@@ -1,4 +1,4 @@
-"""Writes are guarded, counted and seen by the caches, and a patch says what changed and nothing more."""
+"""The writer guards and counts each write, puts the result into the caches, and sends only what changed."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -42,7 +42,7 @@ OBJECTS = st.dictionaries(st.sampled_from("abcd"), VALUES)
 
 
 class ApiServer:
-    """In place of the client: notes the requests, and answers each with the next answer, which may be an error."""
+    """Stands for the client. Records the requests and returns the next answer for each; an answer may be an error."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
@@ -77,7 +77,7 @@ class World:
         self.writer = Writer(self.api, caches, self.metrics)  # type: ignore[arg-type]
 
     def written(self, kind: str, verb: str) -> float:
-        """How many such writes were counted."""
+        """The number of such writes in the metrics."""
         return float(self.metrics.writes.labels(kind, verb)._value.get())
 
 
@@ -89,7 +89,7 @@ async def world() -> AsyncIterator[World]:
 
 
 def sent(name: str = "sleep", version: str = "2") -> dict[str, Any]:
-    """A ChangeWorkload as the API server answers with it."""
+    """A ChangeWorkload as the API server returns it."""
     made = msgspec.to_builtins(builders.release(V1, name=name))
     made["metadata"]["resourceVersion"] = version
     return dict(made)
@@ -98,7 +98,7 @@ def sent(name: str = "sleep", version: str = "2") -> dict[str, Any]:
 # create
 
 
-async def test_a_created_object_is_counted_and_in_the_cache(world: World) -> None:
+async def test_created_object_is_counted_and_in_the_cache(world: World) -> None:
     world.api.answers = [sent()]
     made = await world.writer.create(world.caches.releases, builders.release(V1), "default")
     assert [made] == world.caches.releases.all()
@@ -107,22 +107,22 @@ async def test_a_created_object_is_counted_and_in_the_cache(world: World) -> Non
     assert (verb, args) == ("create", (CHANGE_WORKLOADS, builders.release(V1), "default"))
 
 
-@pytest.mark.parametrize("error", [ServerError("in trouble"), UnreachableError("no answer")])
-async def test_an_object_that_may_have_been_created_is_looked_up(world: World, error: KubernetesError) -> None:
+@pytest.mark.parametrize("error", [ServerError("internal error"), UnreachableError("no answer")])
+async def test_object_that_may_have_been_created_is_read(world: World, error: KubernetesError) -> None:
     world.api.answers = [error, sent()]
     made = await world.writer.create(world.caches.releases, builders.release(V1), "default")
     assert world.caches.releases.all() == [made]
     assert world.api.requests[1] == ("get", (CHANGE_WORKLOADS, builders.release(V1).metadata.name, "default"), {})
 
 
-async def test_the_first_error_is_raised_where_the_object_cannot_be_looked_up(world: World) -> None:
-    world.api.answers = [ServerError("in trouble"), NotFoundError("no such object")]
-    with pytest.raises(ServerError, match="in trouble"):
+async def test_first_error_is_raised_if_the_object_cannot_be_read(world: World) -> None:
+    world.api.answers = [ServerError("internal error"), NotFoundError("no such object")]
+    with pytest.raises(ServerError, match="internal error"):
         await world.writer.create(world.caches.releases, builders.release(V1), "default")
     assert world.written("ChangeWorkload", "create") == 0
 
 
-async def test_an_object_that_was_refused_is_not_looked_up(world: World) -> None:
+async def test_object_that_was_refused_is_not_read(world: World) -> None:
     world.api.answers = [ForbiddenError("a policy")]
     with pytest.raises(ForbiddenError):
         await world.writer.create(world.caches.releases, builders.release(V1), "default")
@@ -132,7 +132,7 @@ async def test_an_object_that_was_refused_is_not_looked_up(world: World) -> None
 # patch
 
 
-async def test_a_json_patch_is_guarded_by_the_uid(world: World) -> None:
+async def test_json_patch_tests_the_uid(world: World) -> None:
     world.api.answers = [sent()]
     operations = [{"op": "replace", "path": "/spec/countThreshold", "value": 2}]
     patched = await world.writer.patch(world.caches.releases, release(), operations)
@@ -144,14 +144,14 @@ async def test_a_json_patch_is_guarded_by_the_uid(world: World) -> None:
     assert world.written("ChangeWorkload", "patch") == 1
 
 
-async def test_a_json_patch_whose_test_fails_is_a_conflict(world: World) -> None:
+async def test_json_patch_whose_test_fails_is_a_conflict(world: World) -> None:
     world.api.answers = [InvalidError("the server rejected our request", code=422, reason="Invalid")]
     with pytest.raises(ConflictError, match="has changed since it was read") as raised:
         await world.writer.patch(world.caches.pods, pod(), [])
     assert (raised.value.code, raised.value.reason) == (422, "Invalid")
 
 
-async def test_a_json_patch_with_an_invalid_result_is_no_conflict(world: World) -> None:
+async def test_json_patch_with_an_invalid_result_is_not_a_conflict(world: World) -> None:
     causes = {"causes": [{"field": "spec.replicas"}]}
     world.api.answers = [InvalidError("spec.replicas is invalid", code=422, details=causes)]
     with pytest.raises(InvalidError):
@@ -171,7 +171,7 @@ async def saved(world: World, before: ChangeWorkloadStatus, after: ChangeWorkloa
     ((_, (resource, patch, name, namespace), options),) = world.api.requests
     assert (resource, name, namespace) == (CHANGE_WORKLOADS, stored.metadata.name, "default")
     assert options == {"subresource": "status"}
-    assert patch["metadata"] == {"resourceVersion": "1"}  # refused if somebody wrote the object since
+    assert patch["metadata"] == {"resourceVersion": "1"}  # the API server refuses the patch if the object has changed
     return msgspec.json.decode(msgspec.json.encode(patch["status"]))
 
 
@@ -184,12 +184,12 @@ async def test_only_changed_fields_of_a_status_are_sent(world: World) -> None:
     assert await saved(world, RUNNING, after, lists=False) == {"status": "Success", "entryTimeUnix": None}
 
 
-async def test_a_field_that_an_object_of_the_status_has_no_longer_is_removed(world: World) -> None:
+async def test_field_removed_from_a_nested_object_of_the_status_is_sent_as_null(world: World) -> None:
     after = msgspec.structs.replace(RUNNING, source=SourceRef(name="c"))
     assert await saved(world, RUNNING, after, lists=False) == {"source": {"name": "c", "uid": None}}
 
 
-async def test_lists_of_pods_are_left_as_they_are_unless_they_were_decided(world: World) -> None:
+async def test_pod_lists_are_not_sent_unless_they_were_decided(world: World) -> None:
     after = msgspec.structs.replace(
         RUNNING,
         defense_preparing_pods=PODS_,
@@ -200,7 +200,7 @@ async def test_lists_of_pods_are_left_as_they_are_unless_they_were_decided(world
     assert await saved(world, RUNNING, after, lists=False) == {"defenseCheckFailPods": [{"pod": "a"}]}
 
 
-async def test_lists_of_pods_that_were_decided_replace_those_that_are_stored(world: World) -> None:
+async def test_decided_pod_lists_replace_the_stored_ones(world: World) -> None:
     after = msgspec.structs.replace(RUNNING, defense_preparing_pods=PODS_)
     assert await saved(world, RUNNING, after, lists=True) == {
         "defensePreparingPods": [{"pod": "a"}],
@@ -209,7 +209,7 @@ async def test_lists_of_pods_that_were_decided_replace_those_that_are_stored(wor
     }
 
 
-async def test_the_status_of_a_batch_is_stored_unless_somebody_wrote_the_batch(world: World) -> None:
+async def test_status_of_a_batch_is_written_at_its_resource_version(world: World) -> None:
     seen = builders.change_pod(1, "a", status=ChangePodStatus(status="Init", message="kept"))
     answer = {**msgspec.to_builtins(seen), "status": {"status": "ExecuteDone"}}
     answer["metadata"] = {**answer["metadata"], "resourceVersion": "2"}
@@ -224,7 +224,7 @@ async def test_the_status_of_a_batch_is_stored_unless_somebody_wrote_the_batch(w
     assert world.written("ChangePod", "patch status") == 1
 
 
-async def test_the_status_of_a_setting_is_stored_unless_somebody_wrote_the_setting(world: World) -> None:
+async def test_status_of_a_setting_is_written_at_its_resource_version(world: World) -> None:
     before = setting(status={"enable": True})
     answer = msgspec.to_builtins(before)
     answer["metadata"]["resourceVersion"] = "2"
@@ -239,7 +239,7 @@ async def test_the_status_of_a_setting_is_stored_unless_somebody_wrote_the_setti
 # delete
 
 
-async def test_only_this_very_object_is_deleted_and_what_it_owns_later(world: World) -> None:
+async def test_delete_names_the_uid_and_deletes_dependents_in_the_background(world: World) -> None:
     world.api.answers = [None]
     await world.writer.delete(PODS, pod().metadata)
     options = {"uid": "sleep-1-a-uid", "propagation": "Background"}
@@ -247,8 +247,8 @@ async def test_only_this_very_object_is_deleted_and_what_it_owns_later(world: Wo
     assert world.written("Pod", "delete") == 1
 
 
-@pytest.mark.parametrize("error", [NotFoundError("gone"), ConflictError("a namesake")])
-async def test_an_object_that_is_gone_already_is_no_error_and_not_counted(world: World, error: Exception) -> None:
+@pytest.mark.parametrize("error", [NotFoundError("gone"), ConflictError("another object of the same name")])
+async def test_delete_of_a_missing_object_is_no_error_and_not_counted(world: World, error: Exception) -> None:
     world.api.answers = [error]
     await world.writer.delete(PODS, pod().metadata)
     assert world.written("Pod", "delete") == 0
@@ -258,7 +258,7 @@ async def test_an_object_that_is_gone_already_is_no_error_and_not_counted(world:
 
 
 @given(old=OBJECTS, new=OBJECTS)
-def test_a_merge_patch_turns_the_old_into_the_new(old: dict[str, Any], new: dict[str, Any]) -> None:
+def test_merge_patch_turns_the_old_object_into_the_new_one(old: dict[str, Any], new: dict[str, Any]) -> None:
     patch = merge_patch(old, new)
 
     merged = {name: value for name, value in {**old, **patch}.items() if value is not None}
@@ -275,13 +275,13 @@ def test_a_merge_patch_turns_the_old_into_the_new(old: dict[str, Any], new: dict
         ({}, {"a": {"c": 2}}, {"a": {"c": 2}}),
     ],
 )
-def test_a_merge_patch_replaces_objects_as_a_whole(
+def test_merge_patch_replaces_values_of_other_types(
     old: dict[str, Any], new: dict[str, Any], patch: dict[str, Any]
 ) -> None:
     assert merge_patch(old, new) == patch
 
 
-def test_an_owner_reference_names_the_controller_and_blocks_its_deletion() -> None:
+def test_owner_reference_names_the_controller_and_blocks_its_deletion() -> None:
     made = owner(CHANGE_WORKLOADS, release().metadata)
     name, uid, version = release().metadata.name, release().metadata.uid, CHANGE_WORKLOADS.api_version
     assert made == OwnerReference("ChangeWorkload", name, uid, version, controller=True, block_owner_deletion=True)

@@ -1,7 +1,8 @@
-"""One workload of any kind, its pods, records and batches, as an API server would hold them; and a reconciler that
-carries out what was decided, as far as it gets.
+"""A simulated cluster with one workload of any kind, its pods, ChangeWorkloads and ChangePods, and a reconciler that
+carries out the decisions.
 
-Times: `t` is the true one; the clocks of reconciler, API server and kubelets may differ from it.
+Times: `t` is the true time in Unix seconds. The clocks of the reconciler, the API server and the kubelets may differ
+from it.
 """
 
 from collections.abc import Callable, Iterable
@@ -66,16 +67,16 @@ class Killed(Exception):  # noqa: N818  (of a reconciler, not of a test)
 
 
 class Conflicted(Exception):  # noqa: N818
-    """Somebody else wrote first."""
+    """The object was changed since it was read."""
 
 
 class WriteRefused(Exception):  # noqa: N818
-    """A policy refuses the write."""
+    """A policy of the cluster refuses the write."""
 
 
 @dataclass
 class SimPod:
-    """A pod as its kubelet and the scheduler see it. All times are true ones."""
+    """A pod as its kubelet and the scheduler see it. All times are true times."""
 
     name: str
     uid: str
@@ -127,7 +128,7 @@ class SimPod:
         return self
 
     def be_created(self) -> "SimPod":
-        """It waits for volumes or the network."""
+        """The pod waits for volumes or the network."""
         self.creating, self.phase = True, "Pending"
         return self
 
@@ -200,7 +201,7 @@ class World:
         self.partition: int | str = 0
         self.observed = True
         self.refusal = ""
-        """Why the workload's controller can make no pods."""
+        """Why the workload's controller cannot create pods."""
         self.generation = 0
         self.own_labels: dict[str, str] = {}
         self.revisions: dict[str, Object] = {}
@@ -210,16 +211,16 @@ class World:
         self.batches: dict[str, ChangePod] = {}
         self.lost_nodes: set[str] = set()
         self.found_nodes: dict[str, float] = {}
-        """When nodes that had been lost were ready again."""
+        """By node: when a lost node was ready again."""
         self.events_say: Any = None
-        """The fault that the Events of silent pods tell of."""
+        """The fault that the Events of pods in creation show."""
         self.write_refused = ""
-        """Why a policy refuses to let an older template be released."""
+        """Why a policy refuses the release of an older template."""
         self.announced: list[Announce] = []
         self.resumed_by: list[str] = []
         self.groups: PodGroups | None = None
         self.checked = True
-        """Whether anybody looks at batches."""
+        """Whether the controller of batches runs."""
         self.looks = 0
         self.writes = 0
         self.decision = Decision()
@@ -230,7 +231,7 @@ class World:
 
     @property
     def now(self) -> float:
-        """By the reconciler's clock."""
+        """The time of the reconciler's clock."""
         return self.t + self.ours
 
     def node_ready(self, node: str) -> bool:
@@ -313,7 +314,7 @@ class World:
         return labels.SUSPEND in self.own_labels
 
     def release(self, image: str, *, version: str = "") -> None:
-        """Let it pass the gate; its controller makes the revision at once."""
+        """Release this image as a gatekeeper admits it. The controller creates the revision immediately."""
         self.image = image
         self.generation += 1
         self.own_labels[labels.VERSION] = version or fingerprint(image)
@@ -350,13 +351,13 @@ class World:
     # pods
 
     def make(self, count: int = 1, image: str = "", *, number: int | None = None) -> list[SimPod]:
-        """Pods of the present template, or of an older one."""
+        """Create pods of the present template, or of an older one."""
         return [self._make(image or self.image, number) for _ in range(count)]
 
     def _make(self, image: str, number: int | None) -> SimPod:
         self._born += 1
         revision = self.revisions[image]["metadata"]
-        # only the pods of a StatefulSet come again under their names
+        # only the pods of a StatefulSet are created again with the same name
         name = f"{NAME}-{number if number is not None and self.kind == 'StatefulSet' else self._born}"
         between = self.adapter.intermediate
         pod = SimPod(name, f"pod-{self._born}", image, self.t)
@@ -380,7 +381,7 @@ class World:
         self.touch(*pods)
 
     def update_in_place(self, pod: SimPod) -> None:
-        """As a CloneSet does: the same pod, of the present revision."""
+        """Update a pod to the present revision, as a CloneSet does."""
         pod.image = self.image
         pod.pod_labels[labels.CONTROLLER_REVISION_HASH] = self.revisions[self.image]["metadata"]["name"]
         pod.pod_labels[labels.VERSION] = self._version_in(self.image)
@@ -389,12 +390,12 @@ class World:
         self.touch(pod)
 
     def touch(self, *pods: SimPod) -> None:
-        """Tell the reconciler of the pods as they are now."""
+        """Update the pods in the pod groups, as watch events do."""
         if self.groups is not None:
             for pod in pods:
-                self.groups.update_pod(self.view(pod), self.now)
+                self.groups.update_pod(self.project(pod), self.now)
 
-    def view(self, pod: SimPod) -> Pod:
+    def project(self, pod: SimPod) -> Pod:
         return pod.read(self.api, self.kubelet)
 
     def remove(self, *pods: SimPod) -> None:
@@ -406,7 +407,7 @@ class World:
     def of(self, image: str) -> list[SimPod]:
         return [pod for pod in self.pods.values() if pod.image == image]
 
-    # what is on record
+    # what is stored
 
     def stored(self, image: str = "") -> ChangeWorkload:
         return self.releases[fingerprint(image or self.image)]
@@ -426,7 +427,7 @@ class World:
         return ("", "") if found is None else (found.status, found.reason)
 
     def edit_status(self, image: str = "", **fields: Any) -> None:
-        """As a person does."""
+        """Change a status as a person does."""
         release = self.stored(image)
         self._store(msgspec.structs.replace(release, status=msgspec.structs.replace(release.status, **fields)))
 
@@ -434,7 +435,7 @@ class World:
         self.edit_status(status=WorkloadState.ROLLBACK, rollback_to=to)
 
     def judge(self, pod: SimPod, verdict: str, message: str = "find error") -> bool:
-        """A person's verdict, in the newest batch of the pod in its present version; whether there is one."""
+        """Write a person's verdict into the newest batch of the pod and its version. Return whether there is one."""
         version = names.version_of
         own = [
             each
@@ -457,11 +458,11 @@ class World:
     # the reconciler
 
     def die(self) -> None:
-        """The leader dies; what it knew by heart is lost."""
+        """The leader dies, and its pod groups are lost."""
         self.groups = None
 
     def reconcile(self) -> bool:
-        """One turn of each controller; whether anything was written."""
+        """Run each controller once. Return whether anything was written."""
         before = self.writes
         if self.checked:
             self._reconcile_batches()
@@ -469,14 +470,14 @@ class World:
         return self.writes != before
 
     def rest(self, turns: int = 60) -> int:
-        """Reconcile until nothing is written, without time going by; how many turns that took."""
+        """Reconcile until nothing is written, while the time stands still. Return the number of turns."""
         for turn in range(turns):
             if not self.reconcile() and self.decision.requeue_after not in (0, 0.0):
                 return turn
-        raise AssertionError("it never comes to rest")
+        raise AssertionError("the reconciler writes again and again")
 
     def run(self, seconds: float) -> None:
-        """Reconcile until at rest, whenever it asked for, for so many seconds."""
+        """Let `seconds` pass, and reconcile whenever the reconciler has asked for it."""
         end = self.t + seconds
         self.rest()
         for _ in range(2000):
@@ -486,19 +487,19 @@ class World:
             self.t += max(again, 0.001)
             self.rest()
         else:
-            raise AssertionError("it asks again and again")
+            raise AssertionError("the reconciler asks to be called again and again")
         self.t = end
         self.rest()
 
     def advance(self, seconds: float) -> None:
-        """Time goes by, with nobody at work."""
+        """Let time pass without a reconciler."""
         self.t += seconds
 
     def _write(self, what: str) -> None:
         self.write_hook(what)
         self.writes += 1
 
-    def _kept(self, release: ChangeWorkload) -> Release:
+    def _projected(self, release: ChangeWorkload) -> Release:
         return projection.read(msgspec.json.encode(release))
 
     def _reconcile_batches(self) -> None:
@@ -523,7 +524,7 @@ class World:
     def _reconcile_release(self) -> None:
         self.decision = Decision()
         workload = self.workload
-        own = [self._kept(each) for each in self.releases.values()]
+        own = [self._projected(each) for each in self.releases.values()]
         for other in own:
             if other.status.status == WorkloadState.ROLLBACK and names.version_of(other.metadata.name) != self.version:
                 self._close(other, workload)
@@ -580,19 +581,19 @@ class World:
 
     def _close(self, release: Release, workload: Workload) -> None:
         source = release.status.source
-        views = [self.view(pod) for pod in self.pods.values()]
-        pods = [pod for pod in views if is_pod_of_revision(self.adapter, pod, source.name, source.uid)]
+        projected = [self.project(pod) for pod in self.pods.values()]
+        pods = [pod for pod in projected if is_pod_of_revision(self.adapter, pod, source.name, source.uid)]
         decision = rollback.close(release, workload, rollback.stuck_pods(workload, pods), self.now)
         self._carry_out(release, workload, decision)
 
-    def open_book(self, release: Release, source: SourceRef, workload: Workload) -> PodGroups:
+    def open_groups(self, release: Release, source: SourceRef, workload: Workload) -> PodGroups:
         if self.groups is None or not self.groups.is_for(workload, release, source):
             self.groups = PodGroups(workload, release, source, self, self.timing)
             for each in self.batches.values():
                 if each.metadata.owner_references[0].uid == release.metadata.uid:
                     self.groups.update_batch(batch_projections.project(each))
             for pod in self.pods.values():
-                self.groups.update_pod(self.view(pod), self.now)
+                self.groups.update_pod(self.project(pod), self.now)
         self.groups.refresh(workload, self.now)
         return self.groups
 
@@ -610,7 +611,7 @@ class World:
         return Snapshot(
             release=release,
             workload=workload,
-            groups=self.open_book(release, source, workload) if source.uid else None,
+            groups=self.open_groups(release, source, workload) if source.uid else None,
             others=others,
             settings=self.settings,
             timing=self.timing,
@@ -628,9 +629,13 @@ class World:
                     groups.set_events_fault(pod.uid, self.events_say)
             groups.refresh(snapshot.workload, self.now)
         look: Any = LiveReader(None, self)  # type: ignore[arg-type]
-        views = [self.view(pod) for pod in self.pods.values()]
+        projected = [self.project(pod) for pod in self.pods.values()]
         found: list[Target] = look._targets(
-            snapshot.workload, snapshot.source, self.revision_projections(), views, [snapshot.release, *snapshot.others]
+            snapshot.workload,
+            snapshot.source,
+            self.revision_projections(),
+            projected,
+            [snapshot.release, *snapshot.others],
         )
         return found
 
@@ -644,7 +649,7 @@ class World:
         try:
             self._carry_out(release, workload, self.decision)
         except WriteRefused as cause:
-            current = self._kept(self.releases[self.version])
+            current = self._projected(self.releases[self.version])
             decision = rollback.refused(current, str(cause), self.now)
             self._carry_out(current, workload, decision)
             self.decision = msgspec_replace(decision, requeue_after=5.0)
@@ -755,10 +760,10 @@ class World:
                 key: each for key, each in self.batches.items() if each.metadata.owner_references[0].uid != gone
             }
 
-    # whole stories
+    # whole releases
 
     def roll_out(self, image: str) -> list[SimPod]:
-        """Release it, let all of its pods come up and take the place of the others; until it has settled."""
+        """Release an image, replace all pods by new ones that come up, and wait until the release has settled."""
         old = list(self.pods.values())
         self.release(image)
         self.rest()
@@ -771,7 +776,7 @@ class World:
 
 
 def msgspec_replace(obj: Any, **fields: Any) -> Any:
-    """`dataclasses.replace`, for what is frozen."""
+    """`dataclasses.replace`, without its types."""
     from dataclasses import replace
 
     return replace(obj, **fields)

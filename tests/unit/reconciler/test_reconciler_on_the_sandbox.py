@@ -1,4 +1,4 @@
-"""The controllers at work on a Kubernetes API with simulated nodes."""
+"""The controllers of the reconciler on the sandbox."""
 
 import asyncio
 import time
@@ -68,7 +68,7 @@ async def existing(cluster: Cluster, resource: Resource, name: str, namespace: s
 
 
 async def until_renewed(cluster: Cluster, resource: Resource, before: Object) -> None:
-    """Until another object by the same name is there."""
+    """Wait for another object of the same name."""
     metadata = before["metadata"]
 
     async def renewed() -> bool:
@@ -89,7 +89,7 @@ async def until_up(cluster: Cluster) -> None:
 # settings
 
 
-async def test_settings_are_made_and_come_back_when_deleted(cluster: Cluster) -> None:
+async def test_settings_are_created_and_created_again_when_deleted(cluster: Cluster) -> None:
     blocking = await existing(cluster, OPS_CONFIG_INFOS, "blocking", SYSTEM)
     branch = await existing(cluster, OPS_CONFIG_INFOS, "branch", SYSTEM)
     assert blocking["spec"] == {"type": "isBlockingUp", "enable": True, "remark": "Enabling Blockade"}
@@ -114,7 +114,7 @@ async def test_settings_are_made_and_come_back_when_deleted(cluster: Cluster) ->
         ("blocking", {"type": "isBlockingUp", "enable": False}, "shop", "WrongNamespace"),
     ],
 )
-async def test_a_wrong_setting_is_reported_and_changes_nothing(
+async def test_invalid_setting_is_reported_and_has_no_effect(
     cluster: Cluster, name: str, spec: Object, namespace: str, reason: str
 ) -> None:
     await cluster.setting(name, spec, namespace)
@@ -128,7 +128,7 @@ async def test_a_wrong_setting_is_reported_and_changes_nothing(
     await until_labelled(cluster, labels.SUSPEND, True)
 
 
-async def test_batches_as_large_as_the_setting_says(cluster: Cluster) -> None:
+async def test_batches_have_the_size_of_the_setting(cluster: Cluster) -> None:
     await cluster.setting("branch", {"enable": True, "content": "40%"})
     await cluster.until_condition(OPS_CONFIG_INFOS, "branch", "Accepted", SYSTEM, observedGeneration=2)
 
@@ -140,7 +140,7 @@ async def test_batches_as_large_as_the_setting_says(cluster: Cluster) -> None:
     assert max(sizes) == 2
 
 
-async def test_blocking_is_switched_off_and_on(cluster: Cluster) -> None:
+async def test_turning_blocking_off_and_on_removes_and_adds_the_suspend_label(cluster: Cluster) -> None:
     await cluster.release(V1)
     await cluster.until_states(v1="Success")
     await cluster.setting("blocking", {"enable": False})
@@ -162,7 +162,7 @@ async def test_blocking_is_switched_off_and_on(cluster: Cluster) -> None:
 # releases
 
 
-async def test_a_failed_pod_that_is_deleted_ends_the_suspension(cluster: Cluster) -> None:
+async def test_deleting_the_failed_pod_ends_the_suspension(cluster: Cluster) -> None:
     await cluster.release(V1)
     await cluster.until_states(v1="Success")
     batch = (await cluster.all(CHANGE_PODS))[0]
@@ -177,8 +177,8 @@ async def test_a_failed_pod_that_is_deleted_ends_the_suspension(cluster: Cluster
     assert len(await cluster.all(CHANGE_PODS)) == 3
 
 
-async def test_a_repair_label_from_before_the_suspension_does_not_lift_it(cluster: Cluster) -> None:
-    """As it stays when a repair's manifest is applied once more."""
+async def test_repair_label_set_before_the_suspension_does_not_end_it(cluster: Cluster) -> None:
+    """The label stays if the manifest of a repair is applied again."""
     await cluster.release(V1)
     await cluster.until_states(v1="Success")
     await cluster.admin.patch(DEPLOYMENTS, {"metadata": {"labels": {labels.IGNORED_SUSPEND: "true"}}}, "sleep", "shop")
@@ -189,7 +189,7 @@ async def test_a_repair_label_from_before_the_suspension_does_not_lift_it(cluste
     assert labels.IGNORED_SUSPEND not in await deployment_labels(cluster)
 
 
-async def test_going_back_in_the_middle_of_a_release_verifies_the_old_version_again(cluster: Cluster) -> None:
+async def test_releasing_the_old_version_during_a_release_verifies_it_again(cluster: Cluster) -> None:
     await cluster.release(V1)
     await cluster.until_states(v1="Success")
     before = await existing(cluster, CHANGE_WORKLOADS, release(V1))
@@ -204,7 +204,7 @@ async def test_going_back_in_the_middle_of_a_release_verifies_the_old_version_ag
     assert after["spec"]["workloadGeneration"] > before["spec"]["workloadGeneration"]
 
 
-async def test_a_deployment_made_anew_gets_a_record_of_its_own(cluster: Cluster) -> None:
+async def test_recreated_deployment_gets_a_new_change_workload(cluster: Cluster) -> None:
     await cluster.release(V1)
     await cluster.until_states(v1="Success")
     before = await existing(cluster, CHANGE_WORKLOADS, release(V1))
@@ -216,8 +216,8 @@ async def test_a_deployment_made_anew_gets_a_record_of_its_own(cluster: Cluster)
     await cluster.until_states(v1="Success")
 
 
-async def test_a_deployment_that_takes_over_orphans_clears_their_records_away(cluster: Cluster) -> None:
-    """As `kubectl delete --cascade=orphan` leaves them."""
+async def test_deployment_that_adopts_orphans_removes_their_change_workloads(cluster: Cluster) -> None:
+    """`kubectl delete --cascade=orphan` leaves such orphans."""
     await cluster.release(V1)
     await cluster.until_states(v1="Success")
     await cluster.admin.delete(DEPLOYMENTS, "sleep", "shop", propagation="Orphan")
@@ -231,7 +231,7 @@ async def test_a_deployment_that_takes_over_orphans_clears_their_records_away(cl
     await cluster.until_states(v2="Success")
 
 
-async def test_a_record_that_somebody_deletes_comes_back(cluster: Cluster) -> None:
+async def test_deleted_change_workload_is_created_again(cluster: Cluster) -> None:
     await cluster.release(V1)
     await cluster.until_states(v1="Success")
     before = await existing(cluster, CHANGE_WORKLOADS, release(V1))
@@ -242,7 +242,7 @@ async def test_a_record_that_somebody_deletes_comes_back(cluster: Cluster) -> No
     await cluster.until_states(v1="Success")
 
 
-async def test_an_ungoverned_namespace_is_left_alone_until_it_is_governed(cluster: Cluster) -> None:
+async def test_release_in_an_ungoverned_namespace_is_verified_only_once_it_is_governed(cluster: Cluster) -> None:
     await cluster.admin.patch(NAMESPACES, {"metadata": {"labels": {labels.GOVERNED: None}}}, "shop")
     await cluster.release(V1)
 
@@ -257,7 +257,7 @@ async def test_an_ungoverned_namespace_is_left_alone_until_it_is_governed(cluste
 # rollback
 
 
-async def test_a_rollback_that_is_asked_for_also_works_after_the_success(cluster: Cluster) -> None:
+async def test_requested_rollback_works_after_the_release_succeeded(cluster: Cluster) -> None:
     await cluster.release(V1)
     await cluster.until_states(v1="Success")
     await cluster.release(V2, image="busybox:2")
@@ -271,7 +271,7 @@ async def test_a_rollback_that_is_asked_for_also_works_after_the_success(cluster
     assert (await cluster.deployment())["spec"]["template"]["spec"]["containers"][0]["image"] == "busybox"
 
 
-async def test_a_rollback_with_nowhere_to_go_says_so(cluster: Cluster) -> None:
+async def test_requested_rollback_without_a_target_is_reported(cluster: Cluster) -> None:
     await cluster.release(V1)
     await cluster.until_states(v1="Success")
 
@@ -282,8 +282,8 @@ async def test_a_rollback_with_nowhere_to_go_says_so(cluster: Cluster) -> None:
     await until_event(cluster, "RollbackImpossible")
 
 
-async def test_the_version_from_before_governance_is_gone_back_to(cluster: Cluster) -> None:
-    # the API's times are whole seconds: a release in the second in which the namespace was made counts as from before
+async def test_failing_release_is_rolled_back_to_the_version_from_before_governance(cluster: Cluster) -> None:
+    # times of the API are whole seconds: a release in the second in which the namespace was created counts as older
     await asyncio.sleep(1.05 - time.time() % 1)
     await cluster.go_to("legacy")
     await cluster.release("")
@@ -296,7 +296,7 @@ async def test_the_version_from_before_governance_is_gone_back_to(cluster: Clust
     await until_event(cluster, "RolledBack")
 
 
-async def test_what_was_rolled_back_and_is_released_again_is_not_rolled_back_twice(cluster: Cluster) -> None:
+async def test_version_released_again_after_a_rollback_is_suspended_instead_of_rolled_back(cluster: Cluster) -> None:
     await cluster.release(V1)
     await cluster.until_states(v1="Success")
     await cluster.release(V2, image="nosuch")
@@ -310,7 +310,7 @@ async def test_what_was_rolled_back_and_is_released_again_is_not_rolled_back_twi
     await until_event(cluster, "ReleaseSuspended")
 
 
-async def test_a_first_version_that_does_not_start_is_suspended_with_what_its_pods_say(cluster: Cluster) -> None:
+async def test_first_version_that_does_not_start_is_suspended_with_the_messages_of_its_pods(cluster: Cluster) -> None:
     await cluster.release(V1, image="nosuch")
 
     await cluster.until_states(v1="Suspend")

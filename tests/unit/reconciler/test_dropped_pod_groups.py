@@ -1,5 +1,5 @@
-"""Releases that nobody watches all the time: what a reconciler has forgotten, has not seen or is not told of leads to
-no wrong verdict. Books of releases at rest are dropped, as `Books.rest` does."""
+"""Verdicts stay right although the reconciler drops the pod groups of releases at rest, as
+`PodGroupsCache.evict_rebuildable` does, or a new leader builds them again."""
 
 from typing import Any
 
@@ -17,7 +17,9 @@ SUCCESS, SUSPEND, RUNNING = WorkloadState.SUCCESS, WorkloadState.SUSPEND, Worklo
 STALLED, SETTLED = ConditionType.STALLED, ConditionType.SETTLED
 
 
-class Forgetful(World):
+class DroppingWorld(World):
+    """Drops the pod groups when nothing is due."""
+
     def _reconcile_release(self) -> None:
         super()._reconcile_release()
         if (
@@ -29,9 +31,9 @@ class Forgetful(World):
             self.groups = None
 
 
-def releasing(kind: str = "Deployment", **world: Any) -> tuple[Forgetful, list[SimPod], SimPod]:
-    """A second release of which one pod was made."""
-    made = Forgetful(kind, **world)
+def releasing(kind: str = "Deployment", **world: Any) -> tuple[DroppingWorld, list[SimPod], SimPod]:
+    """The second release of a workload; one of its pods exists."""
+    made = DroppingWorld(kind, **world)
     old = made.roll_out("v1")
     made.release("v2")
     made.rest()
@@ -42,7 +44,7 @@ def releasing(kind: str = "Deployment", **world: Any) -> tuple[Forgetful, list[S
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind in ("Deployment", "StatefulSet")])
 @pytest.mark.parametrize("restarted", [False, True], ids=["", "by-a-new-leader"])
-def test_a_pod_whose_node_comes_back_has_its_time_anew(kind: str, restarted: bool) -> None:
+def test_start_timeout_of_a_pod_restarts_when_its_node_is_ready_again(kind: str, restarted: bool) -> None:
     world, _, pod = releasing(kind)
     pod.node = "node-9"
     world.touch(pod)
@@ -59,11 +61,11 @@ def test_a_pod_whose_node_comes_back_has_its_time_anew(kind: str, restarted: boo
     assert world.image == "v2"
     assert world.state("v2") == RUNNING
     world.run(100)
-    assert world.image == "v1", "and ends if it does not use it"
+    assert world.image == "v1", "the release ends if the pod does not come up in that time"
 
 
 @pytest.mark.parametrize("skew", [-100, 0, 299])
-def test_a_leader_that_begins_just_as_a_node_comes_back_gives_its_pods_their_time_anew(skew: int) -> None:
+def test_new_leader_restarts_the_start_timeout_of_pods_on_a_node_that_just_became_ready(skew: int) -> None:
     world, _, pod = releasing()
     pod.node = "node-9"
     world.touch(pod)
@@ -76,10 +78,10 @@ def test_a_leader_that_begins_just_as_a_node_comes_back_gives_its_pods_their_tim
     world.run(60)
     assert (world.image, world.state("v2")) == ("v2", RUNNING)
     world.run(65 + CLOCK_SKEW + skew)
-    assert world.image == "v1", "and ends if it does not use it"
+    assert world.image == "v1", "the release ends if the pod does not come up in that time"
 
 
-def test_a_new_leader_gives_no_time_anew_to_pods_of_a_node_that_was_ready_before_them() -> None:
+def test_new_leader_does_not_restart_the_start_timeout_if_the_node_was_ready_before_the_pod() -> None:
     world, _, pod = releasing()
     pod.node = "node-9"
     world.touch(pod)
@@ -90,7 +92,7 @@ def test_a_new_leader_gives_no_time_anew_to_pods_of_a_node_that_was_ready_before
     assert world.image == "v1"
 
 
-def test_that_a_node_is_back_is_seen_although_no_pod_changes() -> None:
+def test_recovered_node_is_noticed_although_no_pod_changes() -> None:
     world, _, pod = releasing()
     pod.node = "node-9"
     world.touch(pod)
@@ -103,7 +105,7 @@ def test_that_a_node_is_back_is_seen_although_no_pod_changes() -> None:
     assert world.image == "v1"
 
 
-def test_a_volume_that_is_attached_late_undoes_nothing() -> None:
+def test_volume_that_is_attached_late_causes_no_rollback() -> None:
     world, _, pod = releasing()
     pod.be_created()
     world.touch(pod)
@@ -117,7 +119,7 @@ def test_a_volume_that_is_attached_late_undoes_nothing() -> None:
     assert world.image == "v2"
 
 
-def test_pods_that_end_and_are_made_anew_again_and_again_end_the_release() -> None:
+def test_pods_that_fail_and_are_replaced_repeatedly_end_the_release() -> None:
     world, _, pod = releasing()
     for _ in range(6):
         world.run(30)
@@ -129,7 +131,7 @@ def test_pods_that_end_and_are_made_anew_again_and_again_end_the_release() -> No
     assert world.image == "v1"
 
 
-def test_pods_that_end_by_themselves_after_they_were_up_keep_a_success_from_settling() -> None:
+def test_pods_that_fail_after_they_were_up_keep_a_successful_release_from_settling() -> None:
     world, old, pod = releasing(replicas=1)
     world.up(pod)
     world.remove(*old)
@@ -144,7 +146,7 @@ def test_pods_that_end_by_themselves_after_they_were_up_keep_a_success_from_sett
         assert world.said(SETTLED)[0] != "True"
 
 
-def test_verdicts_from_before_uids_were_noted_hold_for_a_new_leader() -> None:
+def test_verdicts_without_pod_uids_stay_valid_for_a_new_leader() -> None:
     world, old, pod = releasing(replicas=1)
     world.up(pod)
     world.remove(*old)
@@ -167,8 +169,8 @@ def without_uid(info: PodInfo) -> PodInfo:
     return msgspec.structs.replace(info, uid="")
 
 
-def test_a_pod_that_is_still_ready_just_after_an_update_in_place_is_observed() -> None:
-    world = Forgetful("CloneSet", replicas=1)
+def test_pod_that_is_still_ready_after_an_update_in_place_is_observed() -> None:
+    world = DroppingWorld("CloneSet", replicas=1)
     (pod,) = world.roll_out("v1")
     world.run(4000)
     world.own_labels[labels.SUSPEND] = "1"
@@ -188,8 +190,8 @@ def test_a_pod_that_is_still_ready_just_after_an_update_in_place_is_observed() -
     assert world.suspended
 
 
-def test_a_success_from_before_it_was_said_whether_it_settled_is_history() -> None:
-    world = Forgetful("Deployment")
+def test_successful_release_without_a_settled_condition_counts_as_settled() -> None:
+    world = DroppingWorld("Deployment")
     pods = world.roll_out("v1")
     world.run(5000)
     kept = tuple(each for each in world.status().conditions if each.type != SETTLED)
@@ -202,8 +204,8 @@ def test_a_success_from_before_it_was_said_whether_it_settled_is_history() -> No
     assert not world.suspended
 
 
-def test_a_stall_is_written_once_however_long_it_lasts() -> None:
-    world = Forgetful("Deployment", replicas=10)
+def test_stalled_condition_is_written_once_while_the_release_stays_stalled() -> None:
+    world = DroppingWorld("Deployment", replicas=10)
     world.roll_out("v1")
     world.release("v2")
     world.rest()
@@ -222,14 +224,14 @@ MISSING = ("FailedMount", 'MountVolume.SetUp failed for volume "cfg" : configmap
 UNMOUNTED = ("FailedMount", "Unable to attach or mount volumes: unmounted volumes=[cfg]: timed out")
 
 
-def test_a_missing_config_map_is_the_releases_fault_whatever_else_is_said() -> None:
+def test_missing_config_map_is_a_fault_of_the_release_although_other_events_blame_the_cluster() -> None:
     assert events_fault([MISSING, UNMOUNTED]) is None
     assert events_fault([UNMOUNTED]) is Fault.VOLUME
     assert events_fault([("FailedCreatePodSandBox", "no network")]) is Fault.SANDBOX
     assert events_fault([]) is None
 
 
-def test_a_refused_request_does_not_make_forget_that_a_version_was_rolled_back_once() -> None:
+def test_refused_rollback_request_does_not_allow_a_second_automatic_rollback() -> None:
     world, _, pod = releasing()
     pod.crash(world.t)
     world.touch(pod)
@@ -243,5 +245,5 @@ def test_a_refused_request_does_not_make_forget_that_a_version_was_rolled_back_o
     pods[0].crash(world.t)
     world.touch(*pods)
     world.run(130)
-    assert world.image == "v2", "it is suspended, not rolled back a second time"
+    assert world.image == "v2", "v2 is suspended, not rolled back a second time"
     assert world.state("v2") == SUSPEND
