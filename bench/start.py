@@ -28,9 +28,9 @@ import sys
 from pathlib import Path
 from altershield.kube import configuration
 configuration.SERVICE_ACCOUNT = Path(sys.argv.pop(1))
-import typer
-from gatekeeper.__main__ import main
-typer.run(main)
+from altershield.process.startup import main
+from gatekeeper.__main__ import app
+main(app)
 """
 _DAY = datetime.timedelta(days=1)
 

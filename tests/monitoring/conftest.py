@@ -30,7 +30,7 @@ def promtool() -> Promtool:
     path = program("promtool")
 
     def run(*arguments: str | Path, stdin: str | None = None) -> str:
-        done = subprocess.run([path, *arguments], input=stdin, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run([path, *arguments], input=stdin, capture_output=True, text=True, timeout=240, check=False)
         assert done.returncode == 0, f"promtool {arguments}:\n{done.stdout}{done.stderr}"
         return done.stdout + done.stderr
 
