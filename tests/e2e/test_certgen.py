@@ -1,4 +1,4 @@
-"""`python -m certgen` as people call it."""
+"""The commands of `python -m certgen`."""
 
 import logging
 import uuid
@@ -59,7 +59,7 @@ def test_ensure_rotate_and_show(certgen: Certgen, admin: Kubectl, namespace: str
     assert f"altershield.{namespace}.svc" in shown.stdout
     assert "signs" in shown.stdout
 
-    assert certgen("ensure").stderr == "", "nothing to do, nothing to say"
+    assert certgen("ensure").stderr == "", "without changes there is no log"
     assert certgen("rotate", "--ca", "--settle", "1").returncode == 0
     both = certgen("show")
     assert "trusted only" in both.stdout
@@ -69,7 +69,7 @@ def test_ensure_rotate_and_show(certgen: Certgen, admin: Kubectl, namespace: str
         assert "PRIVATE KEY" not in done.stdout + done.stderr
 
 
-def test_a_damaged_secret_is_reported_and_healed(certgen: Certgen, admin: Kubectl, namespace: str) -> None:
+def test_ensure_repairs_a_damaged_secret_and_reports_it(certgen: Certgen, admin: Kubectl, namespace: str) -> None:
     certgen("ensure")
     admin("-n", namespace, "patch", "secret", "altershield-tls", "-p", '{"data":{"tls.crt":"eA=="}}')
     shown = certgen("show")
@@ -81,7 +81,9 @@ def test_a_damaged_secret_is_reported_and_healed(certgen: Certgen, admin: Kubect
     assert certgen("show").returncode == 0
 
 
-def test_a_secret_of_somebody_else_is_refused_and_left_alone(certgen: Certgen, admin: Kubectl, namespace: str) -> None:
+def test_damaged_secret_of_another_provider_is_refused_and_not_changed(
+    certgen: Certgen, admin: Kubectl, namespace: str
+) -> None:
     admin("-n", namespace, "create", "secret", "generic", "altershield-tls", "--from-literal=tls.crt=x")
     before = admin.json("-n", namespace, "secret", "altershield-tls")
     refused = certgen("ensure", "--mode", "secret")
@@ -91,7 +93,7 @@ def test_a_secret_of_somebody_else_is_refused_and_left_alone(certgen: Certgen, a
 
 
 @pytest.mark.parametrize("mode", ["secret", "cert-manager"])
-def test_what_somebody_else_renews_is_not_rotated(
+def test_rotate_is_refused_in_the_modes_of_other_providers(
     certgen: Certgen, admin: Kubectl, namespace: str, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The mode comes from the environment, as in the pod."""
@@ -121,7 +123,7 @@ def test_what_somebody_else_renews_is_not_rotated(
         (["rotate", "--distrust"], "--distrust needs --ca"),
     ],
 )
-def test_wrong_options_are_said_in_one_sentence(certgen: Certgen, arguments: list[str], sentence: str) -> None:
+def test_wrong_options_end_with_code_2_and_one_sentence(certgen: Certgen, arguments: list[str], sentence: str) -> None:
     wrong = certgen(*arguments)
     assert wrong.returncode == 2
     assert sentence in " ".join(wrong.stderr.replace("│", " ").split())

@@ -1,8 +1,8 @@
-"""Certificates and their CAs rotate under load, people and crashes interfere: not one admission may fail.
+"""No admission fails while certificates and CAs rotate under load, processes are killed and the Secret is deleted.
 
-Two gatekeepers, each with its own `certgen run` as in a pod; one is the mutating, one the validating webhook, both
-with failurePolicy Fail and the chart's timeouts. ALTERSHIELD_TEST_LEAF_LIFETIME=120 makes it a matter of two-minute
-certificates, and of minutes.
+There are two gatekeepers, each with its own `certgen run` as in a pod. One is the mutating webhook, the other the
+validating one, both with failurePolicy Fail and the chart's timeouts. With ALTERSHIELD_TEST_LEAF_LIFETIME=120,
+certificates live two minutes and the test takes minutes.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ LEAF_LIFETIME = int(os.environ.get("ALTERSHIELD_TEST_LEAF_LIFETIME", "20"))
 CA_LIFETIME = 3 * LEAF_LIFETIME
 SETTLE = 2
 RATE = 10  # admissions per second
-HANDSHAKES = 5  # per second and gatekeeper: API servers keep their connections, and would see little of it
+HANDSHAKES = 5  # per second and gatekeeper: API servers keep their connections, so most renewals need no handshake
 
 
 @dataclass
@@ -98,7 +98,7 @@ def pod(kubeconfig: Path, directory: Path, namespace: str, ports: list[int]) -> 
 
 @dataclass
 class Load:
-    """What was tried, and what went wrong, when."""
+    """Admissions and TLS handshakes, with their failures."""
 
     client: Client
     namespace: str
@@ -112,7 +112,7 @@ class Load:
     progress: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def admit(self) -> None:
-        """Dry runs of new Deployments, at a constant rate however long each takes."""
+        """Create Deployments as dry runs at a constant rate, independent of how long each takes."""
         deployment = yaml.safe_load(SLEEP)
         path = DEPLOYMENTS.path(self.namespace)
 
@@ -129,8 +129,9 @@ class Load:
                 await asyncio.sleep(1 / RATE)
 
     async def shake_hands(self, port: int, kind: int) -> None:
-        """New connections, trusting what the webhook configuration says at that moment: what it said longer ago than
-        a CA takes to settle (less one, as the API's times are whole seconds) says nothing of what is served now."""
+        """Open connections that trust the present bundle of the webhook configuration. A handshake that takes longer
+        than the settling time (less one second, because the API's times are whole seconds) may fail: its bundle is too
+        old."""
         while True:
             await asyncio.sleep(1 / HANDSHAKES)
             asked = time.monotonic()
@@ -218,12 +219,12 @@ async def test_no_admission_fails_while_certificates_and_authorities_rotate(
 def _names_a_key(logs: Path) -> list[str]:
     encoded = base64.b64encode(b"-----BEGIN PRIVATE").decode()
     texts = [log.read_text() for log in logs.glob("*/*.log")]
-    assert texts, "there are logs to look into"
+    assert texts, "there are no logs"
     return [text for text in texts if "PRIVATE KEY" in text or encoded in text]
 
 
 async def _first_admission(load: Load) -> None:
-    """Wait until the API server calls the webhooks with success; that much is the installation's affair."""
+    """Wait until the API server calls the webhooks with success. Failures before that are part of the installation."""
     deployment = yaml.safe_load(SLEEP)
     async with asyncio.timeout(30):
         while True:
@@ -237,7 +238,7 @@ async def _first_admission(load: Load) -> None:
 
 
 def _configurations(name: str) -> list[dict[str, Any]]:
-    """Ours, for one namespace of the test's own."""
+    """The product's webhook configurations, restricted to the test's namespace."""
     made = configurations(name, "", b"", system_namespace="none")
     for number, obj in enumerate(made):
         (webhook, *_) = obj["webhooks"]

@@ -1,4 +1,4 @@
-"""Reading a Secret that anybody may have written."""
+"""Decoding of Secrets, which anybody can write."""
 
 import base64
 import datetime
@@ -33,7 +33,7 @@ def text(value: bytes) -> str:
     return base64.b64encode(value).decode()
 
 
-def test_what_is_written_is_read_back() -> None:
+def test_decode_reverses_encode() -> None:
     contents, problems = decode(encode(GOOD))
     assert problems == []
     assert contents.trusted == GOOD.trusted
@@ -44,7 +44,7 @@ def test_what_is_written_is_read_back() -> None:
 
 @pytest.mark.parametrize("key", ["ca.crt", "tls.crt"])
 def test_certificate_with_an_undecodable_name_is_reported_and_replaced(key: str) -> None:
-    """`cryptography` decodes a subject only when it is read: the certificate itself loads."""
+    """`cryptography` loads such a certificate, and decodes its subject only when it is read."""
     held = base64.b64decode(encode(GOOD)[key])
     der = ssl.PEM_cert_to_DER_cert(held[: held.index(b"-----END CERTIFICATE-----") + 26].decode())
     name = b"\x0c" + bytes([len(b"gate" if key == "tls.crt" else b"altershield-ca-new")])
@@ -58,7 +58,7 @@ def test_certificate_with_an_undecodable_name_is_reported_and_replaced(key: str)
     assert healed.serving is not None
 
 
-def test_authorities_without_a_key_are_trusted_only() -> None:
+def test_cas_without_a_key_are_only_trusted() -> None:
     contents, problems = decode(encode(GOOD) | {"ca.key": text(NEW.pair.key)})
     assert problems == []
     assert [authority.certificate for authority in contents.authorities] == [NEW.certificate]
@@ -92,7 +92,7 @@ LOCKED_KEY = pem_key(ed25519.Ed25519PrivateKey.generate(), b"password")
         ({"ca.key": OLD.pair.key[:-40]}, "ca.key does not hold the keys"),
     ],
 )
-def test_what_is_wrong_is_said_in_words_and_the_rest_is_used(damage: dict[str, bytes], problem: str) -> None:
+def test_damaged_value_is_reported_and_the_other_values_are_used(damage: dict[str, bytes], problem: str) -> None:
     contents, problems = decode(encode(GOOD) | {key: text(value) for key, value in damage.items()})
     assert problem in "; ".join(problems)
     if "tls.crt" not in damage and "tls.key" not in damage:
@@ -103,7 +103,7 @@ def test_what_is_wrong_is_said_in_words_and_the_rest_is_used(damage: dict[str, b
 
 @settings(max_examples=200)
 @given(st.dictionaries(st.sampled_from(["tls.crt", "tls.key", "ca.crt", "ca.key", "other"]), st.text(max_size=200)))
-def test_nothing_that_a_secret_may_hold_is_an_exception(data: dict[str, str]) -> None:
+def test_arbitrary_data_is_reported_without_an_exception(data: dict[str, str]) -> None:
     contents, problems = decode(data)
     assert problems
     assert contents.serving is None
@@ -112,7 +112,7 @@ def test_nothing_that_a_secret_may_hold_is_an_exception(data: dict[str, str]) ->
 @pytest.mark.filterwarnings("ignore::cryptography.utils.CryptographyDeprecationWarning")  # that a serial is negative
 @settings(max_examples=300)
 @given(st.sampled_from(["tls.crt", "tls.key", "ca.crt", "ca.key"]), st.data())
-def test_any_byte_may_flip_and_is_healed(key: str, data: st.DataObject) -> None:
+def test_secret_with_one_changed_byte_is_repaired(key: str, data: st.DataObject) -> None:
     good = base64.b64decode(encode(GOOD)[key])
     place = data.draw(st.integers(0, len(good) - 1))
     flipped = good[:place] + bytes([data.draw(st.integers(0, 255))]) + good[place + 1 :]
@@ -126,7 +126,7 @@ def test_any_byte_may_flip_and_is_healed(key: str, data: st.DataObject) -> None:
     assert decode(encode(healed))[1] == []
 
 
-def test_a_repr_shows_no_key() -> None:
+def test_reprs_contain_no_keys() -> None:
     secret = Secret(ObjectMeta(name="tls", namespace="system"), encode(GOOD))
     shown = f"{GOOD!r} {GOOD.leaf!r} {KeyPair(b'certificate', b'key')!r} {OLD!r} {secret!r} {secret}"
     for key in (OLD.pair.key, NEW.pair.key, LEAF.key):
@@ -140,6 +140,6 @@ def test_a_repr_shows_no_key() -> None:
     [("gate.svc", True), ("a.gates.svc", True), ("a.b.gates.svc", False), ("10.0.0.1", True), ("10.0.0.2", False),
      ("0:0::1", True), ("gate", False)],
 )  # fmt: skip
-def test_hosts_are_matched_as_clients_do(host: str, covered: bool) -> None:
+def test_covers_matches_hosts_as_tls_clients_do(host: str, covered: bool) -> None:
     pair = OLD.issue("gate", hosts=["gate.svc", "*.gates.svc", "10.0.0.1", "::1"], lifetime=DAY)
     assert Leaf.load(pair).covers(host) == covered

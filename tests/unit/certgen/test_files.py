@@ -1,4 +1,4 @@
-"""Handing certificates over as files."""
+"""Serving certificates as files."""
 
 import stat
 from pathlib import Path
@@ -16,19 +16,19 @@ def read(directory: Path) -> KeyPair:
     return KeyPair((directory / "tls.crt").read_bytes(), (directory / "tls.key").read_bytes())
 
 
-def test_the_pair_is_there_and_only_its_owner_reads_it(tmp_path: Path) -> None:
+def test_files_contain_the_pair_and_only_their_owner_can_read_them(tmp_path: Path) -> None:
     assert files.write(tmp_path / "tls", OLD)
     assert read(tmp_path / "tls") == OLD
     for name in ("tls.crt", "tls.key"):
         assert stat.S_IMODE((tmp_path / "tls" / name).stat().st_mode) == 0o600
 
 
-def test_it_is_written_once(tmp_path: Path) -> None:
+def test_same_pair_is_not_written_again(tmp_path: Path) -> None:
     assert files.write(tmp_path, OLD)
     assert not files.write(tmp_path, OLD)
 
 
-def test_both_files_change_with_one_rename_and_the_old_ones_are_gone(tmp_path: Path) -> None:
+def test_both_files_change_with_one_rename_and_the_old_files_are_deleted(tmp_path: Path) -> None:
     files.write(tmp_path, OLD)
     before = (tmp_path / "tls.crt").lstat().st_ino
     files.write(tmp_path, NEW)
@@ -40,20 +40,20 @@ def test_both_files_change_with_one_rename_and_the_old_ones_are_gone(tmp_path: P
 
 
 @pytest.mark.parametrize("left", ["..data.new", "..tls.crt.new", "tls.crt", "..data"])
-def test_what_a_killed_writer_left_behind_does_not_matter(tmp_path: Path, left: str) -> None:
+def test_links_that_a_killed_writer_left_are_replaced(tmp_path: Path, left: str) -> None:
     (tmp_path / left).symlink_to("nowhere")
     files.write(tmp_path, NEW)
     assert read(tmp_path) == NEW
 
 
-def test_a_damaged_directory_is_written_again(tmp_path: Path) -> None:
+def test_missing_file_is_written_again(tmp_path: Path) -> None:
     files.write(tmp_path, OLD)
     (tmp_path / "tls.key").unlink()
     assert files.write(tmp_path, OLD)
     assert read(tmp_path) == OLD
 
 
-def test_where_nothing_can_be_written_is_said_in_one_sentence(tmp_path: Path) -> None:
+def test_unwritable_directory_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match=r"cannot be written to .*/file: "):
         files.write(tmp_path / "file", OLD)

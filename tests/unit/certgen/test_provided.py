@@ -33,13 +33,13 @@ def check(data: dict[str, bytes], now: datetime.datetime | None = None) -> Provi
     return found
 
 
-def test_a_good_pair_with_its_authority_is_used() -> None:
+def test_valid_pair_with_its_ca_is_accepted() -> None:
     found = check(GOOD)
     assert found.bundle == CA.pair.certificate
     assert found.first_to_expire([], NOW) == CA.certificate
 
 
-def test_without_an_authority_nothing_is_published() -> None:
+def test_without_ca_crt_the_bundle_is_empty() -> None:
     found = check({key: GOOD[key] for key in ("tls.crt", "tls.key")})
     assert found.bundle == b""
     assert found.first_to_expire([], NOW) is None
@@ -47,7 +47,7 @@ def test_without_an_authority_nothing_is_published() -> None:
 
 @dataclass(frozen=True)
 class Chain:
-    """Somebody's root, intermediate and certificate; `days` is how long the CAs live."""
+    """A root, an intermediate and a serving certificate. The CAs are valid for so many days."""
 
     root_days: int = 30
     intermediate_days: int = 20
@@ -69,15 +69,15 @@ class Chain:
         return {"tls.crt": b"".join([self.served, *sent_along]), "tls.key": _pem(self.keys[2]), "ca.crt": trusted}
 
 
-def test_a_chain_is_followed_to_its_authority() -> None:
+def test_chain_with_its_intermediate_is_accepted_and_without_it_refused() -> None:
     chain = Chain()
     assert check(chain.data(chain.intermediate, trusted=chain.root)).bundle == chain.root
     with pytest.raises(CertificateError, match=r"no CA in ca\.crt"):
         check(chain.data(trusted=chain.root))
 
 
-def test_a_chain_is_followed_as_clients_do() -> None:
-    """In any order, and only as far as they have to: an intermediate in ca.crt is trusted as it is."""
+def test_chain_is_verified_as_tls_clients_do() -> None:
+    """TLS clients accept any order, and trust an intermediate in ca.crt without its root."""
     chain = Chain()
     check(chain.data(chain.root, chain.intermediate, trusted=chain.root))
     check(chain.data(chain.intermediate, trusted=chain.intermediate))
@@ -85,32 +85,32 @@ def test_a_chain_is_followed_as_clients_do() -> None:
 
 
 @pytest.mark.parametrize(("chain", "expired"), [(Chain(root_days=5), "root"), (Chain(intermediate_days=5), "between")])
-def test_an_expired_authority_is_refused(chain: Chain, expired: str) -> None:
+def test_expired_ca_is_refused(chain: Chain, expired: str) -> None:
     data = chain.data(chain.intermediate, trusted=chain.root)
     check(data)
     with pytest.raises(CertificateError, match=rf"its CA {expired} is valid only from .* to .* UTC; renew the CA"):
         check(data, NOW + 6 * DAY)
 
 
-def test_an_expired_intermediate_is_refused_though_its_authority_is_not_in_the_secret() -> None:
+def test_expired_intermediate_is_refused_even_if_the_root_is_not_in_the_secret() -> None:
     chain = Chain(intermediate_days=5)
     check(chain.data(chain.intermediate))
     with pytest.raises(CertificateError, match="its CA between is valid only"):
         check(chain.data(chain.intermediate), NOW + 6 * DAY)
 
 
-def test_a_renewed_authority_stands_beside_the_expired_one() -> None:
+def test_ca_crt_may_contain_the_expired_ca_beside_its_successor() -> None:
     old, new = Chain(root_days=5), Chain(root_days=30)
     found = check(old.data(old.intermediate, trusted=old.root + new.root), NOW + 6 * DAY)
     assert found.bundle == old.root + new.root
 
 
-def test_one_that_is_not_valid_yet_is_refused() -> None:
+def test_certificate_that_is_not_valid_yet_is_refused() -> None:
     with pytest.raises(CertificateError, match=r"is not valid before .* UTC; wait, or check the clocks"):
         check(GOOD, NOW - DAY)
 
 
-def test_of_the_authorities_on_the_way_the_one_that_ends_first_is_watched() -> None:
+def test_first_to_expire_is_the_ca_of_the_path_that_expires_first() -> None:
     for chain, first in ((Chain(root_days=15), "root"), (Chain(intermediate_days=15), "between")):
         watched = check(chain.data(chain.intermediate, trusted=chain.root)).first_to_expire([], NOW)
         assert watched is not None
@@ -121,7 +121,7 @@ def published(bundle: bytes) -> list[WebhookConfiguration]:
     return [WebhookConfiguration(resource, "gate", "1", {"one": bundle}, None) for resource in KINDS]
 
 
-def test_an_authority_that_only_the_configurations_name_is_watched() -> None:
+def test_first_to_expire_includes_cas_of_the_webhook_configurations() -> None:
     found = check({key: GOOD[key] for key in ("tls.crt", "tls.key")})
     assert found.first_to_expire(published(CA.pair.certificate), NOW) == CA.certificate
 
@@ -137,27 +137,25 @@ OTHER = Authority.create("other", lifetime=10 * DAY).pair.certificate
         (CA.pair.certificate, ""),
         (OTHER + CA.pair.certificate, ""),
     ],
-    ids=["nothing", "another", "it", "it among others"],
+    ids=["empty", "another CA", "the CA", "the CA among others"],
 )
-def test_an_authority_that_was_not_injected_is_missed(bundle: bytes, sentence: str) -> None:
+def test_untrusted_reason_names_a_ca_that_the_injector_has_not_published(bundle: bytes, sentence: str) -> None:
     assert check(GOOD).untrusted_reason(published(bundle), NOW).startswith(sentence)
     assert bool(sentence) is bool(check(GOOD).untrusted_reason(published(bundle), NOW))
 
 
-def test_one_configuration_that_trusts_it_is_not_enough() -> None:
+def test_untrusted_reason_names_the_one_configuration_that_lacks_the_ca() -> None:
     one, other = published(CA.pair.certificate)[0], published(b"")[1]
     assert "into the ValidatingWebhookConfiguration gate;" in check(GOOD).untrusted_reason([one, other], NOW)
-    assert check(GOOD).untrusted_reason([], NOW) == "", "there is none yet, or somebody deleted them"
+    assert check(GOOD).untrusted_reason([], NOW) == "", "no configuration exists"
 
 
 @pytest.mark.parametrize(
     ("bundle", "distrusted"),
     [(b"", False), (CA.pair.certificate, False), (OTHER, True), (b"unreadable", False)],
-    ids=["the system's", "by hand", "another", "beyond us"],
+    ids=["empty", "the CA", "another CA", "unreadable"],
 )
-def test_without_an_authority_in_the_secret_only_what_the_configurations_name_can_be_wrong(
-    bundle: bytes, distrusted: bool
-) -> None:
+def test_without_ca_crt_only_a_bundle_with_another_ca_is_untrusted(bundle: bytes, distrusted: bool) -> None:
     found = check({key: GOOD[key] for key in ("tls.crt", "tls.key")})
     assert ("contains no CA that signed" in found.untrusted_reason(published(bundle), NOW)) is distrusted
     assert "contains no CA" in found.untrusted_reason(published(CA.pair.certificate), NOW + 11 * DAY), (
@@ -174,26 +172,26 @@ def test_without_an_authority_in_the_secret_only_what_the_configurations_name_ca
         ({"ca.crt": Authority.create("x", lifetime=DAY).pair.certificate}, "no CA in ca.crt of the Secret theirs"),
     ],
 )
-def test_a_broken_one_is_refused_in_one_sentence(damage: dict[str, bytes], sentence: str) -> None:
+def test_damaged_secret_is_refused_with_one_sentence_without_keys(damage: dict[str, bytes], sentence: str) -> None:
     with pytest.raises(CertificateError) as refused:
         check(GOOD | damage)
     assert sentence in str(refused.value)
     assert "PRIVATE" not in str(refused.value)
 
 
-def test_an_expired_one_is_refused() -> None:
+def test_expired_certificate_is_refused() -> None:
     with pytest.raises(CertificateError, match=r"expired at .* UTC; renew it"):
         check(GOOD, NOW + 2 * DAY)
 
 
-def test_one_for_another_name_is_refused() -> None:
+def test_certificate_for_another_host_is_refused() -> None:
     pair = CA.issue("other", hosts=["other.svc", "gate"], lifetime=DAY)
     with pytest.raises(CertificateError, match=r"is not for gate\.svc"):
         check(GOOD | {"tls.crt": pair.certificate, "tls.key": pair.key})
 
 
-def test_who_may_not_sign_is_no_authority() -> None:
-    """As API servers see it: a certificate that says nothing of a CA vouches for itself alone."""
+def test_certificate_without_ca_true_vouches_only_for_itself() -> None:
+    """API servers accept a certificate without CA:TRUE only as the serving certificate itself."""
     key, own = (rsa.generate_private_key(65537, 2048) for _ in range(2))
     private = _pem(own)
     no_authority = _certificate("theirs", key, "theirs", key, ca=False, days=10)
@@ -204,7 +202,7 @@ def test_who_may_not_sign_is_no_authority() -> None:
     check({"tls.crt": itself, "tls.key": private, "ca.crt": itself})
 
 
-def test_one_that_is_not_for_servers_is_refused() -> None:
+def test_certificate_that_is_not_for_servers_is_refused() -> None:
     key = rsa.generate_private_key(65537, 2048)
     private = _pem(key)
     usages = [ExtendedKeyUsageOID.CLIENT_AUTH]

@@ -1,4 +1,4 @@
-"""The reconciler on a Kubernetes API: what it writes, when it is killed, what others do to it, what it may do."""
+"""The reconciler on a Kubernetes API: its writes, crashes, changes by others, and its RBAC rules."""
 
 import asyncio
 import base64
@@ -66,7 +66,7 @@ def settings_of(mode: Mode = Mode.CERTGEN, namespace: str = NAMESPACE) -> Settin
 
 SETTINGS = settings_of()
 
-# What the service account needs; the chart has to grant as much.
+# The rules that the service account needs. The chart must grant them.
 NAMESPACE_RULES = [
     {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
     {
@@ -96,7 +96,7 @@ class Api:
     directory: Path
 
     async def connect(self, user: str = "", as_: type[Client] = Client) -> Client:
-        """As the administrator, or as `user`."""
+        """A client with the credentials of the administrator, or of `user`."""
         kubeconfig = self.directory / f"{user.replace(':', '-')}.kubeconfig"
         kubeconfig.write_text(self.server.kubeconfig(self.server.add_token(user) if user else None))
         return as_((await credentials.load(str(kubeconfig), None)).configuration)
@@ -104,7 +104,7 @@ class Api:
 
 @pytest.fixture
 async def api(tmp_path: Path) -> AsyncIterator[Api]:
-    """With the webhook configurations of an installation, which trust nobody yet."""
+    """An API server with the webhook configurations of an installation, which have no bundle yet."""
     async with ApiServer() as server:
         api = Api(server, tmp_path)
         async with await api.connect() as client:
@@ -138,8 +138,8 @@ async def bundles(client: Client) -> set[bytes]:
     return found
 
 
-async def in_order(client: Client) -> bool:
-    """Whether the certificate is signed and everything published."""
+async def reconciled(client: Client) -> bool:
+    """Whether the certificate is signed and all webhooks have the bundle."""
     contents = await stored(client)
     return contents.serving is not None and await bundles(client) == {contents.bundle}
 
@@ -160,20 +160,20 @@ async def running(reconciler: CertificateReconciler) -> AsyncIterator[None]:
     task = asyncio.create_task(reconciler.run())
     try:
         yield
-        assert not task.done(), "it ended on its own"
+        assert not task.done(), "the reconciler ended"
     finally:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
 
 
-async def test_ensure_makes_the_secret_and_publishes_the_authority(client: Client) -> None:
+async def test_ensure_creates_the_secret_and_publishes_the_ca(client: Client) -> None:
     before = {resource: await client.get(resource, CONFIGURATION) for resource in KINDS}
     await CertificateReconciler(client, SETTINGS).ensure()
     secret = await client.get(SECRETS, SECRET, NAMESPACE)
     assert secret["type"] == "kubernetes.io/tls"
     assert secret["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "altershield-certgen"
-    assert await in_order(client)
+    assert await reconciled(client)
     for resource in KINDS:
         after = await client.get(resource, CONFIGURATION)
         ours = [each for each in after["metadata"]["managedFields"] if each["manager"] == "altershield-certgen"]
@@ -187,26 +187,26 @@ async def test_ensure_makes_the_secret_and_publishes_the_authority(client: Clien
         assert after["webhooks"] == before[resource]["webhooks"]
 
 
-async def test_once_all_is_in_order_nothing_is_written(client: Client) -> None:
+async def test_second_reconcile_writes_nothing(client: Client) -> None:
     await CertificateReconciler(client, SETTINGS).ensure()
     secret = await client.get(SECRETS, SECRET, NAMESPACE)
     assert not (await CertificateReconciler(client, SETTINGS).reconcile()).wrote
     assert await client.get(SECRETS, SECRET, NAMESPACE) == secret
 
 
-async def test_replicas_that_race_end_with_one_authority(client: Client) -> None:
+async def test_concurrent_replicas_end_with_one_ca(client: Client) -> None:
     await asyncio.gather(*(CertificateReconciler(client, SETTINGS).ensure() for _ in range(8)))
     assert len((await stored(client)).trusted) == 1
-    assert await in_order(client)
+    assert await reconciled(client)
 
 
-async def test_without_its_namespace_it_says_so(client: Client) -> None:
+async def test_missing_namespace_is_reported(client: Client) -> None:
     settings = settings_of(namespace="nowhere")
     with pytest.raises(NotFoundError, match='namespaces "nowhere" not found'):
         await CertificateReconciler(client, settings).ensure()
 
 
-async def test_a_certificate_is_renewed_on_demand_under_the_same_authority(client: Client) -> None:
+async def test_renew_leaf_replaces_the_certificate_under_the_same_ca(client: Client) -> None:
     reconciler = CertificateReconciler(client, SETTINGS)
     await reconciler.ensure()
     before = await stored(client)
@@ -214,10 +214,10 @@ async def test_a_certificate_is_renewed_on_demand_under_the_same_authority(clien
     after = await stored(client)
     assert after.trusted == before.trusted
     assert after.leaf != before.leaf
-    assert await in_order(client)
+    assert await reconciled(client)
 
 
-async def test_an_authority_is_succeeded_on_demand(client: Client) -> None:
+async def test_replace_authority_replaces_the_ca(client: Client) -> None:
     reconciler = CertificateReconciler(client, SETTINGS)
     await reconciler.ensure()
     [old] = (await stored(client)).trusted
@@ -225,42 +225,42 @@ async def test_an_authority_is_succeeded_on_demand(client: Client) -> None:
     after = await stored(client)
     assert after.issuer == after.trusted[0] != old
     assert after.trusted[1:] == (old,)
-    assert await in_order(client)
+    assert await reconciled(client)
     await replace_authority(reconciler, distrust=True)
     last = await stored(client)
     assert len(last.trusted) == 1
     assert last.trusted[0] not in after.trusted
-    assert await in_order(client)
+    assert await reconciled(client)
 
 
-async def test_a_bundle_that_somebody_overwrites_is_put_back(client: Client) -> None:
+async def test_overwritten_bundle_is_restored(client: Client) -> None:
     metrics = Metrics()
     async with running(CertificateReconciler(client, SETTINGS, metrics)):
-        await eventually(lambda: in_order(client))
+        await eventually(lambda: reconciled(client))
         for resource in KINDS:
             patch = [{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": "bm9uc2Vuc2U="}]
             await client.request(
                 "PATCH", resource.path("", CONFIGURATION), body=patch, content_type="application/json-patch+json"
             )
-        await eventually(lambda: in_order(client))
+        await eventually(lambda: reconciled(client))
     text = generate_latest(metrics.registry).decode()
     assert 'altershield_ca_bundle_writes_total{kind="MutatingWebhookConfiguration"} 2.0' in text
 
 
-async def test_a_configuration_that_is_created_later_is_filled(client: Client) -> None:
+async def test_configuration_that_is_created_later_gets_the_bundle(client: Client) -> None:
     async with running(CertificateReconciler(client, SETTINGS)):
-        await eventually(lambda: in_order(client))
+        await eventually(lambda: reconciled(client))
         await client.delete(VALIDATING_WEBHOOKS, CONFIGURATION)
         await client.create(VALIDATING_WEBHOOKS, installed()[1])
-        await eventually(lambda: in_order(client))
+        await eventually(lambda: reconciled(client))
 
 
-async def test_a_deleted_secret_is_made_again_without_taking_trust_from_what_is_served(client: Client) -> None:
+async def test_deleted_secret_is_created_again_and_the_served_certificate_stays_trusted(client: Client) -> None:
     async with running(CertificateReconciler(client, SETTINGS)):
-        await eventually(lambda: in_order(client))
+        await eventually(lambda: reconciled(client))
         old = (await stored(client)).trusted
         await client.delete(SECRETS, SECRET, NAMESPACE)
-        await eventually(lambda: in_order(client))
+        await eventually(lambda: reconciled(client))
         contents = await stored(client)
         assert contents.trusted[1:] == old
         assert contents.issuer == contents.trusted[0]
@@ -271,18 +271,18 @@ IMMUTABLE: Json = {"type": "kubernetes.io/tls", "immutable": True, "data": {"tls
 
 
 @pytest.mark.parametrize("content", [FOREIGN, IMMUTABLE], ids=["foreign", "immutable"])
-async def test_a_secret_that_is_not_ours_is_taken_over_and_reported(
+async def test_secret_that_certgen_did_not_create_is_replaced_and_reported(
     client: Client, content: Json, caplog: pytest.LogCaptureFixture
 ) -> None:
     await client.create(SECRETS, {"metadata": {"name": SECRET}, **content}, NAMESPACE)
     with caplog.at_level(logging.WARNING):
         await CertificateReconciler(client, SETTINGS).ensure()
-    assert await in_order(client)
+    assert await reconciled(client)
     [record] = caplog.records
     assert record.__dict__["problems"] == ["certgen did not create it"]
 
 
-async def test_a_secret_that_somebody_provides_is_not_renewed_by_hand(client: Client) -> None:
+async def test_rotation_of_a_secret_that_certgen_did_not_create_is_refused(client: Client) -> None:
     await client.create(SECRETS, {"metadata": {"name": SECRET}, **FOREIGN}, NAMESPACE)
     before = await client.get(SECRETS, SECRET, NAMESPACE)
     reconciler = CertificateReconciler(client, SETTINGS)
@@ -295,11 +295,11 @@ async def test_a_secret_that_somebody_provides_is_not_renewed_by_hand(client: Cl
 
 
 class KilledError(Exception):
-    """The process ended here."""
+    """The process was killed."""
 
 
-class Mortal(Client):
-    """A client whose process is killed before or after its n-th write."""
+class MortalClient(Client):
+    """A client that raises KilledError before or after its n-th write."""
 
     writes_left = 1000
     answered = True
@@ -316,11 +316,11 @@ class Mortal(Client):
 
 
 async def nothing(client: Client) -> None:
-    """There is no Secret yet."""
+    """No Secret exists."""
 
 
 async def new_ca(client: Client) -> None:
-    """A new CA was asked for, and not published yet."""
+    """A new CA was requested and is not published yet."""
     await CertificateReconciler(client, SETTINGS).ensure()
     contents = new_authority(await stored(client), LIFETIMES, datetime.datetime.now(datetime.UTC))
     await client.patch(SECRETS, {"data": encode(contents)}, SECRET, NAMESPACE)
@@ -335,7 +335,7 @@ async def lost(client: Client) -> None:
 @pytest.mark.parametrize("answered", [True, False], ids=["after", "before"])
 @pytest.mark.parametrize("write", [1, 2, 3, 4])
 @pytest.mark.parametrize(("begin", "authorities"), [(nothing, 1), (new_ca, 2), (lost, 2)])
-async def test_killed_at_any_write_it_ends_the_same(
+async def test_result_is_the_same_if_the_process_is_killed_at_any_write(
     api: Api,
     client: Client,
     begin: Callable[[Client], Awaitable[None]],
@@ -344,25 +344,25 @@ async def test_killed_at_any_write_it_ends_the_same(
     answered: bool,
 ) -> None:
     await begin(client)
-    async with await api.connect(as_=Mortal) as mortal:
-        assert isinstance(mortal, Mortal)
-        mortal.writes_left, mortal.answered = write, answered
+    async with await api.connect(as_=MortalClient) as killed_client:
+        assert isinstance(killed_client, MortalClient)
+        killed_client.writes_left, killed_client.answered = write, answered
         with contextlib.suppress(KilledError):
-            await CertificateReconciler(mortal, SETTINGS).ensure()
+            await CertificateReconciler(killed_client, SETTINGS).ensure()
     async with running(CertificateReconciler(client, SETTINGS)):
 
         async def done() -> bool:
             contents = await stored(client)
-            return await in_order(client) and contents.issuer == contents.trusted[0]
+            return await reconciled(client) and contents.issuer == contents.trusted[0]
 
         await eventually(done)
     contents = await stored(client)
     assert len(contents.authorities) == 1
-    # killed before the first write of an empty cluster, nothing was there to be recovered
+    # if the process is killed before its first write, no CA has to be recovered
     assert len(contents.trusted) == authorities
 
 
-async def test_its_service_account_needs_these_rules_and_no_others(api: Api, client: Client) -> None:
+async def test_service_account_needs_exactly_these_rbac_rules(api: Api, client: Client) -> None:
     user = f"system:serviceaccount:{NAMESPACE}:altershield"
     subject = {"kind": "User", "name": user, "apiGroup": "rbac.authorization.k8s.io"}
     for role, binding, namespace, rules in (
@@ -375,14 +375,14 @@ async def test_its_service_account_needs_these_rules_and_no_others(api: Api, cli
         await client.create(binding, grant, namespace)
     async with await api.connect(user) as restricted:
         async with running(CertificateReconciler(restricted, SETTINGS)):
-            await eventually(lambda: in_order(client))
+            await eventually(lambda: reconciled(client))
             await client.delete(SECRETS, SECRET, NAMESPACE)
-            await eventually(lambda: in_order(client))
+            await eventually(lambda: reconciled(client))
         with pytest.raises(ForbiddenError):
             await restricted.list(SECRETS, NAMESPACE)
 
 
-async def test_a_configuration_that_may_not_be_written_does_not_keep_the_other_from_it(
+async def test_forbidden_write_of_one_configuration_does_not_prevent_the_other(
     api: Api, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with await api.connect(as_=Forbidden) as restricted:
@@ -402,7 +402,7 @@ async def test_a_configuration_that_may_not_be_written_does_not_keep_the_other_f
 
 
 class Forbidden(Client):
-    """May not write the first configuration."""
+    """A client that is forbidden to write the first configuration."""
 
     allowed = False
 
@@ -412,7 +412,7 @@ class Forbidden(Client):
         return await super().request(method, path, **options)
 
 
-async def test_it_is_ready_once_it_was_trusted_everywhere_and_then_for_good(api: Api, client: Client) -> None:
+async def test_pod_becomes_ready_when_trusted_everywhere_and_stays_ready(api: Api, client: Client) -> None:
     async with await api.connect(as_=Forbidden) as restricted:
         assert isinstance(restricted, Forbidden)
         metrics = Metrics()
@@ -428,8 +428,8 @@ async def test_it_is_ready_once_it_was_trusted_everywhere_and_then_for_good(api:
             assert not reconciler.not_ready
 
 
-async def test_it_is_ready_where_it_is_trusted_already_whoever_published(api: Api, client: Client) -> None:
-    """What may not be written is said, and needs no repair by a restart."""
+async def test_pod_is_ready_if_others_published_its_ca(api: Api, client: Client) -> None:
+    """A forbidden write is reported. It does not make the pod unready."""
     await CertificateReconciler(client, SETTINGS).ensure()
     await publish(client, (await stored(client)).bundle + Authority.create("other", lifetime=DAY).pair.certificate)
     async with await api.connect(as_=Forbidden) as restricted:
@@ -441,8 +441,8 @@ async def test_it_is_ready_where_it_is_trusted_already_whoever_published(api: Ap
 
 
 @pytest.mark.parametrize("mode", [Mode.CERTGEN, Mode.SECRET, Mode.CERT_MANAGER])
-async def test_it_is_ready_where_no_configuration_asks_it(client: Client, mode: Mode) -> None:
-    """They may come later than the pods, and somebody may have deleted them in an emergency."""
+async def test_pod_is_ready_without_webhook_configurations(client: Client, mode: Mode) -> None:
+    """They can be created after the pods, or deleted in an emergency."""
     if mode is not Mode.CERTGEN:
         await give(client)
     for resource in KINDS:
@@ -453,9 +453,7 @@ async def test_it_is_ready_where_no_configuration_asks_it(client: Client, mode: 
 
 
 @pytest.mark.parametrize("mode", [Mode.SECRET, Mode.CERT_MANAGER])
-async def test_pods_of_another_mode_that_are_still_there_do_not_keep_it_from_being_ready(
-    client: Client, mode: Mode
-) -> None:
+async def test_pod_becomes_ready_while_pods_of_another_mode_still_run(client: Client, mode: Mode) -> None:
     theirs = replace(SETTINGS, mode=mode, secret="theirs")
     authority = await give(client, "theirs")
     old, new = CertificateReconciler(client, SETTINGS), CertificateReconciler(client, theirs)
@@ -475,9 +473,7 @@ async def test_pods_of_another_mode_that_are_still_there_do_not_keep_it_from_bei
             injector.cancel()
 
 
-async def test_the_gatekeeper_gets_its_files_and_keeps_them_while_the_secret_is_gone(
-    client: Client, tmp_path: Path
-) -> None:
+async def test_files_are_written_and_stay_while_the_secret_is_missing(client: Client, tmp_path: Path) -> None:
     settings = SETTINGS
     reconciler = CertificateReconciler(client, settings, directory=tmp_path)
     assert reconciler.not_ready
@@ -501,7 +497,7 @@ BROKEN: list[tuple[Json, str]] = [
 
 @pytest.mark.parametrize("mode", [Mode.SECRET, Mode.CERT_MANAGER])
 @pytest.mark.parametrize(("content", "sentence"), BROKEN)
-async def test_in_the_other_modes_a_broken_secret_is_refused_and_never_touched(
+async def test_in_other_modes_a_damaged_secret_is_refused_and_not_changed(
     client: Client, mode: Mode, content: Json, sentence: str
 ) -> None:
     before = None
@@ -520,7 +516,7 @@ async def test_in_the_other_modes_a_broken_secret_is_refused_and_never_touched(
         assert await client.get(SECRETS, SECRET, NAMESPACE) == before
 
 
-async def test_in_secret_mode_the_given_authority_is_published_and_followed(client: Client, tmp_path: Path) -> None:
+async def test_mode_secret_publishes_the_provided_ca_and_its_changes(client: Client, tmp_path: Path) -> None:
     settings = settings_of(Mode.SECRET)
     metrics = Metrics()
     reconciler = CertificateReconciler(client, settings, metrics, directory=tmp_path)
@@ -530,7 +526,7 @@ async def test_in_secret_mode_the_given_authority_is_published_and_followed(clie
         second = await give(client)
         await eventually(lambda: are(bundles(client), {second}))
         assert not reconciler.not_ready
-        # what is worse is not taken
+        # an unreadable certificate does not replace the files
         served = (tmp_path / "tls.crt").read_bytes()
         await client.patch(SECRETS, {"data": {"tls.crt": "eA=="}}, SECRET, NAMESPACE)
         await eventually(lambda: unusable(metrics))
@@ -538,7 +534,7 @@ async def test_in_secret_mode_the_given_authority_is_published_and_followed(clie
         assert await bundles(client) == {second}
 
 
-async def test_in_cert_manager_mode_nothing_is_published_but_missed(
+async def test_mode_cert_manager_publishes_nothing_and_reports_a_ca_that_is_not_injected(
     client: Client, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     authority = await give(client)
@@ -560,12 +556,12 @@ async def test_in_cert_manager_mode_nothing_is_published_but_missed(
         reconciler.check(await reconciler.read_cluster())
         await publish(client, b"")
         await eventually(lambda: unusable(metrics))
-        assert not reconciler.not_ready, "it was trusted, and another one would be no better"
+        assert not reconciler.not_ready, "it was trusted before"
     assert (tmp_path / "tls.crt").exists()
 
 
-async def test_one_that_is_not_trusted_yet_does_not_replace_one_that_is(client: Client, tmp_path: Path) -> None:
-    """The provider was faster than the CA injector, or the injector is down."""
+async def test_untrusted_provided_certificate_does_not_replace_a_trusted_one(client: Client, tmp_path: Path) -> None:
+    """The provider is faster than the CA injector, or the injector does not run."""
     settings = settings_of(Mode.CERT_MANAGER)
     await publish(client, await give(client))
     metrics = Metrics()
@@ -579,7 +575,7 @@ async def test_one_that_is_not_trusted_yet_does_not_replace_one_that_is(client: 
         await publish(client, second)
         await eventually(lambda: usable(metrics))
         assert (tmp_path / "tls.crt").read_bytes() != served
-        # where neither is trusted, the new one is the remedy
+        # if neither is trusted, the new one is used
         third = await give(client)
         await publish(client, b"")
         await eventually(lambda: unusable(metrics))
@@ -594,7 +590,7 @@ async def test_one_that_is_not_trusted_yet_does_not_replace_one_that_is(client: 
 
 
 @pytest.mark.parametrize("mode", [Mode.SECRET, Mode.CERT_MANAGER])
-async def test_a_certificate_of_a_public_authority_needs_no_bundle(client: Client, mode: Mode) -> None:
+async def test_certificate_of_a_public_ca_needs_no_bundle(client: Client, mode: Mode) -> None:
     await give(client, without="ca.crt")
     reconciler = CertificateReconciler(client, replace(SETTINGS, mode=mode))
     async with running(reconciler):
@@ -603,7 +599,7 @@ async def test_a_certificate_of_a_public_authority_needs_no_bundle(client: Clien
 
 
 @pytest.mark.parametrize("mode", [Mode.SECRET, Mode.CERT_MANAGER])
-async def test_metrics_say_when_an_authority_that_is_given_expires(client: Client, mode: Mode) -> None:
+async def test_metric_has_the_expiry_of_a_provided_ca(client: Client, mode: Mode) -> None:
     authority = await give(client)
     await publish(client, authority)
     metrics = Metrics()
@@ -612,7 +608,7 @@ async def test_metrics_say_when_an_authority_that_is_given_expires(client: Clien
     assert metrics.registry.get_sample_value(EXPIRY, {"certificate": "authority"}) == ends
 
 
-async def test_an_authority_that_has_expired_is_not_published(client: Client) -> None:
+async def test_expired_provided_ca_is_not_published(client: Client) -> None:
     await give(client, authority_life=-datetime.timedelta(minutes=1))
     metrics = Metrics()
     reconciler = CertificateReconciler(client, replace(SETTINGS, mode=Mode.SECRET), metrics)
@@ -622,8 +618,8 @@ async def test_an_authority_that_has_expired_is_not_published(client: Client) ->
     assert await bundles(client) == {b""}
 
 
-async def test_a_certificate_that_begins_later_is_taken_up_then(client: Client) -> None:
-    """Clocks differ a little, and no event tells that it is time."""
+async def test_certificate_that_is_not_valid_yet_is_used_when_it_becomes_valid(client: Client) -> None:
+    """Clocks differ a little, and no event tells that a certificate becomes valid."""
     await give(client)
     clock = [datetime.datetime.now(datetime.UTC) - datetime.timedelta(minutes=10)]
     reconciler = CertificateReconciler(client, replace(SETTINGS, mode=Mode.SECRET), clock=lambda: clock[0])
@@ -635,7 +631,7 @@ async def test_a_certificate_that_begins_later_is_taken_up_then(client: Client) 
     assert not reconciler.not_ready
 
 
-async def test_what_is_not_trusted_ends_with_its_release_all_the_same(client: Client) -> None:
+async def test_configurations_get_their_owner_although_the_certificate_is_untrusted(client: Client) -> None:
     await client.create(CLUSTER_ROLES, {"metadata": {"name": "release"}, "rules": []})
     await give(client)
     with pytest.raises(CertificateError, match="the CA injector"):
@@ -644,7 +640,7 @@ async def test_what_is_not_trusted_ends_with_its_release_all_the_same(client: Cl
         assert (await client.get(resource, CONFIGURATION))["metadata"]["ownerReferences"]
 
 
-async def test_who_renews_what_is_not_there_is_asked_for_its_name(client: Client) -> None:
+async def test_rotation_of_a_missing_secret_is_refused(client: Client) -> None:
     reconciler = CertificateReconciler(client, SETTINGS)
     for renewal in (renew_leaf, replace_authority):
         with pytest.raises(CertificateError, match="the Secret altershield-tls does not exist in system"):
@@ -653,7 +649,7 @@ async def test_who_renews_what_is_not_there_is_asked_for_its_name(client: Client
         await client.get(SECRETS, SECRET, NAMESPACE)
 
 
-async def test_when_the_namespace_goes_nobody_goes_on_asking_its_gatekeepers(
+async def test_webhook_configurations_are_deleted_with_the_namespace(
     client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     await client.create(CLUSTER_ROLES, {"metadata": {"name": "release"}, "rules": []})
@@ -662,7 +658,7 @@ async def test_when_the_namespace_goes_nobody_goes_on_asking_its_gatekeepers(
         running(CertificateReconciler(client, settings, owner="release")),
         running(CertificateReconciler(client, settings, owner="release")),
     ):
-        await eventually(lambda: in_order(client))
+        await eventually(lambda: reconciled(client))
         await client.delete(NAMESPACES, NAMESPACE)
 
         async def gone() -> bool:
@@ -672,7 +668,7 @@ async def test_when_the_namespace_goes_nobody_goes_on_asking_its_gatekeepers(
     assert "deleted the webhook configuration: its gatekeepers are deleted" in caplog.text
 
 
-async def test_keys_are_in_no_log_no_error_and_no_metric(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+async def test_logs_errors_and_metrics_contain_no_keys(client: Client, caplog: pytest.LogCaptureFixture) -> None:
     metrics = Metrics()
     reconciler = CertificateReconciler(client, SETTINGS, metrics)
     said: list[str] = []
@@ -696,7 +692,7 @@ async def test_keys_are_in_no_log_no_error_and_no_metric(client: Client, caplog:
         assert base64.b64decode(key).decode()[60:90] not in everything
 
 
-async def test_metrics_say_when_what_is_stored_expires(client: Client) -> None:
+async def test_metric_has_the_expiry_of_the_stored_certificate_and_ca(client: Client) -> None:
     metrics = Metrics()
     outcome = await CertificateReconciler(client, SETTINGS, metrics).ensure()
     assert outcome.leaf
@@ -706,7 +702,7 @@ async def test_metrics_say_when_what_is_stored_expires(client: Client) -> None:
         assert metrics.registry.get_sample_value(EXPIRY, {"certificate": certificate}) == expires.timestamp()
 
 
-async def test_metrics_count_the_webhooks_that_are_left(client: Client) -> None:
+async def test_metric_counts_the_webhooks_of_each_configuration(client: Client) -> None:
     metrics = Metrics()
 
     async def counted(mutating: int, validating: int) -> bool:
@@ -716,7 +712,7 @@ async def test_metrics_count_the_webhooks_that_are_left(client: Client) -> None:
         ]
         return counts == [mutating, validating]
 
-    assert await counted(0, 0), "nothing has been seen"
+    assert await counted(0, 0), "no configuration was read yet"
     async with running(CertificateReconciler(client, SETTINGS, metrics)):
         every = len(ADAPTERS)
         await eventually(lambda: counted(every, every))
@@ -730,7 +726,7 @@ async def test_metrics_count_the_webhooks_that_are_left(client: Client) -> None:
         await eventually(lambda: counted(0, every))
 
 
-async def test_every_series_is_there_before_anything_happened() -> None:
+async def test_all_series_exist_from_the_start() -> None:
     text = generate_latest(Metrics().registry).decode()
     assert 'altershield_certificate_writes_total{reason="leaf_due"} 0.0' in text
     assert 'altershield_stored_certificate_expiry_timestamp_seconds{certificate="serving"} 0.0' in text
@@ -739,7 +735,7 @@ async def test_every_series_is_there_before_anything_happened() -> None:
 async def give(
     client: Client, secret: str = SECRET, *, authority_life: datetime.timedelta = DAY, without: str = ""
 ) -> bytes:
-    """Put somebody's certificate into the Secret; their CA."""
+    """Write a provided certificate into the Secret. Return its CA."""
     authority = Authority.create("theirs", lifetime=authority_life)
     pair = authority.issue("gate", hosts=[HOST], lifetime=DAY)
     values = {"tls.crt": pair.certificate, "tls.key": pair.key, "ca.crt": authority.pair.certificate}
@@ -753,7 +749,7 @@ async def give(
 
 
 async def publish(client: Client, bundle: bytes) -> None:
-    """What somebody else does, cert-manager's injector for one."""
+    """Write the bundles as another client does, for example cert-manager's CA injector."""
     encoded = base64.b64encode(bundle).decode()
     places = [f"/webhooks/{number}/clientConfig/caBundle" for number in range(len(ADAPTERS))]
     patch = [{"op": "add", "path": place, "value": encoded} for place in places]

@@ -1,4 +1,4 @@
-"""Rotation over time: nobody may ever be served a certificate that an API server does not trust."""
+"""Rotation over time: gatekeepers never serve a certificate that an API server does not trust."""
 
 import base64
 import datetime
@@ -25,9 +25,9 @@ YEARS = Lifetimes()
         (YEARS, 50 * SECOND, datetime.timedelta(days=5 * 365)),
         (Lifetimes(authority=9 * SECOND, leaf=3 * SECOND, settle=SECOND), 0 * SECOND, 60 * SECOND),
     ],
-    ids=["two minutes", "years", "as short as may be"],
+    ids=["two minutes", "years", "shortest"],
 )
-def test_what_is_served_is_trusted_at_every_instant(
+def test_served_certificate_is_always_trusted(
     lifetimes: Lifetimes, lag: datetime.timedelta, until: datetime.timedelta
 ) -> None:
     cluster = Cluster.installed(lifetimes, lag)
@@ -46,13 +46,13 @@ def test_what_is_served_is_trusted_at_every_instant(
         authorities.update(contents.trusted)
         assert len(contents.trusted) <= 2
         turns += 1
-    # each lives for two thirds of its life, then the next one takes over
+    # each is replaced after two thirds of its lifetime
     assert len(leaves) >= until / lifetimes.leaf * 1.4
     assert len(authorities) >= until / lifetimes.authority * 1.4
-    assert turns <= 12 * until / lifetimes.leaf, "woken when there was nothing to do"
+    assert turns <= 12 * until / lifetimes.leaf, "requeue_at was too early"
 
 
-def test_an_old_authority_leaves_only_when_it_expires() -> None:
+def test_old_ca_stays_in_the_bundles_until_it_expires() -> None:
     cluster = Cluster.installed()
     world = cluster.world
     [old] = world.contents.trusted
@@ -65,7 +65,7 @@ def test_an_old_authority_leaves_only_when_it_expires() -> None:
     assert all(certificates.pem([old]) not in world.bundle(resource) for resource in KINDS)
 
 
-def test_a_new_authority_signs_nothing_before_it_is_settled_in_every_configuration() -> None:
+def test_new_ca_does_not_sign_before_the_settling_time_in_all_configurations() -> None:
     cluster = Cluster.installed()
     world = cluster.world
     first = world.contents.issuer
@@ -81,7 +81,7 @@ def test_a_new_authority_signs_nothing_before_it_is_settled_in_every_configurati
     assert world.contents.issuer == world.contents.trusted[0] != first
 
 
-def test_a_new_authority_that_reached_one_configuration_only_signs_nothing() -> None:
+def test_new_ca_that_only_one_configuration_contains_does_not_sign() -> None:
     cluster = Cluster.installed()
     world = cluster.world
     first = world.contents.issuer
@@ -96,14 +96,14 @@ def test_a_new_authority_that_reached_one_configuration_only_signs_nothing() -> 
 
 
 @pytest.mark.parametrize("requests", range(1, 7))
-@pytest.mark.parametrize("news", [True, False], ids=["with news to publish", "without"])
-def test_a_replica_that_slept_between_two_requests_undoes_nothing(requests: int, news: bool) -> None:
+@pytest.mark.parametrize("news", [True, False], ids=["with a CA to publish", "without"])
+def test_replica_that_was_suspended_between_two_requests_reverts_nothing(requests: int, news: bool) -> None:
     cluster = Cluster.installed()
-    world, sleeper = cluster.world, cluster.replicas[0]
+    world, suspended = cluster.world, cluster.replicas[0]
     if news:
         world.replace(new_authority(world.contents, TWO_MINUTES, world.now))
     for _ in range(requests):
-        sleeper.step()
+        suspended.step()
     world.replace(new_authority(world.contents, TWO_MINUTES, world.now))
     for _ in range(2):
         cluster.replicas[1].reconcile()
@@ -111,13 +111,13 @@ def test_a_replica_that_slept_between_two_requests_undoes_nothing(requests: int,
         world.now += TWO_MINUTES.settle
         cluster.check()
     assert world.contents.issuer == world.contents.trusted[0]
-    while not sleeper.step():
+    while not suspended.step():
         cluster.observe()
         cluster.check()
     assert {world.bundle(resource) for resource in KINDS} == {world.contents.bundle}
 
 
-def test_replicas_that_race_to_create_the_secret_end_with_one_authority() -> None:
+def test_replicas_that_create_the_secret_at_the_same_time_end_with_one_ca() -> None:
     world = World()
     for resource in KINDS:
         world.publish(resource, b"", "helm")
@@ -134,7 +134,7 @@ def test_replicas_that_race_to_create_the_secret_end_with_one_authority() -> Non
 
 
 class Rotation(RuleBasedStateMachine):
-    """Three replicas, interleaved at every request, killed at any; people who delete and damage the Secret."""
+    """Three replicas that are interleaved and killed at any request, while people delete and damage the Secret."""
 
     damages = 0
 
@@ -159,7 +159,7 @@ class Rotation(RuleBasedStateMachine):
     def wait(self, seconds: float) -> None:
         self.world.now += seconds * SECOND
         for number, replica in enumerate(self.cluster.replicas):
-            if self.world.now - self.idle[number] > 25 * SECOND:  # it is slow, not dead
+            if self.world.now - self.idle[number] > 25 * SECOND:  # a replica is slow, but it is not dead
                 replica.reconcile()
                 self.idle[number] = self.world.now
                 self.cluster.observe()
@@ -190,7 +190,7 @@ class Rotation(RuleBasedStateMachine):
         self.cluster.check()
 
     def teardown(self) -> None:
-        """Left alone, all replicas agree and have nothing more to do."""
+        """Without further changes, all replicas agree and write nothing more."""
         if not hasattr(self, "cluster"):
             return
         for _ in range(4):

@@ -1,6 +1,6 @@
-"""A cluster in memory, with its own time, in which every request is a moment at which something else may happen.
+"""A cluster in memory with a simulated clock, in which other tasks can run at every request.
 
-The real reconciler runs in it, one request at a time. API servers and gatekeepers follow what is stored with a delay.
+The real reconciler runs in it, one request at a time. API servers and gatekeepers see stored objects with a delay.
 """
 
 import base64
@@ -34,13 +34,13 @@ Object = dict[str, Any]
 
 
 @types.coroutine
-def _turn() -> Generator[None, None, None]:
-    """The moment in which others get theirs."""
+def _yield() -> Generator[None, None, None]:
+    """Let other coroutines run."""
     yield
 
 
 class World:
-    """The API server's storage; also the client's side of it, as far as the reconciler uses it."""
+    """The API server's storage, with the methods of `Client` that the reconciler calls."""
 
     def __init__(self) -> None:
         self.now = START
@@ -48,22 +48,22 @@ class World:
         self._version = 0
 
     async def get(self, resource: Resource, name: str, namespace: str = "", *, as_: type[Any]) -> Any:
-        await _turn()
+        await _yield()
         return msgspec.convert(copy.deepcopy(self._existing(resource, name)), as_)
 
     async def create(self, resource: Resource, obj: Object, namespace: str = "", *, as_: type[Any]) -> Any:
-        await _turn()
+        await _yield()
         if (resource.plural, obj["metadata"]["name"]) in self.objects:
-            raise AlreadyExistsError("it is there")
+            raise AlreadyExistsError("the object exists")
         self.store(resource, copy.deepcopy(obj))
 
     async def patch(
         self, resource: Resource, patch: Object, name: str, namespace: str = "", *, type_: PatchType, **_: Any
     ) -> None:
-        await _turn()
+        await _yield()
         existing = self._existing(resource, name)
         if patch["metadata"]["resourceVersion"] != existing["metadata"]["resourceVersion"]:
-            raise ConflictError("it was changed")
+            raise ConflictError("the object has changed")
         if type_ is PatchType.APPLY:
             self.publish(resource, base64.b64decode(patch["webhooks"][0]["clientConfig"]["caBundle"]), FIELD_MANAGER)
         else:
@@ -72,7 +72,7 @@ class World:
             self.store(resource, existing)
 
     async def delete(self, resource: Resource, name: str, namespace: str = "", *, uid: str = "") -> None:
-        await _turn()
+        await _yield()
         del self.objects[resource.plural, name]
 
     def store(self, resource: Resource, obj: Object) -> None:
@@ -81,7 +81,7 @@ class World:
         self.objects[resource.plural, obj["metadata"]["name"]] = obj
 
     def publish(self, resource: Resource, bundle: bytes, manager: str) -> None:
-        """Write a configuration with two webhooks that trust `bundle`."""
+        """Write a configuration with two webhooks and `bundle`."""
         webhook = {"clientConfig": {"caBundle": base64.b64encode(bundle).decode()}}
         entry = {"manager": manager, "operation": "Apply", "time": rfc3339(self.now.timestamp())}
         metadata = {"name": CONFIGURATION, "managedFields": [entry]}
@@ -95,7 +95,7 @@ class World:
 
     @property
     def data(self) -> dict[str, str]:
-        """Of the Secret."""
+        """The data of the Secret."""
         return dict(self.objects.get((SECRETS.plural, SECRET), {}).get("data") or {})
 
     @property
@@ -103,7 +103,7 @@ class World:
         return decode(self.data)[0]
 
     def replace(self, contents: Contents) -> None:
-        """What a person's command writes."""
+        """Replace the contents of the Secret, as the command `rotate` does."""
         secret = self._existing(SECRETS, SECRET)
         self.store(SECRETS, secret | {"data": encode(contents)})
 
@@ -111,7 +111,7 @@ class World:
         try:
             return self.objects[resource.plural, name]
         except KeyError:
-            raise NotFoundError("it is not there") from None
+            raise NotFoundError("the object does not exist") from None
 
 
 def reconciler(world: World, lifetimes: Lifetimes = TWO_MINUTES, mode: Mode = Mode.CERTGEN) -> CertificateReconciler:
@@ -128,19 +128,19 @@ def reconciler(world: World, lifetimes: Lifetimes = TWO_MINUTES, mode: Mode = Mo
         leaf_lifetime=leaf_lifetime,
         settle=settle,
     )
-    return CertificateReconciler(world, settings, clock=lambda: world.now)  # type: ignore[arg-type]  # all of a client that it uses
+    return CertificateReconciler(world, settings, clock=lambda: world.now)  # type: ignore[arg-type]  # it has all methods that are called
 
 
 @dataclass
 class Replica:
-    """One process that keeps the certificates, at most one request further with every step."""
+    """One certgen process. Each step runs it up to its next request."""
 
     reconciler: CertificateReconciler
     outcome: Outcome | None = None
     _pass: Coroutine[Any, Any, Outcome] | None = None
 
     def step(self) -> bool:
-        """Whether a pass came to its end, by success or because another replica was faster."""
+        """Run up to the next request. True if `reconcile` returned, or if another replica was faster."""
         if self._pass is None:
             self._pass = self.reconciler.reconcile()
         try:
@@ -160,7 +160,7 @@ class Replica:
             self._pass = None
 
     def reconcile(self) -> Outcome:
-        """Passes without interruption, until one ends well."""
+        """Reconcile without interruption until it succeeds."""
         while True:
             if self.step() and self.outcome is not None:
                 return self.outcome
@@ -168,8 +168,8 @@ class Replica:
 
 @dataclass
 class Cluster:
-    """Replicas, and what depends on them: API servers that know the configurations of some seconds ago, and
-    gatekeepers that serve the certificate of some seconds ago."""
+    """Replicas, API servers and gatekeepers. API servers know the configurations of up to `lag` ago, gatekeepers serve
+    the certificate of up to `lag` ago."""
 
     world: World = field(default_factory=World)
     lifetimes: Lifetimes = TWO_MINUTES
@@ -180,7 +180,7 @@ class Cluster:
 
     @classmethod
     def installed(cls, lifetimes: Lifetimes = TWO_MINUTES, lag: datetime.timedelta = 8 * SECOND) -> "Cluster":
-        """With empty webhook configurations, three replicas, and the first certificates everywhere."""
+        """A cluster with three replicas, whose first certificates are published and served."""
         cluster = cls(lifetimes=lifetimes, lag=lag)
         for resource in KINDS:
             cluster.world.publish(resource, b"", "helm")
@@ -192,14 +192,15 @@ class Cluster:
         return cluster
 
     def observe(self) -> None:
-        """Note what is stored: API servers and gatekeepers will know it now or `lag` later, each in its time."""
+        """Take note of the stored objects. API servers and gatekeepers see them at some time from now to `lag`
+        later."""
         for resource in KINDS:
             self._bundles.append((self.world.now, self.world.bundle(resource)))
         if serving := self.world.contents.serving:
             self._leaves.append((self.world.now, serving))
 
     def check(self) -> None:
-        """Whichever gatekeeper an API server calls now, it trusts what is served there."""
+        """Check that every API server trusts the certificate of every gatekeeper."""
         self._bundles = _recent(self._bundles, self.world.now - self.lag, len(KINDS))
         self._leaves = _recent(self._leaves, self.world.now - self.lag, 1)
         served = {leaf.certificate: leaf for _, leaf in self._leaves}
@@ -212,6 +213,6 @@ class Cluster:
 
 
 def _recent(history: list[tuple[datetime.datetime, Any]], since: datetime.datetime, last: int) -> list[Any]:
-    """What was stored at `since` or later: the `last` entries before, and all after."""
+    """The entries that were in effect at `since` or later: the `last` entries before it, and all after it."""
     before = [entry for entry in history if entry[0] <= since]
     return before[-last:] + [entry for entry in history if entry[0] > since]
