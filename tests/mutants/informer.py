@@ -14,7 +14,7 @@ _FOLLOWER = (
     "tests/unit/kube/test_streamed_lists.py",
 )
 _KEPT = ("tests/unit/kube/test_kept_namespaces.py", "tests/fault/test_informer.py")
-_QUICK = "not whatever_happens_at_once"
+_QUICK = "not random_concurrent_changes"
 
 SOURCES = (
     Source(

@@ -21,7 +21,7 @@ def is_alive(pid: int) -> bool:
     return state != "Z"
 
 
-async def test_a_program_ends_with_its_block(tmp_path: Path) -> None:
+async def test_process_ends_with_its_block(tmp_path: Path) -> None:
     log = tmp_path / "log"
     async with Process([sys.executable, "-c", WAIT], log) as process:
         await until(lambda: "up" in log.read_text())
@@ -29,7 +29,7 @@ async def test_a_program_ends_with_its_block(tmp_path: Path) -> None:
     assert process.ended == -signal.SIGTERM
 
 
-async def test_who_does_not_go_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_process_that_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("altershield.process.children._STOP_SECONDS", 0.1)
     log = tmp_path / "log"
     async with Process([sys.executable, "-c", STUBBORN], log) as process:
@@ -37,7 +37,7 @@ async def test_who_does_not_go_is_killed(tmp_path: Path, monkeypatch: pytest.Mon
     assert process.ended == -signal.SIGKILL
 
 
-async def test_children_go_with_their_parent(tmp_path: Path) -> None:
+async def test_children_of_the_process_end_with_it(tmp_path: Path) -> None:
     log = tmp_path / "log"
     start = f"child = subprocess.Popen([sys.executable, '-c', {WAIT!r}])"
     code = f"import subprocess, sys; {start}; print(child.pid, flush=True); child.wait()"
@@ -49,7 +49,7 @@ async def test_children_go_with_their_parent(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs PR_SET_PDEATHSIG")
-async def test_a_program_does_not_outlive_a_killed_starter(tmp_path: Path) -> None:
+async def test_process_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
     log = tmp_path / "log"
     starter = f"""
 import asyncio, sys

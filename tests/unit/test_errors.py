@@ -1,4 +1,4 @@
-"""The map of errors is exactly true."""
+"""The list of errors in the docstring of `altershield.errors` is complete and correct."""
 
 import importlib
 import pkgutil
@@ -15,7 +15,7 @@ _LINE = re.compile(r"^(?P<indent>[│├└─ ]*)(?P<name>\w+Error)\b(?: +\((?P
 
 
 def the_map() -> dict[str, tuple[str, str]]:
-    """Parent and module of each class, as the docstring draws them; a class without a module is in its parent's."""
+    """Parent and module of each class in the docstring. A class without a module is in the module of its parent."""
     drawn: dict[str, tuple[str, str]] = {}
     parents: list[str] = []
     for line in filter(None, map(_LINE.match, (errors.__doc__ or "").splitlines())):
@@ -26,7 +26,7 @@ def the_map() -> dict[str, tuple[str, str]]:
     return drawn
 
 
-def test_the_map_shows_every_error_where_it_is() -> None:
+def test_docstring_lists_all_errors_with_their_parents_and_modules() -> None:
     for package in (altershield, gatekeeper, reconciler, certgen):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not module.name.endswith("__main__"):

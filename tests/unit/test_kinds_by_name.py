@@ -1,4 +1,4 @@
-"""Outside `altershield/workloads/` no code of the product knows a kind of workload, or of its revisions, by name."""
+"""Only the adapters in `altershield/workloads/` name kinds of workloads and of their revisions."""
 
 import ast
 import re
@@ -10,27 +10,27 @@ from altershield.workloads import ADAPTERS
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("altershield", "certgen", "gatekeeper", "reconciler")
 FREE = ("altershield/workloads/", "altershield/commands/sandbox.py", "altershield/commands/demo/")
-"""The adapters; the simulation of a cluster, which has these kinds; the demo, which releases one Deployment."""
+"""Folders that may name kinds: the adapters, the simulated cluster, and the demo, which releases a Deployment."""
 
 ALLOWED = {
-    "altershield/api/labels.py": 2,  # keys that users know: `app.kubernetes.io/deployment-name`, and Kubernetes' own
+    "altershield/api/labels.py": 2,  # `app.kubernetes.io/deployment-name`, and a label of Kubernetes
     "altershield/api/resources.py": 6,  # constants, for the adapters and the sandbox
-    "altershield/commands/check.py": 1,  # tries the gate on one workload of its own
-    "altershield/install/inventory.py": 2,  # takes away the objects of AlterShield itself, which runs as one
+    "altershield/commands/check.py": 1,  # creates one workload to check the gatekeeper
+    "altershield/install/inventory.py": 2,  # removes the Deployment of AlterShield itself
 }
-"""How often a file may say it."""
+"""How many times a file may name a kind."""
 
 _NAMES = {kind for adapter in ADAPTERS for kind in (adapter.resource.kind, adapter.revisions.kind)}
 _SAID = re.compile("|".join(re.sub(r"(?<=[a-z])(?=[A-Z])", "_?", name) for name in sorted(_NAMES)), re.IGNORECASE)
 
 
-def test_each_kind_would_be_noticed_however_it_is_written() -> None:
+def test_pattern_matches_all_spellings_of_each_kind() -> None:
     for text in ("deployment", "DEPLOYMENTS", "ReplicaSet", "replica_sets", "statefulset", "CloneSet", "DaemonSets"):
         assert _SAID.search(text)
 
 
 def code_of(source: str) -> str:
-    """The source without comments and docstrings, which may name kinds as examples."""
+    """The source without comments and docstrings, which may contain examples."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -42,7 +42,7 @@ def _is_text(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
-def test_no_code_knows_a_kind_of_workload_by_name() -> None:
+def test_only_the_allowed_files_name_kinds_of_workloads() -> None:
     said: Counter[str] = Counter()
     for package in PACKAGES:
         for path in (ROOT / package).rglob("*.py"):

@@ -1,4 +1,4 @@
-"""Logs: one JSON object per record, text for terminals, and no secrets in either."""
+"""Logs: one JSON object per record, text for terminals, and no secrets."""
 
 import io
 import json
@@ -55,7 +55,7 @@ def text_log(monkeypatch: pytest.MonkeyPatch) -> tuple[logging.Logger, Any]:
     return output(Terminal(), monkeypatch)
 
 
-def test_a_record_is_one_line_of_json_with_its_fields(json_log: tuple[logging.Logger, Any]) -> None:
+def test_record_is_one_line_of_json_with_its_fields(json_log: tuple[logging.Logger, Any]) -> None:
     logger, lines = json_log
     logger.info("released\nagain %s", "now", extra={"namespace": "shop", "pods": 5, "versions": ["a", "b"]})
     (line,) = lines()
@@ -71,7 +71,7 @@ def test_a_record_is_one_line_of_json_with_its_fields(json_log: tuple[logging.Lo
     }
 
 
-def test_an_exception_is_two_fields_of_the_same_line(json_log: tuple[logging.Logger, Any]) -> None:
+def test_exception_is_two_fields_of_the_same_line(json_log: tuple[logging.Logger, Any]) -> None:
     logger, lines = json_log
     try:
         fail("broken")
@@ -84,7 +84,7 @@ def test_an_exception_is_two_fields_of_the_same_line(json_log: tuple[logging.Log
     assert 'fail("broken")' in found["stack"]
 
 
-def test_a_terminal_gets_text_with_the_stack_indented_below(text_log: tuple[logging.Logger, Any]) -> None:
+def test_text_log_has_the_stack_indented_below_the_message(text_log: tuple[logging.Logger, Any]) -> None:
     logger, lines = text_log
     try:
         fail("broken")
@@ -96,7 +96,7 @@ def test_a_terminal_gets_text_with_the_stack_indented_below(text_log: tuple[logg
     assert all(line.startswith("    ") for line in rest)
 
 
-def test_a_terminal_is_not_steered_by_what_is_logged(text_log: tuple[logging.Logger, Any]) -> None:
+def test_text_log_contains_no_control_characters(text_log: tuple[logging.Logger, Any]) -> None:
     logger, lines = text_log
     logger.info("clear\x1b[2J", extra={"name_": "a\nERROR b\u2028c"})
     (line,) = lines()
@@ -113,7 +113,7 @@ def test_a_terminal_is_not_steered_by_what_is_logged(text_log: tuple[logging.Log
         (f"the key is {KEY} so", "MHcCAQEEIIGL"),
     ],
 )
-def test_secrets_are_taken_out_wherever_they_stand(
+def test_secrets_are_redacted_in_messages_fields_and_exceptions(
     terminal: bool, text: str, secret: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     logger, lines = output(Terminal() if terminal else io.StringIO(), monkeypatch)
@@ -130,7 +130,7 @@ def test_secrets_are_taken_out_wherever_they_stand(
         assert [json.loads(line)["level"] for line in lines()] == ["info", "info", "error"]
 
 
-def test_the_level_is_kept_and_a_wrong_one_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_level_is_applied_and_an_unknown_level_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     logger, lines = output(io.StringIO(), monkeypatch, level="WARNING")
     logger.info("quiet")
     logger.warning("loud")
@@ -139,7 +139,7 @@ def test_the_level_is_kept_and_a_wrong_one_refused(monkeypatch: pytest.MonkeyPat
         logs.configure("chatty")
 
 
-def test_fields_cannot_pose_as_the_records_own(json_log: tuple[logging.Logger, Any]) -> None:
+def test_extra_fields_cannot_replace_the_fields_of_the_record(json_log: tuple[logging.Logger, Any]) -> None:
     logger, lines = json_log
     logger.info("text", extra={"level": "critical", "time": "never", "logger": "other"})
     found = json.loads(lines()[0])
@@ -148,7 +148,7 @@ def test_fields_cannot_pose_as_the_records_own(json_log: tuple[logging.Logger, A
     assert list(found)[:4] == ["time", "level", "logger", "message"]
 
 
-def test_a_field_has_a_limit(json_log: tuple[logging.Logger, Any]) -> None:
+def test_long_field_is_cut(json_log: tuple[logging.Logger, Any]) -> None:
     logger, lines = json_log
     logger.info("m" * 1_000_000, extra={"value": "v" * 1_000_000})
     assert len(lines()[0]) < 40_000
@@ -162,7 +162,7 @@ VALUES = recursive(
 
 
 @given(message=text(), value=VALUES)
-def test_whatever_is_logged_is_one_line_of_json(message: str, value: object) -> None:
+def test_any_message_and_value_is_one_line_of_json(message: str, value: object) -> None:
     record = logging.makeLogRecord({"name": "n", "levelname": "INFO", "msg": message, "value": value})
     line = logs._Json().format(record)
     assert len(line.encode(errors="surrogatepass").splitlines()) == 1

@@ -1,4 +1,4 @@
-"""The names and labels that dashboards and alerts rely on: there from the start, in every component, at 0."""
+"""The names and labels of metrics, on which dashboards and alerts rely. All series exist from the start."""
 
 from collections.abc import AsyncIterator
 
@@ -75,7 +75,7 @@ SHOW_THE_EXAMPLE = {
     "altershield_queue_depth",
     "altershield_queue_oldest_seconds",
 }
-"""What the reference page's example release moves."""
+"""The metrics that the example release of the reference page changes."""
 
 
 @pytest.fixture
@@ -85,14 +85,14 @@ async def found() -> AsyncIterator[dict[str, CollectorRegistry]]:
 
 
 @COMPONENTS
-async def test_every_component_shows_what_was_agreed(found: dict[str, CollectorRegistry], component: str) -> None:
+async def test_component_has_its_metrics_with_their_labels(found: dict[str, CollectorRegistry], component: str) -> None:
     shown = {metric.name: (metric.type, " ".join(sorted(_labels(metric)))) for metric in found[component].collect()}
 
     assert shown == CONTRACT[component]
 
 
 @COMPONENTS
-async def test_every_series_is_there_from_the_start_at_0(found: dict[str, CollectorRegistry], component: str) -> None:
+async def test_all_series_exist_from_the_start_with_0(found: dict[str, CollectorRegistry], component: str) -> None:
     for metric in found[component].collect():
         assert metric.samples, f"{metric.name} has no series"
         values = {sample.value for sample in metric.samples}
@@ -103,14 +103,14 @@ async def test_every_series_is_there_from_the_start_at_0(found: dict[str, Collec
 
 
 @COMPONENTS
-async def test_what_is_shared_says_whose_it_is(found: dict[str, CollectorRegistry], component: str) -> None:
+async def test_shared_metrics_have_the_label_component(found: dict[str, CollectorRegistry], component: str) -> None:
     for metric in found[component].collect():
         if "component" in _labels(metric):
             assert {sample.labels["component"] for sample in metric.samples} == {component}
 
 
 @COMPONENTS
-async def test_every_metric_is_explained_and_named_as_its_unit_wants(
+async def test_metric_has_a_help_text_and_a_name_with_its_unit(
     found: dict[str, CollectorRegistry], component: str
 ) -> None:
     for metric in found[component].collect():
@@ -119,7 +119,7 @@ async def test_every_metric_is_explained_and_named_as_its_unit_wants(
             assert metric.name.endswith("_seconds"), metric.name
 
 
-def test_no_label_but_those_of_the_oldest_open_releases_is_open() -> None:
+def test_only_the_oldest_open_releases_have_labels_with_free_values() -> None:
     assert {metric for metric, _ in OPEN_LABELS} == {"altershield_build_info", ENTERED, STALLED}
 
 
@@ -128,7 +128,7 @@ ENTERED_AT = 1_700_000_000
 
 @pytest.fixture
 async def caches() -> AsyncIterator[Caches]:
-    """With one release, which is stalled."""
+    """Caches with one stalled release."""
     async with Client(Configuration(host="https://127.0.0.1")) as client:
         caches = Caches(client, names.SYSTEM_NAMESPACE)
         release(caches)
@@ -136,7 +136,7 @@ async def caches() -> AsyncIterator[Caches]:
 
 
 def shown(caches: Caches, name: str, *conditions: Condition) -> dict[str, float]:
-    """The series of a metric, by the reason of their stall, of a release that has these conditions."""
+    """The series of a metric for a release with these conditions, by the reason of the stall."""
     (record,) = caches.releases.all()
     status = msgspec.structs.replace(record.status, conditions=conditions, entry_time_unix=ENTERED_AT)
     metadata = msgspec.structs.replace(record.metadata, resource_version="2")
@@ -145,24 +145,24 @@ def shown(caches: Caches, name: str, *conditions: Condition) -> dict[str, float]
     return {sample.labels["reason" if name == STALLED else "stalled"]: sample.value for sample in metric.samples}
 
 
-async def test_a_stalled_release_is_shown_since_when_it_is_so(caches: Caches) -> None:
+async def test_stalled_release_has_the_time_since_which_it_is_stalled(caches: Caches) -> None:
     since = Condition(ConditionType.STALLED, "True", StallReason.PAUSED, last_transition_time="2023-11-14T22:15:00Z")
     assert shown(caches, STALLED, since) == {"Paused": ENTERED_AT + 100}
 
 
 @pytest.mark.parametrize("text", ["", "yesterday", "0000-99-99T00:00:00Z"])
-async def test_what_somebody_wrote_as_a_time_does_not_take_all_metrics_away(caches: Caches, text: str) -> None:
+async def test_invalid_time_in_a_condition_does_not_break_the_metrics(caches: Caches, text: str) -> None:
     since = Condition(ConditionType.STALLED, "True", StallReason.PAUSED, last_transition_time=text)
     assert shown(caches, STALLED, since) == {"Paused": ENTERED_AT}
 
 
-async def test_a_release_that_goes_on_is_not_shown_as_stalled(caches: Caches) -> None:
+async def test_release_that_proceeds_is_not_stalled(caches: Caches) -> None:
     goes_on = Condition(ConditionType.STALLED, "False", "GoesOn")
     assert shown(caches, STALLED, goes_on) == {}
     assert shown(caches, ENTERED, goes_on) == {"": ENTERED_AT}
 
 
-async def test_nobody_is_called_for_a_release_without_replicas(caches: Caches) -> None:
+async def test_release_without_replicas_is_not_stalled(caches: Caches) -> None:
     assert shown(caches, ENTERED, Condition(ConditionType.NO_REPLICAS, "True", "NoPods")) == {}
 
 

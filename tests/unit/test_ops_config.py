@@ -1,4 +1,4 @@
-"""What the settings mean, and which ones count."""
+"""Validation and effect of the settings."""
 
 import pytest
 from hypothesis import given
@@ -27,17 +27,17 @@ def setting(
     )
 
 
-def test_without_settings_the_defaults_count() -> None:
+def test_without_settings_the_defaults_are_in_effect() -> None:
     assert effective([], SYSTEM) == Settings(blocking=True, branch=False, content="10")
 
 
-def test_the_defaults_are_valid_themselves() -> None:
+def test_defaults_are_valid() -> None:
     for name, spec in DEFAULTS.items():
         made = OpsConfigInfo(metadata=ObjectMeta(name=name, namespace=SYSTEM), spec=spec)
         assert problem(made, SYSTEM) is None
 
 
-def test_valid_settings_count() -> None:
+def test_valid_settings_are_in_effect() -> None:
     settings = [setting("blocking", "isBlockingUp", enable=False, content=""), setting(content="20%")]
 
     assert effective(settings, SYSTEM) == Settings(blocking=False, branch=True, content="20%")
@@ -54,7 +54,7 @@ def test_valid_settings_count() -> None:
         *((setting(content=content), "InvalidContent") for content in ("%", "10%%", " 10", "1e3", "9" * 10)),
     ],
 )
-def test_a_wrong_setting_says_why_and_leaves_the_default(wrong: OpsConfigInfo, reason: str) -> None:
+def test_invalid_setting_has_a_reason_and_the_default_stays_in_effect(wrong: OpsConfigInfo, reason: str) -> None:
     found = problem(wrong, SYSTEM)
 
     assert found is not None
@@ -62,13 +62,13 @@ def test_a_wrong_setting_says_why_and_leaves_the_default(wrong: OpsConfigInfo, r
     assert effective([wrong], SYSTEM) == Settings()
 
 
-def test_a_setting_gone_wrong_leaves_what_was_accepted_last() -> None:
+def test_values_accepted_last_stay_in_effect_when_a_setting_becomes_invalid() -> None:
     wrong = setting(content="many", status=OpsConfigInfoStatus(enable=True, content="3"))
 
     assert effective([wrong], SYSTEM) == Settings(branch=True, content="3")
 
 
-def test_a_status_that_somebody_spoilt_does_not_count() -> None:
+def test_invalid_status_is_ignored() -> None:
     wrong = setting(content="many", status=OpsConfigInfoStatus(enable=True, content="lots"))
 
     assert effective([wrong], SYSTEM) == Settings()
@@ -78,13 +78,13 @@ def test_a_status_that_somebody_spoilt_does_not_count() -> None:
     ("content", "replicas", "batch"),
     [("10", 5, 5), ("10", 50, 10), ("10%", 5, 1), ("10%", 11, 2), ("100%", 7, 7), ("1%", 0, 1), ("5", 0, 1)],
 )
-def test_batches(content: str, replicas: int, batch: int) -> None:
+def test_batch_size(content: str, replicas: int, batch: int) -> None:
     assert Settings(branch=True, content=content).batch(replicas) == batch
     assert Settings(branch=False, content=content).batch(replicas) == 1
 
 
 @given(content=st.text(max_size=12) | st.from_regex(r"\A[0-9]{1,9}%?\Z"), replicas=st.integers(0, 10**6))
-def test_a_batch_is_never_empty_nor_larger_than_the_replicas(content: str, replicas: int) -> None:
+def test_batch_size_is_between_1_and_the_replicas(content: str, replicas: int) -> None:
     batch = Settings(branch=True, content=content).batch(replicas)
 
     assert 1 <= batch <= min(max(replicas, 1), MAX_BATCH)
@@ -114,22 +114,22 @@ def rollback(content: str = "20%", *, enable: bool = True, type_: str = "isRollb
         ("lots", 10, 2),
     ],
 )
-def test_how_many_pods_have_to_be_overdue(share: str, pods: int, overdue: int) -> None:
+def test_overdue_pods_that_end_a_release(share: str, pods: int, overdue: int) -> None:
     assert Settings(share=share).overdue(pods) == overdue
 
 
 @given(share=st.text(max_size=12) | st.from_regex(r"\A[0-9]{1,9}%?\Z"), pods=st.integers(0, 10**6))
-def test_at_least_one_pod_and_never_more_than_there_are(share: str, pods: int) -> None:
+def test_overdue_pods_are_between_1_and_the_existing_pods(share: str, pods: int) -> None:
     assert 1 <= Settings(share=share).overdue(pods) <= max(pods, 1)
 
 
-def test_self_healing_is_on_at_a_fifth_of_the_pods() -> None:
+def test_rollback_is_on_by_default_with_20_percent() -> None:
     assert (Settings().rollback, Settings().share) == (True, "20%")
     assert effective([rollback("3")], SYSTEM) == Settings(share="3")
 
 
 @pytest.mark.parametrize("content", ["", "20%", "nonsense"])
-def test_the_kill_switch_works_however_it_is_written(content: str) -> None:
+def test_disabled_rollback_is_valid_with_any_content(content: str) -> None:
     switched = rollback(content, enable=False)
 
     assert problem(switched, SYSTEM) is None
@@ -137,7 +137,7 @@ def test_the_kill_switch_works_however_it_is_written(content: str) -> None:
 
 
 @pytest.mark.parametrize("content", ["0", "0%", "101%", "many", "1.5", "-1"])
-def test_a_share_that_is_none_is_refused(content: str) -> None:
+def test_invalid_share_is_refused(content: str) -> None:
     found = problem(rollback(content), SYSTEM)
 
     assert found is not None
@@ -145,12 +145,12 @@ def test_a_share_that_is_none_is_refused(content: str) -> None:
     assert effective([rollback(content)], SYSTEM) == Settings()
 
 
-def test_a_share_that_is_not_given_is_the_default() -> None:
+def test_missing_share_is_the_default() -> None:
     assert problem(rollback(""), SYSTEM) is None
     assert effective([rollback("")], SYSTEM).overdue(10) == 2
 
 
-def test_a_kill_switch_of_another_type_or_namespace_is_none() -> None:
+def test_rollback_setting_of_another_type_or_namespace_is_ignored() -> None:
     for wrong in (
         rollback(enable=False, type_="isBranch"),
         setting("rollback", "isRollback", enable=False, namespace="shop"),

@@ -18,7 +18,7 @@ def authority() -> Authority:
     return Authority.create("test", lifetime=HOUR)
 
 
-async def test_a_strict_client_trusts_what_the_authority_issued(authority: Authority, tmp_path: Path) -> None:
+async def test_strict_client_trusts_an_issued_certificate(authority: Authority, tmp_path: Path) -> None:
     pair = authority.issue("server", hosts=["127.0.0.1", "localhost"], lifetime=HOUR)
     (tmp_path / "c").write_bytes(pair.certificate)
     (tmp_path / "k").write_bytes(pair.key)
@@ -43,7 +43,7 @@ async def _ok() -> web.Response:
     return web.Response()
 
 
-def test_the_certificate_names_its_hosts_and_groups(authority: Authority) -> None:
+def test_certificate_contains_its_hosts_and_groups(authority: Authority) -> None:
     pair = authority.issue("me", hosts=["a.svc", "10.0.0.1"], organizations=["system:masters"], lifetime=HOUR)
     certificate = x509.load_pem_x509_certificate(pair.certificate)
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -61,11 +61,11 @@ def test_keys_are_ecdsa_p_256(authority: Authority) -> None:
         assert isinstance(certificate.signature_hash_algorithm, hashes.SHA256)
 
 
-def test_a_long_name_is_cut_where_x509_cuts_it(authority: Authority) -> None:
+def test_long_common_name_is_cut_to_the_limit_of_x509(authority: Authority) -> None:
     authority.issue("x" * 100, hosts=["x" * 60 + ".svc"], lifetime=HOUR)
 
 
-def test_keys_stay_out_of_texts(authority: Authority) -> None:
+def test_reprs_contain_no_keys(authority: Authority) -> None:
     pair = authority.issue("me", lifetime=HOUR)
     assert "PRIVATE" not in f"{pair} {pair!r} {authority!r} {[pair]}"
     assert pair == KeyPair(pair.certificate, pair.key)

@@ -1,4 +1,4 @@
-"""The reference pages say what the code says."""
+"""The reference pages are up to date."""
 
 import pytest
 
@@ -6,6 +6,6 @@ from docs.reference import DIRECTORY, PAGES
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_is_what_the_code_says(name: str) -> None:
+def test_page_is_up_to_date(name: str) -> None:
     written = (DIRECTORY / f"{name}.md").read_text(encoding="utf-8")
-    assert written == PAGES[name](), "run `make reference` and commit what it writes"
+    assert written == PAGES[name](), "run `make reference` and commit the result"

@@ -5,7 +5,7 @@ def condition(status: str, reason: str = "R") -> Condition:
     return Condition("Verified", status, reason)
 
 
-def test_a_transition_moves_the_time_and_a_new_reason_does_not() -> None:
+def test_new_status_changes_the_transition_time_and_a_new_reason_does_not() -> None:
     first = set_condition((), condition("Unknown"), 100)
     same = set_condition(first, condition("Unknown", "Other"), 200)
     moved = set_condition(same, condition("True"), 300)
@@ -15,7 +15,7 @@ def test_a_transition_moves_the_time_and_a_new_reason_does_not() -> None:
     assert found.is_true
 
 
-def test_other_conditions_stay() -> None:
+def test_set_condition_keeps_other_conditions() -> None:
     both = set_condition(set_condition((), condition("True"), 1), Condition("RolledBack", "False", "R"), 2)
     assert {c.type for c in both} == {"Verified", "RolledBack"}
 

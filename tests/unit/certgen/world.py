@@ -208,7 +208,7 @@ class Cluster:
             trusted = certificates.certificates(bundle)
             for leaf in served.values():
                 issuer = certificates.issuer(leaf.chain, trusted)
-                assert issuer is not None, f"{self.world.now}: what is served is not signed by what is published"
+                assert issuer is not None, f"{self.world.now}: no published CA signed the served certificate"
                 assert self.world.now < min(leaf.expires, issuer.not_valid_after_utc), f"{self.world.now}: expired"
 
 

@@ -1,4 +1,4 @@
-"""Informers at work on a stub of the API, for the tests beside this file."""
+"""Helpers to run informers on a stub of the API server."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -18,7 +18,7 @@ def names(informer: Informer[Any]) -> list[str]:
 
 @asynccontextmanager
 async def started(informer: Informer[Any]) -> AsyncIterator[None]:
-    """The informer at work, whether or not it is in sync yet."""
+    """Run the informer without waiting for its first list."""
     task = asyncio.create_task(informer.run())
     try:
         yield
@@ -30,7 +30,7 @@ async def started(informer: Informer[Any]) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def running(informer: Informer[Any]) -> AsyncIterator[None]:
-    """The informer at work and in sync."""
+    """Run the informer, after its first list is complete."""
     async with started(informer):
         await asyncio.wait_for(informer.wait_synced(), 120)
         yield

@@ -1,4 +1,4 @@
-"""What a cache makes of objects that come in any order, from the watch and from elsewhere."""
+"""A cache that gets objects of the watch and of other sources in any order."""
 
 from typing import Any
 
@@ -51,7 +51,7 @@ def world() -> World:
 
 
 @pytest.mark.parametrize("error", [RecursionError, ValueError])
-def test_bytes_that_cannot_be_read_are_an_unreadable_error(error: type[Exception]) -> None:
+def test_read_raises_unreadable_error_for_undecodable_bytes(error: type[Exception]) -> None:
     def read(data: Any) -> Pod:
         raise error
 
@@ -59,7 +59,7 @@ def test_bytes_that_cannot_be_read_are_an_unreadable_error(error: type[Exception
         Cache("pods", read, lambda pod: True).read(b"{}")
 
 
-def test_an_answer_as_old_as_what_the_watch_has_told_is_ignored(world: World) -> None:
+def test_response_that_the_watch_is_past_is_ignored(world: World) -> None:
     world.cache.watched_version = 5
     world.cache.observe(answer(5))
     assert world.held is None
@@ -68,29 +68,29 @@ def test_an_answer_as_old_as_what_the_watch_has_told_is_ignored(world: World) ->
 
 
 @pytest.mark.parametrize("version", [6, 7])
-def test_an_answer_that_is_not_newer_than_what_is_held_is_ignored(world: World, version: int) -> None:
+def test_response_that_is_not_newer_than_the_cached_object_is_ignored(world: World, version: int) -> None:
     world.cache.observe(answer(7))
     world.cache.observe(answer(version))
     assert world.told == [(None, "7")]
 
 
-def test_an_answer_of_an_object_that_is_no_longer_kept_drops_it(world: World) -> None:
+def test_response_with_an_object_that_is_no_longer_kept_removes_it(world: World) -> None:
     world.cache.observe(answer(1))
     world.kept.clear()
     world.cache.observe(answer(2))
     assert world.held is None
 
 
-def test_an_answer_that_a_list_of_the_same_version_lacks_is_unconfirmed(world: World) -> None:
+def test_response_is_unconfirmed_if_it_is_not_newer_than_the_list(world: World) -> None:
     world.cache.observe(answer(5))
     assert world.cache.unconfirmed(4) == []
     assert world.cache.unconfirmed(5) == [A]
 
 
-def test_an_answer_that_the_watch_confirmed_gives_way_to_a_restored_storage(world: World) -> None:
+def test_confirmed_response_is_replaced_by_an_older_version_of_a_restored_storage(world: World) -> None:
     world.cache.observe(answer(5))
     world.cache.apply(sent(4))
-    assert world.held == "5"  # the watch has not come as far
+    assert world.held == "5"  # the watch is not at version 5 yet
     world.cache.apply(sent(5))
     world.cache.apply(sent(3))
     assert world.held == "3"
@@ -98,7 +98,7 @@ def test_an_answer_that_the_watch_confirmed_gives_way_to_a_restored_storage(worl
 
 @pytest.mark.parametrize("namespace", ["shop", ""])
 @pytest.mark.parametrize("version", [4, 5])
-def test_a_refill_does_not_bring_back_an_object_that_ended_since(world: World, namespace: str, version: int) -> None:
+def test_refill_does_not_add_an_object_that_was_deleted_since(world: World, namespace: str, version: int) -> None:
     refill = world.cache.begin_refill(namespace)
     world.cache.drop(A, 5)
     world.cache.add_missing(refill, msgspec.Raw(sent(version)))
@@ -107,27 +107,27 @@ def test_a_refill_does_not_bring_back_an_object_that_ended_since(world: World, n
     assert world.held == "6"
 
 
-def test_a_refill_leaves_out_what_is_not_kept(world: World) -> None:
+def test_refill_adds_only_objects_that_are_kept(world: World) -> None:
     refill = world.cache.begin_refill("")
     world.cache.add_missing(refill, msgspec.Raw(sent(1, "lab")))
     assert len(world.cache) == 0
 
 
-def test_a_refill_that_ends_leaves_the_others_under_way(world: World) -> None:
+def test_end_of_a_refill_does_not_end_the_others(world: World) -> None:
     first, second = world.cache.begin_refill("shop"), world.cache.begin_refill("shop")
     world.cache.end_refill(first)
     world.cache.drop(A, 5)
     assert (first.ended, second.ended) == ({}, {A: 5})
 
 
-def test_a_refilled_object_that_the_watch_has_passed_gives_way_to_a_restored_storage(world: World) -> None:
+def test_refilled_object_is_replaced_by_an_older_version_of_a_restored_storage(world: World) -> None:
     world.cache.watched_version = 10
     world.cache.add_missing(world.cache.begin_refill("shop"), msgspec.Raw(sent(5)))
     world.cache.apply(sent(3))
     assert world.held == "3"
 
 
-def test_a_refilled_object_that_is_ahead_of_the_watch_stays(world: World) -> None:
+def test_refilled_object_that_is_ahead_of_the_watch_stays(world: World) -> None:
     world.cache.watched_version = 4
     world.cache.add_missing(world.cache.begin_refill("shop"), msgspec.Raw(sent(7)))
     world.cache.apply(sent(5))
@@ -135,7 +135,7 @@ def test_a_refilled_object_that_is_ahead_of_the_watch_stays(world: World) -> Non
     assert world.held == "7"
 
 
-def test_only_what_is_not_kept_is_evicted(world: World) -> None:
+def test_evict_removes_only_objects_that_are_not_kept(world: World) -> None:
     world.cache.apply(sent(1))
     world.cache.evict(A)
     assert world.held == "1"
@@ -148,7 +148,7 @@ def reported(caplog: pytest.LogCaptureFixture) -> int:
     return caplog.messages.count(UNREADABLE)
 
 
-def test_an_unreadable_object_is_reported_again_after_it_was_evicted_or_read(
+def test_undecodable_object_is_reported_again_after_it_was_evicted_or_decoded(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""What an informer keeps may be smaller than what the API server sends, and is no larger than it has to be."""
+"""Informers that keep a smaller form of an object, and the memory that cached objects take."""
 
 import gc
 import tracemalloc
@@ -40,7 +40,7 @@ def read(data: bytes | msgspec.Raw) -> Phase:
 
 
 @pytest.mark.looptime
-async def test_a_reader_of_our_own_decides_what_is_kept() -> None:
+async def test_informer_keeps_the_objects_that_read_returns() -> None:
     async with serving() as (api, client):
         await api.put(PODS, {**pod("a"), "phase": "Running"})
         informer = Informer(client, PODS, Phase, read=read)
@@ -52,7 +52,7 @@ async def test_a_reader_of_our_own_decides_what_is_kept() -> None:
 
 
 @pytest.mark.looptime
-async def test_what_the_reader_refuses_is_skipped_and_what_was_known_stays() -> None:
+async def test_object_that_read_refuses_is_skipped_and_its_cached_version_stays() -> None:
     async with serving() as (api, client):
         await api.put(PODS, {**pod("a"), "phase": "Running"})
         informer = Informer(client, PODS, Phase, read=read)
@@ -79,7 +79,7 @@ def manifest(number: int, version: int) -> dict[str, Any]:
 
 
 def bytes_each(informer: Informer[Any], count: int, times: int) -> float:
-    """What the cache takes per object that came `times` times."""
+    """Bytes that the cache takes per object, after each object was received `times` times."""
     gc.collect()
     tracemalloc.start()
     for time in range(times):
@@ -95,11 +95,11 @@ def owner(obj: Pod) -> list[str]:
     return [obj.metadata.controller.uid] if obj.metadata.controller else []
 
 
-async def test_an_object_costs_little_more_than_itself() -> None:
+async def test_memory_per_cached_object_has_a_limit() -> None:
     async with serving() as (_, client):
         once, thrice = Informer(client, PODS, Phase, read=read), Informer(client, PODS, Phase, read=read)
         assert bytes_each(once, 10_000, 1) < 430
-        assert bytes_each(thrice, 10_000, 3) < 430  # nothing of the earlier ones is left
+        assert bytes_each(thrice, 10_000, 3) < 430  # earlier versions take no memory
         bare, indexed = Informer(client, PODS, Pod), Informer(client, PODS, Pod)
         indexed.add_index("owner", owner)
         indexed.add_index("uid", lambda obj: [obj.metadata.uid])

@@ -1,4 +1,4 @@
-"""Kubeconfigs and service accounts, read as kubectl reads them, over real TLS where it matters."""
+"""Kubeconfigs and service accounts, read as kubectl reads them."""
 
 import asyncio
 import base64
@@ -52,7 +52,7 @@ def write(path: Path, config: Any) -> str:
 
 @dataclass
 class Server:
-    """What an API server saw of its clients."""
+    """The credentials that an API server received."""
 
     url: str
     tokens: list[str | None]
@@ -94,7 +94,7 @@ async def token_of(config: str | None, seen: Server, context: str | None = None)
 
 
 class Authority:
-    """A CA without the extensions that strict verification asks for, as old clusters have."""
+    """A CA without the extensions that strict verification requires, as in old clusters."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -161,19 +161,19 @@ def nothing_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KUBECONFIG", raising=False)
 
 
-async def test_a_token_is_sent(tmp_path: Path) -> None:
+async def test_token_of_the_kubeconfig_is_sent(tmp_path: Path) -> None:
     async with server() as seen:
         assert await token_of(write(tmp_path / "c", kubeconfig(server=seen.url)), seen) == f"Bearer {SECRET}"
 
 
-async def test_the_default_place_is_the_home_directory(tmp_path: Path) -> None:
+async def test_default_kubeconfig_is_in_the_home_directory(tmp_path: Path) -> None:
     async with server() as seen:
         write(tmp_path / "home" / ".kube" / "config", kubeconfig(server=seen.url))
         assert await token_of(None, seen) == f"Bearer {SECRET}"
 
 
 @pytest.mark.parametrize("order", [("one", "two"), ("two", "one")])
-async def test_of_several_files_the_first_current_context_counts(
+async def test_first_current_context_of_several_files_counts(
     order: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with server() as seen:
@@ -185,7 +185,7 @@ async def test_of_several_files_the_first_current_context_counts(
         assert await token_of(None, seen, context=order[1]) == f"Bearer {order[1]}"
 
 
-async def test_a_file_without_current_context_leaves_the_choice_to_the_next(
+async def test_file_without_current_context_leaves_it_to_the_next_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with server() as seen:
@@ -195,7 +195,7 @@ async def test_a_file_without_current_context_leaves_the_choice_to_the_next(
         assert await token_of(None, seen) == "Bearer two"
 
 
-async def test_relative_files_are_beside_the_kubeconfig(authority: Authority, tmp_path: Path) -> None:
+async def test_relative_paths_are_relative_to_the_kubeconfig(authority: Authority, tmp_path: Path) -> None:
     authority.issue("jane")
     (tmp_path / "token").write_text("from-a-file\n")
     async with server(authority.server_context(LOOPBACK)) as seen:
@@ -205,7 +205,7 @@ async def test_relative_files_are_beside_the_kubeconfig(authority: Authority, tm
         assert seen.subjects == ["jane"]
 
 
-async def test_certificates_may_stand_in_the_kubeconfig(authority: Authority, tmp_path: Path) -> None:
+async def test_kubeconfig_may_contain_the_certificates(authority: Authority, tmp_path: Path) -> None:
     certificate, key = authority.issue("jane")
     async with server(authority.server_context(LOOPBACK)) as seen:
         user = {
@@ -218,7 +218,7 @@ async def test_certificates_may_stand_in_the_kubeconfig(authority: Authority, tm
         assert seen.subjects == ["jane"]
 
 
-async def test_a_server_is_verified_unless_told_otherwise(authority: Authority, tmp_path: Path) -> None:
+async def test_server_is_verified_unless_the_kubeconfig_disables_it(authority: Authority, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     stranger = Authority(other)
@@ -237,7 +237,7 @@ async def test_a_server_is_verified_unless_told_otherwise(authority: Authority, 
         assert len(seen.tokens) == 2
 
 
-async def test_a_token_file_is_read_again_after_a_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_token_file_is_read_again_after_a_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     token = tmp_path / "token"
     token.write_text("first\n")
     async with server() as seen:
@@ -260,7 +260,7 @@ async def test_a_token_file_is_read_again_after_a_minute(tmp_path: Path, monkeyp
 
 
 def plugin(path: Path, status: str) -> dict[str, Any]:
-    """An exec plugin that counts its calls in a file beside it."""
+    """An exec plugin that counts its runs in a file."""
     script = path / "plugin.py"
     script.write_text(
         "import datetime, json, pathlib\n"
@@ -283,7 +283,7 @@ def plugin(path: Path, status: str) -> dict[str, Any]:
     }
 
 
-async def test_an_exec_plugin_is_asked_again_before_its_token_expires(tmp_path: Path) -> None:
+async def test_exec_plugin_runs_again_before_its_token_expires(tmp_path: Path) -> None:
     user = plugin(tmp_path, "{'token': f'token-{number}', 'expirationTimestamp': soon if number < 3 else later}")
     async with server() as seen:
         async with await Client.connect(write(tmp_path / "c", kubeconfig(server=seen.url, user=user))) as client:
@@ -292,7 +292,7 @@ async def test_an_exec_plugin_is_asked_again_before_its_token_expires(tmp_path: 
         assert (tmp_path / "calls").read_text() == "xxx"
 
 
-async def test_an_exec_plugin_without_expiry_is_asked_once(tmp_path: Path) -> None:
+async def test_exec_plugin_without_expiry_runs_once(tmp_path: Path) -> None:
     user = plugin(tmp_path, "{'token': f'token-{number}'}")
     async with server() as seen:
         async with await Client.connect(write(tmp_path / "c", kubeconfig(server=seen.url, user=user))) as client:
@@ -301,7 +301,7 @@ async def test_an_exec_plugin_without_expiry_is_asked_once(tmp_path: Path) -> No
         assert seen.tokens == ["Bearer token-1"] * 2
 
 
-async def test_the_namespace_is_that_of_the_context(tmp_path: Path) -> None:
+async def test_namespace_is_that_of_the_context(tmp_path: Path) -> None:
     config = kubeconfig()
     assert (await credentials.load(write(tmp_path / "c", config), None)).namespace == "default"
     config["contexts"][0]["context"]["namespace"] = "shop"
@@ -313,7 +313,7 @@ async def test_the_namespace_is_that_of_the_context(tmp_path: Path) -> None:
         assert client.namespace == apart.namespace == "shop"
 
 
-async def test_in_a_pod_the_namespace_is_its_own_unless_a_context_is_named(
+async def test_in_a_pod_the_namespace_is_the_pods_unless_a_context_is_given(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, text in (("token", "pod-token"), ("namespace", "gate\n"), ("ca.crt", Authority(tmp_path).pem.decode())):
@@ -326,7 +326,7 @@ async def test_in_a_pod_the_namespace_is_its_own_unless_a_context_is_named(
     assert (await credentials.load(None, "one")).namespace == "default"
 
 
-async def test_a_service_account_is_preferred_where_there_is_one(
+async def test_service_account_is_preferred_to_the_default_kubeconfig(
     authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token = tmp_path / "token"
@@ -382,7 +382,7 @@ def broken(**changes: Any) -> dict[str, Any]:
         json.dumps(kubeconfig())[:-30],
     ],
 )
-async def test_a_kubeconfig_that_cannot_be_used_is_one_sentence_without_secrets(
+async def test_unusable_kubeconfig_is_reported_in_one_sentence_without_secrets(
     config: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = write(tmp_path / "config", config)
@@ -394,13 +394,13 @@ async def test_a_kubeconfig_that_cannot_be_used_is_one_sentence_without_secrets(
     assert len(text) < 500
 
 
-async def test_a_missing_kubeconfig_says_how_to_name_one(caplog: pytest.LogCaptureFixture) -> None:
+async def test_error_for_a_missing_kubeconfig_names_the_option(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(UsageError, match=r"in /missing: there is no such file; name a kubeconfig with --kubeconfig"):
         await Client.connect("/missing")
     assert caplog.messages == []
 
 
-async def test_an_unknown_context_is_named(tmp_path: Path) -> None:
+async def test_error_for_an_unknown_context_names_it(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match='there is no context "elsewhere" in '):
         await Client.connect(write(tmp_path / "c", kubeconfig()), context="elsewhere")
 
@@ -425,7 +425,7 @@ async def test_an_unknown_context_is_named(tmp_path: Path) -> None:
         ("https://localhost:6443", {"HTTPS_PROXY": "http://proxy"}, None),
     ],
 )
-def test_the_environments_proxy_counts_as_it_does_for_kubectl(
+def test_proxy_of_the_environment_is_used_as_by_kubectl(
     server: str, environment: dict[str, str], expected: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY"):
@@ -436,13 +436,13 @@ def test_the_environments_proxy_counts_as_it_does_for_kubectl(
     assert credentials.proxy(Configuration(host=server)) == expected
 
 
-async def test_the_kubeconfigs_proxy_is_used_even_for_loopback(tmp_path: Path) -> None:
+async def test_proxy_of_the_kubeconfig_is_used_even_for_loopback(tmp_path: Path) -> None:
     async with server() as proxy:
         config = kubeconfig(server="http://127.0.0.1:1", **{"proxy-url": proxy.url})
         assert await token_of(write(tmp_path / "c", config), proxy) == f"Bearer {SECRET}"
 
 
-async def test_a_netrc_does_not_come_between(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_netrc_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "netrc").write_text("default login jane password other\n")
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     async with server() as seen:

@@ -1,4 +1,4 @@
-"""Which requests failed is counted, by a few codes whatever an API server answers."""
+"""Metrics of failed requests, of watches and of dropped Events."""
 
 import asyncio
 
@@ -21,7 +21,7 @@ POD = {"metadata": {"name": "a", "namespace": "shop"}}
 
 
 @given(st.integers(-(2**70), 2**70) | st.integers(100, 700), st.text())
-def test_no_status_makes_a_code_of_its_own(code: int, reason: str) -> None:
+def test_code_of_returns_only_the_values_of_codes(code: int, reason: str) -> None:
     assert code_of(from_status(code, {"reason": reason})) in CODES
 
 
@@ -38,17 +38,17 @@ def test_no_status_makes_a_code_of_its_own(code: int, reason: str) -> None:
         (302, "other"),
     ],
 )
-def test_a_status_is_counted_as_what_it_is(code: int, counted: str) -> None:
+def test_code_of_an_http_status(code: int, counted: str) -> None:
     assert code_of(from_status(code, {})) == counted
 
 
 @pytest.mark.parametrize("error", [UnreachableError("refused"), UnreadableError("no JSON"), KubernetesError("other")])
-def test_what_is_no_answer_is_unreachable(error: KubernetesError) -> None:
+def test_code_of_an_error_without_a_response_is_unreachable(error: KubernetesError) -> None:
     assert code_of(error) == "unreachable"
 
 
 @pytest.mark.looptime
-async def test_every_failed_request_is_counted_and_no_other() -> None:
+async def test_errors_counts_only_failed_requests() -> None:
     async with serving() as (api, client):
         await api.put(PODS, POD)
         await client.get(PODS, "a", "shop")
@@ -64,7 +64,7 @@ async def test_every_failed_request_is_counted_and_no_other() -> None:
 
 
 @pytest.mark.looptime
-async def test_credentials_that_cannot_be_renewed_are_counted() -> None:
+async def test_errors_counts_credentials_that_cannot_be_renewed() -> None:
     async with serving() as (_, client):
 
         async def fail(_identifier: str) -> str:
@@ -77,7 +77,7 @@ async def test_credentials_that_cannot_be_renewed_are_counted() -> None:
 
 
 @pytest.mark.looptime
-async def test_the_figures_of_watches_move_with_what_happens_to_them() -> None:
+async def test_watch_metrics_show_age_skipped_objects_and_relists() -> None:
     async with serving() as (api, client):
         await api.put(PODS, POD)
         informer = Informer(client, PODS, Pod)
@@ -106,7 +106,7 @@ async def test_the_figures_of_watches_move_with_what_happens_to_them() -> None:
 
 
 @pytest.mark.looptime
-async def test_an_api_server_that_never_answered_shows_in_the_age() -> None:
+async def test_age_counts_from_the_start_if_the_api_server_never_sends_a_list() -> None:
     async with serving() as (api, client):
         api.fault(is_list, answer(403, "Forbidden"), times=1000)
         informer = Informer(client, PODS, Pod)
@@ -119,7 +119,7 @@ async def test_an_api_server_that_never_answered_shows_in_the_age() -> None:
 
 
 @pytest.mark.looptime
-async def test_events_that_were_dropped_are_shown() -> None:
+async def test_metric_counts_dropped_events() -> None:
     async with serving() as (_, client):
         recorder = EventRecorder(client, "altershield")
         registry = CollectorRegistry()

@@ -1,4 +1,4 @@
-"""Events: what kubectl describe shows, aggregated, and never in the way of the work."""
+"""The EventRecorder: fields, aggregation, retries and limits of Events."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ NAMESAKE = ObjectRef.of(DEPLOYMENTS, ObjectMeta(name="sleep", namespace="shop", 
 
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The wall clock goes with the simulated time."""
+    """The wall clock follows the simulated time."""
 
     class Clock:
         @staticmethod
@@ -53,7 +53,7 @@ async def only_event(api: StubApi) -> dict[str, Any]:
     return event
 
 
-async def test_an_event_has_what_kubectl_describe_shows() -> None:
+async def test_event_has_the_fields_that_kubectl_describe_shows() -> None:
     async with recording() as (api, recorder):
         recorder.event(SLEEP, events.WARNING, "RolledBack", "version a never came up")
         event = await only_event(api)
@@ -82,7 +82,7 @@ async def test_an_event_has_what_kubectl_describe_shows() -> None:
         }
 
 
-async def test_what_happens_again_raises_the_count_of_the_same_event() -> None:
+async def test_repetition_increases_the_count_of_the_event() -> None:
     async with recording() as (api, recorder):
         for _ in range(3):
             recorder.event(SLEEP, events.NORMAL, "Verified", "all passed")
@@ -94,7 +94,7 @@ async def test_what_happens_again_raises_the_count_of_the_same_event() -> None:
         assert event["message"] == "all passed"
 
 
-async def test_after_ten_minutes_it_is_a_new_event() -> None:
+async def test_repetition_after_ten_minutes_is_a_new_event() -> None:
     async with recording() as (api, recorder):
         recorder.event(SLEEP, events.NORMAL, "Verified", "all passed")
         await asyncio.sleep(601)
@@ -117,7 +117,7 @@ async def test_after_ten_minutes_it_is_a_new_event() -> None:
         ),
     ],
 )
-async def test_what_differs_is_another_event(other: tuple[ObjectRef, str, str, str]) -> None:
+async def test_different_field_makes_another_event(other: tuple[ObjectRef, str, str, str]) -> None:
     async with recording() as (api, recorder):
         recorder.event(SLEEP, events.NORMAL, "Verified", "all passed")
         recorder.event(*other)
@@ -125,7 +125,7 @@ async def test_what_differs_is_another_event(other: tuple[ObjectRef, str, str, s
         assert len(api.all(EVENTS)) == 2
 
 
-async def test_an_event_deleted_meanwhile_is_written_anew() -> None:
+async def test_repetition_of_a_deleted_event_creates_a_new_event() -> None:
     async with recording() as (api, recorder):
         recorder.event(SLEEP, events.NORMAL, "Verified", "all passed")
         event = await only_event(api)
@@ -134,7 +134,7 @@ async def test_an_event_deleted_meanwhile_is_written_anew() -> None:
         assert (await only_event(api))["count"] == 1
 
 
-async def test_events_of_cluster_scoped_objects_go_to_default() -> None:
+async def test_events_of_cluster_scoped_objects_are_in_the_namespace_default() -> None:
     async with recording() as (api, recorder):
         recorder.event(ObjectRef.of(NAMESPACES, ObjectMeta(name="shop")), events.NORMAL, "Governed", "since now")
         event = await only_event(api)
@@ -142,7 +142,7 @@ async def test_events_of_cluster_scoped_objects_go_to_default() -> None:
         assert "namespace" not in event["involvedObject"]
 
 
-async def test_names_and_messages_keep_their_limits() -> None:
+async def test_long_names_and_messages_are_cut() -> None:
     async with recording() as (api, recorder):
         long = ObjectRef.of(DEPLOYMENTS, ObjectMeta(name="a" * 235 + "." + "b" * 17, namespace="shop"))
         recorder.event(long, events.NORMAL, "Verified", "ü" * 3000)
@@ -153,7 +153,7 @@ async def test_names_and_messages_keep_their_limits() -> None:
         assert event["message"].endswith("ü…")
 
 
-async def test_an_outage_is_waited_for_and_its_events_are_counted_together() -> None:
+async def test_events_of_an_outage_are_written_afterwards_with_their_count() -> None:
     async with recording() as (api, recorder):
         await api.stop()
         for _ in range(5):
@@ -166,7 +166,7 @@ async def test_an_outage_is_waited_for_and_its_events_are_counted_together() -> 
         assert recorder.dropped == 0
 
 
-async def test_too_many_different_ones_are_dropped_and_counted() -> None:
+async def test_events_above_the_limit_are_dropped_and_counted() -> None:
     async with recording() as (api, recorder):
         await api.stop()
         for number in range(1500):
@@ -177,7 +177,7 @@ async def test_too_many_different_ones_are_dropped_and_counted() -> None:
         assert len(api.all(EVENTS)) == 1000
 
 
-async def test_a_create_that_went_through_unheard_is_not_repeated() -> None:
+async def test_create_without_a_response_is_not_repeated_if_it_succeeded() -> None:
     async with recording() as (api, recorder):
 
         async def lost(request: web.Request) -> web.StreamResponse:
@@ -194,7 +194,7 @@ async def test_a_create_that_went_through_unheard_is_not_repeated() -> None:
         assert (await only_event(api))["count"] == 2
 
 
-async def test_a_count_that_could_not_be_raised_at_once_is_raised_later() -> None:
+async def test_failed_patch_of_the_count_is_retried() -> None:
     async with recording() as (api, recorder):
         recorder.event(SLEEP, events.NORMAL, "Verified", "all passed")
         await asyncio.sleep(1)
@@ -208,7 +208,7 @@ def of(number: int) -> ObjectRef:
     return ObjectRef.of(DEPLOYMENTS, ObjectMeta(name=f"d{number}", namespace="shop", uid=f"u{number}"))
 
 
-async def test_a_hundred_events_take_a_quarter_of_the_time_of_a_hundred_writes() -> None:
+async def test_four_events_are_written_at_the_same_time() -> None:
     async with recording() as (api, recorder):
         at_once = most = 0
 
@@ -228,7 +228,7 @@ async def test_a_hundred_events_take_a_quarter_of_the_time_of_a_hundred_writes()
         assert most == 4
 
 
-async def test_events_of_one_object_are_written_in_their_order() -> None:
+async def test_events_of_one_object_are_written_in_order() -> None:
     async with recording() as (api, recorder):
         underway: set[str] = set()
 
@@ -250,7 +250,7 @@ async def test_events_of_one_object_are_written_in_their_order() -> None:
             assert len(written) == 10
 
 
-async def test_an_event_that_waits_holds_up_no_other_object() -> None:
+async def test_event_that_waits_does_not_delay_other_objects() -> None:
     async def never(_request: web.Request) -> web.StreamResponse:
         await asyncio.sleep(3600)
         raise AssertionError
@@ -264,7 +264,7 @@ async def test_an_event_that_waits_holds_up_no_other_object() -> None:
 
 
 @pytest.mark.parametrize("code", [429, 500, 503])
-async def test_trouble_of_the_server_is_tried_again_but_not_for_ever(code: int) -> None:
+async def test_server_error_is_retried_a_limited_number_of_times(code: int) -> None:
     async with recording() as (api, recorder):
         api.fault(is_post, answer(code), times=3)
         recorder.event(SLEEP, events.NORMAL, "Verified", "all passed")
@@ -278,7 +278,7 @@ async def test_trouble_of_the_server_is_tried_again_but_not_for_ever(code: int) 
         assert recorder.dropped == 1
 
 
-async def test_a_refused_event_holds_nothing_up(caplog: pytest.LogCaptureFixture) -> None:
+async def test_refused_event_is_dropped_and_the_next_is_written(caplog: pytest.LogCaptureFixture) -> None:
     async with recording() as (api, recorder):
         api.fault(is_post, answer(422, "Invalid"))
         recorder.event(SLEEP, events.NORMAL, "Verified", "bad")
@@ -288,7 +288,7 @@ async def test_a_refused_event_holds_nothing_up(caplog: pytest.LogCaptureFixture
         assert caplog.messages == ["could not write an Event"]
 
 
-async def test_a_namespace_on_its_way_out_makes_no_noise(caplog: pytest.LogCaptureFixture) -> None:
+async def test_terminating_namespace_causes_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     async def terminating(_request: web.Request) -> web.StreamResponse:
         status = {
             "kind": "Status",

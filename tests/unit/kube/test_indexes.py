@@ -1,4 +1,4 @@
-"""Indexes find the same objects in whichever form they hold them, and objects are found by their places."""
+"""Indexes of cached objects, and the store of objects by namespace and name."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ _VALUES = st.frozensets(st.sampled_from("xyz"))
 
 @dataclass
 class Thing:
-    """Two of them may be equal and yet not the same."""
+    """An object with values. Two different objects may be equal."""
 
     name: str
     values: frozenset[str]
@@ -26,7 +26,7 @@ def indexes() -> Indexes[str, Thing]:
 
 
 @given(st.lists(st.tuples(st.integers(0, 14), _VALUES | st.none()), max_size=120))
-def test_what_is_found_is_what_holds_the_value(changes: list[tuple[int, frozenset[str] | None]]) -> None:
+def test_find_returns_the_objects_with_the_value(changes: list[tuple[int, frozenset[str] | None]]) -> None:
     index, objects = indexes(), dict[str, Thing]()
     for number, values in changes:
         name = f"p{number}"
@@ -39,7 +39,7 @@ def test_what_is_found_is_what_holds_the_value(changes: list[tuple[int, frozense
             assert sorted(map(id, found)) == sorted(id(each) for each in objects.values() if value in each.values)
 
 
-def test_a_value_that_nobody_holds_any_more_leaves_nothing_behind() -> None:
+def test_value_without_objects_is_removed_from_the_index() -> None:
     index = indexes()
     things = [Thing(f"p{number}", frozenset("x")) for number in range(20)]
     for thing in things:
@@ -51,16 +51,16 @@ def test_a_value_that_nobody_holds_any_more_leaves_nothing_behind() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("xyz"), st.integers() | st.none())))
-def test_places_are_a_dict(changes: list[tuple[str, str, int | None]]) -> None:
-    places, expected = Store[int](), dict[tuple[str, str], int]()
+def test_store_behaves_like_a_dict_with_tuples_as_keys(changes: list[tuple[str, str, int | None]]) -> None:
+    store, expected = Store[int](), dict[tuple[str, str], int]()
     for namespace, name, value in changes:
         key = (namespace, name)
         if value is not None:
-            places[key] = expected[key] = value
+            store[key] = expected[key] = value
         elif key in expected:
-            del places[key]
+            del store[key]
             del expected[key]
-        assert (key in places, places.get(key)) == (key in expected, expected.get(key))
-        assert len(places) == len(expected)
-        assert sorted(places) == sorted(expected)
-        assert sorted(places.values()) == sorted(expected.values())
+        assert (key in store, store.get(key)) == (key in expected, expected.get(key))
+        assert len(store) == len(expected)
+        assert sorted(store) == sorted(expected)
+        assert sorted(store.values()) == sorted(expected.values())

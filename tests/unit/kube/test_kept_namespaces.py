@@ -1,5 +1,5 @@
-"""Namespaces that come into a cache and leave it, while the watch goes on: nothing older comes back, nothing newer is
-lost, and handlers learn why an object went."""
+"""Refills and evictions of namespaces during a watch: the cache keeps the newest version of each object, and handlers
+learn whether an object was deleted or evicted."""
 
 import asyncio
 import random
@@ -30,7 +30,7 @@ def refills(request: web.Request) -> bool:
 
 
 def listed_before(api: StubApi, *meanwhile: Callable[[], Awaitable[object]]) -> Any:
-    """A list whose answer is as old as its request, and comes after all this."""
+    """A list that is read when the request arrives, and sent after all later changes."""
 
     async def late(request: web.Request) -> web.StreamResponse:
         snapshot = await api.list_page(request)
@@ -47,7 +47,7 @@ def label(informer: Informer[Pod], name: str) -> str | None:
     return found.metadata.labels.get("n") if found else None
 
 
-async def test_what_changed_or_went_while_it_was_listed_is_as_the_watch_told() -> None:
+async def test_changes_of_the_watch_during_a_refill_are_kept() -> None:
     async with serving() as (api, client):
         for name in ("changed", "deleted", "remade", "same"):
             await api.put(PODS, pod(name, n="old"))
@@ -72,7 +72,7 @@ async def test_what_changed_or_went_while_it_was_listed_is_as_the_watch_told() -
             assert seen == {"changed": "new", "deleted": None, "remade": "new", "same": "old", "made": "new"}
 
 
-async def test_older_news_of_the_watch_do_not_undo_what_was_listed() -> None:
+async def test_older_watch_events_do_not_replace_refilled_objects() -> None:
     async with serving() as (api, client):
         await api.put(PODS, pod("a", n="1"))
         wanted: set[str] = set()
@@ -94,7 +94,7 @@ async def test_older_news_of_the_watch_do_not_undo_what_was_listed() -> None:
             assert told == ["3", "4"]
 
 
-async def test_a_list_of_everything_during_a_refill_takes_its_place() -> None:
+async def test_complete_list_during_a_refill_replaces_it() -> None:
     async with serving() as (api, client):
         await api.put(PODS, pod("deleted"))
         wanted: set[str] = set()
@@ -117,7 +117,7 @@ async def test_a_list_of_everything_during_a_refill_takes_its_place() -> None:
             assert [obj.metadata.name for obj in informer.all()] == ["made"]
 
 
-async def test_a_namespace_wanted_in_the_middle_of_the_first_list_comes_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_namespace_that_is_kept_during_the_first_list_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "_PAGE", 10)
     async with serving() as (api, client):
         for number in range(25):
@@ -137,7 +137,7 @@ async def test_a_namespace_wanted_in_the_middle_of_the_first_list_comes_whole(mo
             assert len(informer) == 25
 
 
-async def test_a_refill_that_fails_says_so_and_can_be_repeated() -> None:
+async def test_failed_refill_raises_and_can_be_repeated() -> None:
     async with serving() as (api, client):
         await api.put(PODS, pod("a"))
         wanted: set[str] = set()
@@ -151,7 +151,7 @@ async def test_a_refill_that_fails_says_so_and_can_be_repeated() -> None:
             assert len(informer) == 1
 
 
-async def test_an_evicted_namespace_is_told_apart_from_deleted_objects() -> None:
+async def test_evicted_objects_call_evicted_and_deleted_objects_the_handler() -> None:
     async with serving() as (api, client):
         for name in ("a", "b"):
             await api.put(PODS, pod(name))
@@ -187,7 +187,7 @@ async def test_an_evicted_namespace_is_told_apart_from_deleted_objects() -> None
             assert len(informer) == 1
 
 
-async def test_an_answer_of_a_write_into_an_evicted_namespace_stays_out() -> None:
+async def test_response_of_a_write_into_an_evicted_namespace_is_not_cached() -> None:
     async with serving() as (_, client):
         informer = Informer(client, PODS, Pod, keep=lambda obj: obj.metadata.namespace != "shop")
         async with running(informer):
@@ -197,8 +197,9 @@ async def test_an_answer_of_a_write_into_an_evicted_namespace_stays_out() -> Non
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 2**32), streaming=st.booleans())
-def test_whatever_happens_at_once_the_cache_ends_as_the_cluster(seed: int, streaming: bool) -> None:
-    """Writes, refills, evictions, cut watches and relists, all at once; and no object ever goes back in time."""
+def test_random_concurrent_changes_end_with_the_objects_of_the_cluster(seed: int, streaming: bool) -> None:
+    """Concurrent writes, refills, evictions, interrupted watches and relists. No object is replaced by an older
+    version."""
     import looptime
 
     loop = looptime.new_event_loop(_enabled=True)
@@ -217,7 +218,7 @@ async def _chaos(chance: random.Random, *, streaming: bool) -> None:
         def note(old: Pod | None, new: Pod | None) -> None:
             if new is not None:
                 key, version = (new.metadata.namespace, new.metadata.name), int(new.metadata.resource_version)
-                assert version >= latest.get(key, 0), "an object went back in time"
+                assert version >= latest.get(key, 0), "an older version replaced a newer one"
                 latest[key] = version
 
         informer.add_handler(note)
@@ -276,7 +277,7 @@ async def _chaos(chance: random.Random, *, streaming: bool) -> None:
 
 
 def slow(api: StubApi, seconds: float) -> Any:
-    """A list that is as old as its answer, and takes so long."""
+    """A list that is read and sent after a delay."""
 
     async def late(request: web.Request) -> web.StreamResponse:
         await asyncio.sleep(seconds)
@@ -285,7 +286,7 @@ def slow(api: StubApi, seconds: float) -> Any:
     return late
 
 
-async def test_a_refill_before_the_first_list_waits_for_it_and_needs_no_other() -> None:
+async def test_refill_before_the_first_list_waits_for_it_without_another_list() -> None:
     async with serving() as (api, client):
         await api.put(PODS, pod("a"))
         informer = Informer(client, PODS, Pod)
@@ -299,7 +300,7 @@ async def test_a_refill_before_the_first_list_waits_for_it_and_needs_no_other() 
 
 
 @pytest.mark.parametrize("listed", [True, False])
-async def test_a_refill_that_a_list_of_everything_overtakes_returns_when_that_list_is_complete(listed: bool) -> None:
+async def test_refill_that_a_complete_list_overtakes_returns_when_that_list_ends(listed: bool) -> None:
     async with serving() as (api, client):
         if listed:
             await api.put(PODS, pod("a"))
@@ -322,7 +323,7 @@ async def test_a_refill_that_a_list_of_everything_overtakes_returns_when_that_li
             assert informer._cache._refills == []
 
 
-async def test_only_the_evicted_namespace_is_dropped() -> None:
+async def test_evict_removes_only_the_namespace() -> None:
     async with serving() as (api, client):
         await api.put(PODS, pod("a"))
         await api.put(PODS, pod("a", "depot"))

@@ -1,4 +1,4 @@
-"""However much arrives at once, nobody waits for the event loop for long."""
+"""Informers do not block the event loop, however many objects arrive at once."""
 
 import asyncio
 import gc
@@ -25,8 +25,8 @@ _COUNT = 50_000
 
 
 @pytest.fixture(autouse=True)
-def no_collections_of_garbage() -> Iterator[None]:
-    """A test's own heaps of objects would be walked through in the middle of a measurement."""
+def no_garbage_collection() -> Iterator[None]:
+    """A garbage collection of the test's own objects would distort a measurement."""
     gc.collect()
     gc.disable()
     yield
@@ -35,7 +35,7 @@ def no_collections_of_garbage() -> Iterator[None]:
 
 @asynccontextmanager
 async def lag() -> AsyncIterator[list[float]]:
-    """What the loop did each time another task of it wanted to run: seconds of work, whatever else the machine does."""
+    """CPU seconds of the loop's thread until another task runs, each time. Other processes do not count."""
     waited: list[float] = []
 
     async def tick() -> None:
@@ -71,7 +71,7 @@ async def sent(request: web.Request, data: bytes, end: asyncio.Event) -> web.Str
     return response
 
 
-async def test_lists_relists_bursts_resyncs_and_evictions_hold_the_loop_for_no_tenth_of_a_second() -> None:
+async def test_no_work_of_an_informer_blocks_the_loop_for_a_tenth_of_a_second() -> None:
     streamed = b"".join(event("ADDED", number, number) for number in range(1, _COUNT + 1)) + end_of_list(_COUNT)
     burst = b"".join(event("MODIFIED", number, _COUNT + number) for number in range(1, _COUNT + 1))
     metadata = {"resourceVersion": str(3 * _COUNT)}
@@ -119,7 +119,7 @@ async def test_lists_relists_bursts_resyncs_and_evictions_hold_the_loop_for_no_t
         assert max(waited) < _MOST
 
 
-async def test_many_caches_that_fill_at_once_hold_the_loop_no_longer_than_one() -> None:
+async def test_ten_caches_that_fill_at_once_block_the_loop_no_longer_than_one() -> None:
     count = _COUNT // 10
     streamed = b"".join(event("ADDED", number, number) for number in range(1, count + 1)) + end_of_list(count)
 
@@ -139,7 +139,7 @@ async def test_many_caches_that_fill_at_once_hold_the_loop_no_longer_than_one() 
         assert max(waited) < _MOST
 
 
-async def test_everybody_who_works_in_turns_gets_on() -> None:
+async def test_time_slices_are_shared_fairly_with_other_tasks() -> None:
     done = [0] * 5
 
     async def work(number: int) -> None:
@@ -159,12 +159,12 @@ async def test_everybody_who_works_in_turns_gets_on() -> None:
     await asyncio.sleep(0.5)
     for task in tasks:
         task.cancel()
-    # counted in steps: a busy machine stretches seconds
+    # in steps instead of seconds, which depend on the load of the machine
     assert max(after - before for before, after in pairwise(looks)) < 50
     assert min(done) > max(done) / 3
 
 
-async def test_a_worker_that_is_cancelled_while_it_waits_holds_up_nobody() -> None:
+async def test_task_that_is_cancelled_while_it_waits_for_a_slice_does_not_block_others() -> None:
     finished = asyncio.Event()
 
     async def work(steps: int) -> None:
@@ -183,7 +183,7 @@ async def test_a_worker_that_is_cancelled_while_it_waits_holds_up_nobody() -> No
     await last
 
 
-async def test_informers_that_stop_leave_no_line_behind() -> None:
+async def test_stopped_informer_leaves_no_task_waiting_for_a_slice() -> None:
     async with serving() as (_, client), started(Informer(client, PODS, Pod)):
         await time_slices().yield_if_over()
     assert not time_slices()._waiting

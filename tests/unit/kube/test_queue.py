@@ -1,4 +1,4 @@
-"""The work queue: each key once, never twice at once, later when it keeps failing."""
+"""The work queue: duplicates, delays, backoff and figures."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ async def taken_at(queue: WorkQueue[str]) -> tuple[str, float]:
     return key, pytest.approx(asyncio.get_running_loop().time() - began, abs=1e-4)
 
 
-async def test_a_key_added_often_is_handed_out_once() -> None:
+async def test_key_added_several_times_is_handed_out_once() -> None:
     queue: WorkQueue[str] = WorkQueue()
     for _ in range(3):
         queue.add("a")
@@ -28,7 +28,7 @@ async def test_a_key_added_often_is_handed_out_once() -> None:
     assert queue.depth == 0
 
 
-async def test_a_key_added_during_its_work_comes_once_more_and_not_before() -> None:
+async def test_key_added_while_it_is_worked_on_is_handed_out_again_after_done() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add("a")
     await queue.get()
@@ -43,7 +43,7 @@ async def test_a_key_added_during_its_work_comes_once_more_and_not_before() -> N
         await asyncio.wait_for(queue.get(), 60)
 
 
-async def test_of_several_delays_the_earliest_wins() -> None:
+async def test_earliest_of_several_delays_counts() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add_after("a", 30)
     queue.add_after("a", 10)
@@ -54,14 +54,14 @@ async def test_of_several_delays_the_earliest_wins() -> None:
         await asyncio.wait_for(queue.get(), 60)
 
 
-async def test_a_delay_that_is_over_adds_at_once() -> None:
+async def test_delay_of_zero_or_less_adds_at_once() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add_after("a", 0)
     queue.add_after("b", -1)
     assert queue.depth == 2
 
 
-async def test_an_immediate_add_leaves_a_later_one_in_place() -> None:
+async def test_add_does_not_cancel_a_delayed_add() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add_after("a", 10)
     queue.add("a")
@@ -70,7 +70,7 @@ async def test_an_immediate_add_leaves_a_later_one_in_place() -> None:
     assert await taken_at(queue) == ("a", 10)
 
 
-async def test_failures_double_the_delay_up_to_a_minute_until_success() -> None:
+async def test_delay_of_failures_doubles_up_to_a_minute_until_forget() -> None:
     queue: WorkQueue[str] = WorkQueue()
     delays = []
     for _ in range(40):
@@ -92,7 +92,7 @@ async def throttled_for(queue: WorkQueue[str], key: str, retry_after: float | No
     return asyncio.get_running_loop().time() - began
 
 
-async def test_what_the_server_throttles_waits_longer_each_time_until_success() -> None:
+async def test_delay_of_throttled_keys_doubles_until_forget() -> None:
     queue: WorkQueue[str] = WorkQueue()
     delays = [await throttled_for(queue, "a", None) for _ in range(12)]
     for failures, delay in enumerate(delays):
@@ -103,7 +103,7 @@ async def test_what_the_server_throttles_waits_longer_each_time_until_success() 
 
 
 @pytest.mark.parametrize("retry_after", [0.0, 1.0, 7.0, 300.0])
-async def test_a_key_never_comes_back_before_the_server_allows(retry_after: float) -> None:
+async def test_throttled_key_is_not_handed_out_before_retry_after(retry_after: float) -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add_after("a", retry_after / 2)
     for failures in range(8):
@@ -111,7 +111,7 @@ async def test_a_key_never_comes_back_before_the_server_allows(retry_after: floa
         assert retry_after <= delay <= retry_after + max(retry_after / 4, min(2.0**failures, 60)) + 1e-6
 
 
-async def test_keys_refused_at_once_do_not_come_back_at_once() -> None:
+async def test_keys_throttled_at_the_same_time_get_different_delays() -> None:
     queue: WorkQueue[int] = WorkQueue()
     for key in range(10_000):
         queue.add_throttled(key, 20)
@@ -123,7 +123,7 @@ async def test_keys_refused_at_once_do_not_come_back_at_once() -> None:
     assert busiest < 10_000 / 25
 
 
-async def test_it_knows_how_long_keys_wait() -> None:
+async def test_depth_oldest_and_waited_tell_how_long_keys_wait() -> None:
     queue: WorkQueue[str] = WorkQueue()
     assert queue.oldest == 0
     queue.add("a")
@@ -136,7 +136,7 @@ async def test_it_knows_how_long_keys_wait() -> None:
     assert (queue.taken, queue.waited) == (1, pytest.approx(4))
 
 
-async def test_a_waiter_that_gives_up_takes_no_key_with_it() -> None:
+async def test_cancelled_get_takes_no_key() -> None:
     queue: WorkQueue[str] = WorkQueue()
     waiter = asyncio.create_task(queue.get())
     await asyncio.sleep(1)
@@ -148,7 +148,7 @@ async def test_a_waiter_that_gives_up_takes_no_key_with_it() -> None:
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """No order of calls loses a key that was added, or hands one out while it is being worked on."""
+    """In any order of calls, no added key is lost, and no key is handed out while it is worked on."""
 
     def __init__(self) -> None:
         super().__init__()

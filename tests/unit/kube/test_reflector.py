@@ -1,5 +1,4 @@
-"""How an informer lists and watches where list and watch end, hang or are refused, and what the log says. Time is
-simulated."""
+"""How an informer handles lists and watches that end, hang or are refused, and its logs. Time is simulated."""
 
 import asyncio
 import logging
@@ -30,12 +29,12 @@ TROUBLE, OVER = "cannot list or watch, retrying", "listing and watching again"
 
 
 def warnings(caplog: pytest.LogCaptureFixture, cause: str = "") -> int:
-    """How many times trouble was reported, with a cause that holds this."""
+    """The number of warnings whose cause contains `cause`."""
     reported = [each for each in caplog.records if (each.levelno, each.message) == (logging.WARNING, TROUBLE)]
     return sum(cause in vars(each)["cause"] for each in reported)
 
 
-async def test_an_informer_that_is_run_again_lists_again() -> None:
+async def test_informer_that_runs_again_lists_again() -> None:
     async with serving() as (api, client):
         await api.put(PODS, pod("a"))
         informer = Informer(client, PODS, Pod)
@@ -59,7 +58,7 @@ async def test_an_informer_that_is_run_again_lists_again() -> None:
             assert informer.relists == 1
 
 
-async def test_a_refill_waits_while_the_list_of_everything_is_due() -> None:
+async def test_refill_waits_for_the_next_complete_list() -> None:
     async with serving() as (api, client):
         informer = Informer(client, PODS, Pod)
         async with running(informer):
@@ -74,14 +73,16 @@ async def test_a_refill_waits_while_the_list_of_everything_is_due() -> None:
 
 
 @pytest.mark.parametrize("code", [422, 400])
-async def test_a_server_that_streams_no_lists_is_no_trouble(code: int, caplog: pytest.LogCaptureFixture) -> None:
+async def test_server_that_refuses_streamed_lists_causes_no_warning(
+    code: int, caplog: pytest.LogCaptureFixture
+) -> None:
     async with serving(streaming_lists=True) as (api, client):
         api.fault(is_streamed_list, answer(code, "Invalid"))
         async with running(Informer(client, PODS, Pod)):
             assert warnings(caplog) == 0
 
 
-async def test_a_watch_that_gets_no_answer_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+async def test_watch_without_a_response_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     async def never(_request: web.Request) -> web.StreamResponse:
         await asyncio.sleep(3600)
         raise AssertionError
@@ -94,12 +95,12 @@ async def test_a_watch_that_gets_no_answer_is_reported(caplog: pytest.LogCapture
         api.fault(is_watch, never, times=100)
         api.cut_watches()
         await asyncio.sleep(60)
-        assert warnings(caplog) == 0  # the watch that was cut had worked
+        assert warnings(caplog) == 0  # the interrupted watch had worked before
         await asyncio.sleep(60)
         assert warnings(caplog) == 1
 
 
-async def test_each_outage_is_reported_once_and_so_is_its_end(caplog: pytest.LogCaptureFixture) -> None:
+async def test_outage_and_its_end_are_reported_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     async with serving() as (api, client), running(Informer(client, PODS, Pod)):
         for count in (1, 2):
@@ -111,7 +112,7 @@ async def test_each_outage_is_reported_once_and_so_is_its_end(caplog: pytest.Log
             assert caplog.messages.count(OVER) == count
 
 
-async def test_a_list_in_pages_is_heard_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_each_page_of_a_list_resets_the_age(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "_PAGE", 1)
 
     async def slow(request: web.Request) -> web.StreamResponse:
@@ -134,7 +135,7 @@ def _item(number: int) -> bytes:
     return line("ADDED", {"metadata": metadata})
 
 
-async def test_a_streamed_list_may_take_long_as_long_as_it_goes_on() -> None:
+async def test_streamed_list_may_take_long_while_data_comes() -> None:
     async with serving(streaming_lists=True) as (api, client):
 
         async def bit_by_bit(request: web.Request) -> web.StreamResponse:
@@ -156,7 +157,7 @@ async def test_a_streamed_list_may_take_long_as_long_as_it_goes_on() -> None:
             assert sum(map(is_paged_list, api.requests)) == 0
 
 
-async def test_a_watch_that_is_refused_does_not_end_streamed_lists(caplog: pytest.LogCaptureFixture) -> None:
+async def test_refused_watch_does_not_end_streamed_lists(caplog: pytest.LogCaptureFixture) -> None:
     async with serving(streaming_lists=True) as (api, client):
         informer = Informer(client, PODS, Pod)
         async with running(informer):
@@ -171,13 +172,13 @@ async def test_a_watch_that_is_refused_does_not_end_streamed_lists(caplog: pytes
             assert sum(map(is_paged_list, api.requests)) == 0
 
 
-async def test_a_watch_that_rests_after_a_streamed_list_goes_on() -> None:
+async def test_watch_without_events_after_a_streamed_list_continues() -> None:
     async with serving(streaming_lists=True) as (api, client), running(Informer(client, PODS, Pod)):
         await asyncio.sleep(80)
         assert len(api.requests) == 1
 
 
-async def test_a_list_of_everything_is_put_off_as_the_server_asks() -> None:
+async def test_complete_list_is_delayed_by_retry_after() -> None:
     async with serving() as (api, client):
         informer = Informer(client, PODS, Pod)
         async with running(informer):

@@ -1,4 +1,4 @@
-"""Credentials that change while a client is at work: certificates, tokens, plugins, and a server that says 401."""
+"""Credentials that change while a client runs: certificates, tokens, exec plugins, and responses with 401."""
 
 import asyncio
 import datetime
@@ -25,11 +25,11 @@ LIFETIME = datetime.timedelta(hours=1)
 
 
 class Server:
-    """An API server over TLS that notes who asks, and refuses whom it is told to."""
+    """An API server over TLS that records the clients, and refuses those in a set."""
 
     def __init__(self, authority: Authority, directory: Path) -> None:
         self.asked: list[str] = []
-        """The client's certificate's name, else its token."""
+        """The name in the client's certificate, or its token."""
         self.refuses: Callable[[str], bool] = lambda _: False
         self.hold: asyncio.Event | None = None
         self.url = ""
@@ -40,7 +40,7 @@ class Server:
         self.certify(authority)
 
     def certify(self, authority: Authority) -> None:
-        """Serve with a certificate that `authority` signs, from the next connection on."""
+        """Serve new connections with a certificate that `authority` signs."""
         pair = authority.issue("server", hosts=["127.0.0.1"], lifetime=LIFETIME)
         self._context.load_cert_chain(*files(self._directory / "server", pair))
 
@@ -71,7 +71,7 @@ class Server:
 
 
 def files(stem: Path, pair: KeyPair) -> tuple[Path, Path]:
-    """The pair as files, put into their places at once as the kubelet does."""
+    """The pair as files, which are replaced atomically as by the kubelet."""
     places = stem.with_suffix(".crt"), stem.with_suffix(".key")
     for place, data in zip(places, (pair.certificate, pair.key), strict=True):
         put(place, data)
@@ -97,7 +97,7 @@ async def server(authority: Authority, tmp_path: Path) -> AsyncIterator[Server]:
 
 
 class Later:
-    """Lets the files be looked at again, and the pause after a 401 be over, without waiting for either."""
+    """Advances the loop's clock, so that files are checked again and the interval after a 401 is over."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._loop = asyncio.get_running_loop()
@@ -139,7 +139,7 @@ async def ask(client: Client, name: str = "a") -> None:
     await client.get(PODS, name, "shop")
 
 
-async def test_a_new_client_certificate_is_used_and_requests_under_way_end_on_the_old(
+async def test_new_client_certificate_is_used_and_requests_in_flight_end_with_the_old_one(
     server: Server, authority: Authority, tmp_path: Path, later: Later
 ) -> None:
     files(tmp_path / "client", authority.issue("first", lifetime=LIFETIME))
@@ -157,7 +157,7 @@ async def test_a_new_client_certificate_is_used_and_requests_under_way_end_on_th
     assert server.asked == ["first", "first", "first", "second", "second"]
 
 
-async def test_a_new_authority_is_trusted_once_it_is_in_the_file(
+async def test_new_ca_is_trusted_when_it_is_in_the_file(
     server: Server, tmp_path: Path, later: Later, authority: Authority
 ) -> None:
     path = config(server, tmp_path, {"token": "t"})
@@ -174,7 +174,7 @@ async def test_a_new_authority_is_trusted_once_it_is_in_the_file(
         await ask(apart)
 
 
-async def test_a_certificate_that_does_not_fit_its_key_yet_is_tried_again(
+async def test_certificate_that_does_not_match_its_key_is_read_again_later(
     server: Server, authority: Authority, tmp_path: Path, later: Later, caplog: pytest.LogCaptureFixture
 ) -> None:
     files(tmp_path / "client", authority.issue("first", lifetime=LIFETIME))
@@ -190,7 +190,7 @@ async def test_a_certificate_that_does_not_fit_its_key_yet_is_tried_again(
     assert server.asked == ["first", "second"]
 
 
-async def test_files_are_not_looked_at_for_every_request(
+async def test_files_are_not_checked_for_every_request(
     server: Server, authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = 0
@@ -209,7 +209,7 @@ async def test_files_are_not_looked_at_for_every_request(
         assert looks <= 2
 
 
-async def test_a_refused_token_is_read_again_and_the_request_sent_once_more(server: Server, tmp_path: Path) -> None:
+async def test_refused_token_is_read_again_and_the_request_is_sent_once_more(server: Server, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("old")
     async with await Client.connect(config(server, tmp_path, {"tokenFile": str(token)})) as client:
@@ -220,7 +220,7 @@ async def test_a_refused_token_is_read_again_and_the_request_sent_once_more(serv
         assert client.errors["401"] == 0
 
 
-async def test_a_service_accounts_token_is_read_again_too(
+async def test_refused_token_of_a_service_account_is_read_again(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token = tmp_path / "token"
@@ -236,7 +236,7 @@ async def test_a_service_accounts_token_is_read_again_too(
     assert server.asked == ["old", "old", "new"]
 
 
-async def test_many_requests_refused_at_once_read_the_credentials_once(server: Server, tmp_path: Path) -> None:
+async def test_many_refused_requests_read_the_credentials_once(server: Server, tmp_path: Path) -> None:
     calls, user = plugin(tmp_path, lambda number: {"token": f"token-{number}"})
     async with await Client.connect(config(server, tmp_path, user)) as client:
         server.refuses = lambda who: who == "token-1"
@@ -245,7 +245,7 @@ async def test_many_requests_refused_at_once_read_the_credentials_once(server: S
 
 
 @pytest.mark.parametrize("changing", [False, True])
-async def test_refusals_that_go_on_do_not_start_a_plugin_each(
+async def test_continuous_refusals_run_the_exec_plugin_rarely(
     server: Server, tmp_path: Path, changing: bool, later: Later
 ) -> None:
     calls, user = plugin(tmp_path, lambda number: {"token": f"token-{number if changing else 0}"})
@@ -260,7 +260,7 @@ async def test_refusals_that_go_on_do_not_start_a_plugin_each(
             with pytest.raises(UnauthorizedError):
                 await ask(client)
         assert 3 <= calls() <= 7
-    assert len(server.asked) <= 60 + 7  # one retry each time there was something new
+    assert len(server.asked) <= 60 + 7  # one retry for each renewal
 
 
 def plugin(
@@ -300,7 +300,7 @@ def expiring(pair: KeyPair, seconds: float, **more: str) -> dict[str, str]:
     }
 
 
-async def test_a_plugins_certificate_is_renewed_before_it_expires(
+async def test_certificate_of_an_exec_plugin_is_renewed_before_it_expires(
     server: Server, authority: Authority, tmp_path: Path
 ) -> None:
     calls, user = plugin(
@@ -315,7 +315,7 @@ async def test_a_plugins_certificate_is_renewed_before_it_expires(
     assert calls() == 2
 
 
-async def test_a_plugins_certificate_is_renewed_when_it_is_refused(
+async def test_certificate_of_an_exec_plugin_is_renewed_when_it_is_refused(
     server: Server, authority: Authority, tmp_path: Path
 ) -> None:
     _, user = plugin(
@@ -327,7 +327,7 @@ async def test_a_plugins_certificate_is_renewed_when_it_is_refused(
     assert server.asked == ["client-1", "client-2"]
 
 
-async def test_a_plugins_keys_leave_no_files_behind(
+async def test_keys_of_an_exec_plugin_leave_no_files(
     server: Server, authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tmp_path / "tmp"
@@ -339,7 +339,7 @@ async def test_a_plugins_keys_leave_no_files_behind(
         assert list(place.iterdir()) == []
 
 
-async def test_a_plugin_that_fails_while_renewing_leaves_the_refusal(server: Server, tmp_path: Path) -> None:
+async def test_failed_renewal_by_an_exec_plugin_raises_the_401(server: Server, tmp_path: Path) -> None:
     _, user = plugin(tmp_path, lambda _: {"token": "only"}, most=1)
     async with await Client.connect(config(server, tmp_path, user)) as client:
         server.refuses = lambda _: True

@@ -1,4 +1,4 @@
-"""The API server's clock counts, in steps of a whole second."""
+"""The clock that follows the API server's header Date, which has whole seconds."""
 
 import email.utils
 
@@ -16,36 +16,36 @@ def answered(clock: ServerClock, server: float, elapsed: float = 0.0) -> None:
 
 
 @pytest.mark.parametrize("ahead", [-400, -130, -3, 3, 130, 400])
-def test_a_clock_that_differs_is_corrected(ahead: int) -> None:
+def test_clock_that_differs_is_corrected(ahead: int) -> None:
     clock = ServerClock(lambda: NOW + ahead)
     answered(clock, NOW)
     assert clock() == pytest.approx(NOW, abs=1.01)
 
 
-def test_a_clock_that_may_agree_is_left_alone() -> None:
+def test_clock_that_can_agree_with_the_header_is_not_corrected() -> None:
     clock = ServerClock(lambda: NOW + 0.7)
     answered(clock, NOW)
     assert clock.offset == 0
 
 
-def test_what_is_no_date_changes_nothing() -> None:
+def test_invalid_date_is_ignored() -> None:
     clock = ServerClock(lambda: NOW)
     clock.update("", 0)
     clock.update("yesterday", 0)
     assert clock() == NOW
 
 
-def test_a_slow_answer_says_less() -> None:
+def test_slow_response_allows_a_larger_difference() -> None:
     clock = ServerClock(lambda: NOW + 20)
     answered(clock, NOW, elapsed=20)
     assert clock.offset == 0
 
 
 @given(st.floats(-1e4, 1e4), st.lists(st.floats(-0.9, 0.9), min_size=1, max_size=20))
-def test_servers_that_differ_a_little_do_not_make_it_jump(ahead: float, jitter: list[float]) -> None:
+def test_small_differences_between_servers_do_not_change_the_clock(ahead: float, jitter: list[float]) -> None:
     clock = ServerClock(lambda: NOW + ahead)
     answered(clock, NOW)
     first = clock()
     for each in jitter:
         answered(clock, NOW + each)
-    assert abs(clock() - first) <= 2.01, "whole seconds, and a tolerance of one"
+    assert abs(clock() - first) <= 2.01, "the header has whole seconds, and the tolerance is one second"

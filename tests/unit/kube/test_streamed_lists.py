@@ -1,4 +1,4 @@
-"""Lists as streams: complete only with their mark, cut without harm, and left for pages where none are offered."""
+"""Streamed lists: their end, interruptions, and the fallback to lists in pages."""
 
 import asyncio
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.looptime
 
 
 def sending(api: StubApi, *lines: bytes, then: float = 0, cut: bool = False) -> Answer:
-    """A watch of these lines, which ends `then` seconds later."""
+    """A watch that sends these lines and ends `then` seconds later."""
 
     async def send(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
@@ -46,7 +46,7 @@ def added(name: str, version: int) -> bytes:
     return line("ADDED", {"metadata": {"name": name, "namespace": "shop", "resourceVersion": str(version)}})
 
 
-async def test_list_and_watch_are_one_request() -> None:
+async def test_streamed_list_and_watch_are_one_request() -> None:
     async with serving(streaming_lists=True) as (api, client):
         await api.put(PODS, pod("a"))
         async with running(Informer(client, PODS, Pod)):
@@ -62,10 +62,10 @@ async def test_list_and_watch_are_one_request() -> None:
         query = api.requests[1].query
         assert (query["sendInitialEvents"], query["resourceVersionMatch"]) == ("true", "NotOlderThan")
         assert query["allowWatchBookmarks"] == "true"
-        assert "resourceVersion" not in query  # the latest state, and no older one
+        assert "resourceVersion" not in query  # the latest state
 
 
-async def test_without_its_mark_a_list_is_not_complete() -> None:
+async def test_streamed_list_is_not_complete_before_its_end_is_marked() -> None:
     async with serving(streaming_lists=True) as (api, client):
         await api.put(PODS, pod("a"))
         api.fault(is_watch, sending(api, added("a", 101), then=20))
@@ -79,7 +79,7 @@ async def test_without_its_mark_a_list_is_not_complete() -> None:
 
 
 @pytest.mark.parametrize("cut", [False, True])
-async def test_a_list_cut_in_the_middle_drops_nothing_and_is_read_again(cut: bool) -> None:
+async def test_incomplete_streamed_list_deletes_nothing_and_is_read_again(cut: bool) -> None:
     async with serving(streaming_lists=True) as (api, client):
         for name in ("a", "b", "c"):
             await api.put(PODS, pod(name))
@@ -94,14 +94,14 @@ async def test_a_list_cut_in_the_middle_drops_nothing_and_is_read_again(cut: boo
             api.fault(is_streamed_list, sending(api, added("a", 101), added("d", 105), then=3, cut=cut))
             await api.start()
             await until(lambda: "d" in names(informer))
-            assert names(informer) == ["a", "b", "c", "d"]  # b is gone, but nobody has said so yet
+            assert names(informer) == ["a", "b", "c", "d"]  # b was deleted, but no complete list shows it yet
             assert told == ["d"]
             await until(lambda: names(informer) == ["a", "c", "d"])
             assert told == ["d", "b"]
             assert sum(map(is_paged_list, api.requests)) == 0
 
 
-async def test_what_changes_while_a_list_is_streamed_counts() -> None:
+async def test_changes_during_a_streamed_list_are_applied() -> None:
     async with serving(streaming_lists=True) as (api, client):
         await api.put(PODS, pod("a"))
         informer = Informer(client, PODS, Pod)
@@ -123,7 +123,7 @@ async def test_what_changes_while_a_list_is_streamed_counts() -> None:
             assert found.metadata.labels == {"app": "x"}
 
 
-async def test_a_write_of_our_own_while_a_list_is_streamed_survives_it() -> None:
+async def test_response_of_our_own_write_during_a_streamed_list_stays() -> None:
     async with serving(streaming_lists=True) as (api, client):
         informer = Informer(client, PODS, Pod)
         async with running(informer):
@@ -151,7 +151,7 @@ async def test_a_write_of_our_own_while_a_list_is_streamed_survives_it() -> None
             assert told == [(None, "ours")]
 
 
-async def test_our_write_that_was_undone_before_the_list_ended_does_not_stay() -> None:
+async def test_object_of_our_own_write_that_is_deleted_before_the_list_ends_is_removed() -> None:
     async with serving(streaming_lists=True) as (api, client):
         informer = Informer(client, PODS, Pod)
         async with running(informer):
@@ -176,7 +176,7 @@ async def test_our_write_that_was_undone_before_the_list_ended_does_not_stay() -
 
 
 @pytest.mark.parametrize("code", [422, 400])
-async def test_a_server_that_streams_no_lists_is_asked_once_and_then_for_pages(code: int) -> None:
+async def test_server_that_refuses_streamed_lists_is_asked_once(code: int) -> None:
     async with serving(streaming_lists=True) as (api, client):
         await api.put(PODS, pod("a"))
         api.fault(is_streamed_list, answer(code, "Invalid"), times=10)
@@ -193,8 +193,8 @@ async def test_a_server_that_streams_no_lists_is_asked_once_and_then_for_pages(c
 
 
 @pytest.mark.parametrize("bookmark", [False, True])
-async def test_a_server_that_ignores_the_question_is_noticed(bookmark: bool) -> None:
-    """Old servers send what is there, from a cache that may be old, and never say where it ends."""
+async def test_server_that_ignores_the_request_for_a_streamed_list_gets_lists_in_pages(bookmark: bool) -> None:
+    """Old servers send the objects of a possibly old cache, and do not mark the end."""
     async with serving(streaming_lists=True) as (api, client):
         await api.put(PODS, pod("a"))
         lines = [added("a", 101), added("long-gone", 99)]
@@ -209,7 +209,7 @@ async def test_a_server_that_ignores_the_question_is_noticed(bookmark: bool) -> 
             assert sum(map(is_paged_list, api.requests)) == 1
 
 
-async def test_an_empty_list_without_an_end_is_noticed_too() -> None:
+async def test_empty_streamed_list_without_an_end_is_read_in_pages() -> None:
     async with serving(streaming_lists=True) as (api, client):
         api.fault(is_streamed_list, sending(api, then=600))
         informer = Informer(client, PODS, Pod)
@@ -218,7 +218,7 @@ async def test_an_empty_list_without_an_end_is_noticed_too() -> None:
             assert informer.synced
 
 
-async def test_a_server_that_hangs_is_asked_for_a_stream_again() -> None:
+async def test_server_that_does_not_respond_is_asked_for_a_streamed_list_again() -> None:
     async def never(_request: web.Request) -> web.StreamResponse:
         await asyncio.sleep(3600)
         raise AssertionError
@@ -231,7 +231,7 @@ async def test_a_server_that_hangs_is_asked_for_a_stream_again() -> None:
             assert sum(map(is_paged_list, api.requests)) == 0
 
 
-async def test_streams_that_are_cut_again_and_again_give_way_to_pages_for_once() -> None:
+async def test_after_three_incomplete_streamed_lists_one_list_is_read_in_pages() -> None:
     async with serving(streaming_lists=True) as (api, client):
         await api.put(PODS, pod("a"))
         api.fault(is_streamed_list, sending(api, added("a", 101), cut=True), times=3)
@@ -243,7 +243,7 @@ async def test_streams_that_are_cut_again_and_again_give_way_to_pages_for_once()
             await until(lambda: sum(map(is_streamed_list, api.requests)) == 4)
 
 
-async def test_after_an_outage_lists_are_streamed_as_before() -> None:
+async def test_lists_are_streamed_again_after_an_outage() -> None:
     async with serving(streaming_lists=True) as (api, client):
         informer = Informer(client, PODS, Pod)
         await api.stop()
@@ -254,7 +254,7 @@ async def test_after_an_outage_lists_are_streamed_as_before() -> None:
             assert sum(map(is_paged_list, api.requests)) == 0
 
 
-async def test_overload_is_waited_for_as_asked() -> None:
+async def test_retry_after_is_honoured() -> None:
     async with serving(streaming_lists=True) as (api, client):
 
         async def busy(request: web.Request) -> web.StreamResponse:
