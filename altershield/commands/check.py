@@ -13,6 +13,7 @@ import typer
 
 from altershield.api import labels, names
 from altershield.api.kinds import ChangePod, ChangeWorkload, Verdict, WorkloadState
+from altershield.api.meta import rfc3339
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, SECRETS
 from altershield.errors import AlterShieldError, UsageError
 from altershield.kube.client import Client
@@ -89,7 +90,7 @@ async def _run(
             pod = await check.verified(version)
             print(f"verified: its pod {pod} came up and passed", flush=True)
             since = await check.suspended(version)
-            print(f"suspended: after the verdict {Verdict.UNPASS}, since {since}", flush=True)
+            print(f"suspended: after the verdict {Verdict.UNPASS}, since {rfc3339(int(since))}", flush=True)
             print(f"denied: {await check.denied()}", flush=True)
         await check.collected(version)
         print(f"cleaned up: the {_RESOURCE.kind} and its ChangeWorkload are deleted", flush=True)

@@ -1,4 +1,4 @@
-"""The token of `altershield dev`, over days of simulated time."""
+"""The token of `altershield dev`, during two days of simulated time."""
 
 import asyncio
 import itertools
@@ -22,7 +22,7 @@ HOUR = 3600.0
 
 
 def issuing(api: StubApi, failing: Sequence[int] = ()) -> list[str]:
-    """Let the API issue tokens, but fail these requests (numbered from 0); the tokens it has issued."""
+    """Make the API issue tokens, except for the requests with these numbers (from 0). The list of issued tokens."""
     issued: list[str] = []
     requests = itertools.count()
 
@@ -40,7 +40,7 @@ def asked(request: web.Request) -> bool:
     return request.path.endswith("/serviceaccounts/altershield/token")
 
 
-async def test_the_token_is_renewed_long_before_it_ends_and_read_again(tmp_path: Path) -> None:
+async def test_token_is_renewed_before_it_expires_and_clients_use_the_new_token(tmp_path: Path) -> None:
     async with serving() as (api, admin):
         issued = issuing(api)
         account = await Account.create(admin, tmp_path)
@@ -49,11 +49,11 @@ async def test_the_token_is_renewed_long_before_it_ends_and_read_again(tmp_path:
                 await asyncio.sleep(HOUR)
                 header = await client.configuration.get_api_key_with_prefix("BearerToken")
                 age = len(issued) - 1 - issued.index(header.removeprefix("Bearer "))
-                assert age <= 1, "read again once it was renewed"
+                assert age <= 1, "the client must read the renewed token"
         assert len(issued) >= 48
 
 
-async def test_a_failed_renewal_is_tried_again_soon(tmp_path: Path) -> None:
+async def test_failed_renewal_of_the_token_is_retried(tmp_path: Path) -> None:
     async with serving() as (api, admin):
         issued = issuing(api, failing=(1, 2, 3))
         account = await Account.create(admin, tmp_path)
@@ -62,7 +62,7 @@ async def test_a_failed_renewal_is_tried_again_soon(tmp_path: Path) -> None:
         assert len(issued) == 2
 
 
-async def test_nobody_else_may_read_the_credentials(tmp_path: Path) -> None:
+async def test_files_with_credentials_are_readable_by_this_user_only(tmp_path: Path) -> None:
     async with serving() as (api, admin):
         issued = issuing(api)
         account = await Account.create(admin, tmp_path)
@@ -72,5 +72,5 @@ async def test_nobody_else_may_read_the_credentials(tmp_path: Path) -> None:
     files = await asyncio.to_thread(lambda: list(tmp_path.iterdir()))
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
     (user,) = yaml.safe_load(account.kubeconfig.read_text())["users"]
-    assert "token" not in user["user"], "a token in here would not be renewed"
+    assert "token" not in user["user"], "clients do not renew a token in the kubeconfig"
     assert (await credentials.load(str(account.kubeconfig), None)).configuration.host == admin.server

@@ -1,4 +1,4 @@
-"""How the command ends: one sentence and an exit code."""
+"""Errors of the command: one sentence and an exit code."""
 
 import functools
 from collections.abc import Callable
@@ -22,14 +22,14 @@ def run(capfd: pytest.CaptureFixture[str]) -> Run:
 
 
 @pytest.mark.parametrize("command", ["demo", "sandbox", "dev", "status", "check", "uninstall"])
-def test_every_command_explains_itself(run: Run, command: str) -> None:
+def test_every_command_prints_its_help(run: Run, command: str) -> None:
     done = run(command, "--help")
     assert done.returncode == 0
     assert "Usage" in done.stdout
 
 
 @pytest.mark.parametrize("command", ["status", "dev", "demo"])
-def test_a_missing_kubeconfig_is_one_sentence_and_code_2(run: Run, command: str, tmp_path: Path) -> None:
+def test_missing_kubeconfig_prints_one_sentence_and_exits_with_2(run: Run, command: str, tmp_path: Path) -> None:
     done = run(command, "--kubeconfig", str(tmp_path / "none"))
     assert done.returncode == 2
     assert done.stdout.strip() in ("", f"On the cluster of {tmp_path / 'none'}")
@@ -38,7 +38,7 @@ def test_a_missing_kubeconfig_is_one_sentence_and_code_2(run: Run, command: str,
     assert "--kubeconfig" in line
 
 
-def test_a_server_that_is_not_there_is_one_sentence_and_code_1(run: Run, tmp_path: Path) -> None:
+def test_unreachable_server_prints_one_sentence_and_exits_with_1(run: Run, tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(
         '{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":'
@@ -52,19 +52,19 @@ def test_a_server_that_is_not_there_is_one_sentence_and_code_1(run: Run, tmp_pat
 
 
 @pytest.mark.parametrize("wrong", ["--pod-spec=[]", "--pod-spec={", "--pull-secrets=/dev/null/none"])
-def test_what_the_check_cannot_read_is_one_sentence_and_code_2(run: Run, wrong: str) -> None:
+def test_unreadable_option_of_check_prints_one_sentence_and_exits_with_2(run: Run, wrong: str) -> None:
     done = run("check", "--namespace=any", wrong)
     assert done.returncode == 2
     (line,) = done.stderr.strip().splitlines()
     assert line.startswith("error: --pod-spec or --pull-secrets cannot be read: ")
 
 
-def test_a_threshold_out_of_bounds_is_a_usage_error(run: Run) -> None:
+def test_threshold_out_of_range_exits_with_2(run: Run) -> None:
     done = run("demo", "--start-timeout", "0")
     assert done.returncode == 2
 
 
-def test_the_version_is_shown() -> None:
+def test_version_option_prints_the_version() -> None:
     assert python("altershield", "--version").stdout == f"altershield {version('altershield')}\n"
 
 
@@ -82,13 +82,13 @@ def test_the_version_is_shown() -> None:
         ),
     ],
 )
-def test_options_that_do_not_fit_are_one_sentence_and_code_2(run: Run, arguments: list[str], sentence: str) -> None:
+def test_conflicting_options_print_one_sentence_and_exit_with_2(run: Run, arguments: list[str], sentence: str) -> None:
     done = run(*arguments)
     assert (done.returncode, done.stderr) == (2, f"{sentence}\n")
 
 
 @pytest.mark.parametrize("command", ["dev", "status", "check", "uninstall"])
-def test_a_context_that_does_not_exist_is_named(run: Run, command: str, tmp_path: Path) -> None:
+def test_unknown_context_is_named_in_the_error(run: Run, command: str, tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text('{"current-context":"c","contexts":[],"clusters":[],"users":[]}')
     more = {"check": ["--namespace=any"], "uninstall": ["--yes"]}.get(command, [])
@@ -98,13 +98,13 @@ def test_a_context_that_does_not_exist_is_named(run: Run, command: str, tmp_path
     )  # fmt: skip
 
 
-def test_short_options_may_have_an_equals_sign_as_for_kubectl() -> None:
+def test_short_options_accept_an_equals_sign() -> None:
     assert arguments(["status", "-o=json", "-n=a=b", "--output=json", "a-b=c"]) == [
         *("status", "-ojson", "-na=b", "--output=json", "a-b=c"),
     ]
 
 
-def test_as_a_plugin_it_is_called_as_kubectl_calls_it() -> None:
+def test_plugin_is_called_kubectl_altershield_in_its_output() -> None:
     assert called_as("/usr/bin/kubectl-altershield") == "kubectl altershield"
     assert called_as("/usr/bin/altershield") == "altershield"
     names = {entry.name: entry.value for entry in entry_points(group="console_scripts", module="altershield.commands")}
@@ -120,6 +120,8 @@ def test_as_a_plugin_it_is_called_as_kubectl_calls_it() -> None:
         (["status", "d"], ["deployment", "daemonset"]),
     ],
 )
-def test_kubectl_completes_its_words(words: list[str], expected: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+def test_completion_prints_the_words_and_the_directive_for_kubectl(
+    words: list[str], expected: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
     done = call(completion.main, PLUGIN, *words, capture=capfd)
     assert done.stdout.splitlines() == [*expected, ":4"]

@@ -1,4 +1,4 @@
-"""`altershield dev` and `demo` ask before they can stop the releases of a cluster that others use."""
+"""`altershield dev` and `demo` ask before they install webhooks in a cluster that others may use."""
 
 import json
 import os
@@ -42,11 +42,11 @@ def kubeconfig(directory: Path, server: str) -> str:
         ("", False),
     ],
 )
-def test_loopback_is_this_machine_only(server: str, expected: bool) -> None:
+def test_is_loopback_accepts_only_addresses_of_this_machine(server: str, expected: bool) -> None:
     assert is_loopback(server) is expected
 
 
-def test_the_question_says_what_may_happen_and_where() -> None:
+def test_question_names_the_api_server_the_policy_and_the_kinds() -> None:
     text = warning(FAR, "198.51.100.2")
     assert FAR in text
     assert "failurePolicy Fail" in text
@@ -55,17 +55,17 @@ def test_the_question_says_what_may_happen_and_where() -> None:
     assert "Their URLs have the host 127.0.0.1, which is the machine of the API server" in warning(FAR, "127.0.0.1")
 
 
-def test_without_a_terminal_it_is_refused(tmp_path: Path) -> None:
+def test_remote_api_server_without_a_terminal_is_a_usage_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=f"the API server {FAR} is not on this machine, .* to install them, add --yes"):
         confirm(kubeconfig(tmp_path, FAR), None, "127.0.0.1", yes=False)
 
 
-def test_who_says_yes_and_who_is_on_loopback_is_not_asked(tmp_path: Path) -> None:
+def test_option_yes_and_a_loopback_api_server_need_no_question(tmp_path: Path) -> None:
     confirm(kubeconfig(tmp_path, FAR), None, "127.0.0.1", yes=True)
     confirm(kubeconfig(tmp_path, "https://127.0.0.1:6443"), None, "127.0.0.1", yes=False)
 
 
-def test_on_a_terminal_the_answer_no_ends_it(tmp_path: Path) -> None:
+def test_answer_no_on_a_terminal_exits_with_1(tmp_path: Path) -> None:
     controlling, terminal = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "altershield", "dev", "--kubeconfig", kubeconfig(tmp_path, FAR)],

@@ -1,4 +1,4 @@
-"""What `altershield dev` makes of webhook configurations that it finds."""
+"""The start of `altershield dev` in a cluster with CRDs and webhook configurations."""
 
 import base64
 import datetime
@@ -38,14 +38,16 @@ SERVICE = {"name": "altershield", "namespace": "default"}
         [{"name": "a.b.c", "clientConfig": {"url": "https://127.0.0.1:1/x", "caBundle": CA}}],
     ],
 )
-async def test_what_no_running_gate_answers_for_is_no_running_gate(webhooks: list[dict[str, Any]] | None) -> None:
+async def test_webhooks_without_a_listener_do_not_count_as_a_running_command(
+    webhooks: list[dict[str, Any]] | None,
+) -> None:
     async with serving() as (_, admin):
         await admin.create(VALIDATING_WEBHOOKS, {"metadata": {"name": CONFIGURATION}, "webhooks": webhooks})
         await _refuse_running(admin)
 
 
-async def test_a_definition_that_is_being_deleted_is_not_relied_on() -> None:
-    """It is established until it is gone, and then nobody makes it anew."""
+async def test_crd_that_is_being_deleted_is_an_error() -> None:
+    """It stays established until it is deleted, and then it is missing."""
     name = "changepods.app.ops.cloud.alipay.com"
     established = {"conditions": [{"type": "Established", "status": "True"}]}
     async with serving() as (_, admin):
@@ -56,7 +58,7 @@ async def test_a_definition_that_is_being_deleted_is_not_relied_on() -> None:
 
 
 @pytest.mark.parametrize("webhook", WEBHOOKS, ids=lambda each: each.name)
-async def test_a_second_gate_is_refused_whichever_of_our_webhooks_is_there(webhook: Webhook) -> None:
+async def test_installed_webhook_of_altershield_refuses_a_second_installation(webhook: Webhook) -> None:
     async with serving() as (_, admin):
         resource = MUTATING_WEBHOOKS if webhook.mutating else VALIDATING_WEBHOOKS
         await admin.create(resource, {"metadata": {"name": "theirs"}, "webhooks": [{"name": "a.b.c"}]})
@@ -66,7 +68,7 @@ async def test_a_second_gate_is_refused_whichever_of_our_webhooks_is_there(webho
             await _refuse_second(admin)
 
 
-def test_the_reconciler_takes_every_threshold() -> None:
+def test_reconciler_accepts_every_threshold() -> None:
     thresholds = Thresholds(
         start_timeout=1.5, observe_seconds=2.5, batch_wait=3, pre_timeout=4, post_timeout=5, lease_duration=6.5
     )
@@ -75,7 +77,9 @@ def test_the_reconciler_takes_every_threshold() -> None:
 
 
 @pytest.mark.parametrize(("fast", "expected"), [(True, (8, 1)), (False, (120, 10))])
-def test_the_fast_demo_waits_for_less(fast: bool, expected: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_option_fast_of_the_demo_shortens_the_thresholds(
+    fast: bool, expected: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     told: list[Thresholds] = []
 
     async def played(_kubeconfig: str | None, thresholds: Thresholds) -> None:

@@ -1,4 +1,4 @@
-"""The sandbox is a distribution of its own: the product's packages leave it out, and its commands start without it."""
+"""The sandbox is a separate distribution: the product does not contain it, and its commands start without it."""
 
 import inspect
 import sys
@@ -22,7 +22,7 @@ def without_sandbox(*arguments: str) -> Done:
 
 
 @pytest.mark.parametrize("command", ["sandbox", "demo"])
-def test_where_it_is_missing_one_sentence_says_how_to_get_it(command: str) -> None:
+def test_missing_sandbox_prints_how_to_install_it_and_exits_with_2(command: str) -> None:
     done = without_sandbox(command)
     assert done.returncode == 2
     (line,) = done.stderr.strip().splitlines()
@@ -31,11 +31,11 @@ def test_where_it_is_missing_one_sentence_says_how_to_get_it(command: str) -> No
 
 
 @pytest.mark.parametrize("command", ["sandbox", "demo", "dev", "status"])
-def test_every_command_explains_itself_without_it(command: str) -> None:
+def test_every_command_prints_its_help_without_the_sandbox(command: str) -> None:
     assert without_sandbox(command, "--help").returncode == 0
 
 
-def test_the_wheel_has_the_product_only() -> None:
+def test_wheel_contains_no_package_of_the_sandbox() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     patterns = project["tool"]["setuptools"]["packages"]["find"]["include"]
     folders = {path.parent.relative_to(ROOT) for path in ROOT.glob("*/**/__init__.py")}
@@ -45,13 +45,13 @@ def test_the_wheel_has_the_product_only() -> None:
     assert not [name for name in chosen if "sandbox" in name]
 
 
-def test_the_image_has_the_product_only() -> None:
+def test_image_contains_no_file_of_the_sandbox() -> None:
     copied = [line.split()[1] for line in (ROOT / "Dockerfile").read_text().splitlines() if line.startswith("COPY ")]
     assert "altershield/" in copied
     assert not [source for source in copied if "sandbox" in source or source == "."]
 
 
-def test_the_command_shows_the_simulation_s_defaults() -> None:
+def test_sandbox_command_has_the_defaults_of_the_simulation() -> None:
     renamed = {"back_off": "pull_back_off", "clone_sets": "define_clone_sets"}
     settings = SimulationSettings()
     assert settings.crash_back_off == settings.pull_back_off

@@ -1,4 +1,4 @@
-"""`altershield uninstall` against an API server that refuses, dawdles and dies. Time is simulated."""
+"""`altershield uninstall` with an API server that refuses, is slow or stops. Time is simulated."""
 
 import asyncio
 import io
@@ -21,7 +21,7 @@ from tests.support.stub_api import Object, StubApi, answer, serving, status
 
 pytestmark = pytest.mark.looptime
 
-GATE = (DEPLOYMENTS, CLUSTER_ROLE_BINDINGS, SERVICE_ACCOUNTS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
+INSTALLED = (DEPLOYMENTS, CLUSTER_ROLE_BINDINGS, SERVICE_ACCOUNTS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
 SAFE_ORDER = (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS, DEPLOYMENTS, CLUSTER_ROLE_BINDINGS, SERVICE_ACCOUNTS)
 
 
@@ -31,7 +31,7 @@ def obj(resource: Resource, uid: str = "") -> Object:
 
 
 async def install(api: StubApi) -> None:
-    for resource in GATE:
+    for resource in INSTALLED:
         await api.put(resource, obj(resource))
 
 
@@ -43,7 +43,7 @@ def deletes(request: web.Request) -> bool:
     return request.method == "DELETE"
 
 
-async def test_what_could_block_goes_first_and_what_could_make_it_anew_next(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_webhooks_are_deleted_first_and_deployments_next(capsys: pytest.CaptureFixture[str]) -> None:
     async with serving() as (api, client):
         await install(api)
         await take_out(client, yes=True)
@@ -57,16 +57,16 @@ async def test_what_could_block_goes_first_and_what_could_make_it_anew_next(caps
     ]
 
 
-async def test_a_dry_run_deletes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_dry_run_deletes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     async with serving() as (api, client):
         await install(api)
         await take_out(client, dry_run=True)
-        assert left(api) == {resource.plural for resource in GATE}
+        assert left(api) == {resource.plural for resource in INSTALLED}
     assert "would delete Deployment system/altershield" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("said", "goes"), [("n\n", False), ("\n", False), ("y\n", True)])
-async def test_it_asks_first(said: str, goes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_uninstall_asks_before_it_deletes(said: str, goes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(said))
     async with serving() as (api, client):
         await install(api)
@@ -78,7 +78,7 @@ async def test_it_asks_first(said: str, goes: bool, monkeypatch: pytest.MonkeyPa
         assert (left(api) == set()) is goes
 
 
-async def test_an_overloaded_api_server_is_given_time() -> None:
+async def test_uninstall_retries_while_the_api_server_is_overloaded() -> None:
     async with serving() as (api, client):
         await install(api)
         api.fault(lambda request: True, answer(429, "TooManyRequests", **{"Retry-After": "5"}), times=20)
@@ -87,7 +87,7 @@ async def test_an_overloaded_api_server_is_given_time() -> None:
         assert left(api) == set()
 
 
-async def test_what_is_refused_is_said_and_the_rest_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_refused_deletion_is_reported_and_the_rest_is_deleted(capsys: pytest.CaptureFixture[str]) -> None:
     def concerns(request: web.Request) -> bool:
         return deletes(request) and "validatingwebhook" in request.path
 
@@ -103,7 +103,7 @@ async def test_what_is_refused_is_said_and_the_rest_goes_on(capsys: pytest.Captu
         assert left(api) == set()
 
 
-async def test_what_may_not_be_looked_for_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_forbidden_list_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     async with serving() as (api, client):
         await install(api)
         api.fault(lambda request: request.path.endswith("/serviceaccounts"), answer(403, "Forbidden"), times=99)
@@ -113,7 +113,7 @@ async def test_what_may_not_be_looked_for_is_said(capsys: pytest.CaptureFixture[
     assert "cannot list serviceaccounts: 403 Forbidden" in capsys.readouterr().err
 
 
-async def test_what_finalizers_hold_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_object_with_finalizers_is_reported_after_the_timeout(capsys: pytest.CaptureFixture[str]) -> None:
     async with serving() as (api, client):
         await install(api)
         api.fault(lambda request: deletes(request) and "mutating" in request.path, answer(200))
@@ -122,7 +122,7 @@ async def test_what_finalizers_hold_is_said(capsys: pytest.CaptureFixture[str]) 
     assert "MutatingWebhookConfiguration altershield is not deleted after 60 s" in capsys.readouterr().err
 
 
-async def test_what_comes_back_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_object_that_a_gitops_tool_creates_again_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     async with serving() as (api, client):
         await install(api)
         tracked = obj(DEPLOYMENTS)
@@ -144,7 +144,7 @@ async def test_what_comes_back_is_said(capsys: pytest.CaptureFixture[str]) -> No
     assert "Deployment system/altershield was created again" in said
 
 
-async def test_what_another_took_away_in_the_meantime_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_object_that_was_deleted_meanwhile_is_not_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     async with serving() as (api, client):
         await install(api)
 
@@ -157,7 +157,7 @@ async def test_what_another_took_away_in_the_meantime_is_no_failure(capsys: pyte
     assert "already deleted ServiceAccount system/altershield" in capsys.readouterr().out
 
 
-async def test_an_api_server_that_is_gone_ends_it_with_one_sentence() -> None:
+async def test_stopped_api_server_is_an_unreachable_error() -> None:
     async with serving() as (api, client):
         await install(api)
         await api.stop()

@@ -1,4 +1,4 @@
-"""Request bodies that are no review, each with a word that its refusal must contain."""
+"""Request bodies that are not reviews, each with a word that the error must contain."""
 
 import copy
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from .reviews import Object, deployment, encode, review
 
 
 def _with(path: str, value: Any, *, update: bool = False) -> bytes:
-    """A good review with one thing in it changed; `...` takes it out."""
+    """A valid review with one changed value. `...` removes the value."""
     body = copy.deepcopy(review(deployment("busybox:2"), deployment() if update else None))
     *parents, last = path.split(".")
     place: Object = body

@@ -1,4 +1,4 @@
-"""`docs/architecture.md`, *Add a handler*, followed literally: one file and one line of the registry."""
+"""The steps of *Add a handler* in docs/architecture.md: one file and one line of the registry."""
 
 import json
 import re
@@ -33,7 +33,7 @@ def steps() -> tuple[str, str, Registration]:
     (path,) = re.findall(r"1\. `gatekeeper/handlers/([\w/]+\.py)`", section)
     file, line = map(textwrap.dedent, re.findall(r"```python\n(.*?)```", section, re.DOTALL))
     names = {**vars(registry), **vars(resources)}
-    (made,) = eval(f"({line.strip()})", names)  # noqa: S307  (from our own page)
+    (made,) = eval(f"({line.strip()})", names)  # noqa: S307  (the text is from a page of this repository)
     return path, file, made
 
 
@@ -55,7 +55,7 @@ def deletion(labels: dict[str, str]) -> dict[str, Any]:
     return {**body, "request": {**body["request"], "resource": resource, "oldObject": old}}
 
 
-def test_the_new_handler_is_asked_and_no_other_is_changed(followed: dict[str, Route]) -> None:
+def test_new_handler_gets_its_requests_and_other_routes_stay_unchanged(followed: dict[str, Route]) -> None:
     assert {path: route.webhook for path, route in followed.items() if path != PATH} == {
         path: route.webhook for path, route in routes().items()
     }
@@ -72,7 +72,7 @@ def test_the_new_handler_is_asked_and_no_other_is_changed(followed: dict[str, Ro
     assert denied["status"]["message"] == "AlterShield: configmap rates has the label example.com/keep"
 
 
-def test_webhook_and_metrics_follow(followed: dict[str, Route]) -> None:
+def test_new_handler_adds_its_webhook_and_its_metrics(followed: dict[str, Route]) -> None:
     (made,) = [each for each in webhooks((*registry.REGISTRY, steps()[2])) if each.resource == CONFIG_MAPS]
     assert registered_fields(made) == {
         "name": "vconfigmap.kb.io",

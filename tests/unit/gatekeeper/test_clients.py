@@ -1,4 +1,4 @@
-"""Who may ask: with a CA for clients, those it vouches for, by their name if one is set."""
+"""Client certificates: the CA and the common name that clients must have."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ OTHERS = Authority.create("others", lifetime=HOUR)
 
 
 async def ask(served: Served, directory: Path, authority: Authority | None, name: str = "") -> tuple[int, str]:
-    """The HTTP status and the body of an answer to a client with such a certificate, or none."""
+    """The HTTP status and the body of the answer to a client with a certificate of `authority`, or without one."""
     context = trust()
     if authority is not None:
         pair = authority.issue(name, lifetime=HOUR)
@@ -42,12 +42,12 @@ def ca_file(tmp_path: Path) -> Path:
     return write(tmp_path / "client-ca.crt", API_SERVERS.pair.certificate)
 
 
-async def test_without_a_ca_for_clients_anybody_may_ask(tmp_path: Path) -> None:
+async def test_any_client_gets_an_answer_without_a_client_ca(tmp_path: Path) -> None:
     async with serving(tmp_path) as served:
         assert (await ask(served, tmp_path, None))[0] == 200
 
 
-async def test_only_whom_the_ca_vouches_for_gets_an_answer(tmp_path: Path, ca_file: Path) -> None:
+async def test_only_clients_with_a_certificate_of_the_ca_get_an_answer(tmp_path: Path, ca_file: Path) -> None:
     async with serving(tmp_path, client_ca_file=ca_file) as served:
         assert (await ask(served, tmp_path, API_SERVERS, "anybody"))[0] == 200
         for stranger in (OTHERS, None):
@@ -55,7 +55,7 @@ async def test_only_whom_the_ca_vouches_for_gets_an_answer(tmp_path: Path, ca_fi
                 await ask(served, tmp_path, stranger, "kube-apiserver")
 
 
-async def test_the_name_counts_where_one_is_set(tmp_path: Path, ca_file: Path) -> None:
+async def test_client_with_another_common_name_is_refused(tmp_path: Path, ca_file: Path) -> None:
     async with serving(tmp_path, client_ca_file=ca_file, client="kube-apiserver") as served:
         assert (await ask(served, tmp_path, API_SERVERS, "kube-apiserver"))[0] == 200
         status, body = await ask(served, tmp_path, API_SERVERS, "kubelet")
@@ -64,7 +64,7 @@ async def test_the_name_counts_where_one_is_set(tmp_path: Path, ca_file: Path) -
         assert b'code="403",webhook="vdeployment.kb.io"} 1.0' in generate_latest(served.metrics.registry)
 
 
-async def test_an_exchanged_ca_counts_at_once(tmp_path: Path, ca_file: Path) -> None:
+async def test_new_client_ca_is_used_without_a_restart(tmp_path: Path, ca_file: Path) -> None:
     async with serving(tmp_path, client_ca_file=ca_file) as served:
         write(ca_file, OTHERS.pair.certificate)
         served.certificate.reload()
@@ -73,14 +73,14 @@ async def test_an_exchanged_ca_counts_at_once(tmp_path: Path, ca_file: Path) -> 
             await ask(served, tmp_path, API_SERVERS, "kube-apiserver")
 
 
-async def test_a_broken_ca_leaves_the_one_before(tmp_path: Path, ca_file: Path) -> None:
+async def test_invalid_client_ca_leaves_the_previous_ca_in_use(tmp_path: Path, ca_file: Path) -> None:
     async with serving(tmp_path, client_ca_file=ca_file) as served:
         write(ca_file, b"nonsense")
         served.certificate.reload()
         assert (await ask(served, tmp_path, API_SERVERS, "kube-apiserver"))[0] == 200
 
 
-async def test_nobody_gets_an_answer_before_the_ca_is_there(tmp_path: Path) -> None:
+async def test_no_client_gets_an_answer_before_the_ca_exists(tmp_path: Path) -> None:
     async with serving(tmp_path, client_ca_file=tmp_path / "missing") as served:
         assert not served.certificate.loaded
         for authority in (API_SERVERS, None):

@@ -20,7 +20,7 @@ def version(template: Any) -> str:
     return fingerprint(canonical(_decode(json.dumps(template).encode())))
 
 
-# What these templates' versions are, now and for ever: rollbacks and undos across upgrades depend on it.
+# The versions of these templates must never change: rollbacks after an upgrade depend on them.
 GOLDEN = {
     "the walkthrough's": (
         {
@@ -55,7 +55,7 @@ GOLDEN = {
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_equal_templates_have_equal_versions_in_every_release_of_the_product(name: str) -> None:
+def test_versions_of_known_templates_never_change(name: str) -> None:
     template, expected = GOLDEN[name]
     assert version(template) == expected
 
@@ -95,27 +95,27 @@ def reordered(value: Any) -> Any:
 
 
 @given(templates)
-def test_the_order_of_keys_does_not_matter(template: Any) -> None:
+def test_version_ignores_the_order_of_keys(template: Any) -> None:
     old, new = (_decode(json.dumps(t).encode()) for t in (template, reordered(template)))
     assert canonical(old) == canonical(new)
     assert release(new, old) == ""
 
 
 @given(templates)
-def test_white_space_and_escapes_do_not_matter(template: Any) -> None:
+def test_version_ignores_white_space_and_escapes(template: Any) -> None:
     plain = json.dumps(template, ensure_ascii=False, separators=(",", ":")).encode()
     escaped = json.dumps(template, ensure_ascii=True, indent=3).encode()
     assert release(_decode(escaped), _decode(plain)) == ""
 
 
 @given(templates, templates)
-def test_templates_that_differ_have_different_versions(one: Any, other: Any) -> None:
+def test_different_templates_have_different_versions(one: Any, other: Any) -> None:
     forms = [canonical(_decode(json.dumps(template).encode())) for template in (one, other)]
     assert (fingerprint(forms[0]) == fingerprint(forms[1])) == (forms[0] == forms[1])
 
 
 @given(templates, st.text("0123456789abcdef", max_size=32))
-def test_the_version_label_does_not_count(template: Any, label: str) -> None:
+def test_version_ignores_the_version_label(template: Any, label: str) -> None:
     metadata = template.get("metadata") or {}
     labelled = {**metadata, "labels": {**(metadata.get("labels") or {}), labels.VERSION: label}}
     assert version({**template, "metadata": labelled}) == version(template)
@@ -132,28 +132,28 @@ def test_the_version_label_does_not_count(template: Any, label: str) -> None:
         {"metadata": {"creationTimestamp": None, "labels": {labels.VERSION: "x"}, "annotations": {}}},
     ],
 )
-def test_absent_null_and_empty_metadata_are_the_same(same: Any) -> None:
+def test_absent_null_and_empty_metadata_have_the_same_version(same: Any) -> None:
     assert version({**same, "spec": {"a": 1}}) == version({"spec": {"a": 1}})
 
 
-def test_an_empty_selector_is_not_an_absent_one() -> None:
+def test_empty_and_absent_selector_have_different_versions() -> None:
     term = {"topologyKey": "zone"}
     assert version({"spec": {"terms": [term]}}) != version({"spec": {"terms": [{**term, "namespaceSelector": {}}]}})
 
 
 @pytest.mark.parametrize("pair", [(1, 1.0), (1, True), (0, False), ("1", 1), (None, False)])
-def test_values_that_python_takes_for_equal_differ(pair: tuple[Any, Any]) -> None:
+def test_values_that_are_equal_in_python_but_not_in_json_have_different_versions(pair: tuple[Any, Any]) -> None:
     old, new = ({"spec": {"a": value}} for value in pair)
     assert release(_decode(json.dumps(new).encode()), _decode(json.dumps(old).encode())) == version(new)
 
 
-def test_a_template_with_labels_alone_changed_is_a_release() -> None:
+def test_template_with_a_changed_label_is_a_release() -> None:
     old, new = ({"metadata": {"labels": {"app": "a", "v": value}}} for value in "12")
     assert release(_decode(json.dumps(new).encode()), _decode(json.dumps(old).encode())) == version(new)
 
 
 @pytest.mark.parametrize("spec", [b"[" * 300 + b"]" * 300, b"[" * 900 + b"]" * 900, b"123456789012345678901234567890"])
-def test_what_has_no_canonical_form_is_refused(spec: bytes) -> None:
+def test_template_without_canonical_form_is_refused(spec: bytes) -> None:
     template = _decode(b'{"spec": {"a": %s}}' % spec)
     if spec.startswith(b"["):
         with pytest.raises(ReviewError, match="pod template"):
@@ -162,12 +162,12 @@ def test_what_has_no_canonical_form_is_refused(spec: bytes) -> None:
         assert release(template, None)  # read as a float, as everything past 64 bits
 
 
-def test_a_deployment_of_the_walkthrough_keeps_its_version_in_both_places() -> None:
+def test_walkthrough_deployment_has_one_version_in_both_places() -> None:
     assert len(reviews.version_of(reviews.deployment())) == 32
 
 
 @pytest.mark.parametrize("value", [b"1e999", b'"\xff"'])
-def test_a_template_that_only_one_json_decoder_takes_is_an_unreadable_review(value: bytes) -> None:
+def test_template_that_only_one_json_decoder_accepts_is_refused(value: bytes) -> None:
     template = _decode(b'{"spec":{"a":' + value + b"}}")
     with pytest.raises(ReviewError, match="cannot be read"):
         release(template, None)
@@ -182,5 +182,5 @@ def test_a_template_that_only_one_json_decoder_takes_is_an_unreadable_review(val
         ({"finalizers": []}, {}),
     ],
 )
-def test_annotations_and_empty_fields_of_the_metadata_count(one: Any, other: Any) -> None:
+def test_annotations_and_empty_fields_change_the_version(one: Any, other: Any) -> None:
     assert version({"metadata": one}) != version({"metadata": other})

@@ -1,4 +1,4 @@
-"""A workload that is deleted without its records, and made anew, is suspended again."""
+"""A workload that is deleted without its ChangeWorkloads and created again is suspended again."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ SINCE = 1683791175
 
 
 def left(status: str = "Suspend", **more: Any) -> StaticListers:
-    """The caches after `sleep` was deleted with `--cascade=orphan`."""
+    """Listers after `sleep` was deleted with `--cascade=orphan`."""
     ref = {"apiVersion": about().api_version, "kind": about().kind, "name": "sleep", "uid": "gone"}
     known = {"status": status, "entryTimeUnix": SINCE, "spec": {"workloadRef": ref}}
     return StaticListers(releases=release(OLD, **{**known, **more}))
@@ -24,7 +24,7 @@ def own(obj: dict[str, Any]) -> dict[str, str]:
     return obj["metadata"]["labels"]  # type: ignore[no-any-return]
 
 
-def test_a_namesake_made_anew_is_suspended_since_then_and_says_so() -> None:
+def test_recreated_workload_is_suspended_since_the_same_time_with_a_warning() -> None:
     result, warnings = mutate(deployment(), listers=left())
     assert own(result)[labels.SUSPEND] == str(SINCE)
     (warning,) = warnings
@@ -32,37 +32,37 @@ def test_a_namesake_made_anew_is_suspended_since_then_and_says_so() -> None:
     assert f"version {OLD} failed verification" in warning
 
 
-def test_asked_twice_it_says_nothing_more() -> None:
+def test_second_review_of_a_recreated_workload_has_no_warning() -> None:
     once, _ = mutate(deployment(), listers=left())
     assert mutate(once, listers=left()) == (once, [])
 
 
-def test_records_from_before_the_workload_was_named_in_them_count_by_their_names() -> None:
+def test_changeworkload_without_workload_reference_counts_by_its_name() -> None:
     assert labels.SUSPEND in own(mutate(deployment(), listers=left(spec={}))[0])
 
 
-def test_what_another_value_was_sent_for_gets_that_of_the_record() -> None:
+def test_sent_suspend_label_is_replaced_by_the_time_of_the_changeworkload() -> None:
     sent = deployment(own={labels.SUSPEND: "1"})
     assert own(mutate(sent, listers=left())[0])[labels.SUSPEND] == str(SINCE)
 
 
 @pytest.mark.parametrize("status", ["Success", "Running", "Failed", "Rollback", ""])
-def test_only_a_suspension_is_inherited(status: str) -> None:
+def test_recreated_workload_inherits_no_other_state_than_suspend(status: str) -> None:
     assert labels.SUSPEND not in own(mutate(deployment(), listers=left(status))[0])
 
 
-def test_not_while_blocking_is_off() -> None:
+def test_recreated_workload_is_not_suspended_while_blocking_is_off() -> None:
     listers = left()
     listers.blocking = False
     assert labels.SUSPEND not in own(mutate(deployment(), listers=listers)[0])
 
 
-def test_a_record_that_has_its_workload_still_is_nobody_elses() -> None:
+def test_changeworkload_with_an_owner_does_not_suspend_another_workload() -> None:
     owner = {"apiVersion": about().api_version, "kind": about().kind, "name": "sleep", "uid": "u", "controller": True}
     assert labels.SUSPEND not in own(mutate(deployment(), listers=left(owner=owner))[0])
 
 
-def test_another_name_and_another_kind_inherit_nothing() -> None:
+def test_workload_of_another_name_or_kind_inherits_no_suspension() -> None:
     ref = {"apiVersion": "batch/v1", "kind": "Job", "name": "sleep", "uid": "gone"}
     assert labels.SUSPEND not in own(mutate(deployment(), listers=left(spec={"workloadRef": ref}))[0])
     for name in ("sleepy", ""):
@@ -71,23 +71,23 @@ def test_another_name_and_another_kind_inherit_nothing() -> None:
         assert "warnings" not in ask(MUTATE, body, left())
 
 
-def test_an_update_inherits_nothing() -> None:
+def test_update_inherits_no_suspension() -> None:
     assert mutate(released(), released(), left()) == (released(), [])
 
 
-def test_a_copy_of_a_suspended_workload_loses_the_suspension_with_a_warning() -> None:
+def test_copy_of_a_suspended_workload_loses_the_suspend_label_with_a_warning() -> None:
     result, (warning,) = mutate(deployment(own={labels.SUSPEND: "1"}))
     assert labels.SUSPEND not in own(result)
     assert f"{labels.SUSPEND}: it was removed" in warning
 
 
-def test_the_reconciler_may_create_a_suspended_workload() -> None:
+def test_reconciler_may_create_a_suspended_workload() -> None:
     result, warnings = mutate(deployment(own={labels.SUSPEND: "1"}), listers=left(), user=RECONCILER)
     assert own(result)[labels.SUSPEND] == "1"
     assert warnings == []
 
 
-def test_of_several_failed_releases_the_first_suspension_counts() -> None:
+def test_first_suspension_of_several_is_inherited() -> None:
     view = StaticListers(releases=left(entryTimeUnix=SINCE + 60).releases | release("f" * 32, **_suspended(SINCE)))
     assert own(mutate(deployment(), listers=view)[0])[labels.SUSPEND] == str(SINCE)
 

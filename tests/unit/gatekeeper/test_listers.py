@@ -1,4 +1,4 @@
-"""What the gates find in the caches."""
+"""Listers over the caches."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ def release(adapter: Adapter, version: str, *, owned: bool = True, **status: Any
     }
 
 
-async def view(client: Client, *releases: dict[str, Any]) -> CacheListers:
+async def cache_listers(client: Client, *releases: dict[str, Any]) -> CacheListers:
     found, settings = caches(client, "system")
     made = CacheListers(found, settings, reconciler=RECONCILER, system_namespace="system")
     for each in releases:
@@ -48,11 +48,11 @@ async def view(client: Client, *releases: dict[str, Any]) -> CacheListers:
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS, ids=lambda each: each.resource.plural)
-async def test_records_are_found_by_workload_and_not_by_name_alone(adapter: Adapter) -> None:
-    everybodys = [release(each, version) for each in ADAPTERS for version in (OLD, NEW)]
-    everybodys += [release(each, "0" * 32, conditions=[ROLLED_BACK]) for each in ADAPTERS]
+async def test_listers_find_changeworkloads_by_the_uid_of_the_workload(adapter: Adapter) -> None:
+    everything = [release(each, version) for each in ADAPTERS for version in (OLD, NEW)]
+    everything += [release(each, "0" * 32, conditions=[ROLLED_BACK]) for each in ADAPTERS]
     async with serving() as (_, client):
-        found = await view(client, *everybodys)
+        found = await cache_listers(client, *everything)
         ours = found.release("shop", ref(adapter), NEW)
         assert ours is not None
         assert ours.spec.workload_ref == ref(adapter)
@@ -66,19 +66,19 @@ async def test_records_are_found_by_workload_and_not_by_name_alone(adapter: Adap
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS, ids=lambda each: each.resource.plural)
-async def test_what_a_namesake_left_behind_is_found(adapter: Adapter) -> None:
+async def test_orphaned_lists_the_changeworkloads_of_a_deleted_workload(adapter: Adapter) -> None:
     async with serving() as (_, client):
         left = [release(each, OLD, owned=False, status="Suspend") for each in ADAPTERS]
-        found = await view(client, *left, release(adapter, NEW))
+        found = await cache_listers(client, *left, release(adapter, NEW))
         (orphan,) = found.orphaned("shop", ref(adapter, ""))
         assert orphan.metadata.name == change_workload_name(adapter.resource.kind, "web", OLD)
 
 
-def test_little_of_a_record_is_kept() -> None:
+def test_projection_of_a_changeworkload_is_small() -> None:
     whole = release(ADAPTERS[0], OLD, source={"kind": "K", "name": "web-1", "fingerprint": NEW, "version": OLD})
     kept = read(msgspec.json.encode(whole))
     assert len(msgspec.json.encode(kept)) < 600
     assert kept.metadata.labels == kept.metadata.annotations == {}
     assert kept.status.source.fingerprint == NEW
     same = release(ADAPTERS[0], OLD, source={"kind": "K", "name": "web-1", "fingerprint": OLD})
-    assert read(msgspec.json.encode(same)).status.source.fingerprint == "", "its name says so"
+    assert read(msgspec.json.encode(same)).status.source.fingerprint == "", "the name contains the fingerprint"

@@ -1,4 +1,4 @@
-"""What a gatekeeper counts, whatever it is sent."""
+"""The metrics and logs of the gatekeeper for any requests."""
 
 import json
 import logging
@@ -34,7 +34,7 @@ def series(metrics: Metrics) -> set[tuple[str, tuple[tuple[str, str], ...]]]:
 
 
 def bypasses(metrics: Metrics) -> dict[tuple[str, str], float]:
-    """Those that were counted, by bypass and actor."""
+    """The bypasses that were counted, by bypass and actor."""
     found = [s for m in metrics.registry.collect() for s in m.samples if s.name == BYPASSES]
     return {(s.labels["bypass"], s.labels["actor"]): s.value for s in found if s.value}
 
@@ -44,7 +44,7 @@ def bypasses(metrics: Metrics) -> dict[tuple[str, str], float]:
     operation=st.sampled_from(Operation),
     user=st.text() | st.sampled_from(["system:serviceaccount:", "system:serviceaccount", "reconciler", RECONCILER]),
 )
-def test_no_user_makes_a_series(decided: tuple[str, Outcome], operation: Operation, user: str) -> None:
+def test_user_names_create_no_series(decided: tuple[str, Outcome], operation: Operation, user: str) -> None:
     metrics = fresh()
     before = series(metrics)
     webhook, (decision, reason, _) = decided
@@ -70,30 +70,32 @@ REPAIR = {labels.IGNORED_SUSPEND: "true"}
         ("jane", {}, None),
     ],
 )
-async def test_who_passes_a_suspension_is_counted_by_kind(
+async def test_bypasses_are_counted_by_the_kind_of_user(
     user: str, own: dict[str, str], expected: tuple[str, str] | None
 ) -> None:
     new, old = released("busybox:2", suspend="1"), released(suspend="1")
     new["metadata"]["labels"].update(own)
     metrics = fresh()
 
-    await judge(metrics, review(new, old, user=user), StaticListers())
+    await decide_and_count(metrics, review(new, old, user=user), StaticListers())
 
     assert bypasses(metrics) == ({expected: 1} if expected else {})
 
 
-async def test_a_rolled_back_version_let_through_while_blocking_is_off_is_counted() -> None:
+async def test_rolled_back_version_that_passes_while_blocking_is_off_is_counted_as_bypass() -> None:
     again = released("busybox:2")
     releases = release(version_of(again), status=WorkloadState.ROLLBACK)
     metrics = fresh()
 
-    await judge(metrics, review(again, released(), user="jane"), StaticListers(blocking=False, releases=releases))
+    await decide_and_count(
+        metrics, review(again, released(), user="jane"), StaticListers(blocking=False, releases=releases)
+    )
 
     assert bypasses(metrics) == {("blocking-off", "user"): 1}
 
 
-async def judge(metrics: Metrics, body: dict[str, Any], listers: StaticListers) -> None:
-    """As the server does."""
+async def decide_and_count(metrics: Metrics, body: dict[str, Any], listers: StaticListers) -> None:
+    """Decide a request and count the decision, as the server does."""
     asked = route(VALIDATE)
     sent = asked.decode(encode(body))
     journal = Journal(metrics)
@@ -101,7 +103,7 @@ async def judge(metrics: Metrics, body: dict[str, Any], listers: StaticListers) 
     journal.flush()
 
 
-async def test_an_undeclared_outcome_loses_no_log_line_and_no_count_of_others(
+async def test_undeclared_outcome_does_not_lose_logs_and_counts_of_other_requests(
     capfdbinary: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Reason(StrEnum):
@@ -131,7 +133,9 @@ async def test_an_undeclared_outcome_loses_no_log_line_and_no_count_of_others(
     assert "does not declare" in caplog.text
 
 
-async def test_what_looks_like_a_secret_is_in_no_line(capfdbinary: Any, caplog: pytest.LogCaptureFixture) -> None:
+async def test_log_lines_contain_no_text_that_looks_like_a_secret(
+    capfdbinary: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO)
     journal = Journal(fresh())
     asked = route(VALIDATE)

@@ -1,4 +1,4 @@
-"""20,000 mutated reviews: each is answered or refused with a 4xx, and nothing grows."""
+"""20,000 mutated reviews: each one is answered or refused with a 4xx, and memory and metrics do not grow."""
 
 import copy
 import gc
@@ -82,7 +82,9 @@ def mutated(chance: random.Random) -> bytes:
     return data
 
 
-async def test_mutated_reviews_are_answered_or_refused_and_nothing_grows(caplog: pytest.LogCaptureFixture) -> None:
+async def test_mutated_reviews_are_answered_or_refused_without_growth_of_memory_and_metrics(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(logging.CRITICAL)
     chance = random.Random(20_000)  # noqa: S311  (the same reviews each time)
     listers = StaticListers(releases=release(version_of(deployment()), status="Suspend"))

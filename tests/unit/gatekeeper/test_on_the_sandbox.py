@@ -1,4 +1,4 @@
-"""An API server that asks the gatekeeper, with nobody who takes up what was released."""
+"""A gatekeeper behind the sandbox's API server, without a reconciler."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -41,7 +41,7 @@ def resource(request: pytest.FixtureRequest) -> Resource:
 
 
 def suspended(resource: Resource) -> dict[str, Any]:
-    """A release that failed, and was recorded, with the label for its repair."""
+    """A suspended workload whose version is processed, with the label `ignored-suspend`."""
     own = {labels.DEFENSE_STATUS: labels.PROCESSED, labels.SUSPEND: "1", labels.IGNORED_SUSPEND: "true"}
     pod = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": "nginx:1"}]}}
     more = {"serviceName": "web"} if resource.kind == "StatefulSet" else {}
@@ -58,19 +58,19 @@ def image(number: int) -> dict[str, Any]:
     return {"spec": {"template": {"spec": {"containers": [{"name": "web", "image": f"nginx:{number}"}]}}}}
 
 
-async def ask_the_gate(admin: Client, url: str) -> None:
-    made = webhooks.configurations("gate", url, AUTHORITY.pair.certificate, system_namespace="none")
+async def install_webhooks(admin: Client, url: str) -> None:
+    made = webhooks.configurations("altershield", url, AUTHORITY.pair.certificate, system_namespace="none")
     for kind, obj in zip((MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS), made, strict=True):
         await admin.create(kind, obj)
 
 
-async def test_of_many_repairs_at_once_one_passes(admin: Client, tmp_path: Path, resource: Resource) -> None:
+async def test_one_of_many_concurrent_repairs_passes(admin: Client, tmp_path: Path, resource: Resource) -> None:
     await admin.create(resource, suspended(resource), SPACE)
     async with serving(tmp_path) as served:
-        await ask_the_gate(admin, served.url(""))
+        await install_webhooks(admin, served.url(""))
 
         async def repair(number: int) -> str:
-            """The image that passed, or the denial."""
+            """The image of the stored workload, or the reason of the denial."""
             try:
                 answer = await admin.patch(resource, image(number), "web", SPACE)
             except ForbiddenError as error:
@@ -87,9 +87,9 @@ async def test_of_many_repairs_at_once_one_passes(admin: Client, tmp_path: Path,
         assert labels.DEFENSE_STATUS not in stored["metadata"]["labels"]
 
 
-async def test_every_kind_is_stamped_and_denied(admin: Client, tmp_path: Path, resource: Resource) -> None:
+async def test_workloads_of_every_kind_get_a_version(admin: Client, tmp_path: Path, resource: Resource) -> None:
     async with serving(tmp_path) as served:
-        await ask_the_gate(admin, served.url(""))
+        await install_webhooks(admin, served.url(""))
         obj = suspended(resource)
         obj["metadata"]["labels"] = {"app": "web"}
         created = await admin.create(resource, obj, SPACE)

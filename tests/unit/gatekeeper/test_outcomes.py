@@ -47,28 +47,28 @@ def suspended(**own: str) -> tuple[Any, Any]:
     return released("busybox:2", suspend=SUSPENDED, **own), released(suspend=SUSPENDED)
 
 
-def test_a_created_workload_is_patched_with_a_new_version() -> None:
+def test_created_workload_is_patched_with_reason_new_version() -> None:
     expected = (Decision.PATCHED, ReleaseReason.NEW_VERSION, {"version": OLD})
     assert outcome(MUTATE, deployment()) == expected
 
 
-def test_a_stamped_workload_is_allowed_as_a_new_version() -> None:
+def test_workload_with_its_version_is_allowed_with_reason_new_version() -> None:
     stamped = deployment(own={labels.VERSION: OLD}, template_version=OLD)
     assert outcome(MUTATE, stamped) == (Decision.ALLOWED, ReleaseReason.NEW_VERSION, {"version": OLD})
 
 
-def test_a_label_that_was_dropped_is_restored() -> None:
+def test_removed_label_is_restored_with_reason_restored() -> None:
     assert outcome(MUTATE, deployment(), released()) == (Decision.PATCHED, ReleaseReason.RESTORED, {})
 
 
-def test_a_label_in_the_template_that_does_not_belong_there_is_restored() -> None:
+def test_label_of_altershield_in_a_template_is_removed_with_reason_restored() -> None:
     new = released()
     new["spec"]["template"]["metadata"]["labels"][labels.SUSPEND] = "1"
     assert outcome(MUTATE, new, released()) == (Decision.PATCHED, ReleaseReason.RESTORED, {})
 
 
 @pytest.mark.parametrize("in_template", [{}, {labels.SUSPEND: "1"}])
-def test_a_change_of_another_label_passes(in_template: dict[str, str]) -> None:
+def test_change_of_another_label_is_allowed_with_reason_passed(in_template: dict[str, str]) -> None:
     new, old = released(), released()
     for each in (new, old):
         each["spec"]["template"]["metadata"]["labels"].update(in_template)
@@ -76,30 +76,30 @@ def test_a_change_of_another_label_passes(in_template: dict[str, str]) -> None:
     assert outcome(MUTATE, new, old) == (Decision.ALLOWED, Reason.PASSED, {})
 
 
-def test_a_release_of_a_suspended_workload_is_denied() -> None:
+def test_release_of_a_suspended_workload_is_denied_with_reason_suspended() -> None:
     audit = {"version": NEW, "reason": REASON}
     assert outcome(VALIDATE, *suspended()) == (Decision.DENIED, ReleaseReason.SUSPENDED, audit)
 
 
-def test_a_repair_is_allowed_and_the_audit_log_says_why() -> None:
+def test_repair_is_allowed_with_its_bypass_in_the_audit_log() -> None:
     audit = {"version": NEW, "bypass": "ignored-suspend"}
     expected = (Decision.ALLOWED, ReleaseReason.IGNORED_SUSPEND, audit)
     assert outcome(VALIDATE, *suspended(ignored_suspend="true")) == expected
 
 
-def test_a_release_of_the_reconciler_is_allowed_and_the_audit_log_says_why() -> None:
+def test_release_of_the_reconciler_is_allowed_with_its_bypass_in_the_audit_log() -> None:
     audit = {"version": NEW, "bypass": "reconciler"}
     expected = (Decision.ALLOWED, ReleaseReason.RECONCILER, audit)
     assert outcome(VALIDATE, *suspended(), user=RECONCILER) == expected
 
 
-def test_a_version_that_was_rolled_back_is_denied() -> None:
+def test_rolled_back_version_is_denied_with_reason_rolled_back() -> None:
     decision, reason, audit = outcome(VALIDATE, released("busybox:2"), released(), rolled_back())
     assert (decision, reason, audit["version"]) == (Decision.DENIED, ReleaseReason.ROLLED_BACK, NEW)
     assert "was rolled back" in audit["reason"]
 
 
-def test_a_version_that_was_rolled_back_is_allowed_while_blocking_is_off() -> None:
+def test_rolled_back_version_is_allowed_with_reason_blocking_off() -> None:
     listers = rolled_back()
     listers.blocking = False
     audit = {"version": NEW, "bypass": "blocking-off"}
@@ -107,7 +107,7 @@ def test_a_version_that_was_rolled_back_is_allowed_while_blocking_is_off() -> No
     assert outcome(VALIDATE, released("busybox:2"), released(), listers) == expected
 
 
-def test_an_inherited_suspension_is_in_the_audit_log() -> None:
+def test_inherited_suspension_is_in_the_audit_log() -> None:
     listers = StaticListers(releases=release(OLD, status="Suspend", entryTimeUnix=int(SUSPENDED)))
     ((name, _),) = listers.releases.items()
     audit = {"version": OLD, "inherited": name.removeprefix("default/")}
@@ -115,7 +115,7 @@ def test_an_inherited_suspension_is_in_the_audit_log() -> None:
 
 
 @pytest.mark.parametrize("which", [MUTATE, VALIDATE])
-def test_the_fingerprint_is_computed_once_per_request(which: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fingerprint_is_computed_once_per_request(which: str, monkeypatch: pytest.MonkeyPatch) -> None:
     new, old = suspended()
     new["spec"]["template"]["metadata"]["labels"][labels.SUSPEND] = "1"
     computed = []
@@ -130,7 +130,7 @@ def test_the_fingerprint_is_computed_once_per_request(which: str, monkeypatch: p
     assert len(computed) == 1
 
 
-def test_a_template_that_is_too_deep_to_compare_is_an_unreadable_review(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_template_that_is_nested_too_deeply_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     def too_deep(*_: Any) -> str:
         raise RecursionError
 

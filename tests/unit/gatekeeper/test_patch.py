@@ -28,7 +28,7 @@ def labels_of(obj: dict[str, Any] | None) -> dict[str, str]:
 
 
 @given(metadata.filter(lambda m: m is not None), metadata, st.booleans(), wanted, wanted)
-def test_a_patch_gives_exactly_the_wanted_labels_and_is_not_needed_twice(
+def test_patch_sets_exactly_the_wanted_labels_and_a_second_patch_is_empty(
     own: dict[str, Any], template: dict[str, Any] | None, absent: bool, own_wanted: Wanted, template_wanted: Wanted
 ) -> None:
     obj = workload(own, template, absent=absent)
@@ -49,7 +49,7 @@ def test_a_patch_gives_exactly_the_wanted_labels_and_is_not_needed_twice(
 
 
 @given(metadata.filter(lambda m: m is not None), metadata, wanted)
-def test_a_patch_touches_only_labels_that_differ(
+def test_patch_changes_only_labels_that_differ(
     own: dict[str, Any], template: dict[str, Any] | None, own_wanted: Wanted
 ) -> None:
     obj = workload(own, template)
@@ -58,6 +58,6 @@ def test_a_patch_touches_only_labels_that_differ(
     assert len(found) == (min(1, len(differing)) if own.get("labels") is None else len(differing))
 
 
-def test_slashes_and_tildes_in_keys_are_escaped() -> None:
+def test_patch_escapes_slashes_and_tildes_in_keys() -> None:
     obj = msgspec.json.decode(b'{"metadata": {"labels": {"a/b~c": "x"}}}', type=Workload)
     assert patch(obj, {"a/b~c": None}, {}) == [{"op": "remove", "path": "/metadata/labels/a~1b~0c"}]

@@ -1,4 +1,4 @@
-"""`python -m gatekeeper` as the kubelet runs it: start, readiness, exchange of certificates, end."""
+"""`python -m gatekeeper`: start, readiness, new certificates and shutdown."""
 
 import asyncio
 import contextlib
@@ -36,13 +36,13 @@ class Process:
     log: list[dict[str, Any]] = field(default_factory=list)
 
     async def line(self, message: str) -> dict[str, Any]:
-        """Read its log up to the line that says `message`."""
+        """Read the log up to the line with `message`."""
         assert self.process.stderr is not None
         while text := await self.process.stderr.readline():
             self.log.append(json.loads(text))
             if self.log[-1]["message"] == message:
                 return self.log[-1]
-        raise AssertionError(f"it ended without saying {message!r}: {self.log}")
+        raise AssertionError(f"the process ended without the log line {message!r}: {self.log}")
 
     async def readiness(self, client: aiohttp.ClientSession) -> tuple[int, str]:
         async with client.get(f"http://127.0.0.1:{self.metrics_port}/readyz") as found:
@@ -128,7 +128,9 @@ def failed_release(version: str, uid: str) -> dict[str, Any]:
     }
 
 
-async def test_it_judges_by_what_is_in_the_cluster(api: StubApi, tmp_path: Path, client: aiohttp.ClientSession) -> None:
+async def test_gatekeeper_reads_changeworkloads_and_settings_from_the_cluster(
+    api: StubApi, tmp_path: Path, client: aiohttp.ClientSession
+) -> None:
     Files.at(tmp_path).issue()
     bad = released("busybo")
     version, uid = version_of(bad), bad["metadata"]["uid"]
@@ -138,7 +140,7 @@ async def test_it_judges_by_what_is_in_the_cluster(api: StubApi, tmp_path: Path,
         response = await process.post(client, VALIDATING_PATH, review(bad, released()))
         assert "it broke" in response["status"]["message"]
 
-        # a namesake's record, left over from before it was deleted
+        # another workload of the same name: the ChangeWorkload is from before it was created
         other = released()
         other["metadata"]["uid"] = "another"
         assert (await process.post(client, VALIDATING_PATH, review(bad, other)))["allowed"] is True
@@ -155,18 +157,18 @@ async def test_it_judges_by_what_is_in_the_cluster(api: StubApi, tmp_path: Path,
         await until(passes, seconds=5)
 
 
-async def test_the_reconciler_is_whom_the_option_names(
+async def test_service_account_option_names_the_reconciler(
     api: StubApi, tmp_path: Path, client: aiohttp.ClientSession
 ) -> None:
     Files.at(tmp_path).issue()
-    async with running(api, tmp_path, "--service-account", "system:serviceaccount:ops:gate") as process:
+    async with running(api, tmp_path, "--service-account", "system:serviceaccount:ops:reconciler") as process:
         body = review(released("busybox:2", suspend="1"), released(suspend="1"))
         assert (await process.post(client, VALIDATING_PATH, body))["allowed"] is False
-        body["request"]["userInfo"]["username"] = "system:serviceaccount:ops:gate"
+        body["request"]["userInfo"]["username"] = "system:serviceaccount:ops:reconciler"
         assert (await process.post(client, VALIDATING_PATH, body))["allowed"] is True
 
 
-async def test_it_is_ready_only_with_certificate_and_caches(
+async def test_gatekeeper_is_ready_only_with_certificate_and_filled_caches(
     api: StubApi, tmp_path: Path, client: aiohttp.ClientSession
 ) -> None:
     hold = asyncio.Event()
@@ -191,7 +193,7 @@ async def test_it_is_ready_only_with_certificate_and_caches(
         await process.ready(client)
 
 
-async def test_once_ready_it_stays_ready_without_the_api_server(
+async def test_ready_gatekeeper_stays_ready_without_the_api_server(
     api: StubApi, tmp_path: Path, client: aiohttp.ClientSession
 ) -> None:
     Files.at(tmp_path).issue()
@@ -205,7 +207,9 @@ async def test_once_ready_it_stays_ready_without_the_api_server(
         assert (await process.post(client, VALIDATING_PATH, review(bad, released())))["allowed"] is False
 
 
-async def test_it_starts_without_the_api_server_and_waits_for_it(tmp_path: Path, client: aiohttp.ClientSession) -> None:
+async def test_gatekeeper_starts_without_the_api_server_and_waits_for_it(
+    tmp_path: Path, client: aiohttp.ClientSession
+) -> None:
     Files.at(tmp_path).issue()
     api = StubApi()
     await api.start()
@@ -217,7 +221,7 @@ async def test_it_starts_without_the_api_server_and_waits_for_it(tmp_path: Path,
     await api.stop()
 
 
-async def test_certificates_are_exchanged_in_the_living_process(api: StubApi, tmp_path: Path) -> None:
+async def test_new_certificate_is_served_without_a_restart_of_the_process(api: StubApi, tmp_path: Path) -> None:
     files = Files.at(tmp_path)
     files.issue()
     async with running(api, tmp_path) as process:
@@ -231,7 +235,7 @@ async def test_certificates_are_exchanged_in_the_living_process(api: StubApi, tm
     assert ssl.DER_cert_to_PEM_cert(shown).encode() == files.certificate.read_bytes()
 
 
-async def test_told_to_end_it_is_unready_at_once_and_serves_on_for_a_while(
+async def test_after_sigterm_gatekeeper_is_not_ready_but_answers_during_the_shutdown_delay(
     api: StubApi, tmp_path: Path, client: aiohttp.ClientSession
 ) -> None:
     Files.at(tmp_path).issue()
@@ -245,14 +249,14 @@ async def test_told_to_end_it_is_unready_at_once_and_serves_on_for_a_while(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_it_ends_in_order(
+async def test_shutdown_answers_the_request_in_flight_and_exits_with_0(
     api: StubApi, tmp_path: Path, client: aiohttp.ClientSession, number: signal.Signals
 ) -> None:
-    """The request in flight is answered, connections are closed, exit 0."""
+    """The request in flight is answered, the connections are closed, and the exit code is 0."""
     Files.at(tmp_path).issue()
     async with running(api, tmp_path, "--shutdown-delay", "0") as process:
         await process.ready(client)
-        await process.post(client, MUTATING_PATH, review(deployment()))  # a kept connection
+        await process.post(client, MUTATING_PATH, review(deployment()))  # opens a connection that stays open
         reader, writer = await asyncio.open_connection("127.0.0.1", process.port, ssl=trust())
         data = encode(review(deployment()))
         head = f"POST {MUTATING_PATH} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -270,8 +274,8 @@ async def test_it_ends_in_order(
         assert await asyncio.wait_for(process.process.wait(), 5) == 0
 
 
-async def test_no_request_fails_when_it_ends_under_load(api: StubApi, tmp_path: Path) -> None:
-    """Kept connections are closed after an answer, never before one; in the end none is taken any more."""
+async def test_no_request_fails_during_a_shutdown_under_load(api: StubApi, tmp_path: Path) -> None:
+    """Open connections are closed only after an answer. At the end, new connections are refused."""
     Files.at(tmp_path).issue()
     async with running(api, tmp_path, "--shutdown-delay", "3") as process, session(limit=8) as client:
         await process.ready(client)
@@ -279,7 +283,9 @@ async def test_no_request_fails_when_it_ends_under_load(api: StubApi, tmp_path: 
 
         async def load() -> None:
             nonlocal answered
-            with contextlib.suppress(aiohttp.ClientConnectorError):  # not taken: the request was never sent
+            with contextlib.suppress(
+                aiohttp.ClientConnectorError
+            ):  # the connection was refused, so the request was not sent
                 while True:
                     await process.post(client, MUTATING_PATH, review(deployment()))
                     answered += 1
@@ -292,14 +298,14 @@ async def test_no_request_fails_when_it_ends_under_load(api: StubApi, tmp_path: 
         process.process.terminate()
         await process.line("shutting down")
         seen = answered
-        # somebody has to read its log, or it stops when the pipe is full
+        # read the log, because the process blocks when the pipe is full
         assert process.process.stderr is not None
         await asyncio.gather(process.process.stderr.read(), *loads)
         assert answered > seen
         assert await asyncio.wait_for(process.process.wait(), 5) == 0
 
 
-async def test_a_second_signal_ends_it_where_it_is(api: StubApi, tmp_path: Path) -> None:
+async def test_second_signal_stops_the_process_at_once_with_exit_code_1(api: StubApi, tmp_path: Path) -> None:
     Files.at(tmp_path).issue()
     async with running(api, tmp_path, "--shutdown-delay", "60") as process:
         process.process.terminate()
@@ -308,7 +314,7 @@ async def test_a_second_signal_ends_it_where_it_is(api: StubApi, tmp_path: Path)
         assert await asyncio.wait_for(process.process.wait(), 5) == 1
 
 
-async def test_every_decision_is_in_the_log_when_it_ends_and_no_secret(
+async def test_log_has_every_decision_and_no_secret_after_the_shutdown(
     api: StubApi, tmp_path: Path, client: aiohttp.ClientSession
 ) -> None:
     Files.at(tmp_path).issue()
@@ -330,7 +336,9 @@ async def test_every_decision_is_in_the_log_when_it_ends_and_no_secret(
         (["--host", "192.0.2.1", "--kubeconfig", "KUBECONFIG"], "--host"),
     ],
 )
-async def test_what_is_wrong_at_the_start_is_said_in_a_sentence(tmp_path: Path, options: list[str], word: str) -> None:
+async def test_invalid_option_is_reported_in_one_sentence_with_exit_code_2(
+    tmp_path: Path, options: list[str], word: str
+) -> None:
     files = Files.at(tmp_path)
     files.issue()
     (tmp_path / "kubeconfig").write_text(

@@ -1,4 +1,4 @@
-"""Routes that no feature has yet: several types, a handler that does I/O, conditions, subresources."""
+"""Routes with features that no handler uses yet: several types, I/O, conditions and subresources."""
 
 import asyncio
 import json
@@ -74,23 +74,23 @@ def only(found: dict[str, Route]) -> Route:
     return route
 
 
-def test_handlers_that_read_different_types_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_responses_of_handlers_that_read_different_types_are_combined(monkeypatch: pytest.MonkeyPatch) -> None:
     route = only(routes(registered(monkeypatch, "labelled", "placed")))
     computed.clear()
     answer = dispatch.decide(route, route.decode(pod()), StaticListers())
     assert answer.patch == [
         {"op": "add", "path": "/metadata/labels", "value": {"named": "web-1", "node": "n1", "again": "web-1"}}
     ]
-    assert computed == ["web-1"], "once for all handlers of a request"
+    assert computed == ["web-1"], "computed once for all handlers of a request"
 
 
-def test_an_operation_without_handlers_decodes_no_object(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operation_without_handlers_decodes_no_object(monkeypatch: pytest.MonkeyPatch) -> None:
     route = only(routes(registered(monkeypatch, "labelled", "placed")))
     wire = route.decode(pod(operation="CONNECT").replace(b'"spec"', b'"spec": 7, "was"'))
     assert route.requests(wire) == {}
 
 
-async def test_a_handler_that_does_io_is_awaited_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_handler_that_does_io_is_awaited_and_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     registrations = registered(monkeypatch, "looked_up", does_io=True)
     (webhook,) = webhooks(registrations)
     assert registered_fields(webhook)["sideEffects"] == "NoneOnDryRun"
@@ -102,14 +102,14 @@ async def test_a_handler_that_does_io_is_awaited_and_bounded(monkeypatch: pytest
         await dispatch.decide_with_io(route, route.decode(pod()), StaticListers())
 
 
-def test_a_registration_that_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_registration_that_does_not_match_its_handler_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TypeError, match="does_io"):
         routes(registered(monkeypatch, "looked_up"))
     with pytest.raises(TypeError, match="not a handler"):
         routes(registered(monkeypatch, "computed"))
 
 
-def test_a_webhook_is_called_where_one_of_its_handlers_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_conditions_of_the_handlers_of_a_webhook_are_combined(monkeypatch: pytest.MonkeyPatch) -> None:
     big = Condition("big", "object.spec.x > 1")
     first = registered(monkeypatch, "labelled", condition=big)
     assert [each.condition for each in webhooks(first)] == [big]

@@ -16,32 +16,32 @@ from .malformed import MALFORMED
 from .reviews import MUTATE, VALIDATE, StaticListers, about_kind, deployment, encode, released, review, route
 
 
-def judge(data: bytes) -> None:
+def review_both(data: bytes) -> None:
     for asked in (route(MUTATE), route(VALIDATE)):
         decide(asked, asked.decode(data), StaticListers())
 
 
 def read(data: bytes) -> Request[Any]:
-    """The request that the mutating handlers of the present kind are given."""
+    """The request for the mutating handlers of the present kind."""
     asked = route(MUTATE)
     (request,) = asked.requests(asked.decode(data)).values()
     return request
 
 
 def code(data: bytes) -> int:
-    """The HTTP status that the request is answered with."""
+    """The HTTP status of the answer."""
     try:
-        judge(data)
+        review_both(data)
     except ReviewError as error:
         return error.code
     return 200
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-def test_what_is_no_review_is_refused_with_a_sentence_that_says_what_is_wrong(name: str) -> None:
+def test_body_that_is_not_a_review_is_refused_with_a_sentence_that_names_the_cause(name: str) -> None:
     data, word = MALFORMED[name]
     with pytest.raises(ReviewError) as caught:
-        judge(data)
+        review_both(data)
     assert caught.value.code == 400
     assert word.lower() in str(caught.value).lower()
     assert len(str(caught.value)) <= 512
@@ -64,7 +64,7 @@ BODY = review(released("busybox:2", suspend="1"), released(suspend="1"))
 
 
 @given(st.sampled_from(paths(BODY)[1:]), json_values)
-def test_a_review_with_anything_anywhere_is_judged_or_refused(path: tuple[Any, ...], value: Any) -> None:
+def test_review_with_any_value_in_any_place_is_answered_or_refused(path: tuple[Any, ...], value: Any) -> None:
     body = json.loads(json.dumps(BODY))
     place = body
     for key in path[:-1]:
@@ -74,20 +74,20 @@ def test_a_review_with_anything_anywhere_is_judged_or_refused(path: tuple[Any, .
 
 
 @given(st.binary())
-def test_any_bytes_are_refused(data: bytes) -> None:
+def test_arbitrary_bytes_are_refused(data: bytes) -> None:
     with pytest.raises(ReviewError):
         read(data)
 
 
 @given(st.integers(0, len(encode(BODY)) - 1), st.binary(min_size=1, max_size=4))
-def test_a_damaged_review_is_judged_or_refused(at: int, noise: bytes) -> None:
+def test_damaged_review_is_answered_or_refused(at: int, noise: bytes) -> None:
     data = encode(BODY)
     assert code(data[:at] + noise + data[at + len(noise) :]) in (200, 400)
 
 
 @pytest.mark.parametrize("place", ["metadata", "spec"])
 @pytest.mark.parametrize("depth", [*range(245, 260), *range(900, 1000)])
-def test_at_any_depth_a_review_is_judged_or_refused(place: str, depth: int) -> None:
+def test_deeply_nested_review_is_answered_or_refused(place: str, depth: int) -> None:
     new, old = deployment(), deployment("busybox:2")
     for obj in (new, old):
         obj["spec"]["template"][place]["deep"] = "DEEP"
@@ -95,24 +95,24 @@ def test_at_any_depth_a_review_is_judged_or_refused(place: str, depth: int) -> N
         assert code(data.replace(b'"DEEP"', b'{"a":' * depth + b"1" + b"}" * depth)) in (200, 400)
 
 
-@pytest.mark.parametrize("judged", ADAPTERS, ids=lambda each: each.resource.plural)
+@pytest.mark.parametrize("served", ADAPTERS, ids=lambda each: each.resource.plural)
 @pytest.mark.parametrize("sent", ADAPTERS, ids=lambda each: each.resource.plural)
-def test_the_webhook_of_a_kind_judges_that_kind_alone(judged: Adapter, sent: Adapter) -> None:
+def test_webhook_of_a_kind_refuses_reviews_of_other_kinds(served: Adapter, sent: Adapter) -> None:
     with about_kind(sent.resource):
         body = review(released("busybox:2"), released())
     data = encode(body)
-    with about_kind(judged.resource):
-        if judged is sent:
+    with about_kind(served.resource):
+        if served is sent:
             assert read(data).object is not None
             return
         with pytest.raises(ReviewError, match="correct the rules of the webhook configuration"):
             read(data)
         del body["request"]["resource"]
-        with pytest.raises(ReviewError, match=f"not a {judged.resource.kind} of {judged.resource.api_version}"):
+        with pytest.raises(ReviewError, match=f"not a {served.resource.kind} of {served.resource.api_version}"):
             read(encode(body))
 
 
-def test_everything_the_api_server_sends_reaches_the_handlers() -> None:
+def test_handlers_get_every_field_of_the_request() -> None:
     options = {"kind": "UpdateOptions", "apiVersion": "meta.k8s.io/v1", "fieldManager": "kubectl"}
     body = review(released("busybox:2"), released(), user="jane", dryRun=True, options=options)
     found = read(encode(body))
@@ -125,14 +125,14 @@ def test_everything_the_api_server_sends_reaches_the_handlers() -> None:
     assert found.old_object.labels == released()["metadata"]["labels"]
 
 
-def test_a_request_whose_name_is_yet_to_be_generated_is_read() -> None:
+def test_request_without_a_generated_name_is_read() -> None:
     obj = deployment()
     del obj["metadata"]["name"]
     obj["metadata"]["generateName"] = "sleep-"
     assert read(encode(review(obj, name=""))).name == ""
 
 
-def test_a_response_without_anything_to_say_has_only_what_the_protocol_needs() -> None:
+def test_response_without_content_has_only_the_required_fields() -> None:
     assert json.loads(write("u")) == {
         "apiVersion": "admission.k8s.io/v1",
         "kind": "AdmissionReview",
@@ -140,7 +140,7 @@ def test_a_response_without_anything_to_say_has_only_what_the_protocol_needs() -
     }
 
 
-def test_a_denial_carries_no_patch() -> None:
+def test_denial_has_no_patch() -> None:
     denial = Denial(message="no", reason="no")
     assert json.loads(write("u", status=denial.status, patch=[{"op": "remove", "path": "/a"}]))["response"] == {
         "uid": "u",

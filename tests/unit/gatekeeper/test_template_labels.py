@@ -1,4 +1,4 @@
-"""Labels of workloads and pods are taken out of pod templates, and nobody's pods are restarted for it."""
+"""The labels of workloads and pods are removed from pod templates, but only with a release."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def with_label(obj: dict[str, Any], key: str, value: str = "1683791175") -> dict
 
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("user", ["kubernetes-admin", RECONCILER])
-def test_it_is_taken_out_of_what_is_created_whoever_sends_it(key: str, user: str) -> None:
+def test_label_is_removed_from_a_created_template_for_every_user(key: str, user: str) -> None:
     result, warnings = mutate(with_label(deployment(), key), user=user)
     assert result == mutate(deployment())[0]
     assert [key in warning and "it was removed" in warning for warning in warnings] == [True]
@@ -32,7 +32,7 @@ def test_it_is_taken_out_of_what_is_created_whoever_sends_it(key: str, user: str
 
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("before", [False, True])
-def test_it_is_taken_out_of_what_is_released(key: str, before: bool) -> None:
+def test_label_is_removed_from_a_released_template(key: str, before: bool) -> None:
     old = with_label(released(), key) if before else released()
     result, warnings = mutate(with_label(deployment("busybox:2"), key), old)
     assert key not in template(result)
@@ -41,14 +41,14 @@ def test_it_is_taken_out_of_what_is_released(key: str, before: bool) -> None:
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_a_stored_template_with_it_loses_it_silently_with_a_release_that_has_none(key: str) -> None:
+def test_release_without_the_label_removes_the_stored_label_without_a_warning(key: str) -> None:
     result, warnings = mutate(deployment("busybox:2"), with_label(released(), key))
     assert key not in template(result)
     assert warnings == []
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_alone_it_makes_no_release(key: str) -> None:
+def test_adding_the_label_is_not_a_release(key: str) -> None:
     result, warnings = mutate(with_label(released(), key), released())
     assert result == released()
     assert len(warnings) == 1
@@ -56,7 +56,7 @@ def test_alone_it_makes_no_release(key: str) -> None:
 
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("sent", [None, "2", "1683791175"])
-def test_where_the_template_is_otherwise_what_it_was_it_stays(key: str, sent: str | None) -> None:
+def test_stored_label_is_restored_if_the_template_does_not_change(key: str, sent: str | None) -> None:
     old = with_label(released(), key)
     new = released() if sent is None else with_label(released(), key, sent)
     new["spec"]["replicas"] = 9
@@ -66,5 +66,5 @@ def test_where_the_template_is_otherwise_what_it_was_it_stays(key: str, sent: st
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_it_does_not_count_in_the_version(key: str) -> None:
+def test_version_ignores_the_label(key: str) -> None:
     assert version_of(with_label(deployment(), key)) == version_of(deployment())

@@ -1,4 +1,4 @@
-"""Design rules 1 to 3: when a workload gets a version, and when it keeps the one it has."""
+"""Design rules 1 to 3: when a workload gets a version and when it keeps its version."""
 
 import copy
 from typing import Any
@@ -24,7 +24,7 @@ def template(obj: Object) -> dict[str, str]:
     return obj["spec"]["template"]["metadata"].get("labels") or {}  # type: ignore[no-any-return]
 
 
-def test_a_created_workload_and_its_template_get_the_version() -> None:
+def test_created_workload_and_its_template_get_the_version() -> None:
     result, warnings = mutate(deployment())
     assert own(result)[labels.VERSION] == template(result)[labels.VERSION] == version_of(deployment())
     assert own(result)["app"] == template(result)["app"] == "sleep"
@@ -34,7 +34,7 @@ def test_a_created_workload_and_its_template_get_the_version() -> None:
 @pytest.mark.parametrize(
     "metadata", [{}, {"creationTimestamp": None}, {"labels": None}, {"labels": {}}, None, "absent"]
 )
-def test_a_workload_without_any_labels_gets_them(metadata: Any) -> None:
+def test_workload_without_labels_gets_the_version(metadata: Any) -> None:
     obj = deployment()
     del obj["metadata"]["labels"]
     if metadata == "absent":
@@ -45,7 +45,7 @@ def test_a_workload_without_any_labels_gets_them(metadata: Any) -> None:
     assert own(result) == template(result) == {labels.VERSION: own(result)[labels.VERSION]}
 
 
-def test_a_changed_template_gets_its_own_version_and_loses_defense_status() -> None:
+def test_changed_template_gets_a_version_and_the_workload_loses_defense_status() -> None:
     old = released("busybox")
     new = released("busybox")
     new["spec"]["template"]["spec"]["containers"][0]["image"] = "busybox:2"
@@ -55,14 +55,14 @@ def test_a_changed_template_gets_its_own_version_and_loses_defense_status() -> N
     assert warnings == []
 
 
-def test_defense_status_is_dropped_from_a_new_version_even_for_the_reconciler() -> None:
+def test_release_by_the_reconciler_removes_defense_status() -> None:
     result, _ = mutate({**released("busybox"), "spec": deployment("busybox:2")["spec"]}, released(), user=RECONCILER)
     assert labels.DEFENSE_STATUS not in own(result)
     assert own(result)[labels.VERSION] == version_of(deployment("busybox:2"))
 
 
-def test_going_back_to_an_old_template_brings_its_version_back() -> None:
-    """As `kubectl rollout undo` does, with the ReplicaSet's template, version label and all."""
+def test_old_template_gets_its_old_version_again() -> None:
+    """`kubectl rollout undo` sends the template of the ReplicaSet, which includes the version label."""
     old = released("busybox:2")
     new = {**copy.deepcopy(old), "spec": released("busybox")["spec"]}
     result, warnings = mutate(new, old)
@@ -70,7 +70,7 @@ def test_going_back_to_an_old_template_brings_its_version_back() -> None:
     assert warnings == []
 
 
-def test_a_restart_is_a_release() -> None:
+def test_rollout_restart_is_a_release() -> None:
     new = released()
     new["spec"]["template"]["metadata"]["annotations"] = {"kubectl.kubernetes.io/restartedAt": "2026-08-21T07:29:49Z"}
     result, _ = mutate(new, released())
@@ -78,7 +78,7 @@ def test_a_restart_is_a_release() -> None:
 
 
 @pytest.mark.parametrize("places", ["workload", "template", "both"])
-def test_a_version_that_the_client_dropped_comes_back_silently(places: str) -> None:
+def test_removed_version_is_restored_without_a_warning(places: str) -> None:
     new = released()
     if places in ("workload", "both"):
         del new["metadata"]["labels"][labels.VERSION]
@@ -87,26 +87,26 @@ def test_a_version_that_the_client_dropped_comes_back_silently(places: str) -> N
     assert mutate(new, released()) == (released(), [])
 
 
-def test_a_workload_that_never_had_a_version_gets_none() -> None:
+def test_update_without_a_release_adds_no_version() -> None:
     old, new = deployment(), deployment()
     new["spec"]["replicas"] = 9
     new["metadata"]["annotations"] = {"a": "b"}
     assert mutate(new, old) == (new, [])
 
 
-def test_a_workload_that_never_had_a_version_gets_one_with_its_next_release() -> None:
+def test_first_release_of_a_workload_without_version_adds_the_version() -> None:
     result, _ = mutate(deployment("busybox:2"), deployment())
     assert own(result)[labels.VERSION] == version_of(deployment("busybox:2"))
 
 
 @pytest.mark.parametrize("place", ["workload", "template"])
-def test_each_place_stays_what_it_was(place: str) -> None:
+def test_version_in_one_place_only_stays_unchanged(place: str) -> None:
     old = deployment(own={labels.VERSION: OLD}) if place == "workload" else deployment(template_version=OLD)
     assert mutate(old, old) == (old, [])
     assert mutate(deployment(), old) == (old, [])
 
 
-def test_the_order_of_keys_in_the_template_makes_no_release() -> None:
+def test_changed_order_of_keys_is_not_a_release() -> None:
     new = released()
     new["spec"]["template"] = dict(reversed(new["spec"]["template"].items()))
     new["spec"]["template"]["spec"] = dict(reversed(new["spec"]["template"]["spec"].items()))
@@ -114,13 +114,13 @@ def test_the_order_of_keys_in_the_template_makes_no_release() -> None:
 
 
 @pytest.mark.parametrize("forged", ["bogus", NEW, ""])
-def test_a_version_that_the_user_wrote_gives_way_with_a_warning(forged: str) -> None:
+def test_version_from_the_user_is_replaced_with_a_warning(forged: str) -> None:
     result, warnings = mutate(deployment(own={labels.VERSION: forged}))
     assert own(result)[labels.VERSION] == version_of(deployment())
     assert [labels.VERSION in warning for warning in warnings] == [True]
 
 
-def test_our_own_stamp_from_before_another_webhook_changed_the_template_is_replaced_silently() -> None:
+def test_version_from_an_earlier_call_of_the_webhook_is_replaced_without_a_warning() -> None:
     stamped, _ = mutate(deployment("busybox:2"), released())
     stamped["spec"]["template"]["spec"]["containers"].append({"name": "sidecar", "image": "proxy"})
     result, warnings = mutate(stamped, released())
@@ -128,8 +128,8 @@ def test_our_own_stamp_from_before_another_webhook_changed_the_template_is_repla
     assert warnings == []
 
 
-def test_a_copy_of_another_workload_starts_anew() -> None:
-    """As created from `kubectl get -o yaml`: processed and suspended are of the other one."""
+def test_copy_of_another_workload_loses_its_defense_status_and_suspension() -> None:
+    """Created from the output of `kubectl get -o yaml`: the labels are those of the other workload."""
     result, warnings = mutate(released(suspend="1683791175"))
     assert labels.DEFENSE_STATUS not in own(result)
     assert labels.SUSPEND not in own(result)
@@ -151,7 +151,7 @@ objects = st.builds(
 
 
 @given(objects, st.none() | objects, st.sampled_from(["kubernetes-admin", RECONCILER]))
-def test_the_patched_object_sent_again_yields_no_patch_and_no_warning(
+def test_second_call_with_the_patched_object_gives_no_patch_and_no_warning(
     new: Object, old: Object | None, user: str
 ) -> None:
     once, _ = mutate(new, old, user=user)
@@ -159,7 +159,7 @@ def test_the_patched_object_sent_again_yields_no_patch_and_no_warning(
 
 
 @given(objects, st.none() | objects)
-def test_nothing_but_owned_labels_is_ever_patched(new: Object, old: Object | None) -> None:
+def test_patch_changes_only_labels_of_altershield(new: Object, old: Object | None) -> None:
     result, _ = mutate(new, old)
     for obj in (result, new):
         for key in (*labels.OWNED, *labels.NOT_IN_TEMPLATES):
@@ -169,7 +169,7 @@ def test_nothing_but_owned_labels_is_ever_patched(new: Object, old: Object | Non
 
 
 @pytest.mark.parametrize("place", ["workload", "template"])
-def test_a_version_that_the_user_wrote_in_one_place_gives_way_with_a_warning(place: str) -> None:
+def test_version_from_the_user_in_one_place_is_replaced_with_a_warning(place: str) -> None:
     new = deployment(own={labels.VERSION: NEW}) if place == "workload" else deployment(template_version=NEW)
     result, (warning,) = mutate(new)
     assert result == mutate(deployment())[0]
@@ -177,12 +177,12 @@ def test_a_version_that_the_user_wrote_in_one_place_gives_way_with_a_warning(pla
 
 
 @pytest.mark.parametrize("forged", ["mine", "abc"])
-def test_what_is_no_version_gives_way_with_a_warning_also_in_both_places(forged: str) -> None:
+def test_invalid_version_in_both_places_is_replaced_with_a_warning(forged: str) -> None:
     _, warnings = mutate(deployment(own={labels.VERSION: forged}, template_version=forged))
     assert len(warnings) == 1
 
 
-def test_the_stored_versions_of_both_places_may_be_sent_back_without_a_warning() -> None:
+def test_stored_versions_of_both_places_cause_no_warning() -> None:
     old = deployment(own={labels.VERSION: OLD}, template_version=NEW)
     new = deployment("busybox:2", own={labels.VERSION: OLD, "team": "a"}, template_version=NEW)
     assert mutate(new, old)[1] == []

@@ -1,4 +1,4 @@
-"""The CRDs say what the types say, in Kubernetes' structural form."""
+"""The CRDs match the types and have structural schemas."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def nodes(value: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("kind", CRDS)
-def test_every_node_is_structural_and_bounded(kind: str) -> None:
+def test_every_node_of_the_schemas_is_structural_and_has_a_limit(kind: str) -> None:
     for node in nodes(schema(kind)):
         assert node.keys() <= STRUCTURAL
         assert "type" in node
@@ -47,13 +47,13 @@ def test_every_node_is_structural_and_bounded(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", CRDS)
-def test_the_schema_names_exactly_the_fields_that_the_code_decodes(kind: str) -> None:
+def test_schemas_have_exactly_the_fields_that_the_code_decodes(kind: str) -> None:
     for part, type_ in zip(("spec", "status"), TYPES[kind], strict=True):
         fields = {field.encode_name for field in msgspec.structs.fields(type_)}
         assert set(schema(kind)["properties"][part]["properties"]) == fields
 
 
-def test_names_are_those_that_users_know() -> None:
+def test_names_and_categories_of_the_crds_are_fixed() -> None:
     assert {crd["metadata"]["name"] for crd in CRDS.values()} == {
         "changeworkloads.app.ops.cloud.alipay.com",
         "changepods.app.ops.cloud.alipay.com",
@@ -72,12 +72,12 @@ def test_names_are_those_that_users_know() -> None:
         ("OpsConfigInfo", ["AGE"]),
     ],
 )
-def test_columns_are_those_of_the_walkthrough(kind: str, columns: list[str]) -> None:
+def test_printer_columns_are_those_of_the_walkthrough(kind: str, columns: list[str]) -> None:
     shown = CRDS[kind]["spec"]["versions"][0]["additionalPrinterColumns"]
     assert [column["name"] for column in shown if not column.get("priority")] == columns
 
 
-def test_names_on_the_wire_are_those_of_the_first_release() -> None:
+def test_encoded_field_names_are_those_of_the_first_release() -> None:
     status = kinds.ChangePodStatus(post_timeout_threshold=120, pre_submit_time_unix=5, change_pod_id="n")
     assert msgspec.to_builtins(status) == {"postTimeOutThreshold": 120, "preSubmitTimeUnix": 5, "changePodId": "n"}
     pod = kinds.PodInfo(pod="p", app="a", host_name="p", namespace="n", work_space="default", ip="10.0.0.1")
@@ -86,7 +86,7 @@ def test_names_on_the_wire_are_those_of_the_first_release() -> None:
     }  # fmt: skip
 
 
-def test_our_objects_carry_their_kind() -> None:
+def test_encoded_objects_have_their_kind() -> None:
     setting = kinds.OpsConfigInfo(ObjectMeta(name="branch"), kinds.OpsConfigInfoSpec("isBranch", enable=False))
     encoded = msgspec.to_builtins(setting)
     assert encoded["kind"] == "OpsConfigInfo"
@@ -94,7 +94,7 @@ def test_our_objects_carry_their_kind() -> None:
     assert encoded["spec"]["enable"] is False
 
 
-def test_conditions_are_a_map_by_type() -> None:
+def test_conditions_are_a_list_map_with_key_type() -> None:
     fields = {field.encode_name for field in msgspec.structs.fields(Condition)}
     for kind in CRDS:
         conditions = schema(kind)["properties"]["status"]["properties"]["conditions"]

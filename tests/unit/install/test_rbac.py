@@ -1,4 +1,4 @@
-"""Exactly what is needed: every rule that is missing stops the reconciler, every other one is too much."""
+"""The permissions are exactly the required ones: a missing rule stops the reconciler, any other rule is too much."""
 
 from collections import defaultdict
 
@@ -32,7 +32,7 @@ WANTED = {
 }
 
 
-def test_the_cluster_role_allows_what_is_needed_and_nothing_else() -> None:
+def test_cluster_role_has_exactly_the_required_rules() -> None:
     (role,) = [obj for obj in rbac.objects(SYSTEM_NAMESPACE) if obj["kind"] == "ClusterRole"]
     granted = defaultdict(set)
     for rule in role["rules"]:
@@ -42,14 +42,14 @@ def test_the_cluster_role_allows_what_is_needed_and_nothing_else() -> None:
     assert granted == {key: set(verbs.split()) for key, verbs in WANTED.items()}
 
 
-def test_of_definitions_only_those_of_optional_kinds_are_read() -> None:
+def test_cluster_role_reads_only_the_crds_of_optional_kinds() -> None:
     named = [rule for rule in rbac.CLUSTER_RULES if "resourceNames" in rule]
     assert [(rule["resources"], rule["resourceNames"]) for rule in named] == [
         (["customresourcedefinitions"], ["clonesets.apps.kruise.io"])
     ]
 
 
-def test_who_has_view_edit_or_admin_may_read_and_nothing_else() -> None:
+def test_view_edit_and_admin_include_only_read_permissions() -> None:
     reader, _ = rbac.user_roles()
     labels = [key.rpartition("/")[2] for key in reader["metadata"]["labels"] if "aggregate-to-" in key]
     assert labels == ["aggregate-to-view", "aggregate-to-edit", "aggregate-to-admin"]
@@ -58,7 +58,7 @@ def test_who_has_view_edit_or_admin_may_read_and_nothing_else() -> None:
     assert set(rule["verbs"]) == {"get", "list", "watch"}
 
 
-def test_giving_verdicts_is_part_of_no_built_in_role_and_deletes_no_record() -> None:
+def test_role_verdicts_is_not_aggregated_and_may_only_patch_status() -> None:
     _, judge = rbac.user_roles()
     assert not [key for key in judge["metadata"]["labels"] if "aggregate-to-" in key]
     verbs = {(resource, verb) for rule in judge["rules"] for resource in rule["resources"] for verb in rule["verbs"]}

@@ -1,4 +1,4 @@
-"""Workloads and records for the tests of `altershield status`."""
+"""Workloads and ChangeWorkloads for the tests of `altershield status`."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ ROLLED_BACK = ChangeWorkloadStatus(
 
 
 def manifest(kind: str = "Deployment", name: str = "web", version: str = V1, **own: str) -> dict[str, Any]:
-    """A workload that carries `version`, if it is not empty, and has its record, unless `own` says otherwise."""
+    """A workload. With a `version` that is not empty, it is processed. `own` are further labels."""
     stamped = {labels.VERSION: version, labels.DEFENSE_STATUS: labels.PROCESSED} if version else {}
     return {
         "apiVersion": BY_KIND[kind].resource.api_version,
@@ -58,7 +58,7 @@ def release(
 
 
 def stored(of: ChangeWorkload, **metadata: Any) -> StoredRelease:
-    """The record as the API server sends it."""
+    """The ChangeWorkload as the API server sends it."""
     obj = msgspec.to_builtins(of)
     obj["metadata"] |= metadata
     return StoredRelease(of, msgspec.json.encode(obj))

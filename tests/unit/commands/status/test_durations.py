@@ -1,4 +1,4 @@
-"""Durations, as kubectl writes and takes them."""
+"""Durations in the formats of kubectl."""
 
 import pytest
 
@@ -10,12 +10,12 @@ from altershield.errors import UsageError
     ("text", "expected"),
     [("0", 0), ("90", 90), ("90s", 90), ("5m", 300), ("1h30m", 5400), ("1.5m", 90), ("500ms", 0.5)],
 )
-def test_a_timeout_is_a_duration_or_seconds(text: str, expected: float) -> None:
+def test_seconds_reads_durations_and_numbers(text: str, expected: float) -> None:
     assert seconds(text, "--timeout") == expected
 
 
 @pytest.mark.parametrize("text", ["", "soon", "5 m", "-1s", "5d", "1e3"])
-def test_another_text_is_no_timeout(text: str) -> None:
+def test_seconds_refuses_other_texts(text: str) -> None:
     with pytest.raises(UsageError, match=r'--timeout ".*" is not a duration'):
         seconds(text, "--timeout")
 
@@ -37,5 +37,5 @@ def test_another_text_is_no_timeout(text: str) -> None:
         (3 * 365 * 86_400, "3y"),
     ],
 )
-def test_an_age_is_written_in_its_largest_units(total: float, expected: str) -> None:
+def test_age_has_the_largest_units_as_in_kubectl(total: float, expected: str) -> None:
     assert age(total) == expected

@@ -1,4 +1,4 @@
-"""The formats of `-o`, at once and with `-w`."""
+"""The formats of `-o`, with and without `-w`."""
 
 import json
 
@@ -14,37 +14,41 @@ NEW = Release(workload(version=V2), stored(release(RUNNING, version=V2)))
 PENDING = Release(workload("StatefulSet", "db"), None)
 
 
-def test_json_and_yaml_are_a_list_of_the_objects_as_they_are_stored(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_and_yaml_are_a_list_of_the_stored_objects(capsys: pytest.CaptureFixture[str]) -> None:
     Printer(Output.JSON, "shop").whole([OLD, NEW, PENDING])
     shown = json.loads(text := capsys.readouterr().out)
     assert (shown["apiVersion"], shown["kind"], shown["metadata"]) == ("v1", "List", {"resourceVersion": ""})
     assert [each["metadata"]["name"] for each in shown["items"]] == [f"web--x--{V1}", f"web--x--{V2}"]
     assert {each["kind"] for each in shown["items"]} == {"ChangeWorkload"}
-    assert shown["items"][0]["metadata"]["resourceVersion"] == "1", "of the object, not of what we read of it"
+    assert shown["items"][0]["metadata"]["resourceVersion"] == "1", (
+        "the output must be the whole object"
+    )
     assert "managedFields" not in text
     Printer(Output.YAML, "shop").whole([OLD, NEW, PENDING])
     assert yaml.safe_load(capsys.readouterr().out) == shown
 
 
 @pytest.mark.parametrize(("output", "load"), [(Output.JSON, json.loads), (Output.YAML, yaml.safe_load)])
-def test_a_list_may_be_empty(output: Output, load: type, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_and_yaml_without_releases_are_an_empty_list(
+    output: Output, load: type, capsys: pytest.CaptureFixture[str]
+) -> None:
     Printer(output, "shop").whole([])
     assert load(capsys.readouterr().out)["items"] == []
 
 
-def test_names_are_those_that_kubectl_takes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_output_name_has_the_names_of_kubectl(capsys: pytest.CaptureFixture[str]) -> None:
     Printer(Output.NAME, "shop").whole([OLD, PENDING])
     assert capsys.readouterr().out == f"changeworkload.app.ops.cloud.alipay.com/web--x--{V1}\n"
 
 
-def test_where_there_is_nothing_the_table_is_a_sentence_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_without_releases_prints_a_sentence_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     Printer(None, "shop").whole([])
     Printer(None, "").whole([])
     out, err = capsys.readouterr()
     assert (out, err) == ("", "No releases found in shop namespace.\nNo releases found.\n")
 
 
-def test_a_watch_shows_only_what_changed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_watch_prints_only_changed_rows(capsys: pytest.CaptureFixture[str]) -> None:
     printer = Printer(None, "shop")
     printer.changes([OLD])
     header, first = capsys.readouterr().out.splitlines()
@@ -57,7 +61,7 @@ def test_a_watch_shows_only_what_changed(capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().out == ""
 
 
-def test_a_watch_of_objects_shows_each_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
+def test_watch_of_objects_prints_single_objects(capsys: pytest.CaptureFixture[str]) -> None:
     printer = Printer(Output.JSON, "shop")
     printer.changes([OLD])
     assert json.loads(capsys.readouterr().out)["kind"] == "ChangeWorkload"

@@ -1,4 +1,4 @@
-"""Reading releases from an API server that has not all kinds, refuses, or changes."""
+"""Reading releases from an API server that lacks kinds, refuses requests, or sends changes."""
 
 import asyncio
 from contextlib import aclosing
@@ -18,7 +18,7 @@ from tests.unit.commands.status.builders import RUNNING, V1, manifest, release
 STATEFUL_SETS = BY_KIND["StatefulSet"]
 
 
-def test_workloads_are_selected_by_name_or_by_their_version() -> None:
+def test_queries_select_workloads_by_name_or_by_the_version_label() -> None:
     assert queries(parse([])) == [Query(adapter, labels.VERSION, "") for adapter in ADAPTERS]
     assert queries(parse(["sts/db", "sts/db", "sts/web"])) == [
         Query(STATEFUL_SETS, "", "metadata.name=db"),
@@ -28,7 +28,7 @@ def test_workloads_are_selected_by_name_or_by_their_version() -> None:
 
 
 @pytest.mark.parametrize("code", [404, 403])
-async def test_a_cluster_without_a_kind_has_no_workloads_of_it(code: int, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_kind_that_the_cluster_does_not_have_is_skipped(code: int, capsys: pytest.CaptureFixture[str]) -> None:
     """An API server answers 403 about a kind that it does not have to users who may not list everything."""
     async with serving() as (api, client):
         api.fault(lambda request: request.path.endswith("/clonesets"), answer(code), times=2)
@@ -40,14 +40,14 @@ async def test_a_cluster_without_a_kind_has_no_workloads_of_it(code: int, capsys
         assert warned == (code == 403)
 
 
-async def test_a_kind_of_kubernetes_own_that_may_not_be_listed_is_an_error() -> None:
+async def test_forbidden_list_of_a_built_in_kind_is_an_error() -> None:
     async with serving() as (api, client):
         api.fault(lambda request: request.path.endswith("/statefulsets"), answer(403))
         with pytest.raises(StatusError, match=r'cannot list statefulsets.apps in namespace "shop": .*ClusterRole view'):
             await Reader(client, "shop", parse([])).read()
 
 
-async def test_who_may_not_read_releases_is_told_what_to_ask_for() -> None:
+async def test_forbidden_list_of_changeworkloads_names_the_clusterrole_to_ask_for() -> None:
     async with serving() as (api, client):
         api.fault(lambda request: request.path.endswith("/changeworkloads"), answer(403))
         with pytest.raises(
@@ -56,14 +56,14 @@ async def test_who_may_not_read_releases_is_told_what_to_ask_for() -> None:
             await Reader(client, "", parse([])).read()
 
 
-async def test_a_cluster_without_altershield_is_an_error() -> None:
+async def test_cluster_without_altershield_is_an_error() -> None:
     async with serving() as (api, client):
         api.fault(lambda request: request.path.endswith("/changeworkloads"), answer(404))
         with pytest.raises(StatusError, match=f"AlterShield is not installed in the cluster at {client.server}"):
             await Reader(client, "shop", parse([])).read()
 
 
-async def test_changes_are_seen_as_they_come() -> None:
+async def test_changes_yields_a_snapshot_after_each_change_without_a_new_list() -> None:
     async with serving() as (api, client):
         await api.put(STATEFUL_SETS.resource, manifest("StatefulSet", "db"))
         reader = Reader(client, "shop", parse(["sts"]))
@@ -80,5 +80,5 @@ async def test_changes_are_seen_as_they_come() -> None:
                 await api.put(STATEFUL_SETS.resource, manifest("StatefulSet", "db", version=f"{version:032}"))
                 assert (await anext(changes)).workloads[0].version == f"{version:032}"
             assert [request for request in api.requests if is_list(request)] == lists, (
-                "what changes is not listed again"
+                "a change must not cause a new list"
             )

@@ -1,4 +1,4 @@
-"""Which releases are shown, and how they ended."""
+"""The releases that are shown, and their outcomes."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from tests.unit.commands.status.builders import DONE, RUNNING, SUSPENDED, V1, V2
 UNPROCESSED = {labels.DEFENSE_STATUS: ""}
 
 
-def test_records_are_shown_with_the_workload_of_their_kind_and_of_no_namesake() -> None:
+def test_changeworkloads_are_shown_with_the_workload_of_their_kind_and_uid() -> None:
     all_releases = [stored(release(DONE, each.resource.kind)) for each in ADAPTERS]
     of_deleted = stored(release(DONE, "DaemonSet", uid="another", version=V2))
     found = shown(Snapshot([workload(each.resource.kind) for each in ADAPTERS], [of_deleted, *all_releases]))
@@ -22,29 +22,29 @@ def test_records_are_shown_with_the_workload_of_their_kind_and_of_no_namesake() 
     assert of_deleted not in [release.stored for release in found]
 
 
-def test_a_release_that_is_not_recorded_yet_is_shown_and_is_under_way() -> None:
+def test_release_without_changeworkload_is_shown_as_under_way() -> None:
     old = stored(release(DONE))
     snapshot = Snapshot([workload(version=V2, **UNPROCESSED)], [old])
     before, present = shown(snapshot)
     assert (before.stored, before.present, under_way(before)) == (old, False, False)
     assert (present.stored, present.pending, under_way(present)) == (None, True, True)
-    assert outcomes(snapshot) == [Outcome.UNDER_WAY], "the success of the version before must not count"
+    assert outcomes(snapshot) == [Outcome.UNDER_WAY], "the success of the previous version must not count"
 
 
-def test_a_version_that_is_released_again_is_pending_until_it_is_recorded_again() -> None:
+def test_version_that_is_released_again_is_pending_until_it_is_processed() -> None:
     snapshot = Snapshot([workload(**UNPROCESSED)], [stored(release(DONE))])
     (shown_release,) = shown(snapshot)
     assert (shown_release.pending, shown_release.present) == (True, True)
     assert outcomes(snapshot) == [Outcome.UNDER_WAY]
 
 
-def test_versions_of_a_workload_are_shown_by_their_age() -> None:
+def test_versions_of_a_workload_are_sorted_by_age() -> None:
     all_releases = [stored(release(RUNNING, version=V2, created=20)), stored(release(DONE, created=10))]
     found = shown(Snapshot([workload(version=V2)], all_releases))
     assert [release.stored for release in found] == all_releases[::-1]
 
 
-def test_a_workload_that_does_not_exist_is_an_error() -> None:
+def test_named_workload_that_does_not_exist_is_an_error() -> None:
     snapshot = Snapshot([workload()], [stored(release())])
     demand(snapshot, parse(["deploy/web"]), "shop")
     with pytest.raises(StatusError, match=r"deployments.apps .db. not found in namespace .shop.; check the") as seen:
@@ -56,18 +56,18 @@ def test_a_workload_that_does_not_exist_is_an_error() -> None:
         demand(snapshot, parse(["sts/web"]), "shop")
 
 
-def test_a_workload_without_a_release_is_an_error_that_says_how_to_get_one() -> None:
+def test_named_workload_without_a_release_is_an_error_with_the_command_to_govern_it() -> None:
     with pytest.raises(StatusError, match=f"has no release; .* `kubectl label namespace shop {labels.GOVERNED}="):
         demand(Snapshot([workload(version="")], []), parse(["web"]), "shop")
     demand(Snapshot([workload(version=""), workload("StatefulSet")], []), parse(["web"]), "shop")
 
 
-def test_no_workload_is_demanded_where_none_is_named() -> None:
+def test_no_error_if_no_workload_is_named() -> None:
     demand(Snapshot([], []), parse([]), "shop")
     demand(Snapshot([], []), parse(["deployments"]), "shop")
 
 
-def test_exit_codes_tell_suspended_from_under_way_from_rolled_back_from_done() -> None:
+def test_exit_code_is_that_of_the_most_severe_outcome() -> None:
     assert exit_code([]) == 0
     assert exit_code([Outcome.SUCCEEDED]) == 0
     assert exit_code([Outcome.SUCCEEDED, Outcome.ROLLED_BACK]) == 5
@@ -75,7 +75,7 @@ def test_exit_codes_tell_suspended_from_under_way_from_rolled_back_from_done() -
     assert exit_code([Outcome.UNDER_WAY, Outcome.SUSPENDED, Outcome.ROLLED_BACK]) == 3
 
 
-def test_the_outcome_of_each_workload_counts() -> None:
+def test_outcomes_has_one_outcome_per_workload_with_a_release() -> None:
     workloads = [workload(), workload("StatefulSet", **{labels.SUSPEND: "1"}), workload("DaemonSet", version="")]
     all_releases = [
         stored(release(DONE)),

@@ -25,7 +25,7 @@ def message(*conditions: Condition, **status: Any) -> str:
     return cells(release(ChangeWorkloadStatus(conditions=conditions, **status)), workload())["MESSAGE"]
 
 
-def test_a_row_has_kubectls_columns_and_a_star_at_the_present_version() -> None:
+def test_row_has_the_columns_and_a_star_at_the_present_version() -> None:
     shown = cells(release(FAILED, "StatefulSet", "db", created=int(NOW) - 330), workload("StatefulSet", "db"))
     assert shown == {
         "NAME": "statefulset.apps/db",
@@ -41,17 +41,17 @@ def test_a_row_has_kubectls_columns_and_a_star_at_the_present_version() -> None:
     assert superseded["VERSION"] == V1[:12]
 
 
-def test_the_namespace_is_a_column_where_all_are_shown() -> None:
+def test_namespace_is_a_column_if_all_namespaces_are_shown() -> None:
     assert Layout().header[0] == "NAME"
     assert cells(release(), workload(), Layout(namespaces=True))["NAMESPACE"] == "shop"
 
 
-def test_a_wide_row_has_the_whole_version_and_the_time_of_the_state() -> None:
+def test_wide_row_has_the_whole_version_and_the_time_of_the_state() -> None:
     wide = cells(release(FAILED), workload(), Layout(wide=True))
     assert (wide["VERSION"], wide["SINCE"]) == (f"{V1}*", "2023-05-11T07:46:15Z")
 
 
-def test_a_release_without_a_record_says_so() -> None:
+def test_row_of_a_release_that_is_not_processed_has_no_age_and_a_message() -> None:
     layout = Layout(wide=True)
     for each in (None, stored(release(DONE))):
         pending = row(Release(workload(**{labels.DEFENSE_STATUS: ""}), each), layout, NOW)
@@ -60,12 +60,12 @@ def test_a_release_without_a_record_says_so() -> None:
         assert (shown["AGE"], shown["SINCE"], shown["MESSAGE"]) == ("<unknown>",) * 2 + ("admitted, not yet processed",)
 
 
-def test_what_a_verdict_says_cannot_steer_the_terminal() -> None:
+def test_message_contains_no_control_characters() -> None:
     said = message(Condition(ConditionType.VERIFIED, "False", "R", "pod a: \x1b[31mred\nline"))
     assert said == "pod a:  [31mred line"
 
 
-def test_the_message_says_which_release_ungated_past_the_gate() -> None:
+def test_message_of_an_ungated_release_begins_with_ungated() -> None:
     ungated = Condition(
         ConditionType.UNGATED, "True", "VersionReused", "web-1 was released without an admission review: ..."
     )
@@ -73,7 +73,7 @@ def test_the_message_says_which_release_ungated_past_the_gate() -> None:
     assert message(ungated, verified) == "ungated (VersionReused); 5 of 5 pods passed"
 
 
-def test_the_message_says_what_a_release_waits_for() -> None:
+def test_message_gives_the_reason_why_a_release_waits() -> None:
     assert message(Condition(ConditionType.STALLED, "True", "Paused", "it is paused")) == "Paused: it is paused"
     verified = Condition(ConditionType.VERIFIED, "Unknown", "NoPods", "0 of 0 pods passed")
     assert (
@@ -82,7 +82,7 @@ def test_the_message_says_what_a_release_waits_for() -> None:
     assert message(Condition(ConditionType.NO_REPLICAS, "False", "R", "x"), verified) == "0 of 0 pods passed"
 
 
-def test_progress_names_the_workload_its_state_and_the_reason() -> None:
+def test_progress_names_the_workload_the_state_and_the_reason() -> None:
     waits = ChangeWorkloadStatus(
         status=WorkloadState.RUNNING, conditions=(Condition(ConditionType.STALLED, "True", "Paused", "it is paused"),)
     )
@@ -91,7 +91,7 @@ def test_progress_names_the_workload_its_state_and_the_reason() -> None:
     )
 
 
-def test_columns_are_aligned_and_widen_for_what_comes_later() -> None:
+def test_columns_are_aligned_and_widen_for_later_lines() -> None:
     columns = Columns(2)
     assert columns.lines([("NAME", "STATE"), ("a", "Success")]) == ["NAME   STATE", "a      Success"]
     assert columns.lines([("longer", "Init")]) == ["longer   Init"]

@@ -1,4 +1,4 @@
-"""Workloads are named as for kubectl."""
+"""Workloads are named as in kubectl."""
 
 import pytest
 
@@ -10,7 +10,7 @@ DEPLOYMENTS, STATEFUL_SETS = BY_KIND["Deployment"], BY_KIND["StatefulSet"]
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS, ids=lambda each: each.resource.plural)
-def test_a_type_may_be_written_in_full_in_the_plural_short_and_with_its_group(adapter: Adapter) -> None:
+def test_parse_accepts_every_form_of_a_type(adapter: Adapter) -> None:
     resource = adapter.resource
     for kind in (
         resource.kind,
@@ -25,16 +25,16 @@ def test_a_type_may_be_written_in_full_in_the_plural_short_and_with_its_group(ad
         assert parse([kind]) == [Target((adapter,), "")]
 
 
-def test_kubectls_short_names_are_known() -> None:
+def test_short_names_of_types_are_those_of_kubectl() -> None:
     assert [adapter.short_names for adapter in ADAPTERS] == [("deploy",), ("sts",), ("ds",), ("clone",)]
 
 
-def test_a_name_without_a_type_is_looked_for_in_all_types() -> None:
+def test_name_without_a_type_means_all_types() -> None:
     assert parse(["web"]) == [Target(ADAPTERS, "web")]
     assert parse([]) == [EVERYTHING]
 
 
-def test_several_workloads_may_be_named() -> None:
+def test_parse_accepts_several_workloads() -> None:
     assert parse(["deploy/web", "sts/db", "cache"]) == [
         Target((DEPLOYMENTS,), "web"),
         Target((STATEFUL_SETS,), "db"),
@@ -44,6 +44,6 @@ def test_several_workloads_may_be_named() -> None:
 
 
 @pytest.mark.parametrize("argument", ["job/web", "a/b/c", "/web", "statefulset/", "deployments.batch/web"])
-def test_what_names_no_workload_is_refused_with_the_types_there_are(argument: str) -> None:
+def test_invalid_argument_is_a_usage_error_with_the_list_of_types(argument: str) -> None:
     with pytest.raises(UsageError, match=r"deployment \(deploy\), statefulset \(sts\), daemonset \(ds\), cloneset"):
         parse([argument])
