@@ -20,9 +20,7 @@ def test_json_and_yaml_are_a_list_of_the_stored_objects(capsys: pytest.CaptureFi
     assert (shown["apiVersion"], shown["kind"], shown["metadata"]) == ("v1", "List", {"resourceVersion": ""})
     assert [each["metadata"]["name"] for each in shown["items"]] == [f"web--x--{V1}", f"web--x--{V2}"]
     assert {each["kind"] for each in shown["items"]} == {"ChangeWorkload"}
-    assert shown["items"][0]["metadata"]["resourceVersion"] == "1", (
-        "the output must be the whole object"
-    )
+    assert shown["items"][0]["metadata"]["resourceVersion"] == "1", "the output must be the whole object"
     assert "managedFields" not in text
     Printer(Output.YAML, "shop").whole([OLD, NEW, PENDING])
     assert yaml.safe_load(capsys.readouterr().out) == shown
