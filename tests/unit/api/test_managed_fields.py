@@ -1,4 +1,4 @@
-"""The times that `metadata.managedFields` tells: of governing, of a release, of an apply."""
+"""The times in `metadata.managedFields`: of the governing label, of the pod template and of an apply."""
 
 from typing import Any
 

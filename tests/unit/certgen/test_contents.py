@@ -1,4 +1,4 @@
-"""Decoding of Secrets, which anybody can write."""
+"""Decoding of Secrets, which any client can write."""
 
 import base64
 import datetime

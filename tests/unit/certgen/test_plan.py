@@ -148,10 +148,10 @@ def test_expired_ca_is_removed(second: Contents) -> None:
 
 def test_when_all_certificates_have_expired_new_ones_are_created_at_once(first: Contents) -> None:
     now = START + 3650 * DAY
-    anew = planned(first, published(first.bundle), now)
-    assert anew.reasons == (Reason.AUTHORITY_EXPIRED, Reason.NO_AUTHORITY, Reason.NO_LEAF)
-    assert anew.contents.serving is not None
-    assert anew.contents.trusted == (anew.contents.issuer,)
+    renewed = planned(first, published(first.bundle), now)
+    assert renewed.reasons == (Reason.AUTHORITY_EXPIRED, Reason.NO_AUTHORITY, Reason.NO_LEAF)
+    assert renewed.contents.serving is not None
+    assert renewed.contents.trusted == (renewed.contents.issuer,)
 
 
 def test_after_loss_of_the_secret_published_cas_stay_trusted_and_the_new_ca_signs_when_settled(first: Contents) -> None:

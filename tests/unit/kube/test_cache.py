@@ -16,11 +16,11 @@ UNREADABLE = "skipped an object that cannot be read"
 class World:
     def __init__(self) -> None:
         self.kept = {"shop", "depot"}
-        self.told: list[tuple[str | None, str | None]] = []
+        self.handled: list[tuple[str | None, str | None]] = []
         self.cache: Cache[Pod] = Cache(
             "pods", msgspec.json.Decoder(Pod).decode, lambda pod: pod.metadata.namespace in self.kept
         )
-        self.cache.add_handler(lambda old, new: self.told.append((_version(old), _version(new))), None)
+        self.cache.add_handler(lambda old, new: self.handled.append((_version(old), _version(new))), None)
 
     @property
     def held(self) -> str | None:
@@ -71,7 +71,7 @@ def test_response_that_the_watch_is_past_is_ignored(world: World) -> None:
 def test_response_that_is_not_newer_than_the_cached_object_is_ignored(world: World, version: int) -> None:
     world.cache.observe(answer(7))
     world.cache.observe(answer(version))
-    assert world.told == [(None, "7")]
+    assert world.handled == [(None, "7")]
 
 
 def test_response_with_an_object_that_is_no_longer_kept_removes_it(world: World) -> None:

@@ -77,8 +77,8 @@ async def test_older_watch_events_do_not_replace_refilled_objects() -> None:
         await api.put(PODS, pod("a", n="1"))
         wanted: set[str] = set()
         informer = Informer(client, PODS, Pod, keep=lambda obj: obj.metadata.namespace in wanted)
-        told: list[str | None] = []
-        informer.add_handler(lambda old, new: told.append(new.metadata.labels.get("n") if new else None))
+        handled: list[str | None] = []
+        informer.add_handler(lambda old, new: handled.append(new.metadata.labels.get("n") if new else None))
         async with running(informer):
             await api.wait_for_requests(is_watch, 1)
             api.silent = True
@@ -87,11 +87,11 @@ async def test_older_watch_events_do_not_replace_refilled_objects() -> None:
             await api.put(PODS, pod("a", n="3"))
             wanted.add("shop")
             await informer.refill("shop")
-            assert told == ["3"]
+            assert handled == ["3"]
             api.silent = False
             await api.put(PODS, pod("a", n="4"))
-            await until(lambda: told[-1] == "4")
-            assert told == ["3", "4"]
+            await until(lambda: handled[-1] == "4")
+            assert handled == ["3", "4"]
 
 
 async def test_complete_list_during_a_refill_replaces_it() -> None:

@@ -79,13 +79,13 @@ async def test_no_work_of_an_informer_blocks_the_loop_for_a_tenth_of_a_second() 
     refilled = msgspec.json.encode(
         {"metadata": metadata, "items": [manifest(number, 5) for number in range(1, _COUNT, 2)]}
     )
-    told = 0
+    handled = 0
     end = asyncio.Event()
     wanted = {"shop", "depot"}
 
     def note(_old: object, _new: object) -> None:
-        nonlocal told
-        told += 1
+        nonlocal handled
+        handled += 1
 
     async def stream(request: web.Request) -> web.StreamResponse:
         return await sent(request, streamed + burst, end)
@@ -103,7 +103,7 @@ async def test_no_work_of_an_informer_blocks_the_loop_for_a_tenth_of_a_second() 
         informer.add_index("namespace", lambda obj: [obj.metadata.namespace])
         async with lag() as waited, running(informer):
             assert len(informer) == _COUNT
-            await until(lambda: told >= 3 * _COUNT)  # the list, the burst and a resync
+            await until(lambda: handled >= 3 * _COUNT)  # the list, the burst and a resync
             wanted.remove("shop")
             await informer.evict("shop")
             assert len(informer) == _COUNT // 2

@@ -84,9 +84,9 @@ async def test_incomplete_streamed_list_deletes_nothing_and_is_read_again(cut: b
         for name in ("a", "b", "c"):
             await api.put(PODS, pod(name))
         informer = Informer(client, PODS, Pod)
-        told: list[str] = []
+        handled: list[str] = []
         async with running(informer):
-            informer.add_handler(lambda old, new: told.append((new or old).metadata.name))
+            informer.add_handler(lambda old, new: handled.append((new or old).metadata.name))
             await api.stop()
             await api.remove(PODS, "b", "shop")
             await api.put(PODS, pod("d"))
@@ -95,9 +95,9 @@ async def test_incomplete_streamed_list_deletes_nothing_and_is_read_again(cut: b
             await api.start()
             await until(lambda: "d" in names(informer))
             assert names(informer) == ["a", "b", "c", "d"]  # b was deleted, but no complete list shows it yet
-            assert told == ["d"]
+            assert handled == ["d"]
             await until(lambda: names(informer) == ["a", "c", "d"])
-            assert told == ["d", "b"]
+            assert handled == ["d", "b"]
             assert sum(map(is_paged_list, api.requests)) == 0
 
 
@@ -143,12 +143,14 @@ async def test_response_of_our_own_write_during_a_streamed_list_stays() -> None:
             api.fault(is_watch, answer(410, "Expired"))
             api.fault(is_streamed_list, write_meanwhile)
             api.cut_watches()
-            told: list[object] = []
-            informer.add_handler(lambda old, new: told.append((old and old.metadata.name, new and new.metadata.name)))
+            handled: list[object] = []
+            informer.add_handler(
+                lambda old, new: handled.append((old and old.metadata.name, new and new.metadata.name))
+            )
             await until(lambda: informer.relists == 1)
             await asyncio.sleep(10)
             assert names(informer) == ["ours"]
-            assert told == [(None, "ours")]
+            assert handled == [(None, "ours")]
 
 
 async def test_object_of_our_own_write_that_is_deleted_before_the_list_ends_is_removed() -> None:
