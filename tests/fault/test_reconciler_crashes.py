@@ -75,7 +75,7 @@ class Stage:
     loop: asyncio.AbstractEventLoop
 
     def play(self, namespace: str, fatal: int, story: Sequence[Chapter]) -> bool:
-        """Play the story in a namespace of its own; whether the reconciler was killed."""
+        """Run the story in its own namespace. Returns whether the reconciler was killed."""
 
         async def played() -> bool:
             await self.cluster.go_to(namespace)
@@ -98,7 +98,8 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 FEWEST_WRITES = 8
 MOST_WRITES = {good_release: 14, suspended_and_repaired: 21, rolled_back: 15, reused_version: 24, without_version: 21}
-"""Of the last chapter of a story. How many there are depends on which changes the reconciler sees together."""
+"""The largest number of writes in the last chapter of each story. The number varies, because the reconciler may see
+several changes at once."""
 
 FATAL_WRITES = [
     pytest.param(story, fatal, id=f"{story[-1].__name__}-{fatal}")
@@ -111,7 +112,7 @@ FATAL_WRITES = [
 def test_a_release_ends_correctly_if_the_reconciler_is_killed_after_its_nth_write(
     stage: Stage, story: Sequence[Chapter], fatal: int
 ) -> None:
-    """The last number of each story is one that it does not reach: so every write is the fatal one in some test."""
+    """The last `fatal` of a story is larger than its number of writes, so every write is the last one in some test."""
     name = story[-1].__name__.replace("_", "-")
     killed = stage.play(f"{name}-{fatal}", fatal, story)
     if fatal <= FEWEST_WRITES:
