@@ -26,7 +26,6 @@ from reconciler.releases.status import Draft, begin, begin_with, with_update_tim
 
 _INTENTS = (RollbackReason.POD_NOT_UP, RollbackReason.REQUESTED, RollbackReason.WRITE_REFUSED)
 _REQUESTED = "requested by a person"
-_REQUESTED_BEFORE_UPGRADE = "it was asked for"  # the text of older releases of AlterShield
 _MAX_TARGETS_LISTED = 10  # targets that the message of a refusal lists
 
 
@@ -85,7 +84,7 @@ def was_requested(release: Release) -> bool:
     """Whether a person requested the rollback. The reason is not enough: while the write is refused, only the message
     tells."""
     known = find_condition(release.status.conditions, ConditionType.ROLLED_BACK)
-    return known is not None and known.message.startswith((_REQUESTED, _REQUESTED_BEFORE_UPGRADE))
+    return known is not None and known.message.startswith(_REQUESTED)
 
 
 def withdraw(snapshot: Snapshot, why: str, now: float) -> Decision:
