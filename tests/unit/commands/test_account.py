@@ -32,11 +32,11 @@ def issuing(api: StubApi, failing: Sequence[int] = ()) -> list[str]:
         issued.append(f"token-{len(issued)}")
         return web.Response(text=json.dumps({"status": {"token": issued[-1]}}), content_type="application/json")
 
-    api.fault(asked, issue, times=1000)
+    api.fault(is_token_request, issue, times=1000)
     return issued
 
 
-def asked(request: web.Request) -> bool:
+def is_token_request(request: web.Request) -> bool:
     return request.path.endswith("/serviceaccounts/altershield/token")
 
 

@@ -127,7 +127,7 @@ async def test_object_that_a_gitops_tool_creates_again_is_reported(capsys: pytes
         await install(api)
         tracked = obj(DEPLOYMENTS)
         tracked["metadata"]["annotations"] = {
-            "argocd.argoproj.io/tracking-id": "gate:apps/Deployment:system/altershield"
+            "argocd.argoproj.io/tracking-id": "shield:apps/Deployment:system/altershield"
         }
         await api.put(DEPLOYMENTS, tracked)
 

@@ -177,9 +177,9 @@ def written(uid: str, answer: Answer) -> bytes:
 
 def ask(which: str, body: Object, listers: StaticListers | None = None) -> Object:
     """The `response` of the AdmissionReview that answers `body`."""
-    asked = route(which)
-    wire = asked.decode(encode(body))
-    answer = json.loads(written(wire.uid, decide(asked, wire, listers or StaticListers())))
+    served = route(which)
+    wire = served.decode(encode(body))
+    answer = json.loads(written(wire.uid, decide(served, wire, listers or StaticListers())))
     assert answer["apiVersion"] == "admission.k8s.io/v1"
     assert answer["kind"] == "AdmissionReview"
     assert answer["response"]["uid"] == UID

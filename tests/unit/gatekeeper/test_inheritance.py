@@ -88,8 +88,8 @@ def test_reconciler_may_create_a_suspended_workload() -> None:
 
 
 def test_first_suspension_of_several_is_inherited() -> None:
-    view = StaticListers(releases=left(entryTimeUnix=SINCE + 60).releases | release("f" * 32, **_suspended(SINCE)))
-    assert own(mutate(deployment(), listers=view)[0])[labels.SUSPEND] == str(SINCE)
+    listers = StaticListers(releases=left(entryTimeUnix=SINCE + 60).releases | release("f" * 32, **_suspended(SINCE)))
+    assert own(mutate(deployment(), listers=listers)[0])[labels.SUSPEND] == str(SINCE)
 
 
 def _suspended(since: int) -> dict[str, Any]:

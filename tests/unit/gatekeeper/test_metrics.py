@@ -96,10 +96,10 @@ async def test_rolled_back_version_that_passes_while_blocking_is_off_is_counted_
 
 async def decide_and_count(metrics: Metrics, body: dict[str, Any], listers: StaticListers) -> None:
     """Decide a request and count the decision, as the server does."""
-    asked = route(VALIDATE)
-    sent = asked.decode(encode(body))
+    served = route(VALIDATE)
+    sent = served.decode(encode(body))
     journal = Journal(metrics)
-    journal.note(asked.webhook, sent, decide(asked, sent, listers), 0.001)
+    journal.note(served.webhook, sent, decide(served, sent, listers), 0.001)
     journal.flush()
 
 
@@ -112,11 +112,11 @@ async def test_undeclared_outcome_does_not_lose_logs_and_counts_of_other_request
     caplog.set_level(logging.INFO)
     metrics = fresh()
     journal = Journal(metrics)
-    asked = route(VALIDATE)
-    wire = asked.decode(encode(review(released("busybox:2"), released())))
+    served = route(VALIDATE)
+    wire = served.decode(encode(review(released("busybox:2"), released())))
     before = series(metrics)
     for answer in (PASSED, Answer(Decision.DENIED, Reason.SURPRISE), PASSED):
-        journal.note(asked.webhook, wire, answer, 0.001)
+        journal.note(served.webhook, wire, answer, 0.001)
     journal.flush()
 
     counted = {
@@ -138,9 +138,9 @@ async def test_log_lines_contain_no_text_that_looks_like_a_secret(
 ) -> None:
     caplog.set_level(logging.INFO)
     journal = Journal(fresh())
-    asked = route(VALIDATE)
+    served = route(VALIDATE)
     secret = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJl.c2lnbmF0dXJl"
-    journal.note(asked.webhook, asked.decode(encode(review(released(), user=f"Bearer {secret}"))), PASSED, 0.001)
+    journal.note(served.webhook, served.decode(encode(review(released(), user=f"Bearer {secret}"))), PASSED, 0.001)
     journal.flush()
     written = capfdbinary.readouterr().err
     assert secret.encode() not in written

@@ -90,11 +90,11 @@ async def test_mutated_reviews_are_answered_or_refused_without_growth_of_memory_
     listers = StaticListers(releases=release(version_of(deployment()), status="Suspend"))
     metrics = Metrics(Certificate(Path(), Path()), ROUTES.values())
     journal = Journal(metrics)
-    asked = (route(MUTATE), route(VALIDATE))
+    served = (route(MUTATE), route(VALIDATE))
     codes = {200: 0, 400: 0}
     objects, shown = [], generate_latest(metrics.registry).count(b"\n")
     for number in range(REVIEWS):
-        data, at = mutated(chance), asked[number % 2]
+        data, at = mutated(chance), served[number % 2]
         try:
             wire = at.decode(data)
             answer = decide(at, wire, listers)

@@ -32,9 +32,9 @@ REASON = "deployment sleep is suspended"
 
 def outcome(which: str, new: Any, old: Any = None, listers: StaticListers | None = None, **request: Any) -> Any:
     """The decision, the reason and the audit annotations."""
-    asked = route(which)
-    wire = asked.decode(encode(review(new, old, **request)))
-    answer = decide(asked, wire, listers or StaticListers())
+    served = route(which)
+    wire = served.decode(encode(review(new, old, **request)))
+    answer = decide(served, wire, listers or StaticListers())
     return answer.decision, answer.reason, dict(answer.audit)
 
 

@@ -17,14 +17,14 @@ from .reviews import MUTATE, VALIDATE, StaticListers, about_kind, deployment, en
 
 
 def review_both(data: bytes) -> None:
-    for asked in (route(MUTATE), route(VALIDATE)):
-        decide(asked, asked.decode(data), StaticListers())
+    for served in (route(MUTATE), route(VALIDATE)):
+        decide(served, served.decode(data), StaticListers())
 
 
 def read(data: bytes) -> Request[Any]:
     """The request for the mutating handlers of the present kind."""
-    asked = route(MUTATE)
-    (request,) = asked.requests(asked.decode(data)).values()
+    served = route(MUTATE)
+    (request,) = served.requests(served.decode(data)).values()
     return request
 
 

@@ -19,7 +19,7 @@ def stored(content: bytes) -> RevisionSecret:
     return RevisionSecret(ObjectMeta(), "helm.sh/release.v1", {"release": base64.b64encode(content).decode()})
 
 
-OURS = {"name": "gate", "chart": {"metadata": {"name": "altershield", "version": "0.1.0"}}, "manifest": "---"}
+OURS = {"name": "shield", "chart": {"metadata": {"name": "altershield", "version": "0.1.0"}}, "manifest": "---"}
 
 
 def test_history_of_the_chart_is_recognized() -> None:
@@ -45,11 +45,11 @@ def test_history_of_another_chart_or_unreadable_history_is_not_recognized(other:
 
 
 def test_releases_are_read_from_the_annotations_of_objects_each_once() -> None:
-    annotations = {"meta.helm.sh/release-name": "gate", "meta.helm.sh/release-namespace": "system"}
+    annotations = {"meta.helm.sh/release-name": "shield", "meta.helm.sh/release-namespace": "system"}
     objects = [
         ObjectMeta(annotations=annotations),
         ObjectMeta(annotations=annotations),
         ObjectMeta(annotations={"meta.helm.sh/release-name": "nowhere"}),
         ObjectMeta(),
     ]
-    assert releases(objects) == [Release("system", "gate")]
+    assert releases(objects) == [Release("system", "shield")]

@@ -59,9 +59,9 @@ def test_view_edit_and_admin_include_only_read_permissions() -> None:
 
 
 def test_role_verdicts_is_not_aggregated_and_may_only_patch_status() -> None:
-    _, judge = rbac.user_roles()
-    assert not [key for key in judge["metadata"]["labels"] if "aggregate-to-" in key]
-    verbs = {(resource, verb) for rule in judge["rules"] for resource in rule["resources"] for verb in rule["verbs"]}
+    _, verdicts = rbac.user_roles()
+    assert not [key for key in verdicts["metadata"]["labels"] if "aggregate-to-" in key]
+    verbs = {(resource, verb) for rule in verdicts["rules"] for resource in rule["resources"] for verb in rule["verbs"]}
     assert {("changeworkloads/status", "patch"), ("changepods/status", "patch")} <= verbs
     assert {resource for resource, verb in verbs if verb not in ("get", "list", "watch")} == {
         "changeworkloads/status", "changepods/status",

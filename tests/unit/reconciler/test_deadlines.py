@@ -3,6 +3,7 @@
 import pytest
 
 from altershield.api.kinds import Giver
+from altershield.api.meta import rfc3339
 from altershield.api.ops_config import Settings
 
 from .scenarios import (
@@ -36,6 +37,7 @@ def test_pod_not_up_within_the_start_timeout_causes_a_rollback(kind: str) -> Non
     assert found is not None
     assert (found.status, found.reason) == ("True", "PodNotUp")
     assert f'pod {pod.name} is not up after 120 s: ImagePullBackOff: Back-off pulling image "busybo"' in found.message
+    assert found.message.endswith(f" was released again at {rfc3339(world.now)}"), "denials quote the message"
     assert world.reasons[-2:] == ["RollbackStarted", "RolledBack"]
     assert world.looks > 0
 
