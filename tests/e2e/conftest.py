@@ -1,7 +1,7 @@
-"""One Kubernetes and one gate for all end-to-end tests, started as a user would start them.
+"""One cluster with one installation of AlterShield for all end-to-end tests, started as a user starts them.
 
-The Kubernetes is the sandbox's, the real one of KUBEBUILDER_ASSETS, or the cluster of --kubeconfig; the gate is
-`altershield dev` with short thresholds.
+The cluster is the sandbox, the real API server of KUBEBUILDER_ASSETS, or the cluster of --kubeconfig. AlterShield runs
+as `altershield dev` with short thresholds.
 """
 
 import json
@@ -67,7 +67,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def cluster(request: pytest.FixtureRequest, directory: Path) -> Iterator[Path]:
-    """The admin's kubeconfig of a Kubernetes that is up."""
+    """The admin's kubeconfig of a running cluster."""
     given = request.config.getoption("--kubeconfig")
     if given and not request.config.getoption("--simulate-nodes"):
         yield Path(given)
@@ -80,20 +80,21 @@ def cluster(request: pytest.FixtureRequest, directory: Path) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def gate(cluster: Path, directory: Path) -> Iterator[Path]:
-    """The gate is up on the cluster."""
+def installed(cluster: Path, directory: Path) -> Iterator[Path]:
+    """The admin's kubeconfig of a cluster on which AlterShield runs."""
     log = directory / "altershield.log"
     times = {"start-timeout": START_TIMEOUT, "observe-seconds": OBSERVE, "batch-wait": BATCH_WAIT, "lease-duration": 4}
     arguments = [part for name, seconds in times.items() for part in (f"--{name}", str(seconds))]
     with command("dev", "--yes", "--kubeconfig", str(cluster), *arguments, log=log) as process:
         wait_for_line(process, log, "The gatekeeper is ready")
-        ask_patiently(cluster)
+        raise_webhook_timeouts(cluster)
         yield cluster
 
 
-def ask_patiently(cluster: Path) -> None:
-    """On a machine that is busy with other tests an answer may take seconds; a release that slips past the gate, or
-    is refused, is the subject of tests of their own."""
+def raise_webhook_timeouts(cluster: Path) -> None:
+    """Set the timeouts of the webhooks to 30 seconds, because a gatekeeper may answer slowly on a busy machine.
+
+    Other tests cover webhooks that time out."""
     for kind in ("mutatingwebhookconfiguration", "validatingwebhookconfiguration"):
         webhooks = Kubectl(cluster).json(kind, CONFIGURATION)["webhooks"]
         places = [f"/webhooks/{number}/timeoutSeconds" for number in range(len(webhooks))]
@@ -115,10 +116,10 @@ def admin(cluster: Path, has_kubectl: None) -> Kubectl:
 
 @pytest.fixture(scope="module")
 def space(cluster: Path, has_kubectl: None) -> Iterator[Kubectl]:
-    """kubectl in a namespace of the module's own, which the gate leaves alone."""
+    """kubectl in a namespace of the module, which is not governed."""
     kubectl = Kubectl(cluster, f"api-{uuid.uuid4().hex[:8]}")
     kubectl("create", "namespace", kubectl.namespace)
-    # what controllers put into every namespace: pods need the one, and the other would be counted later
+    # controllers create both in every namespace: pods need the ServiceAccount, and tests count ConfigMaps
     kubectl("wait", "--for=create", "serviceaccount/default", "configmap/kube-root-ca.crt", "--timeout=60s")
     yield kubectl
     kubectl.run("delete", "namespace", kubectl.namespace, "--wait=false")
@@ -126,32 +127,32 @@ def space(cluster: Path, has_kubectl: None) -> Iterator[Kubectl]:
 
 @pytest.fixture
 async def client(cluster: Path) -> AsyncIterator[Client]:
-    """The admin's requests, where kubectl would not show what is meant."""
+    """The admin's API client, for requests that kubectl does not show."""
     async with await Client.connect(str(cluster)) as client:
         yield client
 
 
 @pytest.fixture
-def kubectl(gate: Path, has_kubectl: None) -> Iterator[Kubectl]:
-    """kubectl in a governed namespace of the test's own."""
+def kubectl(installed: Path, has_kubectl: None) -> Iterator[Kubectl]:
+    """kubectl in a governed namespace of the test."""
     namespace = f"e2e-{uuid.uuid4().hex[:8]}"
-    govern(gate, [namespace])
-    kubectl = Kubectl(gate, namespace)
+    govern(installed, [namespace])
+    kubectl = Kubectl(installed, namespace)
     yield kubectl
     kubectl.run("delete", "namespace", namespace, "--wait=false")
 
 
-def govern(gate: Path, namespaces: Sequence[str]) -> None:
-    """Make these namespaces, governed, and wait until the gate sees them."""
+def govern(kubeconfig: Path, namespaces: Sequence[str]) -> None:
+    """Create these governed namespaces, and wait until the gatekeepers know them."""
     made = [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {GOVERNED: "enabled"}}}
         for name in namespaces
     ]
-    Kubectl(gate)("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": made}))
-    latest = Kubectl(gate, namespaces[-1])
+    Kubectl(kubeconfig)("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": made}))
+    latest = Kubectl(kubeconfig, namespaces[-1])
 
     def governed() -> bool:
         done = latest.run("apply", "--dry-run=server", "-o", "json", "-f", "-", stdin=SLEEP)
         return done.returncode == 0 and VERSION in done.stdout
 
-    eventually(governed, "the gate to see the namespaces")
+    eventually(governed, "the gatekeepers to know the namespaces")

@@ -1,6 +1,6 @@
-"""What became of releases, seen as it happens: one watch by the real kubectl, no asking in between.
+"""The history of releases, read from one watch of the real kubectl.
 
-A state that lasts for a moment only is in it as well.
+A watch also shows states that last only for a moment.
 """
 
 import contextlib
@@ -16,12 +16,12 @@ from tests.support.polling import eventually
 
 
 class ReleaseHistory:
-    """One ChangeWorkload, as it was last seen."""
+    """The states of one ChangeWorkload, and its last version."""
 
     def __init__(self) -> None:
         self.obj: Json = {}
         self.states: list[str] = []
-        """Each that it was in, in their order."""
+        """All states that it was in, in order."""
         self.deleted = False
 
     @property
@@ -41,7 +41,7 @@ class ReleaseHistory:
         return list(self.status.get("defenseCheckFailPods") or [])
 
     def condition(self, type_: str) -> Json:
-        """An empty one where it has none of this type."""
+        """The condition of this type; empty if there is none."""
         return next((each for each in self.status.get("conditions") or [] if each["type"] == type_), {})
 
     def __repr__(self) -> str:
@@ -56,7 +56,7 @@ class ReleaseHistory:
 
 
 class History:
-    """Of all namespaces."""
+    """The releases of all namespaces."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
@@ -70,7 +70,7 @@ class History:
     def until(
         self, namespace: str, name: str, met: Callable[[ReleaseHistory], object], waiting_for: str, seconds: float = 90
     ) -> ReleaseHistory:
-        """The release, once this is so."""
+        """Wait until `met` is true for the release, and return the release."""
 
         def found() -> Any:
             assert self._process.poll() is None, "kubectl ended"
@@ -80,7 +80,7 @@ class History:
         try:
             result: ReleaseHistory = eventually(found, waiting_for, seconds)
         except AssertionError as error:
-            raise AssertionError(f"{namespace}: {error}; it is {self.release(namespace, name)!r}") from None
+            raise AssertionError(f"{namespace}: {error}; the release is {self.release(namespace, name)!r}") from None
         return result
 
     def _read(self) -> None:

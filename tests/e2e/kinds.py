@@ -1,4 +1,4 @@
-"""The kinds of workloads that the tests go through, and how a test makes one."""
+"""The kinds of workloads in the end-to-end tests, and their manifests."""
 
 from typing import Any, NamedTuple
 
@@ -9,12 +9,12 @@ class Kind(NamedTuple):
     id: str
     kind: str
     spec: Json
-    """What makes it what `id` says."""
+    """The fields of the spec that make it the variant `id`."""
     api_version: str = "apps/v1"
 
     @property
     def resource(self) -> str:
-        """As kubectl names it, and denials."""
+        """The name of the kind in kubectl and in denials."""
         return self.kind.lower()
 
     def change_workload_name(self, workload: str, version: str) -> str:
@@ -25,7 +25,7 @@ class Kind(NamedTuple):
     def manifest(
         self, name: str, image: str, *, namespace: str = "", replicas: int = 3, pod: Json | None = None, **spec: Any
     ) -> Json:
-        """A workload; `pod` is added to its pods' spec."""
+        """A workload. The fields of `pod` are added to the spec of its pods."""
         labels = {"app": name}
         template = {"metadata": {"labels": dict(labels)}, "spec": {"containers": [container(image)], **(pod or {})}}
         count = {} if self.kind == "DaemonSet" else {"replicas": replicas}

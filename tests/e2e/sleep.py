@@ -1,4 +1,4 @@
-"""Releases of Deployment `sleep`, step by step as in the walkthrough."""
+"""Releases of the Deployment `sleep`, with the commands of the walkthrough."""
 
 import json
 
@@ -15,7 +15,7 @@ TEMPLATE_PATCH = '{"spec":{"template":{"metadata":{"labels":{"test":"test"}}}}}'
 
 
 def release(kubectl: Kubectl, manifest: str = SLEEP) -> str:
-    """Apply and wait for Success; the version."""
+    """Apply the manifest, wait for Success, and return the version."""
     kubectl("apply", "-f", "-", stdin=manifest)
     version = kubectl.labels("deployment", "sleep")[VERSION]
     succeed(kubectl, version)
@@ -29,7 +29,7 @@ def succeed(kubectl: Kubectl, version: str) -> None:
 
 
 def suspend(kubectl: Kubectl, version: str, pod_number: int = 1) -> Json:
-    """Fail a pod exactly as the walkthrough does; the pod."""
+    """Fail a pod as the walkthrough does, and return the pod."""
     name = f"sleep--x--{version}--x--{pod_number}"
     pod: Json = kubectl.json("changepod", name)["spec"]["podInfos"][0]
     result = {**pod, "verdict": "unpass", "message": "find error"}

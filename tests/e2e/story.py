@@ -1,4 +1,4 @@
-"""Stories of one workload each, told at the same time, each in a namespace of its own."""
+"""Stories of one workload each. They run at the same time, each in a namespace of its own."""
 
 import contextlib
 import json
@@ -22,7 +22,7 @@ _AT_ONCE = 6
 
 
 class Story:
-    """One workload and what is done to it."""
+    """One workload of a kind, in its own namespace."""
 
     def __init__(self, kubectl: Kubectl, history: History, kind: Kind) -> None:
         self.kubectl = kubectl
@@ -30,7 +30,7 @@ class Story:
         self._history = history
 
     def release(self, image: str, **spec: Any) -> str:
-        """Apply it with this image; the version."""
+        """Apply the workload with this image, and return the version."""
         self.kubectl("apply", "-f", "-", stdin=json.dumps(self.kind.manifest(NAME, image, **spec)))
         return self.version()
 
@@ -44,7 +44,7 @@ class Story:
         return self.labels()[labels.VERSION]
 
     def until(self, version: str, state: str = "", seconds: float = 90) -> ReleaseHistory:
-        """The release of this version, once it is in this state; in any state if none is given."""
+        """Wait until the release of this version is in this state (by default any), and return the release."""
         name = self.kind.change_workload_name(NAME, version)
 
         def met(release: ReleaseHistory) -> bool:
@@ -53,13 +53,13 @@ class Story:
         return self._history.until(self.kubectl.namespace, name, met, f"{name} to be {state or 'there'}", seconds)
 
     def released(self, image: str, **spec: Any) -> str:
-        """Release it and see it succeed; the version."""
+        """Release this image, wait for Success, and return the version."""
         version = self.release(image, **spec)
         self.until(version, "Success")
         return version
 
     def fail(self, version: str) -> str:
-        """Fail one of its pods, as a person does; the pod."""
+        """Fail one of the pods of a version, as a person does, and return the name of the pod."""
         name = f"{self.kind.change_workload_name(NAME, version)}--x--1"
         pod = self.kubectl.json("changepod", name)["spec"]["podInfos"][0]["pod"]
         patch = {"status": {"podResults": [{"pod": pod, "verdict": "unpass", "message": "find error"}]}}
@@ -73,7 +73,7 @@ class Story:
         return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
     def until_all_ready(self, image: str) -> list[Json]:
-        """Its pods, once all of them are ready and of this image."""
+        """Wait until all pods are ready and have this image, and return the pods."""
 
         def met() -> list[Json]:
             pods = self.pods()
@@ -89,25 +89,26 @@ def is_ready(pod: Json) -> bool:
 
 
 Stories = Mapping[str, tuple[Callable[[Story], None], Kind]]
-Told = dict[str, "Future[None]"]
+StoryResults = dict[str, "Future[None]"]
 
 
 @contextlib.contextmanager
-def telling(request: pytest.FixtureRequest, gate: Path, stories: Stories) -> Iterator[Told]:
-    """Those of a module's stories whose tests, which take a `name`, are not deselected; without those of CloneSets
-    where the cluster has none."""
+def running_stories(request: pytest.FixtureRequest, installed: Path, stories: Stories) -> Iterator[StoryResults]:
+    """Run the stories of a module whose tests are selected, and return their results by name.
+
+    A test selects its story by the parameter `name`. Stories of CloneSets do not run on a cluster without CloneSets."""
     items = [item for item in request.session.items if isinstance(item, pytest.Function) and item.path == request.path]
     asked = {item.callspec.params.get("name") for item in items if hasattr(item, "callspec")}
-    has_clone_sets = Kubectl(gate).run("get", "crd", "clonesets.apps.kruise.io").returncode == 0
+    has_clone_sets = Kubectl(installed).run("get", "crd", "clonesets.apps.kruise.io").returncode == 0
     names = [name for name in stories if name in asked and (has_clone_sets or stories[name][1].kind != "CloneSet")]
     run = uuid.uuid4().hex[:6]
     namespaces = {name: f"story-{run}-{number}" for number, name in enumerate(names)}
-    govern(gate, list(namespaces.values()))
+    govern(installed, list(namespaces.values()))
 
-    def tell(name: str, history: History) -> None:
+    def run_story(name: str, history: History) -> None:
         story, kind = stories[name]
-        story(Story(Kubectl(gate, namespaces[name]), history, kind))
+        story(Story(Kubectl(installed, namespaces[name]), history, kind))
 
-    with watching(gate) as history, ThreadPoolExecutor(_AT_ONCE) as pool:
-        yield {name: pool.submit(tell, name, history) for name in names}
-    Kubectl(gate).run("delete", "namespace", *namespaces.values(), "--wait=false")
+    with watching(installed) as history, ThreadPoolExecutor(_AT_ONCE) as pool:
+        yield {name: pool.submit(run_story, name, history) for name in names}
+    Kubectl(installed).run("delete", "namespace", *namespaces.values(), "--wait=false")

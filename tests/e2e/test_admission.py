@@ -1,4 +1,4 @@
-"""What the gate lets through, puts right and denies, as a user of kubectl sees it."""
+"""What the gatekeepers admit, correct and deny, as a user of kubectl sees it."""
 
 import json
 import subprocess
@@ -41,7 +41,7 @@ def template_version(kubectl: Kubectl) -> str | None:
     return template["metadata"].get("labels", {}).get(VERSION)
 
 
-def test_replacing_from_the_manifest_keeps_our_labels_silently(kubectl: Kubectl) -> None:
+def test_kubectl_replace_keeps_our_labels_without_a_warning(kubectl: Kubectl) -> None:
     version = release(kubectl)
     done = kubectl.run("replace", "-f", "-", stdin=SLEEP)
     assert done.returncode == 0, done.stderr
@@ -49,10 +49,10 @@ def test_replacing_from_the_manifest_keeps_our_labels_silently(kubectl: Kubectl)
     assert kubectl.labels("deployment", "sleep")[VERSION] == version
     assert kubectl.labels("deployment", "sleep")[DEFENSE_STATUS] == "processed"
     assert template_version(kubectl) == version
-    assert len(kubectl.json("replicasets")["items"]) == 1, "a pod was restarted"
+    assert len(kubectl.json("replicasets")["items"]) == 1, "the pods were restarted"
 
 
-def test_replacing_a_suspended_deployment_does_not_lift_the_suspension(kubectl: Kubectl) -> None:
+def test_kubectl_replace_of_a_suspended_deployment_keeps_the_suspension(kubectl: Kubectl) -> None:
     suspend(kubectl, release(kubectl))
     done = kubectl.run("replace", "-f", "-", stdin=SLEEP)
     assert done.returncode == 0, done.stderr
@@ -60,7 +60,7 @@ def test_replacing_a_suspended_deployment_does_not_lift_the_suspension(kubectl: 
 
 
 @pytest.mark.parametrize("change", [f"{VERSION}=mine", f"{SUSPEND}=1", f"{DEFENSE_STATUS}-", f"{VERSION}-"])
-def test_what_users_do_to_our_labels_is_put_back(kubectl: Kubectl, change: str) -> None:
+def test_changes_of_our_labels_by_users_are_reverted(kubectl: Kubectl, change: str) -> None:
     release(kubectl)
     before = kubectl.labels("deployment", "sleep")
     done = kubectl.run("label", "deployment", "sleep", "--overwrite", change)
@@ -70,7 +70,7 @@ def test_what_users_do_to_our_labels_is_put_back(kubectl: Kubectl, change: str) 
         assert "Warning:" in done.stderr
 
 
-def test_taking_the_suspension_away_by_hand_is_put_back_with_a_warning(kubectl: Kubectl) -> None:
+def test_removed_suspend_label_is_restored_with_a_warning(kubectl: Kubectl) -> None:
     suspend(kubectl, release(kubectl))
     done = kubectl.run("label", "deployment", "sleep", f"{SUSPEND}-")
     assert done.returncode == 0, done.stderr
@@ -78,13 +78,13 @@ def test_taking_the_suspension_away_by_hand_is_put_back_with_a_warning(kubectl: 
     assert SUSPEND in kubectl.labels("deployment", "sleep")
 
 
-def test_a_label_set_on_the_template_alone_is_a_release(kubectl: Kubectl) -> None:
+def test_label_added_to_the_template_is_a_release(kubectl: Kubectl) -> None:
     version = release(kubectl)
     kubectl("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH)
     assert template_version(kubectl) == kubectl.labels("deployment", "sleep")[VERSION] != version
 
 
-def test_switching_governance_on_restarts_nothing(kubectl: Kubectl) -> None:
+def test_governing_a_namespace_restarts_no_pods(kubectl: Kubectl) -> None:
     kubectl("label", "namespace", kubectl.namespace, "admission-webhook-altershield-")
     manifest = SLEEP.replace("name: sleep\n  labels", "name: old\n  labels")
 
@@ -92,11 +92,11 @@ def test_switching_governance_on_restarts_nothing(kubectl: Kubectl) -> None:
         out = kubectl("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=SLEEP)
         return VERSION not in out
 
-    eventually(ungoverned, "the gate to leave the namespace alone")
+    eventually(ungoverned, "the namespace not to be governed")
     kubectl("apply", "-f", "-", stdin=manifest)
     kubectl("rollout", "status", "deployment", "old", "--timeout=60s")
     kubectl("label", "namespace", kubectl.namespace, "admission-webhook-altershield=enabled")
-    eventually(lambda: not ungoverned(), "the gate to see the namespace")
+    eventually(lambda: not ungoverned(), "the namespace to be governed")
 
     kubectl("annotate", "deployment", "old", "touched=yes")
     kubectl("scale", "deployment", "old", "--replicas=3")
@@ -109,7 +109,7 @@ def test_switching_governance_on_restarts_nothing(kubectl: Kubectl) -> None:
     assert VERSION in kubectl.labels("deployment", "old")
 
 
-def test_everything_that_is_no_release_passes_a_suspension(kubectl: Kubectl) -> None:
+def test_changes_that_are_no_release_are_admitted_while_suspended(kubectl: Kubectl) -> None:
     suspend(kubectl, release(kubectl))
     kubectl("annotate", "deployment", "sleep", "note=here")
     kubectl("label", "deployment", "sleep", "team=red")
@@ -133,7 +133,7 @@ def test_every_kind_of_release_is_denied_while_suspended(kubectl: Kubectl, relea
     assert "deployment sleep is suspended" in done.stderr
 
 
-def test_a_repair_announced_by_kubectl_label_passes_once(kubectl: Kubectl) -> None:
+def test_repair_label_set_by_kubectl_admits_one_release(kubectl: Kubectl) -> None:
     version = release(kubectl)
     suspend(kubectl, version)
     kubectl("label", "deployment", "sleep", f"{IGNORED_SUSPEND}=true")
@@ -142,11 +142,11 @@ def test_a_repair_announced_by_kubectl_label_passes_once(kubectl: Kubectl) -> No
     assert repaired != version
     succeed(kubectl, repaired)
     eventually(
-        lambda: not {SUSPEND, IGNORED_SUSPEND} & set(kubectl.labels("deployment", "sleep")), "the labels to be off"
+        lambda: not {SUSPEND, IGNORED_SUSPEND} & set(kubectl.labels("deployment", "sleep")), "the labels to be removed"
     )
 
 
-def test_undo_of_a_suspended_release_needs_the_repair_label(kubectl: Kubectl) -> None:
+def test_kubectl_rollout_undo_while_suspended_needs_the_repair_label(kubectl: Kubectl) -> None:
     first = release(kubectl)
     kubectl("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH)
     second = kubectl.labels("deployment", "sleep")[VERSION]
@@ -160,7 +160,7 @@ def test_undo_of_a_suspended_release_needs_the_repair_label(kubectl: Kubectl) ->
     eventually(lambda: SUSPEND not in kubectl.labels("deployment", "sleep"), "the suspension to be lifted")
 
 
-def test_an_exported_object_can_be_applied_under_another_name(kubectl: Kubectl) -> None:
+def test_exported_deployment_can_be_created_under_another_name(kubectl: Kubectl) -> None:
     release(kubectl)
     exported = kubectl.json("deployment", "sleep")
     exported["metadata"] = {
@@ -174,7 +174,7 @@ def test_an_exported_object_can_be_applied_under_another_name(kubectl: Kubectl) 
 
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda each: each.plural)
-def test_a_suspended_workload_of_any_kind_is_denied_in_its_own_words(kubectl: Kubectl, resource: Resource) -> None:
+def test_denial_names_the_kind_of_the_suspended_workload(kubectl: Kubectl, resource: Resource) -> None:
     kubectl("apply", "-f", "-", stdin=manifest(resource))
     kind = resource.kind.lower()
     version = kubectl.labels(kind, "sleep")[VERSION]
@@ -193,7 +193,7 @@ def test_a_suspended_workload_of_any_kind_is_denied_in_its_own_words(kubectl: Ku
 
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda each: each.plural)
-def test_the_mark_of_pods_that_came_up_is_taken_out_of_templates(kubectl: Kubectl, resource: Resource) -> None:
+def test_operate_finished_label_is_removed_from_pod_templates(kubectl: Kubectl, resource: Resource) -> None:
     marked = manifest(resource).replace(
         "        app: sleep\n", f'        app: sleep\n        {OPERATE_FINISHED}: "1"\n', 1
     )
@@ -205,7 +205,7 @@ def test_the_mark_of_pods_that_came_up_is_taken_out_of_templates(kubectl: Kubect
     assert stored == {"app": "sleep", VERSION: kubectl.labels(resource.kind.lower(), "sleep")[VERSION]}
 
 
-def test_of_ten_repairs_at_once_one_passes(kubectl: Kubectl) -> None:
+def test_one_of_ten_concurrent_repairs_is_admitted(kubectl: Kubectl) -> None:
     suspend(kubectl, release(kubectl))
     kubectl("label", "deployment", "sleep", f"{IGNORED_SUSPEND}=true")
 
@@ -220,7 +220,7 @@ def test_of_ten_repairs_at_once_one_passes(kubectl: Kubectl) -> None:
     assert all("deployment sleep is suspended" in each.stderr for each in done if each.returncode)
 
 
-def test_a_suspended_workload_deleted_without_its_pods_is_suspended_when_it_is_made_anew(kubectl: Kubectl) -> None:
+def test_suspended_deployment_deleted_without_its_pods_is_suspended_when_created_again(kubectl: Kubectl) -> None:
     suspend(kubectl, release(kubectl))
     since = kubectl.labels("deployment", "sleep")[SUSPEND]
     kubectl("delete", "deployment", "sleep", "--cascade=orphan")
@@ -228,7 +228,7 @@ def test_a_suspended_workload_deleted_without_its_pods_is_suspended_when_it_is_m
     def orphaned() -> bool:
         return not any(each["metadata"].get("ownerReferences") for each in kubectl.json("changeworkloads")["items"])
 
-    eventually(orphaned, "its records to be left behind")
+    eventually(orphaned, "its ChangeWorkloads to be orphaned")
     done = kubectl.run("apply", "-f", "-", stdin=SLEEP)
     assert done.returncode == 0, done.stderr
     assert "Warning: AlterShield: deployment sleep was suspended when it was deleted, and is suspended" in done.stderr

@@ -164,13 +164,13 @@ class Load:
 
 @pytest.mark.timeout(3 * CA_LIFETIME + 120)
 async def test_no_admission_fails_while_certificates_and_authorities_rotate(
-    gate: Path,
+    installed: Path,
     tmp_path: Path,
 ) -> None:
     namespace = f"rotation-{uuid.uuid4().hex[:8]}"
     free = free_ports(4)
-    pods = [pod(gate, tmp_path / name, namespace, ports) for name, ports in (("one", free[:2]), ("two", free[2:]))]
-    async with await Client.connect(str(gate)) as client, contextlib.AsyncExitStack() as stack:
+    pods = [pod(installed, tmp_path / name, namespace, ports) for name, ports in (("one", free[:2]), ("two", free[2:]))]
+    async with await Client.connect(str(installed)) as client, contextlib.AsyncExitStack() as stack:
         await client.create(NAMESPACES, {"metadata": {"name": namespace, "labels": {"rotation": namespace}}})
         stack.push_async_callback(client.delete, NAMESPACES, namespace)
         for resource, obj, serving in zip(KINDS, _configurations(namespace), pods, strict=True):

@@ -1,6 +1,7 @@
-"""Releases that fail in every way, and what becomes of each: undone, suspended, stalled, or a success after all.
+"""Releases that fail in every way, and how each ends: rolled back, suspended, stalled or successful.
 
-All of them are released at the same time. A bad one is not a success for a moment.
+The releases run at the same time. A bad release is never in state Success, not even for a
+moment, except if its pods break late.
 """
 
 import json
@@ -33,21 +34,21 @@ pytestmark = pytest.mark.xdist_group("stories")
 
 NAME = "app"
 REPLICAS = 2
-_WAVE = 8  # releases at the same moment: a machine that is busy must not be what keeps pods from coming up
-_PAUSE = 1.5  # seconds between two waves of failing ones
+_WAVE = 8  # releases at the same time; more would make the machine so slow that pods do not come up in time
+_PAUSE = 1.5  # seconds between two waves of failing releases
 KUBELET = "sandbox.altershield.io/kubelet"
 
 
 class End(StrEnum):
-    UNDONE = "undone"
+    ROLLED_BACK = "rolled back"
     SUSPENDED = "suspended"
     STALLED = "stalled"
     NO_REPLICAS = "no replicas"
     SUCCESS = "success"
 
 
-ENDED = (End.UNDONE, End.SUSPENDED)
-"""Undone as long as older pods serve; how fast they are replaced is up to the cluster."""
+ENDED = (End.ROLLED_BACK, End.SUSPENDED)
+"""Rolled back while older pods serve, else suspended. How fast the cluster replaces the pods decides."""
 
 
 class Case(NamedTuple):
@@ -55,54 +56,54 @@ class Case(NamedTuple):
     image: str
     ends: Sequence[End]
     says: str = ""
-    """What is said of why it failed; or the reasons why it may stall."""
+    """A part of the message about the failure, or the possible reasons of the stall."""
     kind: Kind = DEPLOYMENT
     after: str = "busybox:1"
-    """What was released before; empty: nothing."""
+    """The image that was released before; empty if there is none."""
     spec: Json = {}  # noqa: RUF012  (nobody changes it)
     pod: Json = {}  # noqa: RUF012
-    """What else is in the spec of the failing release's pods."""
+    """More fields of the pod spec of the failing release."""
     passes_before: bool = False
-    """It breaks so late that it may have been a success."""
+    """The release may succeed first, because the pods break late."""
 
 
 SLOWLY = {"minReadySeconds": 5}
-UNDONE, SUSPENDED, STALLED = (End.UNDONE,), (End.SUSPENDED,), (End.STALLED,)
+ROLLED_BACK, SUSPENDED, STALLED = (End.ROLLED_BACK,), (End.SUSPENDED,), (End.STALLED,)
 HUGE = {"resources": {"requests": {"cpu": "4096"}}}
 ELSEWHERE = {"tolerations": [{"operator": "Exists"}]}
 CRASHING_INIT = {"initContainers": [{"name": "init", "image": "crash:init"}]}
 
 CASES = (
-    # it is ready at first
+    # pods that are ready at first
     Case("crashes", "exits-after-500ms:1", ENDED, "exit code 1"),
-    Case("crashes-slowly-released", "exits-after-500ms:1", UNDONE, "exit code 1", spec=SLOWLY),
-    Case("crashes-at-once", "crash:1", UNDONE, "CrashLoopBackOff (exit code 1)"),
+    Case("crashes-slowly-released", "exits-after-500ms:1", ROLLED_BACK, "exit code 1", spec=SLOWLY),
+    Case("crashes-at-once", "crash:1", ROLLED_BACK, "CrashLoopBackOff (exit code 1)"),
     Case("crashes-first", "exits-after-500ms:1", SUSPENDED, "exit code 1", after=""),
     Case("crashes-later", "exits-after-3s:1", ENDED, "exit code 1", passes_before=True),
     Case("crashes-once", "exits-once-after-500ms:1", (End.SUCCESS,)),
-    Case("out-of-memory", "oom-after-500ms:1", UNDONE, "OOMKilled", spec=SLOWLY),
+    Case("out-of-memory", "oom-after-500ms:1", ROLLED_BACK, "OOMKilled", spec=SLOWLY),
     Case("out-of-memory-first", "oom-after-500ms:1", SUSPENDED, "exit code 137", after=""),
     Case("loses-readiness", "unready-after-500ms:1", ENDED, "ContainersNotReady"),
     Case("loses-readiness-later", "unready-after-3s:1", ENDED, "ContainersNotReady", passes_before=True),
     Case("flaps", "flaps-every-400ms:1", ENDED, "ContainersNotReady"),
     Case("flaps-slowly", "flaps-every-3s:1", ENDED, "ContainersNotReady", passes_before=True),
     Case("completes", "completes-after-500ms:1", ENDED, "exit code 0"),
-    # it never is
-    Case("never-ready", "never-ready:1", UNDONE, "ContainersNotReady"),
+    # pods that are never ready
+    Case("never-ready", "never-ready:1", ROLLED_BACK, "ContainersNotReady"),
     Case("never-ready-first", "never-ready:1", SUSPENDED, "ContainersNotReady", after=""),
-    Case("no-image", "nosuch:1", UNDONE, "ImagePull"),
+    Case("no-image", "nosuch:1", ROLLED_BACK, "ImagePull"),
     Case("no-image-first", "nosuch:1", SUSPENDED, "ImagePull", after=""),
-    Case("bad-config", "badconfig:1", UNDONE, "CreateContainerConfigError"),
-    Case("init-crashes", "busybox:2", UNDONE, "exit code 1", pod=CRASHING_INIT),
+    Case("bad-config", "badconfig:1", ROLLED_BACK, "CreateContainerConfigError"),
+    Case("init-crashes", "busybox:2", ROLLED_BACK, "exit code 1", pod=CRASHING_INIT),
     Case("recreate", "nosuch:1", SUSPENDED, "ImagePull", spec={"strategy": {"type": "Recreate"}}),
-    # the cluster's fault
+    # faults of the cluster
     Case("unschedulable", "busybox:2", STALLED, "Unschedulable", pod={"containers": [container("busybox:2", **HUGE)]}),
     Case("node-lost", "busybox:2", STALLED, "NodeNotReady"),
     Case("no-volume", "noattach:1", STALLED, "VolumeNotAttached"),
     Case("quota", "busybox:2", STALLED, "FailedCreate"),
     Case("refused", "busybox:2", STALLED, "FailedCreate"),
     Case("no-account", "busybox:2", STALLED, "FailedCreate", pod={"serviceAccountName": "nobody"}),
-    # nothing to be said of it
+    # no pods
     Case("no-replicas", "nosuch:1", (End.NO_REPLICAS,), after="", spec={"replicas": 0}),
     # other kinds
     *(
@@ -110,14 +111,21 @@ CASES = (
         for kind in (ORDERED, PARALLEL, DAEMON_SET, CLONE_SET)
     ),
     *(
-        Case(f"crashes-slowly-released-{kind.id}", "exits-after-500ms:1", UNDONE, "exit code 1", kind=kind, spec=SLOWLY)
+        Case(
+            f"crashes-slowly-released-{kind.id}",
+            "exits-after-500ms:1",
+            ROLLED_BACK,
+            "exit code 1",
+            kind=kind,
+            spec=SLOWLY,
+        )
         for kind in (ORDERED, PARALLEL, DAEMON_SET, CLONE_SET, CLONE_SET_IN_PLACE)
     ),
     *(
         Case(f"crashes-once-{kind.id}", "exits-once-after-500ms:1", (End.SUCCESS,), kind=kind)
         for kind in (ORDERED, DAEMON_SET, CLONE_SET_IN_PLACE)
     ),
-    Case("never-ready-statefulset", "never-ready:1", UNDONE, "ContainersNotReady", kind=ORDERED),
+    Case("never-ready-statefulset", "never-ready:1", ROLLED_BACK, "ContainersNotReady", kind=ORDERED),
     Case(
         "on-delete-statefulset",
         "nosuch:1",
@@ -135,14 +143,14 @@ CASES = (
         kind=DAEMON_SET,
         pod={"containers": [container("busybox:2", **HUGE)]},
     ),
-    # the pod of the node that is lost is not gone before the node is back, and its ordinal is taken until then
+    # the pod on the lost node exists until the node is back, so no other pod can have its ordinal
     Case("node-lost-statefulset", "busybox:2", STALLED, "NodeNotReady, PodsMissing", kind=PARALLEL),
 )
 BY_NAME = {case.name: case for case in CASES}
 
 
 class Failures:
-    """The cases that are asked for, each released in its namespace."""
+    """The selected cases, each released in its own namespace."""
 
     def __init__(self, admin: Kubectl, history: History, cases: Sequence[Case]) -> None:
         run = uuid.uuid4().hex[:6]
@@ -153,7 +161,7 @@ class Failures:
         self._versions: dict[str, str] = {}
         self.node = f"fails-{run}"
         self.before: dict[str, str] = {}
-        """The versions that were released first."""
+        """By case: the version that was released first."""
 
     @property
     def namespaces(self) -> list[str]:
@@ -163,7 +171,7 @@ class Failures:
         return Kubectl(self._admin.kubeconfig, self._namespaces[case.name])
 
     def release(self) -> None:
-        """First what works, then what does not."""
+        """Release the good images first, then the bad ones."""
         first = [case for case in self._cases if case.after]
         for wave in _waves(first):
             self._apply([(case, case.after, {}) for case in wave])
@@ -179,7 +187,7 @@ class Failures:
             time.sleep(_PAUSE)
 
     def until(self, case: Case, met: object, waiting_for: str, seconds: float = START_TIMEOUT + 90) -> ReleaseHistory:
-        """The release of the failing release, once this is so."""
+        """Wait until `met` is true for the failing release, and return it."""
         return self._until(case, self._versions[case.name], met, waiting_for, seconds)
 
     def workload(self, case: Case) -> Json:
@@ -238,7 +246,7 @@ class Failures:
         kubectl = self.kubectl(case)
         kubectl("create", "-f", "-", stdin=json.dumps(by))
         if by["kind"] == "ResourceQuota":
-            # as kube-controller-manager does, which does not run beside every API server
+            # kube-controller-manager does this, but it does not run with every API server
             full = json.dumps({"status": {"hard": by["spec"]["hard"], "used": by["spec"]["hard"]}})
             kubectl("patch", "resourcequota", "pods", "--subresource=status", "--type=merge", "-p", full)
 
@@ -276,14 +284,14 @@ def _list(items: list[Json]) -> str:
 
 
 @pytest.fixture(scope="module")
-def failures(request: pytest.FixtureRequest, gate: Path, has_kubectl: None) -> Iterator[Failures]:
+def failures(request: pytest.FixtureRequest, installed: Path, has_kubectl: None) -> Iterator[Failures]:
     if request.config.getoption("--kubeconfig") and not request.config.getoption("--simulate-nodes"):
         pytest.skip("images fail by their names on simulated nodes only")
     items = [item for item in request.session.items if isinstance(item, pytest.Function) and item.path == request.path]
     names = {item.callspec.params["case"].name for item in items if hasattr(item, "callspec")}
-    with watching(gate) as history:
-        failures = Failures(Kubectl(gate, ""), history, [case for case in CASES if case.name in names])
-        govern(gate, failures.namespaces)
+    with watching(installed) as history:
+        failures = Failures(Kubectl(installed, ""), history, [case for case in CASES if case.name in names])
+        govern(installed, failures.namespaces)
         try:
             failures.make_node()
             failures.release()
@@ -293,7 +301,7 @@ def failures(request: pytest.FixtureRequest, gate: Path, has_kubectl: None) -> I
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_a_failing_release(failures: Failures, case: Case) -> None:
+def test_failing_release_ends_as_expected(failures: Failures, case: Case) -> None:
     release = failures.until(case, lambda release: _ended(release, case.ends), " or ".join(case.ends))
     end = next(end for end in case.ends if _ends(release, end))
     _CHECKS[end](failures, case, release)
@@ -307,7 +315,7 @@ def _ended(release: ReleaseHistory, ends: Sequence[End]) -> bool:
 
 def _ends(release: ReleaseHistory, end: End) -> bool:
     match end:
-        case End.UNDONE:
+        case End.ROLLED_BACK:
             return release.state == "Failed"
         case End.SUSPENDED:
             return release.state == "Suspend"
@@ -319,10 +327,10 @@ def _ends(release: ReleaseHistory, end: End) -> bool:
             return release.condition("Settled").get("status") == "True"
 
 
-def _undone(failures: Failures, case: Case, release: ReleaseHistory) -> None:
-    undone = release.condition("RolledBack")
-    assert (undone["status"], undone["reason"]) == ("True", "PodNotUp")
-    assert case.says in undone["message"]
+def _rolled_back(failures: Failures, case: Case, release: ReleaseHistory) -> None:
+    condition = release.condition("RolledBack")
+    assert (condition["status"], condition["reason"]) == ("True", "PodNotUp")
+    assert case.says in condition["message"]
     workload = failures.workload(case)
     assert workload["metadata"]["labels"][labels.VERSION] == failures.before[case.name]
     assert workload["spec"]["template"]["spec"]["containers"][0]["image"] == case.after
@@ -368,14 +376,14 @@ def _succeeded(failures: Failures, case: Case, release: ReleaseHistory) -> None:
 
 
 def _stays(release: ReleaseHistory, state: str) -> None:
-    """For a start timeout more, and has been in no other but those before it."""
+    """Wait for another start timeout. Check that the release is still in this state and was in no other final state."""
     time.sleep(max(0.0, release.status["entryTimeUnix"] + 2 * START_TIMEOUT + 2 - time.time()))
     assert set(release.states) <= {"Init", state, "TimeOutPreThreshold"}
     assert release.state == state
 
 
 _CHECKS = {
-    End.UNDONE: _undone,
+    End.ROLLED_BACK: _rolled_back,
     End.SUSPENDED: _suspended,
     End.STALLED: _stalled,
     End.NO_REPLICAS: _no_replicas,

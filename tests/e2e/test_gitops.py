@@ -1,8 +1,8 @@
-"""What Argo CD and Flux see of our labels: no difference that stays, no rollout, no surprise.
+"""Our labels cause no lasting difference and no rollout in Argo CD and Flux.
 
-Argo CD compares three ways (what it applied last, what is in Git, what is live) with the merge that `kubectl apply`
-uses: "unchanged" is its empty patch. Flux, and Argo CD with server-side diff, apply as a dry run and compare the answer
-with what is live.
+Argo CD makes a three-way comparison of the last applied manifest, the manifest in Git and the live object, with the
+merge of `kubectl apply`: "unchanged" means an empty patch. Flux, and Argo CD with server-side diff, apply the manifest
+as a dry run and compare the result with the live object.
 """
 
 import json
@@ -26,7 +26,7 @@ def apply(kubectl: Kubectl, way: tuple[str, ...], manifest: str) -> str:
 
 
 def live(kubectl: Kubectl) -> Json:
-    """The Deployment without what every write or its controllers change."""
+    """The Deployment without the fields that every write or a controller changes."""
     found = kubectl.json("deployment", "sleep")
     found.pop("status")
     for key in ("resourceVersion", "managedFields"):
@@ -35,7 +35,7 @@ def live(kubectl: Kubectl) -> Json:
 
 
 def difference(kubectl: Kubectl, way: tuple[str, ...], manifest: str) -> list[object]:
-    """What the tool would call out of sync."""
+    """The differences that the tool reports as out of sync."""
     done = kubectl.run("apply", *way, "--dry-run=server", "-o", "json", "-f", "-", stdin=manifest)
     assert done.returncode == 0, done.stderr
     assert "Warning" not in done.stderr
@@ -50,7 +50,7 @@ def difference(kubectl: Kubectl, way: tuple[str, ...], manifest: str) -> list[ob
 
 
 def running(kubectl: Kubectl) -> tuple[object, ...]:
-    """What a rollout would change."""
+    """Values that a rollout changes: generation, ReplicaSets, pods."""
     generation = kubectl.json("deployment", "sleep")["metadata"]["generation"]
     sets = sorted(each["metadata"]["name"] for each in kubectl.json("replicasets")["items"])
     pods = sorted(each["metadata"]["uid"] for each in kubectl.json("pods")["items"])
@@ -65,7 +65,7 @@ def is_settled(kubectl: Kubectl) -> bool:
 
 
 def assert_in_sync(kubectl: Kubectl, way: tuple[str, ...], manifest: str) -> None:
-    """No difference before nor after it is applied again, and nothing that was restarted."""
+    """Check that there is no difference before and after the manifest is applied again, and that no pod restarts."""
     eventually(lambda: is_settled(kubectl), "the rollout to be over")
     before, there = running(kubectl), live(kubectl)
     assert difference(kubectl, way, manifest) == []
@@ -77,7 +77,7 @@ def assert_in_sync(kubectl: Kubectl, way: tuple[str, ...], manifest: str) -> Non
 
 
 @EACH_WAY
-def test_a_release_from_git_is_in_sync_and_so_is_the_next(kubectl: Kubectl, way: tuple[str, ...]) -> None:
+def test_first_and_second_release_from_git_are_in_sync(kubectl: Kubectl, way: tuple[str, ...]) -> None:
     for manifest in (SLEEP, NEWER):
         apply(kubectl, way, manifest)
         succeed(kubectl, kubectl.labels("deployment", "sleep")[labels.VERSION])
@@ -85,19 +85,19 @@ def test_a_release_from_git_is_in_sync_and_so_is_the_next(kubectl: Kubectl, way:
 
 
 @EACH_WAY
-def test_a_suspended_release_is_in_sync_until_git_changes(kubectl: Kubectl, way: tuple[str, ...]) -> None:
+def test_suspended_release_is_in_sync_until_git_changes(kubectl: Kubectl, way: tuple[str, ...]) -> None:
     apply(kubectl, way, SLEEP)
     version = kubectl.labels("deployment", "sleep")[labels.VERSION]
     succeed(kubectl, version)
     suspend(kubectl, version)
     assert_in_sync(kubectl, way, SLEEP)
     denied = kubectl.run("apply", *way, "-f", "-", stdin=NEWER)
-    assert "deployment sleep is suspended" in denied.stderr, "what the tool shows as the reason of its failed sync"
+    assert "deployment sleep is suspended" in denied.stderr, "the tool shows this as the reason of the failed sync"
     assert_in_sync(kubectl, way, SLEEP)
 
 
 @EACH_WAY
-def test_a_manifest_that_was_exported_with_our_labels_is_in_sync(kubectl: Kubectl, way: tuple[str, ...]) -> None:
+def test_manifest_exported_with_our_labels_is_in_sync(kubectl: Kubectl, way: tuple[str, ...]) -> None:
     release(kubectl)
     exported = live(kubectl)
     for key in ("uid", "creationTimestamp", "generation", "annotations"):
@@ -108,14 +108,14 @@ def test_a_manifest_that_was_exported_with_our_labels_is_in_sync(kubectl: Kubect
 
 
 @EACH_WAY
-def test_governance_that_is_switched_on_puts_nothing_out_of_sync(kubectl: Kubectl, way: tuple[str, ...]) -> None:
+def test_governing_a_namespace_puts_nothing_out_of_sync(kubectl: Kubectl, way: tuple[str, ...]) -> None:
     kubectl("label", "namespace", kubectl.namespace, f"{labels.GOVERNED}-")
-    eventually(lambda: not is_stamped(kubectl), "the gate to leave the namespace alone")
+    eventually(lambda: not is_stamped(kubectl), "the namespace not to be governed")
     apply(kubectl, way, SLEEP)
     eventually(lambda: is_settled(kubectl), "the rollout to be over")
     before = running(kubectl)
     kubectl("label", "namespace", kubectl.namespace, f"{labels.GOVERNED}={labels.GOVERNED_VALUE}")
-    eventually(lambda: is_stamped(kubectl), "the gate to see the namespace")
+    eventually(lambda: is_stamped(kubectl), "the namespace to be governed")
     assert_in_sync(kubectl, way, SLEEP)
     assert running(kubectl) == before
     apply(kubectl, way, NEWER)
@@ -129,12 +129,14 @@ def is_stamped(kubectl: Kubectl) -> bool:
 
 
 @EACH_WAY
-def test_moving_between_the_tools_ways_restarts_nothing(kubectl: Kubectl, way: tuple[str, ...]) -> None:
+def test_switching_between_three_way_and_server_side_apply_restarts_no_pods(
+    kubectl: Kubectl, way: tuple[str, ...]
+) -> None:
     other = SERVER_SIDE if way == THREE_WAY else THREE_WAY
     apply(kubectl, other, SLEEP)
     succeed(kubectl, kubectl.labels("deployment", "sleep")[labels.VERSION])
     eventually(lambda: is_settled(kubectl), "the rollout to be over")
-    _, *before = running(kubectl)  # the annotation of what was applied last makes a generation, but no rollout
+    _, *before = running(kubectl)  # the generation changes with the annotation of the last applied manifest
     apply(kubectl, way, SLEEP)
     assert running(kubectl)[1:] == tuple(before)
     assert_in_sync(kubectl, way, SLEEP)

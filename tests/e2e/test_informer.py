@@ -1,4 +1,4 @@
-"""The product's informer on the API of each backend."""
+"""The informer on the API of each backend."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ class _Named(msgspec.Struct):
     metadata: ObjectMeta
 
 
-async def test_an_informer_reads_its_list_as_a_stream(client: Client, space: Kubectl) -> None:
+async def test_informer_reads_its_list_as_a_stream(client: Client, space: Kubectl) -> None:
     for name in ("n1", "n2"):
         body = {"metadata": {"name": name, "labels": {"informer": "yes"}}}
         await client.create(CONFIG_MAPS, body, space.namespace)

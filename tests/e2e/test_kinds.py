@@ -1,4 +1,4 @@
-"""A release of every kind of workload: verified, suspended, repaired, undone by itself and on request."""
+"""Releases of every kind of workload: verified, suspended, repaired, and rolled back automatically and on request."""
 
 import json
 from collections.abc import Iterator
@@ -9,13 +9,13 @@ import pytest
 from altershield.api import labels
 from tests.e2e.conftest import START_TIMEOUT
 from tests.e2e.kinds import KINDS
-from tests.e2e.story import NAME, Story, Told, telling
+from tests.e2e.story import NAME, Story, StoryResults, running_stories
 from tests.support.polling import eventually
 
 pytestmark = pytest.mark.xdist_group("stories")
 
 
-def verified_suspended_repaired(story: Story) -> None:
+def verified_suspended_and_repaired(story: Story) -> None:
     kind = story.kind
     first = story.released("busybox:1")
     workload = story.get()
@@ -33,7 +33,10 @@ def verified_suspended_repaired(story: Story) -> None:
 
     second = story.released("busybox:2")
     assert second != first
-    eventually(lambda: len(story.kubectl.json("changeworkloads")["items"]) == 1, "the older release to go")
+    eventually(
+        lambda: len(story.kubectl.json("changeworkloads")["items"]) == 1,
+        "the ChangeWorkload of the older release to be removed",
+    )
 
     failed = story.fail(second)
     (shown,) = story.until(second, "Suspend").failed
@@ -48,31 +51,37 @@ def verified_suspended_repaired(story: Story) -> None:
     story.kubectl("apply", "-f", "-", stdin=json.dumps(newer))
     repaired = story.version()
     story.until(repaired, "Success")
-    eventually(lambda: not {labels.SUSPEND, labels.IGNORED_SUSPEND} & set(story.labels()), "the all-clear")
-    eventually(lambda: len(story.kubectl.json("changeworkloads")["items"]) == 1, "the suspended release to go")
+    eventually(
+        lambda: not {labels.SUSPEND, labels.IGNORED_SUSPEND} & set(story.labels()),
+        "the labels suspend and ignored-suspend to be removed",
+    )
+    eventually(
+        lambda: len(story.kubectl.json("changeworkloads")["items"]) == 1,
+        "the ChangeWorkload of the suspended release to be removed",
+    )
     story.released("busybox:4")
 
 
-def undone_by_itself(story: Story) -> None:
+def rolled_back_automatically(story: Story) -> None:
     good = story.released("busybox:1")
     before = {pod["metadata"]["uid"] for pod in story.pods()}
     bad = story.release("nosuch:1")
     assert bad != good
     release = story.until(bad, "Failed", START_TIMEOUT + 60)
     assert "Success" not in release.states
-    undone = release.condition("RolledBack")
-    assert (undone["status"], undone["reason"]) == ("True", "PodNotUp")
-    assert "ImagePullBackOff" in undone["message"] or "ErrImagePull" in undone["message"]
+    condition = release.condition("RolledBack")
+    assert (condition["status"], condition["reason"]) == ("True", "PodNotUp")
+    assert "ImagePullBackOff" in condition["message"] or "ErrImagePull" in condition["message"]
     assert story.version() == good
     pods = story.until_all_ready("busybox:1")
-    assert len(before & {pod["metadata"]["uid"] for pod in pods}) >= len(pods) - 1, "the others went on"
+    assert len(before & {pod["metadata"]["uid"] for pod in pods}) >= len(pods) - 1, "the other pods keep running"
     story.until(good, "Success")
     denied = story.kubectl.run("apply", "-f", "-", stdin=json.dumps(story.kind.manifest(NAME, "nosuch:1")))
     assert "was rolled back" in denied.stderr
     story.released("busybox:2")
 
 
-def undone_on_request(story: Story) -> None:
+def rolled_back_on_request(story: Story) -> None:
     good = story.released("busybox:1")
     bad = story.released("busybox:2")
     story.fail(bad)
@@ -89,24 +98,24 @@ def undone_on_request(story: Story) -> None:
     assert story.version() == good
     story.until_all_ready("busybox:1")
     story.until(good, "Success")
-    eventually(lambda: labels.SUSPEND not in story.labels(), "the suspension to be lifted")
+    eventually(lambda: labels.SUSPEND not in story.labels(), "the suspension to end")
 
 
 STORIES = {
     f"{story.__name__}-{kind.id}": (story, kind)
-    for story in (verified_suspended_repaired, undone_by_itself, undone_on_request)
+    for story in (verified_suspended_and_repaired, rolled_back_automatically, rolled_back_on_request)
     for kind in KINDS
 }
 
 
 @pytest.fixture(scope="module")
-def told(request: pytest.FixtureRequest, gate: Path, has_kubectl: None) -> Iterator[Told]:
-    with telling(request, gate, STORIES) as told:
-        yield told
+def results(request: pytest.FixtureRequest, installed: Path, has_kubectl: None) -> Iterator[StoryResults]:
+    with running_stories(request, installed, STORIES) as results:
+        yield results
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_story(told: Told, name: str) -> None:
-    if name not in told:
+def test_story_succeeds(results: StoryResults, name: str) -> None:
+    if name not in results:
         pytest.skip("the cluster has no CloneSets")
-    told[name].result(timeout=280)
+    results[name].result(timeout=280)

@@ -1,4 +1,4 @@
-"""What users may do with releases: the roles that come with AlterShield, on the real RBAC of the API server."""
+"""The permissions of the roles of AlterShield, on the RBAC of the API server."""
 
 import json
 from pathlib import Path
@@ -11,23 +11,23 @@ from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
 from tests.support.processes import command
 
-RECORDS = "changeworkloads,changepods"
+RELEASES = "changeworkloads,changepods"
 VERDICT = json.dumps({"status": {"podResults": [{"pod": "sleep", "verdict": "pass"}]}})
 
 
 @pytest.fixture
 def released(kubectl: Kubectl) -> Kubectl:
-    """The administrator, in a namespace with a release that succeeded."""
+    """The administrator's kubectl in a namespace with a release."""
     kubectl("apply", "-f", "-", stdin=SLEEP)
     eventually(lambda: kubectl.json("changepods")["items"], "the first ChangePod")
     return kubectl
 
 
 def user(kubectl: Kubectl, role: str) -> Kubectl:
-    """A user with this ClusterRole in the namespace, and nothing else."""
+    """kubectl of a user who has this ClusterRole in the namespace, and no other permission."""
     kubectl("create", "rolebinding", role, f"--clusterrole={role}", f"--user={role}-user")
     own = Kubectl(kubectl.kubeconfig, kubectl.namespace, f"--as={role}-user")
-    eventually(lambda: own.run("get", "changeworkloads").returncode == 0, f"the role {role} to count")
+    eventually(lambda: own.run("get", "changeworkloads").returncode == 0, f"the role {role} to be in effect")
     return own
 
 
@@ -43,9 +43,9 @@ def may(kubectl: Kubectl, verb: str, resource: str) -> bool:
 
 
 @pytest.mark.parametrize("role", ["view", "edit", "admin"])
-def test_who_has_a_built_in_role_reads_releases_and_changes_none(released: Kubectl, role: str) -> None:
+def test_built_in_roles_may_read_releases_but_not_change_them(released: Kubectl, role: str) -> None:
     own = user(released, role)
-    assert len(own("get", RECORDS, "-o", "name").splitlines()) >= 2
+    assert len(own("get", RELEASES, "-o", "name").splitlines()) >= 2
     assert may(own, "get", "opsconfiginfoes")
     assert may(own, "watch", "changeworkloads")
     for kind in ("changeworkloads", "changepods", "opsconfiginfoes"):
@@ -57,7 +57,7 @@ def test_who_has_a_built_in_role_reads_releases_and_changes_none(released: Kubec
     assert "forbidden" in own.run("delete", "changeworkloads", "--all").stderr
 
 
-def test_who_judges_gives_verdicts_and_deletes_no_record(released: Kubectl) -> None:
+def test_role_verdicts_may_patch_change_pods_but_not_delete_change_workloads(released: Kubectl) -> None:
     own = user(released, "altershield-verdicts")
     name = change_pod(own)
     own("patch", "changepod", name, "--subresource=status", "--type=merge", "-p", VERDICT)
@@ -71,7 +71,7 @@ def test_who_judges_gives_verdicts_and_deletes_no_record(released: Kubectl) -> N
 
 @pytest.fixture
 def viewer(released: Kubectl, tmp_path: Path) -> Path:
-    """The kubeconfig of a service account that has the role view in its namespace."""
+    """The kubeconfig of a ServiceAccount that has the role view in its namespace."""
     released("create", "serviceaccount", "viewer")
     released("create", "rolebinding", "viewer", "--clusterrole=view", f"--serviceaccount={released.namespace}:viewer")
     config = yaml.safe_load(released("config", "view", "--raw", "--minify", "--flatten"))
@@ -84,7 +84,7 @@ def viewer(released: Kubectl, tmp_path: Path) -> Path:
     return path
 
 
-def test_the_role_view_is_all_that_status_takes(viewer: Path, tmp_path: Path) -> None:
+def test_status_command_works_with_the_role_view(viewer: Path, tmp_path: Path) -> None:
     log = tmp_path / "status.log"
 
     def shown() -> str:
@@ -92,7 +92,7 @@ def test_the_role_view_is_all_that_status_takes(viewer: Path, tmp_path: Path) ->
             process.wait(90)
         return log.read_text()
 
-    eventually(lambda: "Success" in shown(), "the role to count, and the release to succeed")
+    eventually(lambda: "Success" in shown(), "the role to be in effect, and the release to succeed")
     with command("status", "-A", "--kubeconfig", str(viewer), log=log) as process:
         assert process.wait(60) == 1
     assert "error: cannot list ChangeWorkloads in all namespaces: " in log.read_text()

@@ -1,4 +1,4 @@
-"""`kubectl altershield status`, called by the real kubectl on releases as they go on."""
+"""`kubectl altershield status`, called by the real kubectl while releases run."""
 
 import contextlib
 import json
@@ -25,7 +25,7 @@ WAIT = ("--wait", "--timeout=90s")
 
 
 class Plugin:
-    """`kubectl altershield`, as a user whose context names the namespace."""
+    """Runs `kubectl altershield` as a user whose context names the namespace."""
 
     def __init__(self, kubectl: Kubectl, directory: Path) -> None:
         self.kubectl = kubectl
@@ -43,7 +43,7 @@ class Plugin:
         return run(["kubectl", "altershield", *arguments], environment=self.environment)
 
     def status(self, *arguments: str, code: int = 0) -> str:
-        """stdout; an assertion where the exit code is another one."""
+        """Run `status`, check the exit code, and return stdout."""
         done = self.run("status", *arguments)
         assert done.returncode == code, f"{arguments}: {done.returncode}\n{done.stdout}{done.stderr}"
         return done.stdout
@@ -82,7 +82,7 @@ def plugin(kubectl: Kubectl, tmp_path: Path) -> Plugin:
 
 
 def release(plugin: Plugin, image: str, replicas: int = 3, *, paused: bool = False) -> None:
-    """Release Deployment `web`; a paused one stays under way."""
+    """Release the Deployment `web`. A paused release stays under way."""
     manifest = DEPLOYMENT.manifest("web", image, replicas=replicas, paused=paused)
     plugin.kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
 
@@ -98,7 +98,7 @@ def fail(plugin: Plugin) -> None:
     plugin.kubectl("patch", "changepod", found["metadata"]["name"], "--subresource=status", "--type=merge", "-p", patch)
 
 
-def test_the_exit_code_follows_a_release_from_under_way_to_repaired(plugin: Plugin) -> None:
+def test_exit_code_follows_a_release_from_under_way_to_repaired(plugin: Plugin) -> None:
     release(plugin, "busybox:1", paused=True)
     plugin.status("web", code=EXIT_UNDER_WAY)
     resume(plugin)
@@ -117,7 +117,7 @@ def test_the_exit_code_follows_a_release_from_under_way_to_repaired(plugin: Plug
     assert "Success" in plugin.status("web", *WAIT)
 
 
-def test_a_release_that_is_rolled_back_ends_the_wait_with_its_own_code(plugin: Plugin) -> None:
+def test_rolled_back_release_ends_the_wait_with_its_exit_code(plugin: Plugin) -> None:
     release(plugin, "busybox:1")
     plugin.status("web", *WAIT)
     release(plugin, "nosuch:1")
@@ -130,7 +130,7 @@ def test_a_release_that_is_rolled_back_ends_the_wait_with_its_own_code(plugin: P
     assert time.monotonic() - began < START_TIMEOUT + 60
 
 
-def test_the_context_decides_the_namespace_unless_one_is_named(plugin: Plugin) -> None:
+def test_namespace_is_taken_from_the_context_unless_one_is_named(plugin: Plugin) -> None:
     namespace = plugin.kubectl.namespace
     release(plugin, "busybox:1", replicas=1)
     assert [row[0] for row in plugin.rows(*WAIT)] == ["deployment.apps/web"]
@@ -143,11 +143,11 @@ def test_the_context_decides_the_namespace_unless_one_is_named(plugin: Plugin) -
     assert elsewhere.stderr == "No releases found in nowhere namespace.\n"
 
 
-def test_objects_are_those_that_kubectl_gets(plugin: Plugin) -> None:
+def test_output_objects_equal_those_of_kubectl_get(plugin: Plugin) -> None:
     release(plugin, "busybox:1")
     name = plugin.status("web", "-o", "name", *WAIT).strip()
     assert plugin.kubectl("get", name, "-o", "name") == f"{name}\n"
-    # the status may change in between: its lists are brought up to date after the success
+    # the status may change in between: its pod lists are written after the success
     eventually(lambda: plugin.objects("json") == plugin.kubectl.json("changeworkloads")["items"], "the same as JSON")
     eventually(lambda: plugin.objects("yaml") == plugin.kubectl.json("changeworkloads")["items"], "the same as YAML")
     header, row = plugin.status("-o", "wide").splitlines()
@@ -157,7 +157,7 @@ def test_objects_are_those_that_kubectl_gets(plugin: Plugin) -> None:
     assert row.split()[1] == f"{name.rpartition('--x--')[2]}*"
 
 
-def test_every_kind_is_known_by_its_short_name(plugin: Plugin) -> None:
+def test_every_kind_is_accepted_by_its_short_name(plugin: Plugin) -> None:
     kinds = {"deploy": DEPLOYMENT, "sts": ORDERED, "ds": DAEMON_SET, "clone": CLONE_SET}
     if plugin.kubectl.run("get", "crd", "clonesets.apps.kruise.io").returncode != 0:
         del kinds["clone"]
@@ -169,7 +169,7 @@ def test_every_kind_is_known_by_its_short_name(plugin: Plugin) -> None:
     assert [row[0] for row in plugin.rows("sts", "app")] == ["statefulset.apps/app"]
 
 
-def test_what_cannot_be_shown_is_one_sentence(plugin: Plugin, admin: Kubectl) -> None:
+def test_error_of_the_status_command_is_one_sentence(plugin: Plugin, admin: Kubectl) -> None:
     namespace = plugin.kubectl.namespace
     missing = plugin.run("status", "deploy/web")
     assert (missing.returncode, missing.stdout) == (1, "")
@@ -188,7 +188,7 @@ def test_what_cannot_be_shown_is_one_sentence(plugin: Plugin, admin: Kubectl) ->
         admin("delete", "namespace", f"{namespace}-free", "--wait=false")
 
 
-def test_a_watch_shows_each_change_until_the_end_of_the_release(plugin: Plugin) -> None:
+def test_watch_with_wait_shows_each_change_and_ends_with_the_release(plugin: Plugin) -> None:
     release(plugin, "busybox:1")
     with plugin.watching("web", "--wait", "--timeout=90s") as watch:
         out, err = watch.communicate(timeout=120)
@@ -199,7 +199,7 @@ def test_a_watch_shows_each_change_until_the_end_of_the_release(plugin: Plugin) 
     assert rows[-1].split()[2] == "Success"
 
 
-def test_a_watch_goes_on_after_the_end_of_a_release(plugin: Plugin) -> None:
+def test_watch_continues_after_the_end_of_a_release(plugin: Plugin) -> None:
     release(plugin, "busybox:1", replicas=1)
     plugin.status(*WAIT)
     with plugin.watching("-o", "name") as watch:

@@ -1,6 +1,7 @@
-"""What users who may `edit` their own namespace can write does not change a verdict.
+"""Nothing that a user with the role `edit` writes into a namespace changes a verdict.
 
-Each story is told by such a user; what only an administrator may write (ControllerRevisions), by one.
+Each story acts as such a user, and as an administrator for objects that only an administrator may write
+(ControllerRevisions).
 """
 
 import json
@@ -14,21 +15,21 @@ from altershield.api import labels
 from altershield.api.meta import unix
 from tests.e2e.conftest import START_TIMEOUT, govern
 from tests.e2e.kinds import CLONE_SET, CLONE_SET_IN_PLACE, DAEMON_SET, DEPLOYMENT, KINDS, ORDERED, PARALLEL
-from tests.e2e.story import NAME, Story, Told, telling
+from tests.e2e.story import NAME, Story, StoryResults, running_stories
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
 
 pytestmark = pytest.mark.xdist_group("stories")
 
 FORGED = "f" * 32
-A_WHILE = 3.0  # seconds in which a wrong reaction would have come
+A_WHILE = 3.0  # seconds within which a wrong reaction would happen
 EDITOR = "mallory"
 BAD = "exits-after-500ms:1"
 
 
 def editor(kubectl: Kubectl) -> Kubectl:
-    """kubectl of a user who may edit this namespace and nothing else. CloneSets are theirs as well, as OpenKruise's
-    roles have it."""
+    """kubectl of a user who may edit this namespace and nothing else. The user may also edit CloneSets, as OpenKruise's
+    roles allow."""
     kubectl("create", "rolebinding", EDITOR, "--clusterrole=edit", f"--user={EDITOR}")
     if kubectl.run("get", "crd", "clonesets.apps.kruise.io").returncode == 0:
         verbs = "get,list,watch,create,update,patch,delete"
@@ -55,28 +56,30 @@ def is_suspended(story: Story, version: str) -> bool:
     return labels.SUSPEND in own and f"{story.kind.resource} {NAME} is suspended" in denied
 
 
-def between(story: Story) -> str:
-    """What stands between the workload and its pods, or holds their template."""
+def revision_resource(story: Story) -> str:
+    """The resource of the revisions of the workload, in the plural."""
     return "replicasets" if story.kind is DEPLOYMENT else "controllerrevisions"
 
 
-def labels_are_no_evidence(story: Story) -> None:
+def forged_labels(story: Story) -> None:
     version = story.released("busybox:1")
     failed = story.fail(version)
     pods = len(story.pods())
     user = editor(story.kubectl)
     holder = user if story.kind is DEPLOYMENT else story.kubectl
     for value in (f"{labels.VERSION}-", f"{labels.VERSION}={FORGED}"):
-        holder("label", "--overwrite", between(story), "--all", value)
+        holder("label", "--overwrite", revision_resource(story), "--all", value)
         user("label", "--overwrite", "pod", failed, value)
         stays(lambda: is_suspended(story, version))
         eventually(
-            lambda: story.kubectl.labels("pod", failed).get(labels.VERSION) == version, "the pod's to be put back"
+            lambda: story.kubectl.labels("pod", failed).get(labels.VERSION) == version,
+            "the label of the pod to be restored",
         )
         if holder is user:
             (made,) = eventually(lambda: sets(story), "the ReplicaSet")
             eventually(
-                lambda: sets(story)[0]["metadata"]["labels"].get(labels.VERSION) == version, "its to be put back"
+                lambda: sets(story)[0]["metadata"]["labels"].get(labels.VERSION) == version,
+                "the label of the ReplicaSet to be restored",
             )
             assert made["spec"]["replicas"] == pods
     user("label", "--overwrite", "pods", "--all", f"{labels.OPERATE_FINISHED}=1")
@@ -99,7 +102,7 @@ def sets(story: Story) -> list[Json]:
     return found
 
 
-def a_mark_in_the_template(story: Story) -> None:
+def operate_finished_label_in_the_template(story: Story) -> None:
     good = story.released("busybox:1")
     user = editor(story.kubectl)
     for seconds in (0, 10**6):
@@ -167,7 +170,7 @@ def story_pod(story: Story, version: str, image: str) -> Json:
     }
 
 
-def what_goes_back_is_what_was_verified(story: Story) -> None:
+def edited_rollback_target(story: Story) -> None:
     good = story.released("busybox:1")
     (passed,) = sets(story)
     bad = story.release("nosuch:1")
@@ -184,8 +187,8 @@ def what_goes_back_is_what_was_verified(story: Story) -> None:
     assert release.condition("RolledBack")["reason"] == "NoTarget"
 
 
-def orphaned_and_made_anew(story: Story) -> None:
-    eventually(lambda: is_known_to_garbage_collection(story), "the records to be known to the garbage collector")
+def orphaned_and_created_again(story: Story) -> None:
+    eventually(lambda: is_known_to_garbage_collection(story), "the garbage collector to know ChangeWorkloads")
     version = story.released("busybox:1")
     story.fail(version)
     since, deleted = story.labels()[labels.SUSPEND], story.get()["metadata"]["uid"]
@@ -197,7 +200,7 @@ def orphaned_and_made_anew(story: Story) -> None:
         owners = [each["metadata"].get("ownerReferences", []) for each in (*records, *sets(story), *story.pods())]
         return deleted not in {owner["uid"] for each in owners for owner in each}
 
-    eventually(orphaned, "the pods and records to be left behind")
+    eventually(orphaned, "the pods and ChangeWorkloads to be orphaned")
     editor(story.kubectl)("apply", "-f", "-", stdin=json.dumps(story.kind.manifest(NAME, "busybox:1")))
     assert story.labels()[labels.SUSPEND] == since
     uid = story.get()["metadata"]["uid"]
@@ -206,12 +209,13 @@ def orphaned_and_made_anew(story: Story) -> None:
         (release,) = story.kubectl.json("changeworkloads")["items"]
         return [each["uid"] for each in release["metadata"].get("ownerReferences", [])] == [uid]
 
-    eventually(adopted, "the release to be taken over")
+    eventually(adopted, "the ChangeWorkload to be adopted")
     stays(lambda: is_suspended(story, version))
 
 
 def is_known_to_garbage_collection(story: Story) -> bool:
-    """Kubernetes' own looks for new kinds every 30 s, and what it does not know is not left behind but deleted."""
+    """The garbage collector of Kubernetes looks for new kinds every 30 s. It deletes orphans of kinds that it does not
+    know."""
     crd = story.kubectl.json("crd", "changeworkloads.app.ops.cloud.alipay.com")
     return time.time() > unix(crd["metadata"]["creationTimestamp"]) + 45
 
@@ -236,7 +240,7 @@ def long_names(story: Story) -> None:
     stays(both)
 
 
-def a_selector_on_our_label(story: Story) -> None:
+def selector_with_our_label(story: Story) -> None:
     manifest = story.kind.manifest(NAME, "busybox:1")
     dry = story.kubectl("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=json.dumps(manifest))
     version = json.loads(dry)["metadata"]["labels"][labels.VERSION]
@@ -248,12 +252,12 @@ def a_selector_on_our_label(story: Story) -> None:
     story.until(version, "Success")
     assert len(story.pods()) == 3
     user("label", "--overwrite", "pod", story.pods()[0]["metadata"]["name"], f"{labels.VERSION}={FORGED}")
-    eventually(lambda: len(story.pods()) == 4, "the pod that is nobody's any more to be replaced")
+    eventually(lambda: len(story.pods()) == 4, "the pod that the selector does not match any more to be replaced")
     stays(lambda: len(story.pods()) == 4 and len(sets(story)) == 1)
     assert story.until(version, "Success")
 
 
-def a_selector_on_any_version(story: Story) -> None:
+def selector_with_any_version(story: Story) -> None:
     manifest = story.kind.manifest(NAME, "busybox:1")
     manifest["spec"]["selector"]["matchExpressions"] = [{"key": labels.VERSION, "operator": "Exists"}]
     manifest["spec"]["template"]["metadata"]["labels"][labels.VERSION] = FORGED
@@ -274,13 +278,13 @@ def scaled_to_zero(story: Story) -> None:
     user("scale", story.kind.resource, NAME, "--replicas=0")
     eventually(lambda: not story.pods(), "no pods")
     stays(lambda: is_suspended(story, version))
-    assert story.until(version).states.count("Success") == 1, "that of before"
+    assert story.until(version).states.count("Success") == 1, "the success from before"
     user("scale", story.kind.resource, NAME, "--replicas=3")
-    story.until(version, "Success")  # its first pods decide
-    eventually(lambda: labels.SUSPEND not in story.labels(), "the all-clear")
+    story.until(version, "Success")  # its first pods are verified
+    eventually(lambda: labels.SUSPEND not in story.labels(), "the suspend label to be removed")
 
 
-def a_repair_that_crashes(story: Story) -> None:
+def crashing_repair(story: Story) -> None:
     first = story.released("busybox:1")
     story.fail(first)
     since = story.labels()[labels.SUSPEND]
@@ -298,29 +302,29 @@ def a_repair_that_crashes(story: Story) -> None:
     assert "Success" not in story.until(version).states
 
 
-TOLD_OF = (
-    (labels_are_no_evidence, KINDS),
-    (a_mark_in_the_template, (DEPLOYMENT, ORDERED)),
+KINDS_OF_STORIES = (
+    (forged_labels, KINDS),
+    (operate_finished_label_in_the_template, (DEPLOYMENT, ORDERED)),
     (owners_of_another_namespace, (DEPLOYMENT, PARALLEL)),
-    (what_goes_back_is_what_was_verified, (DEPLOYMENT,)),
-    (orphaned_and_made_anew, (DEPLOYMENT, ORDERED, DAEMON_SET, CLONE_SET)),
+    (edited_rollback_target, (DEPLOYMENT,)),
+    (orphaned_and_created_again, (DEPLOYMENT, ORDERED, DAEMON_SET, CLONE_SET)),
     (long_names, (DEPLOYMENT,)),
-    (a_selector_on_our_label, (DEPLOYMENT,)),
-    (a_selector_on_any_version, (DEPLOYMENT,)),
+    (selector_with_our_label, (DEPLOYMENT,)),
+    (selector_with_any_version, (DEPLOYMENT,)),
     (scaled_to_zero, (DEPLOYMENT, ORDERED, CLONE_SET)),
-    (a_repair_that_crashes, (DEPLOYMENT, PARALLEL, DAEMON_SET, CLONE_SET_IN_PLACE)),
+    (crashing_repair, (DEPLOYMENT, PARALLEL, DAEMON_SET, CLONE_SET_IN_PLACE)),
 )
-STORIES = {f"{story.__name__}-{kind.id}": (story, kind) for story, kinds in TOLD_OF for kind in kinds}
+STORIES = {f"{story.__name__}-{kind.id}": (story, kind) for story, kinds in KINDS_OF_STORIES for kind in kinds}
 
 
 @pytest.fixture(scope="module")
-def told(request: pytest.FixtureRequest, gate: Path, has_kubectl: None) -> Iterator[Told]:
-    with telling(request, gate, STORIES) as told:
-        yield told
+def results(request: pytest.FixtureRequest, installed: Path, has_kubectl: None) -> Iterator[StoryResults]:
+    with running_stories(request, installed, STORIES) as results:
+        yield results
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_story(told: Told, name: str) -> None:
-    if name not in told:
+def test_story_succeeds(results: StoryResults, name: str) -> None:
+    if name not in results:
         pytest.skip("the cluster has no CloneSets")
-    told[name].result(timeout=280)
+    results[name].result(timeout=280)

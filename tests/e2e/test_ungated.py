@@ -1,4 +1,4 @@
-"""A release that no gate saw is noticed, recorded and verified, and nothing is restarted for that."""
+"""Ungated releases are noticed, stored and verified, and no pod restarts for that."""
 
 import contextlib
 import datetime
@@ -24,7 +24,7 @@ CONFIGURATION = f"mutatingwebhookconfiguration/{WEBHOOKS}"
 
 @contextlib.contextmanager
 def no_webhook(kubectl: Kubectl) -> Iterator[None]:
-    """The API server asks no gate for versions, as while it is down and `Ignore` lets all pass."""
+    """Run the block without our mutating webhook. Releases are then ungated, as with `Ignore` and no gatekeeper."""
     configuration = kubectl.json(CONFIGURATION)
     for field in ("uid", "resourceVersion", "creationTimestamp", "generation"):
         configuration["metadata"].pop(field)
@@ -55,15 +55,17 @@ def stamps(kubectl: Kubectl) -> bool:
 
 
 def wait_out_the_second(kubectl: Kubectl) -> None:
-    """Times of the API are whole seconds, and what may be from before the namespace was governed is left alone."""
+    """Wait until a release is certainly younger than the governance of its namespace.
+
+    Times of the API are whole seconds, and the reconciler ignores releases that may be older."""
     entries = kubectl.json("namespace", kubectl.namespace, "--show-managed-fields")["metadata"]["managedFields"]
     settings = Kubectl(kubectl.kubeconfig, "altershieldoperator-system").json("opsconfiginfo", "blocking")
     latest = max([settings["metadata"]["creationTimestamp"], *(entry["time"] for entry in entries)])
     eventually(lambda: time.time() > unix(latest) + 1.1, "the next second")
 
 
-def own_version(kubectl: Kubectl, reason: str) -> str:
-    """The version that the Deployment's release got, once it is recorded as ungated for this reason and verified."""
+def verified_version(kubectl: Kubectl, reason: str) -> str:
+    """Wait until the release is stored as ungated for this reason and has succeeded, and return its version."""
 
     def recorded() -> str:
         version = kubectl.labels("deployment", "sleep").get(VERSION, "none")
@@ -81,7 +83,7 @@ def own_version(kubectl: Kubectl, reason: str) -> str:
 
 
 def versions(kubectl: Kubectl) -> set[str]:
-    """Those of the pods of `sleep` that stay."""
+    """The versions of the pods of `sleep` that are not being deleted."""
     found = [pod["metadata"] for pod in kubectl.json("pods")["items"]]
     return {
         metadata["labels"].get(VERSION, "")
@@ -110,21 +112,21 @@ def until_all_pods_are_there(kubectl: Kubectl, number: int = 5) -> None:
     eventually(lambda: len(pods(kubectl)) == number, f"{number} pods")
 
 
-def test_a_release_with_the_version_of_the_last_one(kubectl: Kubectl) -> None:
+def test_ungated_release_with_the_version_of_the_last_one_gets_its_own_version(kubectl: Kubectl) -> None:
     first = release(kubectl)
     with no_webhook(kubectl):
         kubectl("set", "image", "deployment", "sleep", "sleep=busybox:2")
         until_all_pods_are_there(kubectl)
         came_up = pods(kubectl)
-        second = own_version(kubectl, "VersionReused")
+        second = verified_version(kubectl, "VersionReused")
     assert second != first
-    assert (carried(kubectl), pods(kubectl)) == (first, came_up), "nothing was restarted"
+    assert (carried(kubectl), pods(kubectl)) == (first, came_up), "no pod was restarted"
     (event,) = eventually(lambda: events(kubectl), "the Event")
     assert (event["type"], event["involvedObject"]["kind"], event.get("count")) == ("Warning", "Deployment", 1)
     assert first in event["message"]
     assert second in event["message"]
 
-    # what changes no template restarts nothing, and new pods are versioned and verified as well
+    # changes outside of the template restart no pods, and new pods get the version and are verified
     kubectl("annotate", "deployment", "sleep", "team=shop")
     kubectl("label", "deployment", "sleep", "team=shop")
     kubectl("scale", "deployment", "sleep", "--replicas=6")
@@ -142,19 +144,19 @@ def test_a_release_with_the_version_of_the_last_one(kubectl: Kubectl) -> None:
     kubectl("rollout", "undo", "deployment/sleep", "--to-revision=2")
     assert (kubectl.labels("deployment", "sleep")[VERSION], carried(kubectl)) == (second, second)
     succeed(kubectl, second)
-    assert len(events(kubectl)) == 1, "no other release ungated"
+    assert len(events(kubectl)) == 1, "no other release is ungated"
 
 
-def test_the_version_of_a_release_is_the_fingerprint_of_its_replica_set(kubectl: Kubectl) -> None:
-    """That is how two ReplicaSets with one version are told apart."""
+def test_version_of_a_release_is_the_fingerprint_of_its_replica_set(kubectl: Kubectl) -> None:
+    """The reconciler distinguishes two ReplicaSets with one version by their fingerprints."""
     version = release(kubectl)
     (made,) = kubectl.json("replicasets")["items"]
     made["spec"]["template"]["metadata"]["labels"].pop("pod-template-hash")
     assert version_of(template_of(made["spec"]["template"])) == version
 
 
-def test_an_undo_to_what_the_version_is_of_is_no_slip(kubectl: Kubectl) -> None:
-    """Two ReplicaSets carry one version, and the newest is the rightful one: nobody saw the other while it was."""
+def test_undo_to_the_template_of_the_version_is_not_an_ungated_release(kubectl: Kubectl) -> None:
+    """Two ReplicaSets have one version. The newest one has it rightly: no reconciler saw the other one."""
     first = release(kubectl)
     with not_governed(kubectl):
         kubectl("set", "image", "deployment", "sleep", "sleep=busybox:2")
@@ -172,23 +174,23 @@ def test_an_undo_to_what_the_version_is_of_is_no_slip(kubectl: Kubectl) -> None:
     assert (kubectl.labels("deployment", "sleep")[VERSION], carried(kubectl), events(kubectl)) == (first, first, [])
 
 
-def test_a_release_while_the_namespace_was_not_governed(kubectl: Kubectl) -> None:
+def test_release_while_the_namespace_was_not_governed_is_verified(kubectl: Kubectl) -> None:
     first = release(kubectl)
     with not_governed(kubectl):
         kubectl("set", "image", "deployment", "sleep", "sleep=busybox:2")
         until_all_pods_are_there(kubectl)
         came_up = pods(kubectl)
-    assert own_version(kubectl, "VersionReused") != first
+    assert verified_version(kubectl, "VersionReused") != first
     assert pods(kubectl) == came_up
 
 
-def test_a_new_deployment_without_a_version(kubectl: Kubectl) -> None:
+def test_new_ungated_deployment_without_a_version_is_verified(kubectl: Kubectl) -> None:
     wait_out_the_second(kubectl)
     with no_webhook(kubectl):
         kubectl("create", "-f", "-", stdin=SLEEP)
         until_all_pods_are_there(kubectl)
         came_up = pods(kubectl)
-        version = own_version(kubectl, "NoVersion")
+        version = verified_version(kubectl, "NoVersion")
     assert (carried(kubectl), pods(kubectl)) == (None, came_up)
     assert len(events(kubectl)) == 1
     kubectl("replace", "-f", "-", stdin=SLEEP)
@@ -204,27 +206,27 @@ def test_a_new_deployment_without_a_version(kubectl: Kubectl) -> None:
     assert len(events(kubectl)) == 1
 
 
-def test_a_manifest_without_our_labels_put_in_place_of_a_release(kubectl: Kubectl) -> None:
+def test_ungated_kubectl_replace_without_our_labels_is_verified(kubectl: Kubectl) -> None:
     first = release(kubectl)
     wait_out_the_second(kubectl)
     with no_webhook(kubectl):
         kubectl("replace", "-f", "-", stdin=SLEEP.replace("busybox", "busybox:2"))
-        assert own_version(kubectl, "NoVersion") != first
+        assert verified_version(kubectl, "NoVersion") != first
     assert carried(kubectl) is None
 
 
-def test_an_undo_that_no_gate_saw(kubectl: Kubectl) -> None:
+def test_ungated_undo_gets_the_version_of_its_template(kubectl: Kubectl) -> None:
     first = release(kubectl)
     kubectl("set", "image", "deployment", "sleep", "sleep=busybox:2")
     second = kubectl.labels("deployment", "sleep")[VERSION]
     succeed(kubectl, second)
     with no_webhook(kubectl):
         kubectl("rollout", "undo", "deployment/sleep")
-        assert own_version(kubectl, "VersionReused") == first
+        assert verified_version(kubectl, "VersionReused") == first
     assert carried(kubectl) == first
 
 
-def test_what_ungated_and_does_not_come_up_is_rolled_back(kubectl: Kubectl) -> None:
+def test_ungated_release_that_does_not_come_up_is_rolled_back(kubectl: Kubectl) -> None:
     first = release(kubectl)
     with no_webhook(kubectl):
         kubectl("set", "image", "deployment", "sleep", "sleep=busybo")
@@ -241,16 +243,16 @@ def test_what_ungated_and_does_not_come_up_is_rolled_back(kubectl: Kubectl) -> N
     assert "was rolled back" in denied.stderr
 
 
-def test_what_was_there_before_the_namespace_was_governed_is_left_alone(kubectl: Kubectl) -> None:
+def test_deployment_older_than_the_governance_is_not_changed(kubectl: Kubectl) -> None:
     with not_governed(kubectl):
         kubectl("create", "-f", "-", stdin=SLEEP.replace("name: sleep", "name: before"))
         kubectl("rollout", "status", "deployment/before", "--timeout=60s")
     before = kubectl.json("deployment", "before")
     wait_out_the_second(kubectl)
-    kubectl("delete", "replicaset", "-l", "app=sleep")  # made again, from a template of before
+    kubectl("delete", "replicaset", "-l", "app=sleep")  # its controller creates it again from the old template
     with no_webhook(kubectl):
         kubectl("create", "-f", "-", stdin=SLEEP.replace("app: sleep", "app: after"))
-        own_version(kubectl, "NoVersion")
+        verified_version(kubectl, "NoVersion")
     kubectl("rollout", "status", "deployment/before", "--timeout=60s")
     after = kubectl.json("deployment", "before")
     assert (after["metadata"]["labels"], after["spec"]) == (before["metadata"]["labels"], before["spec"])
@@ -258,7 +260,7 @@ def test_what_was_there_before_the_namespace_was_governed_is_left_alone(kubectl:
 
 
 @pytest.mark.parametrize("replicas", [0, 1])
-def test_a_paused_release_is_noticed_when_it_goes_on(kubectl: Kubectl, replicas: int) -> None:
+def test_paused_ungated_release_is_noticed_when_it_is_resumed(kubectl: Kubectl, replicas: int) -> None:
     first = release(kubectl, SLEEP.replace("replicas: 5", "replicas: 1"))
     kubectl("rollout", "pause", "deployment/sleep")
     with no_webhook(kubectl):
@@ -272,8 +274,8 @@ def test_a_paused_release_is_noticed_when_it_goes_on(kubectl: Kubectl, replicas:
     def noticed() -> bool:
         return kubectl.labels("deployment", "sleep")[VERSION] != first
 
-    eventually(noticed, "the slip")
-    kubectl("scale", "deployment", "sleep", "--replicas=1")  # no pods prove nothing
+    eventually(noticed, "the ungated release to be noticed")
+    kubectl("scale", "deployment", "sleep", "--replicas=1")  # a release without pods cannot succeed
     succeed(kubectl, kubectl.labels("deployment", "sleep")[VERSION])
 
 

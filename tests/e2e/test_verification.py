@@ -1,4 +1,4 @@
-"""What becomes of a release: verdicts, suspension, all-clear, settings, rollback."""
+"""Verdicts, suspension, settings and rollback of a release, as a user of kubectl sees them."""
 
 import json
 import time
@@ -23,7 +23,7 @@ def resumed(kubectl: Kubectl) -> bool:
 
 
 def state(kubectl: Kubectl, version: str) -> str:
-    """Empty where there is none."""
+    """The state of the release; empty if there is no release."""
     name = f"sleep--x--{version}"
     status: Json = (
         kubectl.json("changeworkload", name).get("status", {}) if kubectl.exists("changeworkload", name) else {}
@@ -55,31 +55,31 @@ def setting(kubectl: Kubectl):  # type: ignore[no-untyped-def]  # a fixture that
         patch(name, spec)
 
 
-def test_deleting_the_failed_pod_lifts_the_suspension(kubectl: Kubectl) -> None:
+def test_deleting_the_failed_pod_ends_the_suspension(kubectl: Kubectl) -> None:
     version = release(kubectl)
     failed = suspend(kubectl, version)
     kubectl("delete", "pod", failed["pod"])
-    eventually(lambda: resumed(kubectl), "the suspension to be lifted")
+    eventually(lambda: resumed(kubectl), "the suspension to end")
     succeed(kubectl, version)
     assert len(kubectl.json("changepods")["items"]) == 6
 
 
-def test_a_corrected_verdict_lifts_the_suspension(kubectl: Kubectl) -> None:
+def test_corrected_verdict_ends_the_suspension(kubectl: Kubectl) -> None:
     version = release(kubectl)
     failed = suspend(kubectl, version)
     patch_verdict(kubectl, f"sleep--x--{version}--x--1", failed["pod"], "pass")
-    eventually(lambda: resumed(kubectl), "the suspension to be lifted")
+    eventually(lambda: resumed(kubectl), "the suspension to end")
     succeed(kubectl, version)
 
 
-def test_scaled_up_pods_are_verified_after_success(kubectl: Kubectl) -> None:
+def test_pods_added_by_scaling_are_verified_after_success(kubectl: Kubectl) -> None:
     version = release(kubectl)
     kubectl("scale", "deployment", "sleep", "--replicas=7")
     eventually(lambda: len(kubectl.json("changepods")["items"]) == 7, "seven ChangePods")
     assert state(kubectl, version) == "Success"
 
 
-def test_with_blocking_off_a_failure_suspends_nothing(kubectl: Kubectl, setting) -> None:  # type: ignore[no-untyped-def]
+def test_failed_release_is_not_suspended_if_blocking_is_off(kubectl: Kubectl, setting) -> None:  # type: ignore[no-untyped-def]
     version = release(kubectl)
     setting("blocking", enable=False)
     pod = kubectl.json("changepod", f"sleep--x--{version}--x--1")["spec"]["podInfos"][0]["pod"]
@@ -88,14 +88,14 @@ def test_with_blocking_off_a_failure_suspends_nothing(kubectl: Kubectl, setting)
     kubectl("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH)
 
 
-def test_with_branch_on_pods_are_verified_in_batches(kubectl: Kubectl, setting) -> None:  # type: ignore[no-untyped-def]
+def test_pods_are_verified_in_batches_if_branch_is_on(kubectl: Kubectl, setting) -> None:  # type: ignore[no-untyped-def]
     setting("branch", enable=True, content="40%")
     release(kubectl)
     sizes = sorted(len(item["spec"]["podInfos"]) for item in kubectl.json("changepods")["items"])
-    assert (sum(sizes), max(sizes)) == (5, 2), f"batches {sizes}; one that is not full waits {BATCH_WAIT} s"
+    assert (sum(sizes), max(sizes)) == (5, 2), f"batches {sizes}; an incomplete batch waits {BATCH_WAIT} s"
 
 
-def test_a_wrong_setting_is_reported_and_changes_nothing(kubectl: Kubectl, setting) -> None:  # type: ignore[no-untyped-def]
+def test_invalid_setting_is_reported_and_has_no_effect(kubectl: Kubectl, setting) -> None:  # type: ignore[no-untyped-def]
     system = Kubectl(kubectl.kubeconfig, SYSTEM)
     setting("branch", enable=True, content="many")
 
@@ -109,10 +109,10 @@ def test_a_wrong_setting_is_reported_and_changes_nothing(kubectl: Kubectl, setti
     assert len(kubectl.json("changepods")["items"]) == 5
 
 
-def test_with_rollback_off_nothing_is_undone(kubectl: Kubectl, setting) -> None:  # type: ignore[no-untyped-def]
+def test_failing_release_is_suspended_if_rollback_is_off(kubectl: Kubectl, setting) -> None:  # type: ignore[no-untyped-def]
     release(kubectl)
     setting("rollback", enable=False)
-    bad = release_what_does_not_start(kubectl)
+    bad = release_bad_image(kubectl)
     record = kubectl.json("changeworkload", f"sleep--x--{bad}")["status"]
     assert "the setting `rollback` is off" in json.dumps(record["conditions"])
     assert "ImagePull" in record["defenseCheckFailPods"][0]["message"]
@@ -121,18 +121,18 @@ def test_with_rollback_off_nothing_is_undone(kubectl: Kubectl, setting) -> None:
     assert "deployment sleep is suspended" in denied.stderr
 
 
-def test_with_blocking_off_as_well_it_is_only_recorded(kubectl: Kubectl, setting) -> None:  # type: ignore[no-untyped-def]
+def test_failing_release_is_not_suspended_if_rollback_and_blocking_are_off(kubectl: Kubectl, setting) -> None:  # type: ignore[no-untyped-def]
     release(kubectl)
     setting("rollback", enable=False)
     setting("blocking", enable=False)
-    bad = release_what_does_not_start(kubectl)
+    bad = release_bad_image(kubectl)
     assert resumed(kubectl)
     kubectl("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH)
     assert kubectl.labels("deployment", "sleep")[VERSION] != bad
 
 
-def release_what_does_not_start(kubectl: Kubectl) -> str:
-    """The version, once it is suspended; it is left where it is."""
+def release_bad_image(kubectl: Kubectl) -> str:
+    """Release an image that does not start. Check that the release stays in state Suspend, and return its version."""
     kubectl("set", "image", "deployment", "sleep", "sleep=busybo")
     bad = kubectl.labels("deployment", "sleep")[VERSION]
     eventually(lambda: state(kubectl, bad) == "Suspend", "Suspend", START_TIMEOUT + 60)
@@ -142,7 +142,7 @@ def release_what_does_not_start(kubectl: Kubectl) -> str:
     return bad
 
 
-def test_a_rollback_can_be_asked_for(kubectl: Kubectl) -> None:
+def test_rollback_can_be_requested(kubectl: Kubectl) -> None:
     good = release(kubectl)
     kubectl("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH)
     newer = kubectl.labels("deployment", "sleep")[VERSION]
@@ -154,11 +154,11 @@ def test_a_rollback_can_be_asked_for(kubectl: Kubectl) -> None:
     )  # fmt: skip
     eventually(lambda: kubectl.labels("deployment", "sleep")[VERSION] == good, "the old version")
     succeed(kubectl, good)
-    eventually(lambda: resumed(kubectl), "the suspension to be lifted")
+    eventually(lambda: resumed(kubectl), "the suspension to end")
     assert state(kubectl, newer) == "Failed"
 
 
-def test_events_on_the_deployment_tell_the_story(kubectl: Kubectl) -> None:
+def test_rollback_is_announced_by_an_event_of_the_deployment(kubectl: Kubectl) -> None:
     release(kubectl)
     kubectl("set", "image", "deployment", "sleep", "sleep=busybo")
     eventually(lambda: "RolledBack" in kubectl("events", "--for", "deployment/sleep"), "the Event", START_TIMEOUT + 60)

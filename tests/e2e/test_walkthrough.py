@@ -1,4 +1,4 @@
-"""The walkthrough, to the letter, with the real kubectl."""
+"""The commands of the walkthrough, with the real kubectl."""
 
 import re
 
@@ -25,7 +25,7 @@ def test_settings_exist_with_their_defaults(kubectl: Kubectl) -> None:
     assert (rollback["type"], rollback["enable"], rollback["content"]) == ("isRollback", True, "20%")
 
 
-def test_release_block_repair_release(kubectl: Kubectl) -> None:
+def test_release_is_suspended_repaired_and_released_again(kubectl: Kubectl) -> None:
     version = release(kubectl)
     assert re.fullmatch(r"[0-9a-f]{32}", version)
     deployment = kubectl.json("deployment", "sleep")
@@ -51,7 +51,7 @@ def test_release_block_repair_release(kubectl: Kubectl) -> None:
 
     release_anew = ("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH, "--type", "merge")
     tried = (*release_anew, "--dry-run=server")
-    eventually(lambda: failed["pod"] in kubectl.run(*tried).stderr, "the gatekeeper to hear of the pod")
+    eventually(lambda: failed["pod"] in kubectl.run(*tried).stderr, "the gatekeeper to know the failed pod")
     denied = kubectl.run(*release_anew)
     assert denied.returncode != 0
     *warnings, error = denied.stderr.strip().splitlines()
@@ -74,12 +74,12 @@ def test_release_block_repair_release(kubectl: Kubectl) -> None:
     eventually(lambda: len(kubectl("get", "changeworkloads").splitlines()) == 2, "only the new ChangeWorkload")
     eventually(
         lambda: not ({SUSPEND, IGNORED_SUSPEND} & set(kubectl.labels("deployment", "sleep"))),
-        "suspend and ignored-suspend to be taken off",
+        "the labels suspend and ignored-suspend to be removed",
     )
     assert "patched" in kubectl("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH, "--type", "merge")
 
 
-def test_self_healing_and_the_bad_version_coming_back(kubectl: Kubectl) -> None:
+def test_bad_release_is_rolled_back_and_denied_until_a_newer_release_succeeds(kubectl: Kubectl) -> None:
     good = release(kubectl)
     kubectl("set", "image", "deployment", "sleep", "sleep=busybo")
     bad = kubectl.labels("deployment", "sleep")[VERSION]
@@ -98,8 +98,11 @@ def test_self_healing_and_the_bad_version_coming_back(kubectl: Kubectl) -> None:
     kubectl("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH, "--type", "merge")
     newer = kubectl.labels("deployment", "sleep")[VERSION]
     succeed(kubectl, newer)
-    eventually(lambda: not kubectl.exists("changeworkload", f"sleep--x--{bad}"), "the bad record to go")
+    eventually(
+        lambda: not kubectl.exists("changeworkload", f"sleep--x--{bad}"),
+        "the ChangeWorkload of the bad version to be removed",
+    )
     eventually(
         lambda: kubectl.run("set", "image", "deployment", "sleep", "sleep=busybo").returncode == 0,
-        "the gatekeeper to hear of it",
+        "the gatekeeper to admit the version again",
     )
