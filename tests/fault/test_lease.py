@@ -12,6 +12,7 @@ from kubernetes_asyncio.leaderelection import leaderelection
 
 from altershield.api.resources import LEASES, PODS
 from altershield.errors import UsageError
+from altershield.kube import lease as lease_module
 from altershield.kube.client import Client
 from altershield.kube.errors import NotFoundError
 from altershield.kube.lease import lead
@@ -560,3 +561,41 @@ async def test_a_follower_that_stops_sends_no_requests() -> None:
         before = len(api.requests)
         await follower.stop()
         assert len(api.requests) == before
+
+
+# troubles that the election itself does not survive
+
+
+async def test_a_renewal_that_hangs_is_tried_again_and_does_not_cost_the_lease(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def hang(request: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(20)
+        return await api.answer(request)
+
+    async with cluster() as (api, start):
+        first = start("a")
+        await until(lambda: first.leading)
+        await asyncio.sleep(10)
+        api.fault(is_put, hang)
+        await asyncio.sleep(30)
+        assert (first.leading, first.terms) == (True, 1)
+        assert caplog.messages.count("cannot renew the lease") == 1
+
+
+async def test_an_election_that_fails_ends_the_work_and_comes_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failing(leaderelection.LeaderElection):  # type: ignore[misc]
+        async def run(self) -> None:
+            running = asyncio.create_task(super().run())
+            await asyncio.sleep(21)
+            running.cancel()
+            raise RuntimeError("broken")
+
+    monkeypatch.setattr(lease_module, "LeaderElection", Failing)
+    async with cluster() as (_, start):
+        first = start("a")
+        await until(lambda: first.leading)
+        with pytest.raises(RuntimeError, match="broken"):
+            await first.task
+        assert not first.leading
+        assert first.ended_at - first.began_at < 22

@@ -22,7 +22,6 @@ SOURCES = (
                 "            work.result()\n            return False\n",
             ),
             ("            await _stop(work)  # the", "            work.cancel()  # the"),
-            ("        await _stop(election_task)\n", "        election_task.cancel()\n"),
             ("        await lock.release()\n", ""),
             ("    await asyncio.wait((task,))\n    if not", "    if False and not"),
             ("lease_duration * _RENEW_DEADLINE", "lease_duration"),
@@ -34,7 +33,6 @@ SOURCES = (
             ('                self._report("read", error)\n', "                pass\n"),
             ('        self._reported.pop("read", None)\n', ""),
             ("self._spec.holder_identity if self._is_held else None", "self._spec.holder_identity"),
-            ("self._spec.holder_identity if self._is_held else None", "None"),
             (
                 "        if self._is_held and self._spec.holder_identity != self.identity:\n            return False",
                 "        if False:\n            return False",
@@ -54,7 +52,6 @@ SOURCES = (
             ("        if not self._spec.holder_identity:\n            return False\n", ""),
             ("self._spec.lease_duration_seconds or self.lease_duration", "self.lease_duration"),
             ("self._spec.lease_duration_seconds or self.lease_duration", "self._spec.lease_duration_seconds or 0"),
-            ("return self._spec.holder_identity == self.identity or _now()", "return _now()"),
             ("_now() < self._unchanged_since + duration", "True"),
             (
                 "leaseDurationSeconds=math.ceil(self.lease_duration)",
@@ -82,6 +79,23 @@ SOURCES = (
             ("            self._reported[verb] = cause\n", ""),
             ("error.code if isinstance(error, ApiError) else 0", "404"),
             ("error.code if isinstance(error, ApiError) else 0", "0"),
+        ),
+        equivalent=(
+            (
+                "        await _stop(election_task)\n",
+                "        election_task.cancel()\n",
+                "The election ends at its next step, and the release, which reads the Lease first, takes more steps.",
+            ),
+            (
+                "self._spec.holder_identity if self._is_held else None",
+                "None",
+                "The election then tries to take the Lease, which `update` refuses while another candidate holds it.",
+            ),
+            (
+                "return self._spec.holder_identity == self.identity or _now()",
+                "return _now()",
+                "It makes a difference only for our own Lease, and that one is written whether or not it has run out.",
+            ),
         ),
     ),
 )
