@@ -141,12 +141,12 @@ def path(
     if now:
         between, known = _valid(between, now), _valid(known, now)
     paths: list[tuple[x509.Certificate, ...]] = [(certificate,)]
-    for way in paths:  # the loop appends paths that are longer by one certificate
-        if authority := next((each for each in known if _signed(way[-1], each)), None):
-            return (*way, authority)
-        above = [each for each in between if _signed(way[-1], each)]
+    for candidate in paths:  # the loop appends paths that are longer by one certificate
+        if authority := next((each for each in known if _signed(candidate[-1], each)), None):
+            return (*candidate, authority)
+        above = [each for each in between if _signed(candidate[-1], each)]
         between = [each for each in between if each not in above]
-        paths += [(*way, each) for each in above]
+        paths += [(*candidate, each) for each in above]
     return ()
 
 

@@ -170,9 +170,9 @@ class CertificateReconciler:
 
     async def reconcile(self) -> Outcome:
         """Plan, write the Secret, write the files and publish, once. ConflictError if another replica was faster."""
-        found = await self.read_cluster()
+        state = await self.read_cluster()
         outcome = await (
-            self._reconcile_own(found) if self.settings.mode is Mode.CERTGEN else self._reconcile_provided(found)
+            self._reconcile_own(state) if self.settings.mode is Mode.CERTGEN else self._reconcile_provided(state)
         )
         if self._owner:
             await set_owner(self._client, self._owned, self._owner)
@@ -190,94 +190,94 @@ class CertificateReconciler:
             owned.append((SECRETS, self.settings.system_namespace, self.settings.secret))
         return owned
 
-    async def _reconcile_own(self, found: ClusterState) -> Outcome:
+    async def _reconcile_own(self, state: ClusterState) -> Outcome:
         """Reconcile the Secret that certgen creates."""
         now = self.now()
         planned = plan(
-            found.contents,
-            found.configurations,
+            state.contents,
+            state.configurations,
             hosts=self.settings.hosts,
             lifetimes=self.settings.lifetimes,
             now=now,
         )
-        damaged = found.secret is not None and not encode(planned.contents).items() <= (found.secret.data or {}).items()
+        damaged = state.secret is not None and not encode(planned.contents).items() <= (state.secret.data or {}).items()
         reasons = planned.reasons or ((Reason.DAMAGED,) if damaged else ())
         if reasons:
-            await self.store(found, planned.contents, reasons)
+            await self.store(state, planned.contents, reasons)
         self._write_files(planned.contents.serving, planned.contents.issuer)
-        published = await self._publish(found.configurations, planned.contents.bundle, planned.contents.serving)
+        published = await self._publish(state.configurations, planned.contents.bundle, planned.contents.serving)
         return Outcome(planned.contents.serving, planned.contents, planned.requeue_at, bool(reasons) or published)
 
-    def check(self, found: ClusterState) -> None:
+    def check(self, state: ClusterState) -> None:
         """CertificateError if the Secret, as it was read, cannot be used."""
         if self.settings.mode is not Mode.CERTGEN:
-            provided = self._provided(found)
+            provided = self._provided(state)
             if not self._publishes(provided) and (
-                untrusted_reason := provided.untrusted_reason(found.configurations, self.now())
+                untrusted_reason := provided.untrusted_reason(state.configurations, self.now())
             ):
                 raise CertificateError(untrusted_reason)
-        elif found.is_foreign:
+        elif state.is_foreign:
             raise CertificateError(
                 f"certgen did not create the Secret {self.settings.secret}: if others provide it, set --mode; if not, "
                 "`ensure` replaces it"
             )
-        elif found.problems:
+        elif state.problems:
             raise CertificateError(
-                f"the Secret {self.settings.secret} cannot be used: {found.problems[0]}; `ensure` repairs it"
+                f"the Secret {self.settings.secret} cannot be used: {state.problems[0]}; `ensure` repairs it"
             )
 
-    def _provided(self, found: ClusterState) -> Provided:
+    def _provided(self, state: ClusterState) -> Provided:
         """The certificates that others provide. CertificateError if they cannot be used."""
-        if found.secret is None:
+        if state.secret is None:
             raise CertificateError(
                 f"the Secret {self.settings.secret} does not exist in {self.settings.system_namespace}; create it, or "
                 f"let its provider ({self.settings.mode}) create it"
             )
-        return check(found.secret.data or {}, secret=self.settings.secret, hosts=self.settings.hosts, now=self.now())
+        return check(state.secret.data or {}, secret=self.settings.secret, hosts=self.settings.hosts, now=self.now())
 
-    async def _reconcile_provided(self, found: ClusterState) -> Outcome:
+    async def _reconcile_provided(self, state: ClusterState) -> Outcome:
         """Check the Secret that others provide, write the files, and publish the CA if nobody else does."""
-        provided = self._provided(found)
-        authority = provided.first_to_expire(found.configurations, self.now())
+        provided = self._provided(state)
+        authority = provided.first_to_expire(state.configurations, self.now())
         published, untrusted_reason = False, ""
         if self._publishes(provided):
             self._write_files(provided.leaf, authority)
-            published = await self._publish(found.configurations, provided.bundle, provided.leaf)
+            published = await self._publish(state.configurations, provided.bundle, provided.leaf)
         else:
-            untrusted_reason = provided.untrusted_reason(found.configurations, self.now())
-            if untrusted_reason and self._serves_trusted_certificate(found.configurations):
+            untrusted_reason = provided.untrusted_reason(state.configurations, self.now())
+            if untrusted_reason and self._serves_trusted_certificate(state.configurations):
                 self._metrics.stored(provided.leaf.certificate, authority)  # the files are written when it is trusted
             else:
                 self._write_files(provided.leaf, authority)
             self._trusted = self._trusted or not untrusted_reason
-        again = min(provided.leaf.expires, authority.not_valid_after_utc) if authority else provided.leaf.expires
-        return Outcome(provided.leaf, Contents(), again, published, untrusted_reason)
+        requeue_at = min(provided.leaf.expires, authority.not_valid_after_utc) if authority else provided.leaf.expires
+        return Outcome(provided.leaf, Contents(), requeue_at, published, untrusted_reason)
 
-    def _serves_trusted_certificate(self, found: Sequence[WebhookConfiguration]) -> bool:
+    def _serves_trusted_certificate(self, configurations: Sequence[WebhookConfiguration]) -> bool:
         """Whether API servers trust the certificate that the gatekeeper serves."""
         leaf, now = self._serving, self.now()
         if leaf is None or leaf.expires <= now:
             return False
-        return all(configuration.path(leaf.chain, now) for configuration in found)
+        return all(configuration.path(leaf.chain, now) for configuration in configurations)
 
     def _publishes(self, provided: Provided) -> bool:
         """Whether certgen publishes the CA of a provided certificate."""
         return self.settings.mode is Mode.SECRET and bool(provided.bundle)
 
-    async def store(self, found: ClusterState, contents: Contents, reasons: Sequence[Reason]) -> None:
+    async def store(self, state: ClusterState, contents: Contents, reasons: Sequence[Reason]) -> None:
         await secret.write(
-            self._client, self.settings.secret, self.settings.system_namespace, found.secret, encode(contents)
+            self._client, self.settings.secret, self.settings.system_namespace, state.secret, encode(contents)
         )
         for reason in reasons:
             self._metrics.wrote(reason)
         logger.log(
-            logging.WARNING if found.problems and found.secret else logging.INFO,
+            logging.WARNING if state.problems and state.secret else logging.INFO,
             "wrote the Secret",
             extra={
                 "namespace": self.settings.system_namespace,
                 "secret": self.settings.secret,
                 "why": list(reasons),
-                "problems": found.problems,
+                "problems": state.problems,
                 "expires": contents.leaf.expires.isoformat() if contents.leaf else "",
                 "authorities": len(contents.trusted),
             },
@@ -291,11 +291,11 @@ class CertificateReconciler:
             logger.info("wrote the serving certificate to files", extra={"expires": leaf.expires.isoformat()})
         self._serving = leaf
 
-    async def _publish(self, found: Sequence[WebhookConfiguration], bundle: bytes, leaf: Leaf | None) -> bool:
+    async def _publish(self, configurations: Sequence[WebhookConfiguration], bundle: bytes, leaf: Leaf | None) -> bool:
         """Write `bundle` into the configurations. Return whether any changed. A failure does not prevent the others,
         and is raised in the end. If API servers trust `leaf` then, the pod can become ready."""
         failed: KubernetesError | None = None
-        outdated = [configuration for configuration in found if not configuration.holds(bundle)]
+        outdated = [configuration for configuration in configurations if not configuration.holds(bundle)]
         for configuration in outdated:
             try:
                 await webhook_configurations.publish(self._client, configuration, bundle)
@@ -309,7 +309,7 @@ class CertificateReconciler:
             )
         if leaf and not self._trusted:
             now = self.now()
-            self._trusted = not failed or all(configuration.path(leaf.chain, now) for configuration in found)
+            self._trusted = not failed or all(configuration.path(leaf.chain, now) for configuration in configurations)
         if failed:
             raise failed
         return bool(outdated)

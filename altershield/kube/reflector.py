@@ -228,7 +228,7 @@ class Reflector:
                         self._cache.watched_version = version_of(metadata)
                         self._resume = metadata.resource_version
                     await slices.yield_if_over()
-                    if unlisted is not None and clock() - extended_at > 1.0:  # not for each of 100,000s of events
+                    if unlisted is not None and clock() - extended_at > 1.0:  # at most once a second
                         extended_at = clock()
                         timeout.reschedule(extended_at + _LIST_END_TIMEOUT)
         except (InvalidError, BadRequestError) as error:
