@@ -1,7 +1,7 @@
-"""A sandbox on which the chart's gate is real: what its pods would run, runs on this machine.
+"""A sandbox on which the processes of the chart really run, on this machine.
 
-One process stands for each container of the Deployment's pods, whatever their number; where there are no pods, there
-is none. The Service leads to the gatekeeper's. So is `helm test`'s pod really run.
+One process runs for each container of the Deployment, for any number of replicas above zero. The Service leads to the
+process of the gatekeeper. The pod of `helm test` runs as a process, too.
 """
 
 import asyncio
@@ -27,20 +27,20 @@ from kube_sandbox.cluster.simulation import simulated
 from tests.support.threads import in_a_thread
 
 START_TIMEOUT = 8
-"""Seconds until a rollback, whatever the values say: nobody waits two minutes here."""
+"""Seconds until a rollback. The value of the chart is ignored, because two minutes are too long for a test."""
 
 OBSERVE_SECONDS = 1
-"""Seconds for which a pod has to stay ready, likewise."""
+"""Seconds for which a pod has to stay ready. The value of the chart is ignored."""
 
 _NAME = "altershield"
 _COMPONENT = "app.kubernetes.io/component"
 
 Container = tuple[str, tuple[str, ...], tuple[tuple[str, str], ...]]
-"""Name, command line, and what of its environment is its own."""
+"""Name, command line, and the environment variables of the container."""
 
 
 class _Owner(msgspec.Struct):
-    """A Deployment or a Pod, with the parts that are read here."""
+    """The parts of a Deployment or a Pod that this module reads."""
 
     metadata: ObjectMeta
     spec: dict[str, Any] = {}
@@ -49,7 +49,7 @@ class _Owner(msgspec.Struct):
 
 @contextlib.contextmanager
 def cluster(directory: Path) -> Iterator[Path]:
-    """The admin's kubeconfig of a cluster that runs while the block does. If it breaks down, the end says so."""
+    """The admin's kubeconfig of a cluster that runs until the block ends. Its errors are raised at the end."""
     kubeconfig = directory / "kubeconfig"
     with in_a_thread(_served(directory)) as content:
         kubeconfig.write_text(content)
@@ -61,16 +61,16 @@ async def _served(directory: Path) -> AsyncIterator[str]:
     """The content of the admin's kubeconfig."""
 
     def locate(namespace: str, name: str, port: int) -> tuple[str, int]:
-        from_endpoints(api.store)(namespace, name, port)  # raises as an API server would where there is none
-        return "127.0.0.1", gate.port
+        from_endpoints(api.store)(namespace, name, port)  # raises if the Service has no endpoint
+        return "127.0.0.1", node.port
 
     api = ApiServer(services=locate)
     async with api:
         admin = directory / "admin.kubeconfig"
         await asyncio.to_thread(admin.write_text, api.kubeconfig())
         async with simulated(admin), await Client.connect(str(admin)) as client:
-            gate = _Gate(client, api, directory)
-            running = asyncio.create_task(gate.run())
+            node = _Node(client, api, directory)
+            running = asyncio.create_task(node.run())
             try:
                 yield api.kubeconfig()
             finally:
@@ -79,12 +79,12 @@ async def _served(directory: Path) -> AsyncIterator[str]:
                     await running
 
 
-class _Gate:
-    """Follows the Deployment and the check's pod, as a node would."""
+class _Node:
+    """Runs the containers of the Deployment and of the pod of `helm test`, as a node does."""
 
     def __init__(self, client: Client, api: ApiServer, directory: Path) -> None:
         self.port = 0
-        """Where the gatekeeper listens."""
+        """The port of the gatekeeper."""
         self._client = client
         self._api = api
         self._directory = directory
@@ -107,7 +107,7 @@ class _Gate:
                     self._changed.clear()
                     if (wanted := self._wanted()) != at_work:
                         at_work, old = wanted, running
-                        running = await self._start(wanted)  # a pod goes when its successor serves
+                        running = await self._start(wanted)  # the old processes end when the new ones are ready
                         await old.aclose()
                     for pod in list(self._pods.all()):
                         if pod.status.get("phase") == "Running" and pod.metadata.uid != checked:
@@ -127,7 +127,7 @@ class _Gate:
         if not containers:
             return stack
         self._started += 1
-        directory = self._directory / f"gate-{self._started}"
+        directory = self._directory / f"run-{self._started}"
         directory.mkdir()
         kubeconfig = await self._account(_NAME, directory)
         port, *health = free_ports(1 + len(containers))

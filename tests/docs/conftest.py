@@ -1,4 +1,4 @@
-"""Where the pages' commands are tried: a folder that looks like a checkout, a cluster, and `helm` on PATH."""
+"""Fixtures in which the commands of the pages run: a folder like a checkout, a cluster, and `helm` on PATH."""
 
 import importlib.util
 import os
@@ -19,17 +19,17 @@ collect_ignore_glob = [] if HAS_HELM else ["test_blocks.py"]
 
 
 def pytest_report_header() -> str:
-    return "" if HAS_HELM else "tests/docs/test_blocks.py is left out: helm-python-sdk has no wheel for this machine"
+    return "" if HAS_HELM else "tests/docs/test_blocks.py is skipped: helm-python-sdk has no wheel for this machine"
 
 
-GIVEN = """
+INSTALL = """
 helm install altershield charts/altershield -n altershieldoperator-system --create-namespace
-kubectl create namespace given
-kubectl label namespace given admission-webhook-altershield=enabled
-until kubectl -n given create deployment given --image=given --dry-run=server; do sleep 0.2; done
-kubectl delete namespace given
+kubectl create namespace probe
+kubectl label namespace probe admission-webhook-altershield=enabled
+until kubectl -n probe create deployment probe --image=probe --dry-run=server; do sleep 0.2; done
+kubectl delete namespace probe
 """
-"""What has been done before most pages are read: the gate is installed and up."""
+"""The commands before most pages: AlterShield is installed and ready."""
 
 SHOP = """
 kubectl create namespace shop
@@ -38,12 +38,12 @@ kubectl -n shop create deployment web --image=nginx:1.27 --replicas=3
 until kubectl -n shop get changeworkloads -o name | grep web; do sleep 0.2; done
 kubectl -n shop wait changeworkload --all --for=jsonpath='{.status.status}'=Success --timeout=60s
 """
-"""The reader's own: Deployment `web` in the governed namespace `shop`, released once and verified."""
+"""The reader's Deployment `web` in the governed namespace `shop`, released once and verified."""
 
 
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for PATH."""
+    """A folder for PATH, with `helm`."""
     directory = tmp_path_factory.mktemp("bin")
     helm = directory / "helm"
     helm.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m tests.docs.helm "$@"\n')
@@ -65,7 +65,7 @@ def environment(programs: Path, home: Path, kubeconfig: Path | None = None) -> d
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """What commands find in the working directory."""
+    """The working directory of the commands."""
     (tmp_path / ".venv").symlink_to(sys.prefix)
     for name in ("docs", "charts", "altershield", "certgen"):
         (tmp_path / name).symlink_to(ROOT / name)
@@ -74,37 +74,41 @@ def checkout(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def bare(checkout: Path, programs: Path, has_kubectl: None) -> Iterator[Shell]:
-    """No cluster: the page brings its own."""
+    """A shell without a cluster: the page starts one."""
     with terminal(checkout, environment(programs, checkout)) as shell:
         yield shell
 
 
 @pytest.fixture
 def fresh(checkout: Path, programs: Path, has_kubectl: None) -> Iterator[Shell]:
-    """A cluster with nothing installed."""
+    """A shell with a cluster on which nothing is installed."""
     with cluster(checkout) as kubeconfig, terminal(checkout, environment(programs, checkout, kubeconfig)) as shell:
         yield shell
 
 
 @pytest.fixture(scope="session")
-def gate(tmp_path_factory: pytest.TempPathFactory, programs: Path, has_kubectl: None) -> Iterator[Path]:
-    """The kubeconfig of a cluster on which the gate is up."""
-    directory = tmp_path_factory.mktemp("gate")
+def installed(tmp_path_factory: pytest.TempPathFactory, programs: Path, has_kubectl: None) -> Iterator[Path]:
+    """The kubeconfig of a cluster on which AlterShield runs."""
+    directory = tmp_path_factory.mktemp("installed")
     with cluster(directory) as kubeconfig:
         done = subprocess.run(
-            ["bash", "-ec", GIVEN], env=environment(programs, directory, kubeconfig), cwd=ROOT, timeout=120, check=False
+            ["bash", "-ec", INSTALL],
+            env=environment(programs, directory, kubeconfig),
+            cwd=ROOT,
+            timeout=120,
+            check=False,
         )
         assert done.returncode == 0
         yield kubeconfig
 
 
 @pytest.fixture
-def shop(gate: Path, checkout: Path, programs: Path) -> Iterator[Shell]:
-    """The gate is up, and `web` in `shop` is released."""
-    variables = environment(programs, checkout, gate)
+def shop(installed: Path, checkout: Path, programs: Path) -> Iterator[Shell]:
+    """A shell with a cluster on which AlterShield runs and `web` in `shop` is released."""
+    variables = environment(programs, checkout, installed)
     try:
         with terminal(checkout, variables) as shell:
             shell.run(SHOP)
             yield shell
-    finally:  # by another shell: one in which a command failed has ended
+    finally:  # in another shell: a shell ends when a command in it fails
         subprocess.run(["kubectl", "delete", "namespace", "shop"], env=variables, timeout=120, check=True)

@@ -1,6 +1,6 @@
-"""`helm`, as far as the documents use it: its command line, in front of the real Helm engine.
+"""A command `helm` with the subcommands and options of the documents, on the real Helm engine.
 
-An option that this does not know is an error, so that no page tells of one that nobody tried.
+An unknown option is an error, so that every option in a page is tested.
 """
 
 import argparse
@@ -14,59 +14,59 @@ _SECONDS = 120
 
 
 def main(arguments: list[str]) -> None:
-    given = _parser().parse_args(arguments, argparse.Namespace(namespace="default"))
-    helm = helm_python.Config(namespace=given.namespace)
-    match given.command:
+    parsed = _parser().parse_args(arguments, argparse.Namespace(namespace="default"))
+    helm = helm_python.Config(namespace=parsed.namespace)
+    match parsed.command:
         case "install" | "upgrade":
-            values = _values(given)
-            wait = "watcher" if given.wait else None
+            values = _values(parsed)
+            wait = "watcher" if parsed.wait else None
             releases = {each["name"] for each in helm.list(all_states=True)}
-            if given.command == "install" or (given.install and given.name not in releases):
+            if parsed.command == "install" or (parsed.install and parsed.name not in releases):
                 helm.install(
-                    given.chart,
-                    given.name,
+                    parsed.chart,
+                    parsed.name,
                     values,
-                    create_namespace=given.create_namespace,
+                    create_namespace=parsed.create_namespace,
                     timeout=_SECONDS,
                     wait=wait,
                 )
             else:
-                # the engine takes these two, but its binding for Python does not hand them on
+                # the engine accepts these two options, but its Python binding does not pass them on
                 more = {
-                    "force_conflicts": given.force_conflicts,
-                    "reset_then_reuse_values": given.reset_then_reuse_values,
+                    "force_conflicts": parsed.force_conflicts,
+                    "reset_then_reuse_values": parsed.reset_then_reuse_values,
                 }
                 known = config._opts
                 config._opts = lambda **options: known(**options, **more)
-                helm.upgrade(given.chart, given.name, values, timeout=_SECONDS, wait=wait)
+                helm.upgrade(parsed.chart, parsed.name, values, timeout=_SECONDS, wait=wait)
         case "rollback":
-            helm.rollback(given.name, version=given.revision, timeout=_SECONDS)
+            helm.rollback(parsed.name, version=parsed.revision, timeout=_SECONDS)
         case "uninstall":
-            helm.uninstall(given.name, timeout=_SECONDS)
+            helm.uninstall(parsed.name, timeout=_SECONDS)
         case "history":
-            for each in helm.history(given.name):
+            for each in helm.history(parsed.name):
                 print(each["revision"], each["status"])
         case "test":
-            print("Phase:", helm.test(given.name, timeout=_SECONDS)["release"]["status"])
+            print("Phase:", helm.test(parsed.name, timeout=_SECONDS)["release"]["status"])
         case "lint":
-            report = helm_python.lint(given.chart, strict=given.strict)
+            report = helm_python.lint(parsed.chart, strict=parsed.strict)
             sys.exit("\n".join(report["errors"]))
         case "template":
-            with helm_python.Chart.load(given.chart) as chart:
-                manifests = chart.render(_values(given), name=given.name, namespace=given.namespace)
-            print("\n---\n".join(text for path, text in manifests.items() if _is_shown(path, given.skip_tests)))
+            with helm_python.Chart.load(parsed.chart) as chart:
+                manifests = chart.render(_values(parsed), name=parsed.name, namespace=parsed.namespace)
+            print("\n---\n".join(text for path, text in manifests.items() if _is_shown(path, parsed.skip_tests)))
 
 
 def _is_shown(path: str, skip_tests: bool) -> bool:
     return path.endswith(".yaml") and not (skip_tests and "/templates/tests/" in path)
 
 
-def _values(given: argparse.Namespace) -> dict[str, Any]:
+def _values(parsed: argparse.Namespace) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    for path in given.values:
+    for path in parsed.values:
         with open(path) as file:
             _merge(values, helm_python.values_from_yaml(file.read()))
-    for expression in given.set:
+    for expression in parsed.set:
         _merge(values, helm_python.parse_set_string(expression))
     return values
 

@@ -1,8 +1,8 @@
-"""The pages that people read, and what in them can be tried.
+"""The pages of the documentation, and their blocks of commands.
 
-Two comments may stand before a block, each explaining itself to who reads the source:
-    <!-- not run: REASON -->      one of `NOT_RUN`
-    <!-- stays up: TEXT -->       its last command does not end; the next block follows once it says TEXT
+One of two comments may stand before a block:
+    <!-- not run: REASON -->      the block is not tested; REASON is one of `NOT_RUN`
+    <!-- stays up: TEXT -->       its last command does not end; the next block follows once it prints TEXT
 """
 
 import re
@@ -18,18 +18,18 @@ PAGES = sorted(
 )
 
 NOT_RUN = {
-    "it is this test suite": "a test would run itself",
-    "the sandbox runs no containers": "there is nothing to execute in, and there are no logs",
-    "needs cert-manager": "another operator, with its own kinds",
-    "needs an image registry": "and an engine that builds images",
-    "needs Argo CD": "its command line talks to its own server",
-    "needs Flux": "its command line talks to its own controllers",
-    "needs wrk": "a bench, for a quiet machine",
-    "it asks": "a person, who is not there; tests/chart/test_uninstall.py answers on a terminal",
-    "takes minutes": "there is a test of its own for it, with shorter times",
-    "for you to fill in": "it holds names that only the reader knows",
+    "it is this test suite": "the test would run itself",
+    "the sandbox runs no containers": "there are no containers to execute in, and no logs",
+    "needs cert-manager": "cert-manager is another operator with its own kinds",
+    "needs an image registry": "it also needs an engine that builds images",
+    "needs Argo CD": "the command line of Argo CD needs its server",
+    "needs Flux": "the command line of Flux needs its controllers",
+    "needs wrk": "it is a bench for an idle machine",
+    "it asks": "the command asks a person; tests/chart/test_uninstall.py answers on a terminal",
+    "takes minutes": "another test covers it with shorter times",
+    "for you to fill in": "it contains names that only the reader knows",
 }
-"""Why a block cannot be tried here, all reasons there are."""
+"""The allowed reasons not to run a block, with an explanation of each."""
 
 _FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 _MARKER = re.compile(r"<!-- (not run|stays up): ([^\n]*?) -->\n\s*$")
@@ -40,13 +40,13 @@ class Block(NamedTuple):
     language: str
     text: str
     not_run: str
-    """The reason; empty where it is run."""
+    """The reason not to run the block; empty if it runs."""
     stays_up: str
-    """What its last command says once it is up; empty where all commands end."""
+    """The text that the last command prints once it is ready; empty if all commands end."""
 
 
 def blocks(page: str) -> Iterator[Block]:
-    """The fenced blocks of a page, in their order."""
+    """The fenced blocks of a page, in order."""
     for match in _FENCE.finditer(page):
         indent, language, text = match.groups()
         marker = _MARKER.search(page, max(0, match.start() - 200), match.start())
@@ -61,14 +61,14 @@ def blocks(page: str) -> Iterator[Block]:
 
 
 class Shown(NamedTuple):
-    """A command of a `console` block, and what it prints."""
+    """A command of a `console` block, and its output."""
 
     command: str
     output: str
 
 
 def shown(text: str) -> list[Shown]:
-    """The commands of a `console` block: they begin with `$ ` and go on while their lines end with a backslash."""
+    """The commands of a `console` block. A command begins with `$ `, and goes on after a line with a final `\\`."""
     found: list[Shown] = []
     lines = text.splitlines()
     while lines:
@@ -85,8 +85,8 @@ def shown(text: str) -> list[Shown]:
 
 
 def matches(expected: str, seen: str) -> bool:
-    """Whether `seen` is what the page shows: `…` stands for anything in a line, alone in a line for any lines. White
-    space does not matter, nor do empty lines."""
+    """Whether `seen` matches the output in a page. `…` in a line stands for any text, alone in a line for any
+    lines. White space and empty lines are ignored."""
     pattern = ""
     for line in _lines(expected):
         pattern += r"(?:[^\n]*\n)*?" if line == "…" else ".*".join(map(re.escape, line.split("…"))) + r"\n"

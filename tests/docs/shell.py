@@ -1,4 +1,4 @@
-"""A reader's terminals."""
+"""The terminals in which the commands of a page run."""
 
 import contextlib
 import os
@@ -14,8 +14,8 @@ _END = "--- end of the block ---"
 
 
 class Shell:
-    """One bash for all blocks of a page, so that variables live on. A command that fails ends it. Output and errors
-    come as one text, as in a terminal."""
+    """One bash for all blocks of a page, so that variables persist. It ends when a command fails. stdout and stderr are
+    one text, as in a terminal."""
 
     def __init__(self, directory: Path, environment: Mapping[str, str]) -> None:
         self._directory = directory
@@ -32,7 +32,7 @@ class Shell:
         self._lines.put(None)
 
     def run(self, text: str, seconds: float = 150) -> str:
-        """What the block prints; an assertion with that where a command of it fails, or it takes too long."""
+        """Run the block and return its output. Raise AssertionError if a command fails or takes too long."""
         block = self._directory / ".block.sh"
         block.write_text(text)
         assert self._process.stdin is not None
@@ -43,14 +43,14 @@ class Shell:
             try:
                 line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
             except queue.Empty:
-                raise AssertionError(f"not done after {seconds:.0f} s:\n{text}\nuntil then it said:\n{said}") from None
-            assert line is not None, f"failed:\n{text}\nit said:\n{said}"
+                raise AssertionError(f"not done after {seconds:.0f} s:\n{text}\noutput so far:\n{said}") from None
+            assert line is not None, f"failed:\n{text}\noutput:\n{said}"
             if line.strip() == _END:
                 return said
             said += line
 
     def leave_up(self, text: str, until: str, seconds: float = 60) -> None:
-        """Run the block in a terminal of its own, until it says `until`; it is ended with this shell."""
+        """Run the block in another terminal until it prints `until`. The terminal is closed with this shell."""
         other = _bash(["-eo", "pipefail", "-c", text], self._directory, self._environment)
         self._others.append(other)
         assert other.stdout is not None
@@ -62,12 +62,12 @@ class Shell:
             if until in line:
                 break
         else:
-            raise AssertionError(f"never said {until!r}:\n{text}\nit said:\n{said}")
+            raise AssertionError(f"the block did not print {until!r}:\n{text}\noutput:\n{said}")
         timer.cancel()
         threading.Thread(target=_drain, args=(other,), daemon=True).start()
 
     def close(self) -> None:
-        """End the shell, then the other terminals, the last one first."""
+        """End the shell, then the other terminals in reverse order."""
         for process in (self._process, *reversed(self._others)):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""Every command in README.md and the pages of docs/ is run, in its order, with the real kubectl and Helm engine."""
+"""Runs every command in README.md and the pages of docs/ in order, with the real kubectl and the real Helm engine."""
 
 import time
 
@@ -16,7 +16,7 @@ WHERE = {
     "docs/operate.md": "fresh",
     "docs/gitops.md": "fresh",
 }
-"""The fixture in which a page's blocks are run; elsewhere `shop`."""
+"""The fixture in which the blocks of a page run. The default is `shop`."""
 
 READS = (
     "kubectl get ",
@@ -27,7 +27,7 @@ READS = (
     ".venv/bin/altershield uninstall --dry-run",
     ".venv/bin/python -m certgen show",
 )
-"""Commands that may be repeated until they show what the page shows."""
+"""Commands that may be repeated until their output is the one in the page."""
 
 TRIED = [
     path.relative_to(ROOT).as_posix()
@@ -37,7 +37,7 @@ TRIED = [
 
 
 @pytest.mark.parametrize("page", TRIED)
-def test_the_commands_of_a_page_do_what_it_says(page: str, request: pytest.FixtureRequest) -> None:
+def test_commands_of_a_page_print_what_the_page_shows(page: str, request: pytest.FixtureRequest) -> None:
     shell: Shell = request.getfixturevalue(WHERE.get(page, "shop"))
     for block in blocks((ROOT / page).read_text()):
         if block.not_run or block.language not in ("sh", "console"):
@@ -59,19 +59,21 @@ def compare(shell: Shell, command: Shown, where: str, seconds: float = 60) -> No
         if matches(command.output, seen):
             return
         if not command.command.startswith(READS) or time.monotonic() > deadline:
-            raise AssertionError(f"{where}: {command.command}\nthe page shows:\n{command.output}\nit says:\n{seen}")
+            raise AssertionError(
+                f"{where}: {command.command}\nthe page shows:\n{command.output}\nthe command prints:\n{seen}"
+            )
         time.sleep(0.2)
 
 
 @pytest.mark.parametrize("page", [path.relative_to(ROOT).as_posix() for path in PAGES])
-def test_what_is_not_run_says_why(page: str) -> None:
+def test_every_block_has_a_language_and_a_known_reason_not_to_run(page: str) -> None:
     for block in blocks((ROOT / page).read_text()):
-        assert block.language, f"{page}:{block.line}: say what it is: sh, console, yaml, …"
-        assert block.language not in ("bash", "shell"), f"{page}:{block.line}: sh, for all pages alike"
-        assert not block.not_run or block.not_run in NOT_RUN, f"{page}:{block.line}: an unknown reason"
+        assert block.language, f"{page}:{block.line}: the block needs a language: sh, console, yaml, …"
+        assert block.language not in ("bash", "shell"), f"{page}:{block.line}: use sh instead"
+        assert not block.not_run or block.not_run in NOT_RUN, f"{page}:{block.line}: the reason is not in NOT_RUN"
 
 
-def test_a_page_is_compared_with_what_is_printed() -> None:
+def test_output_is_compared_with_ellipses_and_without_white_space() -> None:
     assert matches("NAME   STATUS\nsleep--x--…   Success", "NAME STATUS\nsleep--x--0af  Success\n")
     assert matches("a\n…\nz", "a\nb\nc\nz")
     assert matches("a\n…\nz", "a\nz")

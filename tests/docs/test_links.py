@@ -1,4 +1,4 @@
-"""Links between the documents lead somewhere."""
+"""Links between the documents lead to existing files and headings."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ _ELSEWHERE = ("https://", "http://", "mailto:")
 
 
 def anchors(page: Path) -> set[str]:
-    """As GitHub makes them of headings."""
+    """The anchors of the headings of a page, as GitHub creates them."""
     text = re.sub(r"```.*?^ *```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     found = set()
     for heading in re.findall(r"^#+ +(.+?) *$", text, re.MULTILINE):
@@ -34,7 +34,7 @@ def test_links_lead_to_files_and_headings(page: Path) -> None:
     assert broken == []
 
 
-def test_every_page_is_reached_from_the_index() -> None:
+def test_every_page_is_linked_from_the_index() -> None:
     index = ROOT / "docs" / "README.md"
     linked = {(index.parent / link.partition("#")[0]).resolve() for link in _LINK.findall(index.read_text())}
     folders = {path for path in linked if path.is_dir()}

@@ -1,4 +1,4 @@
-"""What the documents name is there."""
+"""Values, files and YAML in the documents exist and are valid."""
 
 import re
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ page_of = pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_
 
 
 @page_of
-def test_values_of_the_chart_exist(page: Any) -> None:
+def test_chart_values_named_in_a_page_exist(page: Any) -> None:
     named = {path for path in _PATH.findall(page.read_text()) if path.partition(".")[0] in VALUES}
     assert {path for path in named if not _is_value(path)} == set()
 
@@ -33,13 +33,13 @@ def _is_value(path: str) -> bool:
 
 
 @page_of
-def test_yaml_can_be_read(page: Any) -> None:
+def test_yaml_blocks_of_a_page_are_valid(page: Any) -> None:
     for block in blocks(page.read_text()):
         if block.language == "yaml":
             assert all(isinstance(part, dict) for part in yaml.safe_load_all(block.text)), f"line {block.line}"
 
 
-def test_the_architecture_names_files_that_exist() -> None:
+def test_files_named_in_the_architecture_exist() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text()
     examples = {"gatekeeper/handlers/deletions/kept.py", "reconciler/paused.py"}
     assert [name for name in _MODULE.findall(page) if name not in examples and not any(_places(name))] == []
@@ -59,8 +59,10 @@ def _places(name: str) -> Iterator[bool]:
     yield (ROOT / "tests" / "unit" / "gatekeeper" / name).exists()
 
 
-def test_no_sample_carries_the_label_that_lets_a_release_pass() -> None:
+def test_samples_do_not_have_the_label_ignored_suspend() -> None:
     samples = list((ROOT / "docs" / "samples").glob("*.yaml"))
     assert samples
     for sample in samples:
-        assert IGNORED_SUSPEND not in sample.read_text(), f"{sample.name}: it would let every later release pass, too"
+        assert IGNORED_SUSPEND not in sample.read_text(), (
+            f"{sample.name}: the label would admit every later release, too"
+        )

@@ -1,4 +1,4 @@
-"""The pictures show what the code prints: their text is compared where it is the same in each run."""
+"""The pictures show the output of the code. Only text that is the same in each run is compared."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -28,24 +28,24 @@ def squeezed(text: str) -> str:
 
 
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda path: path.name)
-def test_a_picture_is_an_svg_that_loads_nothing_and_is_shown_on_a_page(picture: Path) -> None:
+def test_picture_is_an_svg_without_external_references_that_a_page_shows(picture: Path) -> None:
     content = picture.read_text()
     assert ET.fromstring(content).tag == f"{_SVG}svg"  # noqa: S314  (ours)
-    assert not re.search(r"(?:url\(|href=)[\"']?https?:", content), "it loads something from another server"
+    assert not re.search(r"(?:url\(|href=)[\"']?https?:", content), "the picture loads a file from another server"
     shown = {
         (page.parent / name).resolve() for page in PAGES for name in re.findall(r"\]\(([^)]+\.svg)", page.read_text())
     }
     assert picture in shown
 
 
-def test_the_picture_of_the_demo_shows_each_step_and_its_commands() -> None:
+def test_picture_of_the_demo_shows_each_step_and_its_commands() -> None:
     shown = text_of(DIRECTORY / "demo.svg")
     for number, step in enumerate(STEPS, 1):
         assert squeezed(f"{number}/{len(STEPS)} {step.title}: {step.explanation} $ kubectl") in shown
     assert squeezed(f"✓ All {len(STEPS)} steps had the expected outcome")[1:] in shown
 
 
-def test_the_picture_of_status_shows_its_columns_and_states() -> None:
+def test_picture_of_status_shows_its_columns_and_states() -> None:
     shown = text_of(DIRECTORY / "status.svg")
     assert squeezed(f"$ altershield status -n shop {''.join(Layout().header)}") in shown
     for state in ("Suspend", "Running", "Success", "Failed"):
@@ -53,7 +53,7 @@ def test_the_picture_of_status_shows_its_columns_and_states() -> None:
 
 
 @pytest.mark.parametrize(("sample", "labels"), [("sleep", {}), ("sleep-repaired", {"test": "1234"})])
-def test_the_demo_applies_the_samples_that_it_names(sample: str, labels: dict[str, str]) -> None:
+def test_demo_applies_the_samples_that_it_names(sample: str, labels: dict[str, str]) -> None:
     applied = manifest(template_labels=labels)
     del applied["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
     assert applied == yaml.safe_load((ROOT / "docs" / "samples" / f"{sample}.yaml").read_text())

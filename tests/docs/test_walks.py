@@ -1,4 +1,4 @@
-"""docs/architecture.md walks through the files of one review and of one pod event, in the order in which they run."""
+"""docs/architecture.md lists the files of one review and of one pod event in the order in which they run."""
 
 import contextlib
 import re
@@ -19,7 +19,7 @@ _PACKAGES = ("altershield", "gatekeeper", "reconciler")
 
 
 def walk(heading: str) -> list[str]:
-    """The files of a section's numbered list, in its order."""
+    """The files in the numbered list of a section, in order."""
     page = (ROOT / "docs" / "architecture.md").read_text()
     section = page.split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
     return _STEP.findall(section)
@@ -27,7 +27,7 @@ def walk(heading: str) -> list[str]:
 
 @contextlib.contextmanager
 def files_called() -> Iterator[list[str]]:
-    """The files of the product in which a function runs, each where it runs for the first time."""
+    """The files of the product in which a function runs, in the order of the first calls."""
     found: dict[str, None] = {}
 
     def note(frame: FrameType, event: str, _argument: Any) -> None:
@@ -47,11 +47,11 @@ def files_called() -> Iterator[list[str]]:
 
 
 def in_order(steps: list[str], called: list[str]) -> None:
-    assert len(steps) == len(set(steps)), "each file is opened once"
+    assert len(steps) == len(set(steps)), "the page lists each file once"
     assert [step for step in called if step in steps] == steps
 
 
-async def test_the_walk_of_a_review_names_each_file_in_the_order_in_which_it_runs(tmp_path: Path) -> None:
+async def test_files_of_a_review_run_in_the_order_of_the_page(tmp_path: Path) -> None:
     async with serving(tmp_path) as served, session() as client:
         headers = {"Content-Type": "application/json"}
         with files_called() as called:
@@ -63,7 +63,7 @@ async def test_the_walk_of_a_review_names_each_file_in_the_order_in_which_it_run
     in_order(walk("One review"), called)
 
 
-async def test_the_walk_of_a_pod_event_names_each_file_in_the_order_in_which_it_runs(tmp_path: Path) -> None:
+async def test_files_of_a_pod_event_run_in_the_order_of_the_page(tmp_path: Path) -> None:
     async with running_cluster(tmp_path) as cluster:
         await cluster.go_to("shop")
         async with cluster.reconciler():

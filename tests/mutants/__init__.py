@@ -1,7 +1,7 @@
 """Small mistakes in the code, each of which a test must notice. `make mutants` tries all of them.
 
 A mutant is a text of a source file and the text that replaces it. The modules here hold the mutants of one area each.
-Whoever rewords such a text changes it here too.
+A change of such a text in the source needs the same change here.
 """
 
 from tests.mutants import (

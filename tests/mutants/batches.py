@@ -1,4 +1,4 @@
-"""What is decided about a batch of pods."""
+"""Mutants of the decisions about a batch of pods."""
 
 from tests.mutants.mutant import Source
 from tests.mutants.release_tests import ONE_KIND, RELEASE_TESTS

@@ -1,4 +1,4 @@
-"""What certgen's Secret holds next."""
+"""Mutants of the content of certgen's Secret."""
 
 from tests.mutants.mutant import Source
 

@@ -1,4 +1,4 @@
-"""The admission handlers of releases."""
+"""Mutants of the admission handlers of releases."""
 
 from tests.mutants.mutant import Source
 

@@ -1,4 +1,4 @@
-"""The informer: its cache, and how it follows the cluster."""
+"""Mutants of the informer and its cache."""
 
 from tests.mutants.mutant import Source
 

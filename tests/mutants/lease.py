@@ -1,4 +1,4 @@
-"""Leader election."""
+"""Mutants of the leader election."""
 
 from tests.mutants.mutant import Source
 

@@ -1,4 +1,4 @@
-"""What a set of mutants consists of."""
+"""The type of the mutants of one file."""
 
 from dataclasses import dataclass
 
@@ -9,9 +9,9 @@ class Source:
 
     file: str
     tests: tuple[str, ...]
-    """The files of tests of which one must fail, the fastest first."""
+    """The test files. A test in them must fail for each mutant. The fastest file comes first."""
     mutants: tuple[tuple[str, str], ...]
     equivalent: tuple[tuple[str, str, str], ...] = ()
-    """Mutants that no test can tell from the code, with the reason. They are not run."""
+    """Mutants that behave like the code, with the reason. They are not run."""
     chosen: str = ""
-    """Which of the tests to run, as pytest's `-k` takes it."""
+    """The tests to run, as an expression for pytest's `-k`; empty for all."""

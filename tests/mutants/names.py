@@ -1,4 +1,4 @@
-"""Names, labels and versions."""
+"""Mutants of names, labels and versions."""
 
 from tests.mutants.mutant import Source
 

@@ -1,4 +1,4 @@
-"""What is decided about a release."""
+"""Mutants of the decisions about a release."""
 
 from tests.mutants.mutant import Source
 from tests.mutants.release_tests import ONE_KIND, RELEASE_TESTS

@@ -1,4 +1,4 @@
-"""What is known of a release's pods."""
+"""Mutants of the health and the groups of a release's pods."""
 
 from tests.mutants.mutant import Source
 from tests.mutants.release_tests import ONE_KIND, RELEASE_TESTS

@@ -1,4 +1,4 @@
-"""The states of a release, and what is stored of it."""
+"""Mutants of the states and the status of a release."""
 
 from tests.mutants.mutant import Source
 from tests.mutants.release_tests import ONE_KIND, RELEASE_TESTS

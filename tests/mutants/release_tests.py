@@ -1,4 +1,4 @@
-"""The test files that notice the mutants of what is decided about a release."""
+"""The test files for the mutants of the decisions about a release."""
 
 DIRECTORY = "tests/unit/reconciler"
 RELEASE_TESTS = tuple(

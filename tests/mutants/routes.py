@@ -1,4 +1,4 @@
-"""What the reconciler keeps of the cluster, and which events lead to work."""
+"""Mutants of the reconciler's caches and routes."""
 
 from tests.mutants.mutant import Source
 

@@ -1,5 +1,5 @@
-"""The mutants fit the code, and the runner tells which ones survive. `make mutants` tries all of them: that takes
-minutes."""
+"""The texts of the mutants occur in the code, and the runner reports the mutants that survive. `make mutants` tries all
+of them, which takes minutes."""
 
 import dataclasses
 import subprocess
@@ -13,7 +13,7 @@ from tests.mutants.run import ROOT, changed
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.file)
-def test_the_text_of_each_mutant_occurs_once_in_its_file(source: Source) -> None:
+def test_text_of_each_mutant_occurs_once_in_its_file(source: Source) -> None:
     text = (ROOT / source.file).read_text()
     for old, new, *_ in (*source.mutants, *source.equivalent):
         changed(source, text, old, new)
@@ -32,21 +32,21 @@ def test_there_are_enough_mutants() -> None:
         "reconciler/batches/transitions.py",
     ],
 )
-def test_the_tests_kill_the_first_mutants_of_a_file(file: str) -> None:
+def test_tests_kill_the_first_mutants_of_a_file(file: str) -> None:
     """A sample: one file of each package."""
     source = next(each for each in SOURCES if each.file == file)
     assert _survivors(dataclasses.replace(source, mutants=source.mutants[:3])) == []
 
 
-def test_a_mutant_that_no_test_notices_is_reported() -> None:
-    """Otherwise the other results mean nothing. The first one is in a function, the second one is not."""
+def test_mutant_that_no_test_kills_is_reported() -> None:
+    """If survivors were not reported, the other results would mean nothing. Only the first mutant is in a function."""
     mutants = (("return next((condition", "return  next((condition"), ("class Condition(", "class  Condition("))
     found = _survivors(Source("altershield/api/meta.py", ("tests/unit/api/test_meta.py",), mutants))
     assert found == [f"altershield/api/meta.py: no test fails with {new!r} for {old!r}" for old, new in mutants]
 
 
 def _survivors(source: Source) -> list[str]:
-    """In a process without this one's threads and modules."""
+    """Run the mutants in a new process, without the threads and modules of this one."""
     script = f"from tests.mutants.run import *; print(*survivors({source!r}), sep='\\n', end='')"
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()

@@ -1,4 +1,4 @@
-"""The adapters: how each kind of workload is read."""
+"""Mutants of the adapters of the kinds of workloads."""
 
 from tests.mutants.mutant import Source
 

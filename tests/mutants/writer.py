@@ -1,4 +1,4 @@
-"""What is written to the cluster: the writer, and what carries out the decisions on a release."""
+"""Mutants of the writer, and of the executor of decisions about a release."""
 
 from tests.mutants.mutant import Source
 

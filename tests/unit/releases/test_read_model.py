@@ -1,4 +1,4 @@
-"""What is said of a record, in one way to all who ask."""
+"""The values that all components read from a ChangeWorkload in the same way."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def with_status(state: str = "Running", *conditions: Condition, **fields: Any) -
     return release(V1, ChangeWorkloadStatus(status=state, conditions=conditions, **fields))
 
 
-def test_the_version_is_that_in_the_name_whatever_the_label_says() -> None:
+def test_version_comes_from_the_name_and_not_from_the_label() -> None:
     made = release(V1)
     forged = msgspec.structs.replace(made.metadata, labels={"version": V2})
     assert releases.version(msgspec.structs.replace(made, metadata=forged)) == V1
@@ -33,13 +33,13 @@ def test_every_state_is_known(state: WorkloadState) -> None:
     assert releases.state(release(V1, state)) is state
 
 
-@pytest.mark.parametrize("odd", ["", "success", "Elsewhere", "\n"])
-def test_what_is_no_state_is_not_begun(odd: str) -> None:
+@pytest.mark.parametrize("odd", ["", "success", "Unknown", "\n"])
+def test_unknown_state_counts_as_init(odd: str) -> None:
     assert releases.state(release(V1, odd)) is WorkloadState.INIT
 
 
 @each_kind
-def test_which_record_is_the_present_one(kind: str) -> None:
+def test_release_is_current_if_its_version_is_processed_and_nothing_is_being_deleted(kind: str) -> None:
     made = release(V1, kind=kind)
     assert releases.is_current(made, workload(V1, kind=kind))
     assert not releases.is_current(made, workload(V2, kind=kind))
@@ -52,12 +52,12 @@ def test_which_record_is_the_present_one(kind: str) -> None:
     assert not releases.is_current(msgspec.structs.replace(made, metadata=gone), workload(V1, kind=kind))
 
 
-def test_since_when() -> None:
+def test_since_is_the_entry_time_or_the_creation_time() -> None:
     assert releases.since(release(V1)) == NOW
     assert releases.since(with_status(entry_time_unix=NOW + 5)) == NOW + 5
 
 
-def test_only_a_success_passed() -> None:
+def test_only_a_successful_release_passed() -> None:
     assert [state for state in WorkloadState if releases.passed(release(V1, state))] == [WorkloadState.SUCCESS]
 
 
@@ -71,11 +71,11 @@ def test_only_a_success_passed() -> None:
         (with_status("Running"), False),
     ],
 )
-def test_what_was_rolled_back(made: ChangeWorkload, expected: bool) -> None:
+def test_release_counts_as_rolled_back_during_and_after_a_rollback(made: ChangeWorkload, expected: bool) -> None:
     assert releases.rolled_back(made) is expected
 
 
-def test_a_template_is_known_by_either_fingerprint() -> None:
+def test_template_is_recognised_by_the_version_or_the_fingerprint() -> None:
     made = with_status(source=SourceRef(fingerprint=V2))
     assert releases.is_of_template(made, V1)
     assert releases.is_of_template(made, V2)
@@ -92,12 +92,12 @@ def test_a_template_is_known_by_either_fingerprint() -> None:
         ("False", "anything else", ""),
     ],
 )
-def test_whose_verdict_it_was(status: str, reason: str, by: str) -> None:
+def test_failed_by_follows_from_the_reason_of_verified(status: str, reason: str, by: str) -> None:
     assert releases.failed_by(with_status("Suspend", condition("Verified", status, reason))) == by
     assert releases.failed_by(with_status("Suspend")) == ""
 
 
-def test_what_it_waits_for_and_whether_it_ungated() -> None:
+def test_stalled_and_ungated_return_the_condition_if_it_is_true() -> None:
     stalled, ungated = condition("Stalled"), condition("Ungated")
     assert releases.stalled(with_status("Running", stalled)) == stalled
     assert releases.stalled(with_status("Running", condition("Stalled", "False"))) is None
@@ -116,7 +116,9 @@ def test_what_it_waits_for_and_whether_it_ungated() -> None:
         (with_status("Failed", condition("RolledBack", "False")), V2, False),
     ],
 )
-def test_what_wants_attention(made: ChangeWorkload, present: str, expected: bool) -> None:
+def test_release_needs_attention_unless_it_succeeded_or_was_replaced(
+    made: ChangeWorkload, present: str, expected: bool
+) -> None:
     assert releases.wants_attention(made, workload(present)) is expected
     assert not releases.wants_attention(made, None)
 
@@ -128,7 +130,7 @@ def pods(count: int) -> tuple[PodInfo, ...]:
     return tuple(PodInfo(f"web-{number}", verdict="unpass", message="find error") for number in range(count))
 
 
-def test_the_pods_that_failed_by_name() -> None:
+def test_failed_pods_are_named_with_their_messages_up_to_three() -> None:
     assert releases.named(with_status("Suspend", defense_check_fail_pods=pods(1))) == "web-0 (find error)"
     several = releases.named(with_status("Suspend", defense_check_fail_pods=pods(5)))
     assert several == "web-0 (find error); web-1 (find error); web-2 (find error) and 2 more"
@@ -154,11 +156,11 @@ def test_the_pods_that_failed_by_name() -> None:
         ),
     ],
 )
-def test_why_a_release_is_where_it_is(made: ChangeWorkload, current: bool, text: str) -> None:
+def test_why_explains_the_state_of_a_release(made: ChangeWorkload, current: bool, text: str) -> None:
     assert releases.why(made, current=current) == text
 
 
-# which records are a workload's
+# which ChangeWorkloads belong to a workload
 
 
 def reference(kind: str = "Deployment", name: str = "sleep", uid: str = "sleep") -> WorkloadRef:
@@ -166,7 +168,7 @@ def reference(kind: str = "Deployment", name: str = "sleep", uid: str = "sleep")
 
 
 @each_kind
-def test_a_record_belongs_to_its_workload_alone(kind: str) -> None:
+def test_change_workload_belongs_only_to_its_workload(kind: str) -> None:
     made = release(V1, kind=kind)
     assert releases.belongs(made, reference(kind))
     assert not releases.belongs(made, reference(kind, uid="another"))
@@ -174,7 +176,7 @@ def test_a_record_belongs_to_its_workload_alone(kind: str) -> None:
     assert releases.release_index_key(made) != releases.workload_index_key("default", reference(kind, name="other"))
 
 
-def test_an_owner_of_another_kind_or_api_does_not_count() -> None:
+def test_owner_of_another_kind_api_version_or_uid_does_not_count() -> None:
     made = release(V1)
     spec = msgspec.structs.replace(made.spec, workload_ref=WorkloadRef())
     for forged in ({"kind": "StatefulSet"}, {"api_version": "evil/v1"}, {"uid": "other"}):
@@ -183,7 +185,7 @@ def test_an_owner_of_another_kind_or_api_does_not_count() -> None:
         assert not releases.belongs(msgspec.structs.replace(made, metadata=metadata, spec=spec), reference())
 
 
-def test_an_orphan_is_its_namesakes() -> None:
+def test_orphan_belongs_to_the_workload_of_the_same_kind_and_name() -> None:
     made = release(V1)
     orphan = msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, owner_references=()))
     assert releases.belongs(orphan, reference(uid="anew"))

@@ -1,4 +1,4 @@
-"""Workloads and pods as an API server sends them."""
+"""Workloads and pods as the API server sends them."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ VERSION = "1" * 32
 
 
 def template(image: str = "nginx:1.27", **of_labels: str) -> Object:
-    """With the defaults of an API server."""
+    """A pod template with the defaults of the API server."""
     return {
         "metadata": {"creationTimestamp": None, "labels": {"app": "web", **of_labels}},
         "spec": {
@@ -52,7 +52,7 @@ def manifest(kind: str, *, status: Object | None = None, metadata: Object | None
             "generation": 3,
             "creationTimestamp": CREATED,
             "labels": {"app": "web", labels.VERSION: VERSION, labels.DEFENSE_STATUS: "processed"},
-            "annotations": {"note": "kept by nobody"},
+            "annotations": {"note": "not read"},
             "managedFields": [{"manager": "kubectl", "operation": "Apply"}],
             **(metadata or {}),
         },

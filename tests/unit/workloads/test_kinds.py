@@ -1,4 +1,4 @@
-"""What the adapters read of each kind, and what they write."""
+"""Fields that the adapters read from each kind of workload, and patches that they write."""
 
 from typing import Any
 
@@ -23,11 +23,11 @@ each_adapter = pytest.mark.parametrize("adapter", ADAPTERS, ids=lambda adapter: 
 BY_REVISIONS = ("StatefulSet", "DaemonSet", "CloneSet")
 
 
-# what is alike
+# fields of all kinds
 
 
 @each_kind
-def test_what_is_read_alike_of_every_kind(kind: str) -> None:
+def test_common_fields_are_read_from_every_kind(kind: str) -> None:
     found = workload(kind, minReadySeconds=7)
 
     assert found.kind == kind
@@ -49,19 +49,19 @@ def test_what_is_read_alike_of_every_kind(kind: str) -> None:
 
 
 @each_kind
-def test_the_labels_that_say_what_was_decided(kind: str) -> None:
+def test_labels_of_decisions_are_read(kind: str) -> None:
     own = {labels.VERSION: "2" * 32, labels.SUSPEND: "17", labels.IGNORED_SUSPEND: "true", labels.DEFENSE_STATUS: "no"}
     found = workload(kind, metadata={"labels": own}, template=template(**{labels.VERSION: VERSION}))
 
     assert (found.version, found.template_version, found.suspended) == ("2" * 32, VERSION, "17")
     assert found.ignores_suspension
     assert not found.processed
-    assert found.fingerprint == workload(kind).fingerprint, "a label that names the version does not change it"
+    assert found.fingerprint == workload(kind).fingerprint, "the version label does not change the fingerprint"
 
 
 @each_kind
 @pytest.mark.parametrize("own", [None, {}])
-def test_no_labels_at_all(kind: str, own: Object | None) -> None:
+def test_workload_without_labels_has_no_version_and_no_state(kind: str, own: Object | None) -> None:
     found = workload(kind, metadata={"labels": own})
 
     assert (found.version, found.processed, found.suspended, found.labelled) == ("", False, "", False)
@@ -69,12 +69,12 @@ def test_no_labels_at_all(kind: str, own: Object | None) -> None:
 
 @each_kind
 @pytest.mark.parametrize(("observed", "up_to_date"), [(2, False), (3, True), (4, True)])
-def test_whether_the_controller_has_seen_the_spec(kind: str, observed: int, up_to_date: bool) -> None:
+def test_workload_is_up_to_date_if_the_generation_is_observed(kind: str, observed: int, up_to_date: bool) -> None:
     assert workload(kind, status={"observedGeneration": observed}).up_to_date is up_to_date
 
 
 @each_kind
-def test_what_is_new_has_no_status(kind: str) -> None:
+def test_workload_without_a_status_is_not_up_to_date(kind: str) -> None:
     body = manifest(kind)
     del body["status"]
     found = BY_KIND[kind].read(msgspec.json.encode(body))
@@ -84,7 +84,7 @@ def test_what_is_new_has_no_status(kind: str) -> None:
 
 
 @each_kind
-def test_what_is_being_deleted_says_so(kind: str) -> None:
+def test_workload_with_a_deletion_timestamp_is_deleting(kind: str) -> None:
     assert workload(kind, metadata={"deletionTimestamp": CREATED}).metadata.deleting
 
 
@@ -104,7 +104,7 @@ def test_what_is_being_deleted_says_so(kind: str) -> None:
         ),
     ],
 )
-def test_the_selector_as_a_list_request_takes_it(kind: str, selector: Object, text: str) -> None:
+def test_selector_is_converted_to_the_form_of_a_list_request(kind: str, selector: Object, text: str) -> None:
     assert workload(kind, selector=selector).selector == text
 
 
@@ -116,12 +116,12 @@ def test_the_selector_as_a_list_request_takes_it(kind: str, selector: Object, te
         {"matchExpressions": [{"key": labels.VERSION, "operator": "Exists"}]},
     ],
 )
-def test_a_selector_on_our_label_is_known_for_it(kind: str, selector: Object) -> None:
+def test_selector_that_uses_the_version_label_is_recognised(kind: str, selector: Object) -> None:
     assert workload(kind, selector=selector).selects_version
 
 
 @each_kind
-def test_the_fingerprint_is_of_the_whole_template(kind: str) -> None:
+def test_fingerprint_covers_the_template_but_not_our_labels_or_replicas(kind: str) -> None:
     plain = workload(kind).fingerprint
     assert workload(kind, template=template("nginx:1.28")).fingerprint != plain
     assert workload(kind, template=template(tier="front")).fingerprint != plain
@@ -130,7 +130,7 @@ def test_the_fingerprint_is_of_the_whole_template(kind: str) -> None:
 
 
 @each_kind
-def test_what_has_no_canonical_form_has_no_fingerprint(kind: str) -> None:
+def test_template_without_a_canonical_form_has_no_fingerprint(kind: str) -> None:
     deep: Any = 1
     for _ in range(300):
         deep = {"a": deep}
@@ -138,7 +138,7 @@ def test_what_has_no_canonical_form_has_no_fingerprint(kind: str) -> None:
 
 
 @each_kind
-def test_odd_labels_in_a_template_are_no_version(kind: str) -> None:
+def test_invalid_labels_in_a_template_give_no_version(kind: str) -> None:
     for odd in (None, "text", {labels.VERSION: 5}, {labels.VERSION: None}, []):
         body = manifest(kind, template={"metadata": {"labels": odd}, "spec": {}})
         try:
@@ -174,7 +174,9 @@ PLACES = [
 
 @each_kind
 @given(place=st.sampled_from(PLACES), value=anything)
-def test_what_is_none_is_refused_and_never_misread(kind: str, place: tuple[str, ...], value: Any) -> None:
+def test_malformed_workload_is_rejected_or_read_with_a_valid_reach(
+    kind: str, place: tuple[str, ...], value: Any
+) -> None:
     body = manifest(kind)
     inner = body
     for key in place[:-1]:
@@ -195,7 +197,7 @@ def deployment(**more: Any) -> Any:
     return workload("Deployment", **more)
 
 
-def test_a_deployment_is_to_reach_all_of_its_replicas() -> None:
+def test_deployment_reaches_all_replicas() -> None:
     found = deployment(replicas=5, strategy={"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%"}})
 
     assert (found.replicas, found.reach, found.strategy) == (5, 5, Strategy.ROLLING)
@@ -203,15 +205,15 @@ def test_a_deployment_is_to_reach_all_of_its_replicas() -> None:
     assert not found.waits_for_ready
 
 
-def test_a_deployment_without_replicas_has_one() -> None:
+def test_deployment_without_replicas_has_one_replica() -> None:
     assert (deployment().replicas, deployment().reach) == (1, 1)
 
 
-def test_a_deployment_that_recreates() -> None:
+def test_deployment_with_strategy_recreate_is_recognised() -> None:
     assert deployment(strategy={"type": "Recreate"}).strategy is Strategy.RECREATE
 
 
-def test_a_deployment_that_is_paused() -> None:
+def test_paused_deployment_is_recognised() -> None:
     assert deployment(paused=True).paused
 
 
@@ -223,12 +225,12 @@ def test_a_deployment_that_is_paused() -> None:
         ("Progressing", "True", ""),
     ],
 )
-def test_why_a_deployments_pods_cannot_be_made(type_: str, status: str, refused: str) -> None:
+def test_replica_failure_of_a_deployment_is_read_as_refused(type_: str, status: str, refused: str) -> None:
     condition = {"type": type_, "status": status, "reason": "FailedCreate", "message": "exceeded\n quota: pods"}
     assert deployment(status={"conditions": [condition]}).refused == refused
 
 
-def test_a_long_refusal_is_cut() -> None:
+def test_long_replica_failure_is_clipped() -> None:
     condition = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "x" * 5000}
     assert len(deployment(status={"conditions": [condition]}).refused) == 300
 
@@ -255,7 +257,7 @@ def stateful_set(**more: Any) -> Any:
         (0, 0, None, 0),
     ],
 )
-def test_a_stateful_set_is_to_reach_what_its_partition_lets(
+def test_stateful_set_reaches_the_pods_beyond_its_partition(
     replicas: int, partition: int | None, start: int | None, reach: int
 ) -> None:
     rolling = None if partition is None else {"partition": partition}
@@ -267,33 +269,33 @@ def test_a_stateful_set_is_to_reach_what_its_partition_lets(
     assert (found.reach, found.strategy) == (reach, Strategy.ROLLING)
 
 
-def test_a_stateful_set_on_delete_reaches_what_somebody_deletes() -> None:
+def test_stateful_set_with_on_delete_has_no_reach() -> None:
     found = stateful_set(replicas=5, updateStrategy={"type": "OnDelete"})
 
     assert (found.reach, found.strategy) == (None, Strategy.ON_DELETE)
 
 
 @pytest.mark.parametrize(("policy", "waits"), [("OrderedReady", True), ("Parallel", False), (None, True)])
-def test_whether_a_stateful_set_waits_for_its_pods(policy: str | None, waits: bool) -> None:
+def test_stateful_set_waits_for_ready_pods_unless_it_is_parallel(policy: str | None, waits: bool) -> None:
     spec = {} if policy is None else {"podManagementPolicy": policy}
     assert stateful_set(**spec).waits_for_ready is waits
 
 
-def test_which_revision_a_stateful_set_rolls_out() -> None:
+def test_stateful_set_update_revision_is_read_from_the_status() -> None:
     assert stateful_set(status={"updateRevision": "web-6b8"}).update_revision == "web-6b8"
 
 
 # DaemonSets
 
 
-def test_a_daemon_set_is_to_reach_every_node_for_it() -> None:
+def test_daemon_set_reaches_every_desired_node() -> None:
     found = workload("DaemonSet", status={"desiredNumberScheduled": 4})
 
     assert (found.replicas, found.reach, found.strategy) == (4, 4, Strategy.ROLLING)
     assert not found.waits_for_ready
 
 
-def test_a_daemon_set_on_delete_reaches_what_somebody_deletes() -> None:
+def test_daemon_set_with_on_delete_has_no_reach() -> None:
     found = workload("DaemonSet", status={"desiredNumberScheduled": 4}, updateStrategy={"type": "OnDelete"})
 
     assert (found.replicas, found.reach, found.strategy) == (4, None, Strategy.ON_DELETE)
@@ -327,20 +329,20 @@ def clone_set(**strategy: Any) -> Any:
         ("9" * 20 + "%", 10),
     ],
 )
-def test_a_clone_set_is_to_reach_what_its_partition_lets(partition: int | str | None, reach: int) -> None:
+def test_clone_set_reaches_the_pods_beyond_its_partition(partition: int | str | None, reach: int) -> None:
     found = clone_set(type="InPlaceIfPossible", partition=partition)
 
     assert (found.replicas, found.reach, found.strategy) == (10, reach, Strategy.ROLLING)
     assert found.update_revision == "web-6b8"
 
 
-def test_a_clone_set_that_is_paused() -> None:
+def test_paused_clone_set_is_recognised() -> None:
     assert clone_set(paused=True).paused
     assert not clone_set().paused
 
 
 @given(st.integers(0, 99), st.integers(0, 1000))
-def test_a_share_below_all_reaches_a_pod(percent: int, replicas: int) -> None:
+def test_partition_below_100_percent_holds_back_all_but_one_pod_at_most(percent: int, replicas: int) -> None:
     held = held_back(f"{percent}%", replicas)
 
     assert 0 <= held <= replicas
@@ -377,7 +379,7 @@ def revision(adapter: Adapter, held: Object, **number: object) -> Object:
 
 
 @each_adapter
-def test_a_revision_holds_the_template_that_its_workload_had(adapter: Adapter) -> None:
+def test_revision_contains_the_template_of_its_workload(adapter: Adapter) -> None:
     held = template(**{labels.VERSION: VERSION})
     made = revision(adapter, held)
     before = msgspec.json.encode(made)
@@ -386,12 +388,12 @@ def test_a_revision_holds_the_template_that_its_workload_had(adapter: Adapter) -
 
     assert found == held
     assert version_of(template_of(found or {})) == workload(adapter.resource.kind).fingerprint
-    assert msgspec.json.encode(made) == before, "reading changes nothing"
+    assert msgspec.json.encode(made) == before, "reading does not change the object"
 
 
 @each_adapter
 @pytest.mark.parametrize("odd", [None, "text", [], {}])
-def test_what_holds_no_template_has_none(adapter: Adapter, odd: Any) -> None:
+def test_object_with_an_invalid_template_has_no_template(adapter: Adapter, odd: Any) -> None:
     found = adapter.template({"metadata": {}, "spec": {"template": odd}, "data": {"spec": {"template": odd}}})
     assert found is None or found == odd == {}
     assert adapter.template({"metadata": {}}) is None
@@ -399,12 +401,12 @@ def test_what_holds_no_template_has_none(adapter: Adapter, odd: Any) -> None:
 
 @each_adapter
 @pytest.mark.parametrize("odd", [None, {}])
-def test_a_revision_without_anything_has_no_template(adapter: Adapter, odd: Any) -> None:
+def test_revision_without_data_has_no_template(adapter: Adapter, odd: Any) -> None:
     assert adapter.template({"metadata": {}, "spec": odd, "data": odd}) is None
     assert adapter.template({"metadata": {}, "data": {"spec": odd}}) is None
 
 
-def test_the_number_of_a_replica_set_is_its_annotation() -> None:
+def test_revision_number_of_a_replica_set_is_its_annotation() -> None:
     adapter = BY_KIND["Deployment"]
     assert adapter.number(replica_set(template())) == 4
     for odd in ("", "-1", "x", "٣", "9" * 40):
@@ -414,18 +416,18 @@ def test_the_number_of_a_replica_set_is_its_annotation() -> None:
 
 
 @pytest.mark.parametrize("kind", BY_REVISIONS)
-def test_the_number_of_a_controller_revision_is_its_own(kind: str) -> None:
+def test_revision_number_of_a_controller_revision_is_its_field(kind: str) -> None:
     adapter = BY_KIND[kind]
     assert adapter.number(controller_revision(template())) == 4
     assert adapter.number(controller_revision(template(), "4")) == 0
     assert adapter.number({"metadata": {}}) == 0
 
 
-# what is written
+# patches
 
 
 @each_adapter
-def test_a_template_is_released_as_it_was(adapter: Adapter) -> None:
+def test_released_template_is_written_unchanged(adapter: Adapter) -> None:
     body = manifest(adapter.resource.kind)
     held = template("nginx:1.26", **{labels.VERSION: "2" * 32})
 
@@ -436,7 +438,7 @@ def test_a_template_is_released_as_it_was(adapter: Adapter) -> None:
 
 
 @each_adapter
-def test_a_paused_workload_replaces_no_pod(adapter: Adapter) -> None:
+def test_paused_workload_replaces_no_pods(adapter: Adapter) -> None:
     kind = adapter.resource.kind
     body = manifest(kind, replicas=3, updateStrategy={"type": "RollingUpdate"}, status={"desiredNumberScheduled": 3})
     patched = jsonpatch.apply_patch(body, adapter.pause(workload(kind)))
@@ -446,7 +448,7 @@ def test_a_paused_workload_replaces_no_pod(adapter: Adapter) -> None:
     assert found.fingerprint == workload(kind).fingerprint
 
 
-# where they are, and their webhooks
+# resources and webhooks
 
 
 @pytest.mark.parametrize(
@@ -494,7 +496,7 @@ def test_a_paused_workload_replaces_no_pod(adapter: Adapter) -> None:
         ),
     ],
 )
-def test_where_each_kind_is_and_what_it_is_called(
+def test_resource_and_webhook_names_of_each_kind(
     kind: str, plural: str, between: str | None, revisions: str, crd: str, prefix: str, webhook: str, path: str
 ) -> None:
     adapter = BY_KIND[kind]

@@ -1,4 +1,4 @@
-"""Records' names: no two workloads share one, whatever they are called."""
+"""Names of ChangeWorkloads and ChangePods are valid, and different for different workloads."""
 
 import re
 
@@ -30,11 +30,11 @@ long = st.builds(lambda name, length: (name * 253)[:length].rstrip("-.") or "a",
         ("Deployment", "a" * 202, f"{'a' * 202}--x--{VERSION}"),
     ],
 )
-def test_what_records_are_called(kind: str, name: str, expected: str) -> None:
+def test_change_workload_name_consists_of_kind_workload_and_version(kind: str, name: str, expected: str) -> None:
     assert change_workload_name(kind, name, VERSION) == expected
 
 
-def test_a_deployment_called_like_another_kinds_record_has_another_name() -> None:
+def test_deployment_named_like_a_stateful_set_gets_another_change_workload_name() -> None:
     name = change_workload_name("Deployment", "statefulset.web", VERSION)
     assert name != change_workload_name("StatefulSet", "web", VERSION)
     assert len(name) == 203 + 5 + 32
@@ -46,13 +46,15 @@ def test_a_deployment_called_like_another_kinds_record_has_another_name() -> Non
 @example(("Deployment", "a" * 203), ("Deployment", "a" * 203 + "b" * 50))
 @example(("StatefulSet", "a" * 191), ("StatefulSet", "a" * 192))
 @example(("StatefulSet", "a" * 191), ("Deployment", "statefulset." + "a" * 191))
-def test_no_two_workloads_share_a_name(first: tuple[str, str], second: tuple[str, str]) -> None:
+def test_different_workloads_have_different_change_workload_names(
+    first: tuple[str, str], second: tuple[str, str]
+) -> None:
     if first != second:
         assert change_workload_name(*first, VERSION) != change_workload_name(*second, VERSION)
 
 
 @given(kind=kinds, name=prefixed | long, number=st.integers(1, 10**8 - 1))
-def test_every_name_is_one_that_an_api_server_takes(kind: str, name: str, number: int) -> None:
+def test_every_name_is_valid_and_can_be_parsed(kind: str, name: str, number: int) -> None:
     release = change_workload_name(kind, name, VERSION)
     batch = names.change_pod_name(release, number)
 
@@ -65,6 +67,6 @@ def test_every_name_is_one_that_an_api_server_takes(kind: str, name: str, number
 
 
 @given(kind=kinds, name=prefixed | long)
-def test_a_long_name_that_was_cut_is_not_that_of_one_that_was_not(kind: str, name: str) -> None:
+def test_shortened_name_differs_from_every_name_that_was_not_shortened(kind: str, name: str) -> None:
     own = change_workload_name(kind, name, VERSION).removesuffix(f"--x--{VERSION}")
     assert (len(own) == 203) == (own != f"{BY_KIND[kind].change_workload_prefix}{name}")

@@ -1,4 +1,4 @@
-"""What is read of pods: whether they are ready, and what somebody who looks at one wants to know first."""
+"""Fields of pods, nodes and sets: readiness, owner, and the trouble that a pod reports."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def troubled(*statuses: Object, init: list[Object] | None = None, **status: Any)
     return str(found.trouble) if found.trouble is not None else ""
 
 
-def test_a_pod_that_is_ready() -> None:
+def test_ready_pod_is_read_with_all_its_fields() -> None:
     found = pod(
         status={"conditions": [SCHEDULED, READY], "podIP": "10.0.0.7", "containerStatuses": [container(ready=True)]}
     )
@@ -45,33 +45,33 @@ def test_a_pod_that_is_ready() -> None:
     assert not found.creating
 
 
-def test_a_pod_that_is_ready_has_no_trouble_whatever_it_went_through() -> None:
+def test_ready_pod_has_no_trouble_although_it_restarted() -> None:
     status = container(restarts=1, running={}, last=ended(137, "OOMKilled"))
     assert pod(status={"conditions": [READY], "containerStatuses": [status]}).trouble is None
 
 
 @pytest.mark.parametrize("phase", ["Pending", "Unknown", "Failed", "Succeeded"])
-def test_only_a_pod_that_runs_is_ready(phase: str) -> None:
+def test_only_a_running_pod_is_ready(phase: str) -> None:
     found = pod(status={"phase": phase, "conditions": [READY]})
 
     assert not found.ready
     assert found.exists is (phase in ("Pending", "Unknown"))
 
 
-def test_what_is_terminating_does_not_exist() -> None:
+def test_terminating_pod_does_not_exist() -> None:
     assert not pod(deletionTimestamp=CREATED).exists
 
 
-def test_nobody_says_since_when() -> None:
+def test_time_of_a_missing_condition_or_transition_is_zero() -> None:
     assert pod().ready_at == pod().scheduled_at == 0
     assert pod(status={"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": None}]}).ready_at == 0
 
 
-def test_a_node_is_a_matter_of_the_condition() -> None:
+def test_scheduled_at_is_zero_if_pod_scheduled_is_false() -> None:
     assert pod(status={"conditions": [condition("PodScheduled", False)]}).scheduled_at == 0
 
 
-def test_restarts_are_those_of_all_containers() -> None:
+def test_restarts_are_the_sum_of_all_containers() -> None:
     found = pod(
         status={
             "containerStatuses": [container(restarts=2), container(restarts=3)],
@@ -81,20 +81,20 @@ def test_restarts_are_those_of_all_containers() -> None:
     assert found.restarts == 9
 
 
-def test_labels_that_decide() -> None:
+def test_version_finished_and_hash_are_read_from_the_labels() -> None:
     own = {labels.VERSION: "x", labels.OPERATE_FINISHED: "17", labels.CONTROLLER_REVISION_HASH: "web-6b8"}
     found = pod(labels=own)
     assert (found.version, found.finished, found.hash) == ("x", "17", "web-6b8")
     assert pod(labels=None).version == ""
 
 
-def test_only_the_owner_that_controls_counts() -> None:
+def test_only_the_controlling_owner_is_read() -> None:
     owner = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"}
     assert pod(ownerReferences=[owner]).owner == NO_OWNER
     assert pod(ownerReferences=[owner, {**owner, "uid": "v", "controller": True}]).owner.uid == "v"
 
 
-def test_an_owner_by_the_same_uid_is_not_taken_for_another() -> None:
+def test_owners_with_the_same_uid_are_distinguished() -> None:
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "a", "uid": "same", "controller": True}
     for forged in ({"kind": "StatefulSet"}, {"name": "b"}, {"apiVersion": "evil/v1"}):
         assert pod(ownerReferences=[owner]).owner == Owner("apps/v1", "ReplicaSet", "a", "same")
@@ -137,17 +137,17 @@ def test_an_owner_by_the_same_uid_is_not_taken_for_another() -> None:
         (container(running={}, last=ended(1)), ""),
     ],
 )
-def test_what_a_container_says(status: Object, text: str) -> None:
+def test_trouble_of_a_container_has_reason_exit_code_and_message(status: Object, text: str) -> None:
     assert troubled(status) == text
 
 
-def test_a_container_that_failed_speaks_before_one_that_waits_for_it() -> None:
+def test_failed_init_container_takes_precedence_over_a_waiting_container() -> None:
     waiting = container(waiting={"reason": "PodInitializing"})
     failed = container(restarts=2, waiting=BACK_OFF, last=ended(1))
     assert troubled(waiting, init=[failed]).startswith("CrashLoopBackOff (exit code 1)")
 
 
-def test_an_init_container_that_is_done_is_no_trouble() -> None:
+def test_completed_init_container_is_no_trouble() -> None:
     waiting = container(waiting={"reason": "ErrImagePull", "message": "no such image"})
     done = container(**ended(0, "Completed"))
     assert troubled(waiting, init=[done]) == "ErrImagePull: no such image"
@@ -155,12 +155,12 @@ def test_an_init_container_that_is_done_is_no_trouble() -> None:
     assert troubled(container(running={}), init=[container(**ended(1))]) == "Error (exit code 1)"
 
 
-def test_the_word_of_the_whole_pod_comes_first() -> None:
+def test_reason_of_the_pod_takes_precedence_over_its_containers() -> None:
     status = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."}
     assert troubled(container(**ended(137)), **status) == "Evicted: The node was low on resource: memory."
 
 
-def test_what_the_scheduler_says() -> None:
+def test_unscheduled_pod_has_the_message_of_the_scheduler() -> None:
     nowhere = condition("PodScheduled", False, reason="Unschedulable", message="0/3 nodes are available")
     found = pod(spec={"nodeName": ""}, status={"phase": "Pending", "conditions": [nowhere]})
     assert found.unscheduled
@@ -171,18 +171,18 @@ def test_what_the_scheduler_says() -> None:
     assert str(gated.trouble) == "Unschedulable"
 
 
-def test_what_has_a_node_is_scheduled_whatever_is_said() -> None:
+def test_pod_with_a_node_is_scheduled_although_the_condition_is_false() -> None:
     assert not pod(status={"conditions": [condition("PodScheduled", False)]}).unscheduled
 
 
-def test_what_no_scheduler_has_looked_at_has_no_node_either() -> None:
+def test_pod_without_a_node_or_a_condition_is_unscheduled() -> None:
     found = pod(spec={"nodeName": ""}, status={"phase": "Pending"})
     assert found.unscheduled
     assert found.trouble is None
     assert not found.creating
 
 
-def test_what_the_kubelet_says_of_readiness_comes_last() -> None:
+def test_trouble_of_a_container_takes_precedence_over_the_ready_condition() -> None:
     unready = condition("Ready", False, reason="ContainersNotReady", message="containers with unready status: [main]")
     text = "ContainersNotReady: containers with unready status: [main]"
     assert troubled(container(running={}), conditions=[unready]) == text
@@ -192,7 +192,7 @@ def test_what_the_kubelet_says_of_readiness_comes_last() -> None:
 
 
 @pytest.mark.parametrize(("status", "disrupted"), [(True, True), (False, False), (None, False)])
-def test_what_the_cluster_ends_by_itself(status: bool | None, disrupted: bool) -> None:
+def test_pod_with_a_disruption_target_is_disrupted(status: bool | None, disrupted: bool) -> None:
     conditions = [] if status is None else [condition("DisruptionTarget", status, reason="EvictionByEvictionAPI")]
     assert pod(status={"conditions": conditions}).disrupted is disrupted
 
@@ -206,7 +206,7 @@ def test_what_the_cluster_ends_by_itself(status: bool | None, disrupted: bool) -
         ('Container app exceeded its local ephemeral storage limit "1Mi". ', False),
     ],
 )
-def test_what_the_kubelet_evicts_for_its_own_limits_ends_by_itself(message: str, disrupted: bool) -> None:
+def test_pod_evicted_for_its_own_storage_limit_is_not_disrupted(message: str, disrupted: bool) -> None:
     conditions = [condition("DisruptionTarget", True, reason="TerminationByKubelet")]
     status = {"phase": "Failed", "reason": "Evicted", "message": message, "conditions": conditions}
     assert pod(status=status).disrupted is disrupted
@@ -224,11 +224,11 @@ def test_what_the_kubelet_evicts_for_its_own_limits_ends_by_itself(message: str,
         ([container(running={})], False),
     ],
 )
-def test_whether_containers_are_still_to_be_made(statuses: list[Object], creating: bool) -> None:
+def test_pod_is_creating_while_its_containers_wait_without_an_error(statuses: list[Object], creating: bool) -> None:
     assert pod(status={"phase": "Pending", "containerStatuses": statuses}).creating is creating
 
 
-def test_long_words_are_cut_and_put_on_one_line() -> None:
+def test_long_trouble_is_clipped_to_one_line() -> None:
     found = pod(
         status={"containerStatuses": [container(waiting={"reason": "r" * 99, "message": "a\n b\t" + "x" * 999})]}
     )
@@ -250,7 +250,7 @@ anything = st.recursive(
     part=st.sampled_from(["containerStatuses", "initContainerStatuses", "conditions", "phase", "podIP", "reason"]),
     value=anything,
 )
-def test_hostile_statuses_are_refused_or_read(part: str, value: Any) -> None:
+def test_malformed_status_is_rejected_or_read(part: str, value: Any) -> None:
     try:
         found = pod(status={part: value})
     except msgspec.DecodeError:
@@ -259,12 +259,12 @@ def test_hostile_statuses_are_refused_or_read(part: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"null", b"{}", b'{"metadata": null}', b'{"metadata": {}, "status": 5}'])
-def test_what_is_no_pod_is_refused(data: bytes) -> None:
+def test_data_that_is_no_pod_is_rejected(data: bytes) -> None:
     with pytest.raises(msgspec.DecodeError):
         pod_projections.read(data)
 
 
-# what a pod is of
+# which revision a pod belongs to
 
 
 @pytest.mark.parametrize(
@@ -272,38 +272,38 @@ def test_what_is_no_pod_is_refused(data: bytes) -> None:
     [("web-6b8", True), ("web-7c9", False), ("web-a6b8", False), ("6b8", True), ("web-6b8-x", False)],
 )
 @pytest.mark.parametrize("kind", ["StatefulSet", "DaemonSet", "CloneSet"])
-def test_without_an_object_in_between_the_hash_says_it(kind: str, name: str, of: bool) -> None:
+def test_pod_without_an_intermediate_object_belongs_to_the_revision_of_its_hash(kind: str, name: str, of: bool) -> None:
     for own in ("6b8", "web-6b8") if name == "web-6b8" else ("6b8",):
         found = pod(labels={labels.CONTROLLER_REVISION_HASH: own})
         assert is_pod_of_revision(BY_KIND[kind], found, name, "any uid") is of
     assert not is_pod_of_revision(BY_KIND[kind], pod(labels={}), name, "any uid")
 
 
-def test_with_one_in_between_its_uid_alone_says_it() -> None:
+def test_pod_with_a_replica_set_belongs_to_the_revision_of_its_owner_uid() -> None:
     found = pod(labels={labels.CONTROLLER_REVISION_HASH: "web-6b8"})
     assert is_pod_of_revision(BY_KIND["Deployment"], found, "web-6b8", "rs-uid")
     assert not is_pod_of_revision(BY_KIND["Deployment"], found, "web-5d4f8c7b9", "another")
 
 
-# nodes, and what is in between
+# nodes and sets
 
 
 @pytest.mark.parametrize(
     ("type_", "status", "ready"), [("Ready", True, True), ("Ready", False, False), ("DiskPressure", True, False)]
 )
-def test_whether_a_node_is_ready(type_: str, status: bool, ready: bool) -> None:
+def test_node_is_ready_according_to_its_ready_condition(type_: str, status: bool, ready: bool) -> None:
     body = {"metadata": {"name": "node-1"}, "status": {"conditions": [condition(type_, status)]}}
     found = nodes.read(msgspec.json.encode(body))
     assert (found.metadata.name, found.ready, bool(found.ready_at)) == ("node-1", ready, type_ == "Ready")
 
 
-def test_a_node_of_which_nobody_knows_is_not_ready() -> None:
+def test_node_with_an_unknown_or_missing_condition_is_not_ready() -> None:
     unknown = {**condition("Ready", True), "status": "Unknown"}
     assert not nodes.read(msgspec.json.encode({"metadata": {}, "status": {"conditions": [unknown]}})).ready
     assert not nodes.read(b'{"metadata": {"name": "new"}}').ready
 
 
-def test_what_is_kept_of_what_is_in_between() -> None:
+def test_set_is_read_with_uid_owner_and_version() -> None:
     owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d", "controller": True}
     body = {"metadata": {"name": "web-1", "uid": "rs", "labels": {labels.VERSION: VERSION}, "ownerReferences": [owner]}}
     found = sets.read(msgspec.json.encode(body))
