@@ -174,7 +174,7 @@ def test_error_of_the_status_command_is_one_sentence(plugin: Plugin, admin: Kube
     missing = plugin.run("status", "deploy/web")
     assert (missing.returncode, missing.stdout) == (1, "")
     assert missing.stderr == (
-        f'error: deployments.apps "web" not found in namespace "{namespace}"; check the name, or name another '
+        f'error: deployments.apps "web" not found in namespace "{namespace}"; check the name, or set another '
         "namespace with -n\n"
     )
     admin("create", "namespace", f"{namespace}-free")
