@@ -472,6 +472,12 @@ def test_second_repair_after_a_release_without_version_is_denied_with_version_un
     assert "version unknown, which repairs the failure, is not verified yet (Init)" in warnings[1]
 
 
+def test_suspended_workload_without_a_version_is_denied_with_version_unknown() -> None:
+    new, old = suspended_release()
+    warnings = validate(new, without_version(old))["warnings"]
+    assert warnings[0].endswith("version unknown failed verification (its ChangeWorkload does not exist)")
+
+
 def test_second_repair_is_denied_while_defense_status_is_not_processed() -> None:
     new, old = suspended_release(ignored_suspend="true")
     old["metadata"]["labels"][labels.DEFENSE_STATUS] = "soon"
