@@ -157,7 +157,7 @@ def test_kubectl_rollout_undo_while_suspended_needs_the_repair_label(kubectl: Ku
     kubectl("rollout", "undo", "deployment", "sleep")
     assert kubectl.labels("deployment", "sleep")[VERSION] == first
     succeed(kubectl, first)
-    eventually(lambda: SUSPEND not in kubectl.labels("deployment", "sleep"), "the suspension to be lifted")
+    eventually(lambda: SUSPEND not in kubectl.labels("deployment", "sleep"), "the suspension to end")
 
 
 def test_exported_deployment_can_be_created_under_another_name(kubectl: Kubectl) -> None:

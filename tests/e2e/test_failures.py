@@ -60,7 +60,7 @@ class Case(NamedTuple):
     kind: Kind = DEPLOYMENT
     after: str = "busybox:1"
     """The image that was released before; empty if there is none."""
-    spec: Json = {}  # noqa: RUF012  (nobody changes it)
+    spec: Json = {}  # noqa: RUF012  (never changed)
     pod: Json = {}  # noqa: RUF012
     """More fields of the pod spec of the failing release."""
     passes_before: bool = False
@@ -358,10 +358,10 @@ def _stalled(failures: Failures, case: Case, release: ReleaseHistory) -> None:
     _stays(release, "Running")
     assert release.condition("Stalled")["status"] == "True"
     assert labels.SUSPEND not in failures.workload(case)["metadata"]["labels"]
-    told = ("events", "--field-selector", "reason=ReleaseStalled")
+    stall_events = ("events", "--field-selector", "reason=ReleaseStalled")
 
     def announced() -> bool:
-        messages = [event["message"] for event in failures.kubectl(case).json(*told)["items"]]
+        messages = [event["message"] for event in failures.kubectl(case).json(*stall_events)["items"]]
         return any(reason in message for reason in case.says.split(", ") for message in messages)
 
     eventually(announced, "the Event")

@@ -93,10 +93,6 @@ def forged_labels(story: Story) -> None:
     assert len(story.kubectl.json("changeworkloads")["items"]) == 1
 
 
-def put_back(story: Story, resource: str, name: str, version: str) -> None:
-    eventually(lambda: story.kubectl.labels(resource, name).get(labels.VERSION) == version, f"the {resource}'s label")
-
-
 def sets(story: Story) -> list[Json]:
     found: list[Json] = story.kubectl.json("replicasets")["items"]
     return found
@@ -145,7 +141,7 @@ def owners_of_another_namespace(story: Story) -> None:
 
 
 def story_pod(story: Story, version: str, image: str) -> Json:
-    """A pod that says it is the workload's."""
+    """A pod with an owner reference to the revision or the workload of the story."""
     if story.kind is DEPLOYMENT:
         owner = next(each for each in sets(story) if each["metadata"]["labels"][labels.VERSION] == version)
     else:

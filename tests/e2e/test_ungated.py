@@ -30,25 +30,26 @@ def no_webhook(kubectl: Kubectl) -> Iterator[None]:
         configuration["metadata"].pop(field)
     kubectl("delete", CONFIGURATION)
     try:
-        eventually(lambda: not stamps(kubectl), "the webhook to be gone")
+        eventually(lambda: not sets_version(kubectl), "the webhook to be gone")
         yield
     finally:
         kubectl("create", "-f", "-", stdin=json.dumps(configuration))
-        eventually(lambda: stamps(kubectl), "the webhook to be back")
+        eventually(lambda: sets_version(kubectl), "the webhook to be back")
 
 
 @contextlib.contextmanager
 def not_governed(kubectl: Kubectl) -> Iterator[None]:
     kubectl("label", "namespace", kubectl.namespace, f"{GOVERNED}-")
     try:
-        eventually(lambda: not stamps(kubectl), "the namespace not to be governed")
+        eventually(lambda: not sets_version(kubectl), "the namespace not to be governed")
         yield
     finally:
         kubectl("label", "namespace", kubectl.namespace, f"{GOVERNED}=enabled")
-        eventually(lambda: stamps(kubectl), "the namespace to be governed")
+        eventually(lambda: sets_version(kubectl), "the namespace to be governed")
 
 
-def stamps(kubectl: Kubectl) -> bool:
+def sets_version(kubectl: Kubectl) -> bool:
+    """Whether a gatekeeper sets the version of a release."""
     probe = SLEEP.replace("name: sleep", "name: probe")
     done = kubectl.run("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=probe)
     return done.returncode == 0 and VERSION in done.stdout
@@ -96,7 +97,7 @@ def pods(kubectl: Kubectl) -> set[str]:
     return {pod["metadata"]["uid"] for pod in kubectl.json("pods")["items"]}
 
 
-def carried(kubectl: Kubectl) -> str | None:
+def template_version(kubectl: Kubectl) -> str | None:
     """The version in the Deployment's pod template."""
     own: dict[str, str] = kubectl.json("deployment", "sleep")["spec"]["template"]["metadata"]["labels"]
     return own.get(VERSION)
@@ -120,7 +121,7 @@ def test_ungated_release_with_the_version_of_the_last_one_gets_its_own_version(k
         came_up = pods(kubectl)
         second = verified_version(kubectl, "VersionReused")
     assert second != first
-    assert (carried(kubectl), pods(kubectl)) == (first, came_up), "no pod was restarted"
+    assert (template_version(kubectl), pods(kubectl)) == (first, came_up), "no pod was restarted"
     (event,) = eventually(lambda: events(kubectl), "the Event")
     assert (event["type"], event["involvedObject"]["kind"], event.get("count")) == ("Warning", "Deployment", 1)
     assert first in event["message"]
@@ -130,19 +131,22 @@ def test_ungated_release_with_the_version_of_the_last_one_gets_its_own_version(k
     kubectl("annotate", "deployment", "sleep", "team=shop")
     kubectl("label", "deployment", "sleep", "team=shop")
     kubectl("scale", "deployment", "sleep", "--replicas=6")
-    eventually(lambda: len(kubectl.json("changepods", "-l", f"{VERSION}={second}")["items"]) == 6, "its verification")
+    eventually(
+        lambda: len(kubectl.json("changepods", "-l", f"{VERSION}={second}")["items"]) == 6,
+        "the verification of the new pod",
+    )
     assert came_up < pods(kubectl)
     assert versions(kubectl) == {second}
-    assert carried(kubectl) == first
+    assert template_version(kubectl) == first
 
     kubectl("set", "image", "deployment", "sleep", "sleep=busybox:3")
     third = kubectl.labels("deployment", "sleep")[VERSION]
-    assert carried(kubectl) == third
+    assert template_version(kubectl) == third
     succeed(kubectl, third)
     conditions = kubectl.json("changeworkload", f"sleep--x--{third}")["status"]["conditions"]
     assert "Ungated" not in {each["type"] for each in conditions}
     kubectl("rollout", "undo", "deployment/sleep", "--to-revision=2")
-    assert (kubectl.labels("deployment", "sleep")[VERSION], carried(kubectl)) == (second, second)
+    assert (kubectl.labels("deployment", "sleep")[VERSION], template_version(kubectl)) == (second, second)
     succeed(kubectl, second)
     assert len(events(kubectl)) == 1, "no other release is ungated"
 
@@ -171,7 +175,11 @@ def test_undo_to_the_template_of_the_version_is_not_an_ungated_release(kubectl: 
     succeed(kubectl, kubectl.labels("deployment", "sleep")[VERSION])
     kubectl("rollout", "undo", "deployment/sleep", "--to-revision=4")
     succeed(kubectl, first)
-    assert (kubectl.labels("deployment", "sleep")[VERSION], carried(kubectl), events(kubectl)) == (first, first, [])
+    assert (kubectl.labels("deployment", "sleep")[VERSION], template_version(kubectl), events(kubectl)) == (
+        first,
+        first,
+        [],
+    )
 
 
 def test_release_while_the_namespace_was_not_governed_is_verified(kubectl: Kubectl) -> None:
@@ -191,17 +199,17 @@ def test_new_ungated_deployment_without_a_version_is_verified(kubectl: Kubectl) 
         until_all_pods_are_there(kubectl)
         came_up = pods(kubectl)
         version = verified_version(kubectl, "NoVersion")
-    assert (carried(kubectl), pods(kubectl)) == (None, came_up)
+    assert (template_version(kubectl), pods(kubectl)) == (None, came_up)
     assert len(events(kubectl)) == 1
     kubectl("replace", "-f", "-", stdin=SLEEP)
     kubectl("delete", "pod", kubectl.json("pods")["items"][0]["metadata"]["name"])
     eventually(lambda: len(kubectl.json("changepods")["items"]) == 6, "the verification of the new pod")
-    assert (carried(kubectl), len(came_up & pods(kubectl))) == (None, 4)
+    assert (template_version(kubectl), len(came_up & pods(kubectl))) == (None, 4)
 
     kubectl("set", "image", "deployment", "sleep", "sleep=busybox:2")
     succeed(kubectl, kubectl.labels("deployment", "sleep")[VERSION])
     kubectl("rollout", "undo", "deployment/sleep")
-    assert (kubectl.labels("deployment", "sleep")[VERSION], carried(kubectl)) == (version, version)
+    assert (kubectl.labels("deployment", "sleep")[VERSION], template_version(kubectl)) == (version, version)
     succeed(kubectl, version)
     assert len(events(kubectl)) == 1
 
@@ -212,7 +220,7 @@ def test_ungated_kubectl_replace_without_our_labels_is_verified(kubectl: Kubectl
     with no_webhook(kubectl):
         kubectl("replace", "-f", "-", stdin=SLEEP.replace("busybox", "busybox:2"))
         assert verified_version(kubectl, "NoVersion") != first
-    assert carried(kubectl) is None
+    assert template_version(kubectl) is None
 
 
 def test_ungated_undo_gets_the_version_of_its_template(kubectl: Kubectl) -> None:
@@ -223,7 +231,7 @@ def test_ungated_undo_gets_the_version_of_its_template(kubectl: Kubectl) -> None
     with no_webhook(kubectl):
         kubectl("rollout", "undo", "deployment/sleep")
         assert verified_version(kubectl, "VersionReused") == first
-    assert carried(kubectl) == first
+    assert template_version(kubectl) == first
 
 
 def test_ungated_release_that_does_not_come_up_is_rolled_back(kubectl: Kubectl) -> None:
@@ -237,7 +245,7 @@ def test_ungated_release_that_does_not_come_up_is_rolled_back(kubectl: Kubectl) 
         eventually(rolled_back, "the rollback", START_TIMEOUT + 60)
         kubectl("rollout", "status", "deployment/sleep", "--timeout=60s")
     succeed(kubectl, first)
-    assert (kubectl.labels("deployment", "sleep")[VERSION], carried(kubectl)) == (first, first)
+    assert (kubectl.labels("deployment", "sleep")[VERSION], template_version(kubectl)) == (first, first)
     assert len(events(kubectl)) == 1
     denied = kubectl.run("set", "image", "deployment", "sleep", "sleep=busybo")
     assert "was rolled back" in denied.stderr
@@ -267,7 +275,7 @@ def test_paused_ungated_release_is_noticed_when_it_is_resumed(kubectl: Kubectl, 
         kubectl("set", "image", "deployment", "sleep", "sleep=busybox:2")
         kubectl("scale", "deployment", "sleep", f"--replicas={replicas}")
     kubectl("annotate", "deployment", "sleep", f"at={datetime.datetime.now(datetime.UTC):%H-%M-%S}")
-    eventually(functools.partial(settled, kubectl), "the deployment controller to have seen it")
+    eventually(functools.partial(settled, kubectl), "the Deployment controller to observe the spec")
     assert (kubectl.labels("deployment", "sleep")[VERSION], events(kubectl)) == (first, [])
     kubectl("rollout", "resume", "deployment/sleep")
 

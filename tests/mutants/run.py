@@ -29,7 +29,7 @@ from tests.mutants import SOURCES
 from tests.mutants.mutant import Source
 
 ROOT = Path(__file__).parents[2]
-_CPU_SECONDS = 30  # ends a mutant that never does
+_CPU_SECONDS = 30  # for mutants that never end
 _TEST_SECONDS = 30
 _PROFILE = "mutants"
 _OPTIONS = (
@@ -39,7 +39,7 @@ _OPTIONS = (
 
 
 def changed(source: Source, text: str, old: str, new: str) -> str:
-    """The text of a mutant. ValueError where `old` does not occur exactly once, or the result is no Python."""
+    """The text of a mutant. Raise ValueError if `old` does not occur exactly once, or the result is no Python."""
     if text.count(old) != 1:
         raise ValueError(f"{source.file} has {text.count(old)} times: {old!r}")
     result = text.replace(old, new)
@@ -75,7 +75,7 @@ class Mutants:
         return True
 
     def _run(self, session: pytest.Session, text: str, durations: str = os.devnull) -> bool:
-        """Whether the tests pass with this text. The seconds that each takes go into the file `durations`."""
+        """Whether the tests pass with this text. Write the seconds of each test to the file `durations`."""
         _swap(self._source.file, text)
         with open(durations, "w") as seconds:
             for item, following in zip(session.items, [*session.items[1:], None], strict=True):
@@ -87,7 +87,7 @@ class Mutants:
 
 
 def _fails(passes: Callable[[], bool]) -> bool:
-    """Whether the tests fail in a process of their own, by a test or by a signal."""
+    """Whether the tests fail in a forked process, by a failed test or by a signal."""
     child = os.fork()
     if child == 0:
         resource.setrlimit(resource.RLIMIT_CPU, (_CPU_SECONDS, _CPU_SECONDS))
@@ -100,7 +100,7 @@ def _fails(passes: Callable[[], bool]) -> bool:
 
 
 def _is_in_function(text: str, start: int, length: int) -> bool:
-    """Whether these characters are in the body of a function, so that its code alone changes."""
+    """Whether these characters are in the body of a function, so that the mutant changes only the code of the function."""
     first, last = text.count("\n", 0, start) + 1, text.rstrip().count("\n", 0, start + length) + 1
     if text[start + length - 1] == "\n":
         last -= 1
@@ -112,7 +112,7 @@ def _is_in_function(text: str, start: int, length: int) -> bool:
 
 
 def _swap(file: str, text: str) -> None:
-    """Give the functions of a module the code in this text, wherever they were imported to."""
+    """Replace the code of the functions of a module by the code in this text, for all modules that imported them."""
     module = importlib.import_module(_module(file))
     mutant = types.ModuleType(module.__name__)
     mutant.__package__ = module.__package__
@@ -124,7 +124,7 @@ def _swap(file: str, text: str) -> None:
 
 
 def _functions(scope: object, module: str) -> Iterator[tuple[str, types.FunctionType]]:
-    """Those that the module defines, methods, properties and admission handlers included, in the order of names."""
+    """The functions that the module defines, with methods, properties and admission handlers, sorted by name."""
     for name, value in sorted(vars(scope).items(), key=lambda each: each[0]):
         found = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
         found = inspect.unwrap(getattr(found, "function", found)) if not isinstance(found, type) else found
@@ -135,7 +135,7 @@ def _functions(scope: object, module: str) -> Iterator[tuple[str, types.Function
 
 
 def _import_and_run(source: Source, text: str) -> bool:
-    """Import everything of the project anew, with this text in place of the file, and run the tests."""
+    """Import all modules of the project again, with this text instead of the file, and run the tests."""
     for name, module in list(sys.modules.items()):
         if str(getattr(module, "__file__", None) or "").startswith(f"{ROOT}/") and "/.venv/" not in str(
             module.__file__
@@ -177,7 +177,7 @@ def _arguments(source: Source) -> list[str]:
 
 
 def survivors(source: Source) -> list[str]:
-    """The mutants with which no test fails. ValueError for one that cannot be made.
+    """The mutants with which no test fails. Raise ValueError for a mutant that cannot be created.
 
     Hypothesis tries the same few examples each time and stores none: an example that fails on a mutant says nothing about
     the code.

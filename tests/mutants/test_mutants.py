@@ -33,7 +33,7 @@ def test_there_are_enough_mutants() -> None:
     ],
 )
 def test_tests_kill_the_first_mutants_of_a_file(file: str) -> None:
-    """A sample: one file of each package."""
+    """A sample of one file per package."""
     source = next(each for each in SOURCES if each.file == file)
     assert _survivors(dataclasses.replace(source, mutants=source.mutants[:3])) == []
 

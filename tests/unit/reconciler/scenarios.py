@@ -1,4 +1,4 @@
-"""Workloads at the start of a story, and names that the tests of releases share."""
+"""Workloads in typical states, and constants of the tests of releases."""
 
 import pytest
 
@@ -55,5 +55,5 @@ def release_bad(world: World, image: str) -> SimPod:
 
 
 def is_over(world: World, image: str) -> bool:
-    """Whether the release was undone or suspended."""
+    """Whether the release was rolled back or suspended."""
     return world.image != image or world.state() == SUSPEND

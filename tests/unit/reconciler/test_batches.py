@@ -202,7 +202,7 @@ def reason(status: ChangePodStatus) -> tuple[str, str]:
     return found.status, found.reason
 
 
-# whose verdict it is
+# who gave the verdict
 
 
 def decided(status: ChangePodStatus, answer: Checked | None = None) -> ChangePodStatus:

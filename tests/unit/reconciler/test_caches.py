@@ -46,7 +46,7 @@ async def caches() -> AsyncIterator[Caches]:
         yield made
 
 
-# what is kept
+# which objects are kept
 
 
 async def test_only_governed_namespaces_are_listed() -> None:
@@ -70,7 +70,9 @@ async def test_only_governed_namespaces_are_listed() -> None:
     ],
     ids=["unknown", "labelled", "not labelled", "being deleted", "kube-system", "AlterShield's own"],
 )
-async def test_which_namespaces_are_governed(caches: Caches, found: Namespace | None, governed: bool) -> None:
+async def test_namespace_is_governed_if_it_is_labelled_active_and_no_system_namespace(
+    caches: Caches, found: Namespace | None, governed: bool
+) -> None:
     if found is not None:
         put(caches, found)
     assert caches.governed(found.metadata.name if found is not None else "lab") is governed

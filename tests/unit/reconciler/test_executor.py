@@ -126,7 +126,7 @@ class World:
         return write
 
     def durations(self, result: str) -> tuple[float, float]:
-        """How many ends of releases were counted, and the seconds of all together."""
+        """The number of counted releases, and the sum of their durations in seconds."""
         found = {
             sample.name.rpartition("_")[2]: sample.value
             for metric in self.metrics._release_duration.collect()
@@ -149,7 +149,7 @@ def status(state: str = WorkloadState.SUCCESS, *conditions: Condition) -> Change
     return ChangeWorkloadStatus(status=state, conditions=conditions)
 
 
-# the order
+# order of the writes
 
 
 async def test_status_is_written_after_the_effects_before_it_and_before_the_effects_after_it(world: World) -> None:
@@ -201,7 +201,7 @@ async def test_error_is_raised_instead_of_a_conflict(world: World) -> None:
     assert world.writer.writes == []
 
 
-# before the status
+# effects before the status
 
 
 async def test_threshold_is_not_written_if_the_release_changed_since_it_was_read(world: World) -> None:
@@ -236,8 +236,8 @@ async def test_pod_label_that_cannot_be_written_does_not_stop_the_decision(
     world.writer.errors = [error("not now")]
     await world.do(effect, status=status())
     assert len(world.writer.writes) == 2
-    told = "could not write a label; the release is verified nevertheless" in caplog.messages
-    assert told == (error not in (ConflictError, NotFoundError))
+    logged = "could not write a label; the release is verified nevertheless" in caplog.messages
+    assert logged == (error not in (ConflictError, NotFoundError))
 
 
 @pytest.mark.parametrize("effect", [Mark(pod(), NOW), RestoreLabel(pod())])
@@ -274,7 +274,7 @@ async def test_suspend_label_is_removed_only_if_the_version_is_unchanged(world: 
     assert world.only_write == ("patch", world.caches.workloads["Deployment"], world.workload, operations)
 
 
-# after the status
+# effects after the status
 
 
 async def test_suspend_label_is_added_only_if_the_version_is_unchanged(world: World) -> None:
@@ -309,7 +309,7 @@ async def test_announce_records_a_warning_event(world: World) -> None:
     assert world.recorder.events[0][1] == WARNING
 
 
-# another template
+# release of an older template
 
 
 TARGET = SourceRef("ReplicaSet", "sleep-0", "uid", V2, "f" * 32)
@@ -388,7 +388,7 @@ async def test_refused_write_of_an_older_template_raises_refused(world: World, e
     assert raised.value.cause is error
 
 
-# what is counted
+# metrics
 
 
 def rolled_back(is_true: bool) -> Condition:

@@ -149,9 +149,9 @@ async def test_stalled_release_shows_the_reason(caches: Caches) -> None:
 
 async def test_change_workload_of_a_deleted_workload_of_the_same_name_is_not_shown(caches: Caches) -> None:
     put_release(caches, "sleep", ChangeWorkloadStatus(status="Suspend"))
-    namesake = workload(V1)
-    anew = msgspec.structs.replace(namesake.metadata, packed_uid="another", packed_version=2)
-    caches.workloads["Deployment"].observe(msgspec.structs.replace(namesake, metadata=anew))
+    same_name = workload(V1)
+    recreated = msgspec.structs.replace(same_name.metadata, packed_uid="another", packed_version=2)
+    caches.workloads["Deployment"].observe(msgspec.structs.replace(same_name, metadata=recreated))
 
     assert shown(caches) == []
 

@@ -55,7 +55,7 @@ class Releases(RuleBasedStateMachine):
         if passed or in_place:
             self.go_on(TIMEOUT * 3)
 
-    # what writes lead to
+    # writes of the reconciler
 
     def on_write(self, what: str) -> None:
         world = self.world
@@ -315,7 +315,7 @@ class Releases(RuleBasedStateMachine):
         self.world.die()
         self.world.ours = ours
 
-    # what has to be true
+    # invariants
 
     def settled(self, image: str) -> bool:
         world = self.world

@@ -30,7 +30,7 @@ def release(version: str) -> str:
 
 @pytest.fixture
 async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
-    """A reconciler runs on it."""
+    """A cluster on which a reconciler runs."""
     async with running_cluster(tmp_path) as cluster:
         await cluster.go_to("shop")
         async with cluster.reconciler():

@@ -123,10 +123,10 @@ def test_rollback_finds_the_last_passed_version_after_its_change_workload_was_re
 @each_kind
 def test_recreated_revision_is_recognised_by_its_template(kind: str) -> None:
     world, _ = second_release(kind)
-    world.revisions["v1"]["metadata"]["uid"] = "uid-v1-anew"
+    world.revisions["v1"]["metadata"]["uid"] = "uid-v1-recreated"
     if kind == "Deployment":
         for pod in world.of("v1"):
-            pod.owner["uid"] = "uid-v1-anew"
+            pod.owner["uid"] = "uid-v1-recreated"
         world.touch(*world.of("v1"))
     world.run(121)
     assert is_restored(world)

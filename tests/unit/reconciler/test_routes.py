@@ -165,7 +165,7 @@ async def test_resync_of_a_setting_queues_only_itself(with_setting: Cluster) -> 
     assert await with_setting.queued() == {"settings": {BLOCKING_KEY}}
 
 
-# workloads, and the objects between them and their pods
+# workloads and ReplicaSets
 
 
 @pytest.mark.parametrize("kind", sorted(BY_KIND))

@@ -112,7 +112,7 @@ def test_workload_without_a_version_is_an_ungated_release(kind: str) -> None:
 
 
 def test_workload_without_a_version_after_gated_releases_is_an_ungated_release() -> None:
-    """As `kubectl replace` leaves it while no gatekeeper runs."""
+    """`kubectl replace` without a gatekeeper removes the version."""
     first, second = revision(V1), revision(V2, "", number=2)
     ungated = verdict(workload("", V2), first, second, all_releases=(release(V1, first),))
     assert isinstance(ungated, UngatedRelease)
@@ -171,8 +171,8 @@ def test_template_with_new_defaults_of_the_api_server_is_not_a_release() -> None
     found = verdict(workload(V1, V2), now, all_releases=(release(V1, now, V1),))
     assert isinstance(found, Refresh)
     assert (found.source.uid, found.source.version, found.source.fingerprint) == (now.source.uid, V1, V2)
-    told = (release(V1, now, V2),)
-    assert classify(workload(V1, V2), told, [now], released_at=NOW, governed_since=LONG_AGO) is None, (
+    refreshed = (release(V1, now, V2),)
+    assert classify(workload(V1, V2), refreshed, [now], released_at=NOW, governed_since=LONG_AGO) is None, (
         "it is refreshed once"
     )
 
@@ -190,7 +190,7 @@ def test_template_with_new_defaults_of_the_api_server_is_not_a_release() -> None
         pytest.param(workload(V1, V2), [revision(V2, V1)], (), id="only one revision has the version"),
         pytest.param(
             workload(V1, V1),
-            [revision(uid="anew")],
+            [revision(uid="recreated")],
             (release(V1, revision(V3, uid="gone")),),
             id="own revision created again",
         ),
@@ -276,7 +276,7 @@ def test_workload_may_be_ungated_if_version_template_or_source_differ(
     assert may_be_ungated(workload(version, template), release(V1) if known is None else known) is expected
 
 
-# any history
+# random histories
 
 
 def of(content: int) -> str:

@@ -132,11 +132,11 @@ def test_verdict_does_not_apply_to_a_new_pod_of_the_same_name() -> None:
     world.judge(pod, "unpass")
     world.rest()
     world.remove(pod)
-    (anew,) = world.make(1, number=0)
-    assert anew.name == pod.name
+    (recreated,) = world.make(1, number=0)
+    assert recreated.name == pod.name
     world.rest()
     assert (world.state(), world.suspended) == (RUNNING, True)
-    world.up(anew)
+    world.up(recreated)
     world.run(9)
     assert world.suspended
     world.run(1)
@@ -150,12 +150,12 @@ def test_recreated_pod_is_listed_by_name_if_the_old_pod_is_deleted_later() -> No
     world.rest()
     (pod,) = world.make(1, number=0)
     world.rest()
-    (anew,) = world.make(1, number=0)
+    (recreated,) = world.make(1, number=0)
     world.remove(pod)
-    world.up(anew)
+    world.up(recreated)
     world.run(10)
     assert world.state() == SUCCESS
-    assert infos(world.status().defense_check_pass_pods) == [anew.name]
+    assert infos(world.status().defense_check_pass_pods) == [recreated.name]
 
 
 @each_kind

@@ -254,7 +254,7 @@ async def test_delete_of_a_missing_object_is_no_error_and_not_counted(world: Wor
     assert world.written("Pod", "delete") == 0
 
 
-# texts and references
+# merge patches and owner references
 
 
 @given(old=OBJECTS, new=OBJECTS)

@@ -113,7 +113,7 @@ class SimPod:
         return self
 
     def restart(self, t: float) -> "SimPod":
-        """Its container ended and is ready again within the same second."""
+        """The container ends and is ready again within the same second."""
         self.restarts += 1
         self.ended_with = ("Error", 1)
         return self.come_up(t)
@@ -205,7 +205,7 @@ class World:
         self.generation = 0
         self.own_labels: dict[str, str] = {}
         self.revisions: dict[str, Object] = {}
-        """By image."""
+        """The revisions by image."""
         self.pods: dict[str, SimPod] = {}
         self.releases: dict[str, ChangeWorkload] = {}
         self.batches: dict[str, ChangePod] = {}

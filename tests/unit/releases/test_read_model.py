@@ -188,7 +188,9 @@ def test_owner_of_another_kind_api_version_or_uid_does_not_count() -> None:
 def test_orphan_belongs_to_the_workload_of_the_same_kind_and_name() -> None:
     made = release(V1)
     orphan = msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, owner_references=()))
-    assert releases.belongs(orphan, reference(uid="anew"))
-    assert not releases.belongs(orphan, reference("StatefulSet", uid="anew"))
-    nobody = msgspec.structs.replace(orphan, spec=msgspec.structs.replace(made.spec, workload_ref=WorkloadRef()))
-    assert releases.belongs(nobody, reference(uid="anew"))
+    assert releases.belongs(orphan, reference(uid="recreated"))
+    assert not releases.belongs(orphan, reference("StatefulSet", uid="recreated"))
+    without_reference = msgspec.structs.replace(
+        orphan, spec=msgspec.structs.replace(made.spec, workload_ref=WorkloadRef())
+    )
+    assert releases.belongs(without_reference, reference(uid="recreated"))
