@@ -71,6 +71,8 @@ class Kubectl:
         assert status == 200, f"kubectl get {' '.join(arguments)}: {found}"
         for each in found.get("items", [found]):
             each["metadata"].pop("managedFields", None)  # kubectl does not show them
+            each.setdefault("apiVersion", found["apiVersion"])  # the items of a list do not have these two
+            each.setdefault("kind", found["kind"].removesuffix("List"))
         return found
 
     def exists(self, resource: str, name: str) -> bool:
