@@ -26,6 +26,7 @@ from gatekeeper.projection import Release
 from gatekeeper.response import Answer
 from gatekeeper.review import write
 from gatekeeper.routes import Route, routes
+from tests.support import workloads
 
 Object = dict[str, Any]
 
@@ -100,35 +101,20 @@ def deployment(
 ) -> Object:
     """The workload `sleep` of the walkthrough. `review` changes its kind to the present one. `own` are more labels of
     the workload, `more` are more labels of the template."""
-    template_labels = {"app": "sleep", **more}
     if template_version is not None:
-        template_labels[labels.VERSION] = template_version
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {
-            "name": "sleep",
-            "namespace": "default",
-            "uid": "a9b8b77c-ebaa-48d7-915f-bb8c02f5ce91",
-            "labels": {"app": "sleep", **(own or {})},
-            "annotations": {"deployment.kubernetes.io/revision": "1"},
-            "managedFields": [{"manager": "kubectl", "fieldsV1": {"f:spec": {"f:replicas": {}}}}],
-        },
-        "spec": {
-            "replicas": 5,
-            "selector": {"matchLabels": {"app": "sleep"}},
-            "template": {
-                "metadata": {"labels": template_labels},
-                "spec": {
-                    "containers": [
-                        {"name": "sleep", "image": image, "command": ["/bin/sleep", "infinity"], "resources": {}}
-                    ],
-                    "securityContext": {},
-                    "terminationGracePeriodSeconds": 30,
-                },
-            },
-        },
+        more[labels.VERSION] = template_version
+    container = {"name": "sleep", "command": ["/bin/sleep", "infinity"], "resources": {}}
+    pods: Object = {"container": container, "securityContext": {}, "terminationGracePeriodSeconds": 30}
+    metadata = {
+        "namespace": "default",
+        "uid": "a9b8b77c-ebaa-48d7-915f-bb8c02f5ce91",
+        "annotations": {"deployment.kubernetes.io/revision": "1"},
+        "managedFields": [{"manager": "kubectl", "fieldsV1": {"f:spec": {"f:replicas": {}}}}],
     }
+    template = workloads.template("sleep", image, more, **pods)
+    return workloads.manifest(
+        "Deployment", "sleep", image, replicas=5, labels=own, metadata=metadata, template=template
+    )
 
 
 def released(image: str = "busybox", **own: str) -> Object:

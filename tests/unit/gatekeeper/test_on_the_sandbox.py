@@ -15,6 +15,7 @@ from altershield.kube.errors import ForbiddenError
 from altershield.workloads import ADAPTERS
 from kube_sandbox.apiserver.server import ApiServer
 from kube_sandbox.cluster.clone_sets import crd as clone_set_crd
+from tests.support import workloads
 
 from .serving import AUTHORITY, serving
 
@@ -43,19 +44,12 @@ def resource(request: pytest.FixtureRequest) -> Resource:
 def suspended(resource: Resource) -> dict[str, Any]:
     """A suspended workload whose version is processed, with the label `ignored-suspend`."""
     own = {labels.DEFENSE_STATUS: labels.PROCESSED, labels.SUSPEND: "1", labels.IGNORED_SUSPEND: "true"}
-    pod = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": "nginx:1"}]}}
     more = {"serviceName": "web"} if resource.kind == "StatefulSet" else {}
-    spec = {"selector": {"matchLabels": {"app": "web"}}, "template": pod, **more}
-    return {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "metadata": {"name": "web", "labels": {"app": "web", labels.VERSION: "0" * 32, **own}},
-        "spec": spec,
-    }
+    return workloads.manifest(resource.kind, "web", "nginx:1", labels={labels.VERSION: "0" * 32, **own}, **more)
 
 
 def image(number: int) -> dict[str, Any]:
-    return {"spec": {"template": {"spec": {"containers": [{"name": "web", "image": f"nginx:{number}"}]}}}}
+    return {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": f"nginx:{number}"}]}}}}
 
 
 async def install_webhooks(admin: Client, url: str) -> None:

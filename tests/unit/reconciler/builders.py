@@ -1,7 +1,5 @@
 """ChangeWorkloads, ChangePods and workloads with the fields that tests set."""
 
-from typing import Any
-
 import msgspec
 
 from altershield.api import labels, names
@@ -19,6 +17,7 @@ from altershield.api.kinds import (
 from altershield.api.meta import ObjectMeta, OwnerReference, plain_time, rfc3339
 from altershield.workloads import BY_KIND, change_workload_name
 from altershield.workloads.workload import Workload
+from tests.support import workloads
 
 NOW = 1_700_000_000
 V1, V2, V3 = "1" * 32, "2" * 32, "3" * 32
@@ -26,21 +25,10 @@ V1, V2, V3 = "1" * 32, "2" * 32, "3" * 32
 
 def workload(version: str = V1, *, kind: str = "Deployment", name: str = "sleep", generation: int = 1) -> Workload:
     """A workload whose release is processed: it has the label defense-status."""
-    adapter = BY_KIND[kind]
     own = {labels.VERSION: version, labels.DEFENSE_STATUS: labels.PROCESSED} if version else {}
-    body: dict[str, Any] = {
-        "metadata": {
-            "name": name,
-            "namespace": "default",
-            "uid": name,
-            "resourceVersion": "1",
-            "generation": generation,
-            "labels": own,
-        },
-        "spec": {"template": {"metadata": {"labels": {"app": name}}, "spec": {}}, "selector": {}},
-        "status": {"observedGeneration": generation},
-    }
-    return adapter.read(msgspec.json.encode(body))
+    metadata = {"namespace": "default", "uid": name, "resourceVersion": "1", "generation": generation, "labels": own}
+    body = workloads.manifest(kind, name, "busybox", metadata=metadata)
+    return BY_KIND[kind].read(msgspec.json.encode({**body, "status": {"observedGeneration": generation}}))
 
 
 def release(

@@ -55,6 +55,7 @@ from reconciler.releases.pod_groups import PodGroups
 from reconciler.releases.projection import Release
 from reconciler.releases.snapshot import Snapshot, Target
 from reconciler.releases.ungated import Revision, present
+from tests.support import workloads
 
 NOW = 1_700_000_000.0
 NAMESPACE, NAME, UID = "default", "web", "workload-uid"
@@ -181,7 +182,7 @@ def _texts(waiting: tuple[str, str]) -> Object:
 
 
 def template(image: str) -> Object:
-    return {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main", "image": image}]}}
+    return workloads.template(NAME, image)
 
 
 def fingerprint(image: str) -> str:
@@ -256,15 +257,8 @@ class World:
     # the workload
 
     def manifest(self) -> Object:
-        own = template(self.image)
-        if labels.VERSION in self.own_labels:
-            own["metadata"]["labels"][labels.VERSION] = self.own_labels[labels.VERSION]
-        spec: Object = {
-            "replicas": self.replicas,
-            "minReadySeconds": self.min_ready,
-            "selector": {"matchLabels": {"app": "web"}},
-            "template": own,
-        }
+        version = {key: value for key, value in self.own_labels.items() if key == labels.VERSION}
+        spec: Object = {"minReadySeconds": self.min_ready}
         status: Object = {"observedGeneration": self.generation if self.observed else self.generation - 1}
         match self.kind:
             case "Deployment":
@@ -281,25 +275,21 @@ class World:
                     else {"type": "OnDelete"}
                 )
             case "DaemonSet":
-                del spec["replicas"]
                 status["desiredNumberScheduled"] = self.replicas
                 spec["updateStrategy"] = {"type": "RollingUpdate" if self.rolling else "OnDelete"}
             case "CloneSet":
                 spec["updateStrategy"] = {"type": "ReCreate", "partition": self.partition, "paused": self.paused}
-        return {
-            "apiVersion": self.adapter.resource.api_version,
-            "kind": self.kind,
-            "metadata": {
-                "name": NAME,
-                "namespace": NAMESPACE,
-                "uid": UID,
-                "resourceVersion": "1",
-                "generation": self.generation,
-                "labels": self.own_labels,
-            },
-            "spec": spec,
-            "status": status,
+        metadata = {
+            "namespace": NAMESPACE,
+            "uid": UID,
+            "resourceVersion": "1",
+            "generation": self.generation,
+            "labels": self.own_labels,
         }
+        made = workloads.manifest(
+            self.kind, NAME, self.image, replicas=self.replicas, template_labels=version, metadata=metadata, **spec
+        )
+        return {**made, "status": status}
 
     @property
     def workload(self) -> Workload:

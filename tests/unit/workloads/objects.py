@@ -9,6 +9,7 @@ from altershield.workloads import BY_KIND
 from altershield.workloads import pods as pod_projections
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
+from tests.support import workloads
 
 Object = dict[str, Any]
 CREATED = "2026-08-21T07:29:49Z"
@@ -17,48 +18,42 @@ VERSION = "1" * 32
 
 def template(image: str = "nginx:1.27", **of_labels: str) -> Object:
     """A pod template with the defaults of the API server."""
-    return {
-        "metadata": {"creationTimestamp": None, "labels": {"app": "web", **of_labels}},
-        "spec": {
-            "containers": [
-                {
-                    "name": "main",
-                    "image": image,
-                    "imagePullPolicy": "IfNotPresent",
-                    "resources": {"requests": {"cpu": "100m"}},
-                    "terminationMessagePath": "/dev/termination-log",
-                    "terminationMessagePolicy": "File",
-                }
-            ],
-            "dnsPolicy": "ClusterFirst",
-            "restartPolicy": "Always",
-            "schedulerName": "default-scheduler",
-            "securityContext": {},
-            "terminationGracePeriodSeconds": 30,
-        },
+    container = {
+        "imagePullPolicy": "IfNotPresent",
+        "resources": {"requests": {"cpu": "100m"}},
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File",
     }
+    made = workloads.template(
+        "web",
+        image,
+        of_labels,
+        container=container,
+        dnsPolicy="ClusterFirst",
+        restartPolicy="Always",
+        schedulerName="default-scheduler",
+        securityContext={},
+        terminationGracePeriodSeconds=30,
+    )
+    made["metadata"]["creationTimestamp"] = None
+    return made
 
 
 def manifest(kind: str, *, status: Object | None = None, metadata: Object | None = None, **spec: Any) -> Object:
-    adapter = BY_KIND[kind]
-    return {
-        "apiVersion": adapter.resource.api_version,
-        "kind": kind,
-        "metadata": {
-            "name": "web",
-            "namespace": "shop",
-            "uid": "3f1c9a52-0d4e-4a43-8a30-1f6f3a1f0c11",
-            "resourceVersion": "4711",
-            "generation": 3,
-            "creationTimestamp": CREATED,
-            "labels": {"app": "web", labels.VERSION: VERSION, labels.DEFENSE_STATUS: "processed"},
-            "annotations": {"note": "not read"},
-            "managedFields": [{"manager": "kubectl", "operation": "Apply"}],
-            **(metadata or {}),
-        },
-        "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": template(), **spec},
-        "status": {"observedGeneration": 3, **(status or {})},
+    own = {labels.VERSION: VERSION, labels.DEFENSE_STATUS: "processed"}
+    metadata = {
+        "namespace": "shop",
+        "uid": "3f1c9a52-0d4e-4a43-8a30-1f6f3a1f0c11",
+        "resourceVersion": "4711",
+        "generation": 3,
+        "creationTimestamp": CREATED,
+        "annotations": {"note": "not read"},
+        "managedFields": [{"manager": "kubectl", "operation": "Apply"}],
+        **(metadata or {}),
     }
+    spec = {"template": template(), **spec}
+    made = workloads.manifest(kind, "web", "nginx:1.27", labels=own, metadata=metadata, **spec)
+    return {**made, "status": {"observedGeneration": 3, **(status or {})}}
 
 
 def workload(kind: str, **more: Any) -> Workload:

@@ -17,6 +17,7 @@ from altershield.api.meta import Condition, ObjectMeta, OwnerReference
 from altershield.commands.status.snapshot import StoredRelease
 from altershield.workloads import BY_KIND, change_workload_name
 from altershield.workloads.workload import Workload
+from tests.support import workloads
 
 V1, V2 = "1" * 32, "2" * 32
 DONE = ChangeWorkloadStatus(status=WorkloadState.SUCCESS)
@@ -30,12 +31,8 @@ ROLLED_BACK = ChangeWorkloadStatus(
 def manifest(kind: str = "Deployment", name: str = "web", version: str = V1, **own: str) -> dict[str, Any]:
     """A workload. With a `version` that is not empty, it is processed. `own` are further labels."""
     stamped = {labels.VERSION: version, labels.DEFENSE_STATUS: labels.PROCESSED} if version else {}
-    return {
-        "apiVersion": BY_KIND[kind].resource.api_version,
-        "kind": kind,
-        "metadata": {"name": name, "namespace": "shop", "uid": "u", "labels": stamped | own},
-        "spec": {"template": {"metadata": {}, "spec": {}}},
-    }
+    metadata = {"namespace": "shop", "uid": "u", "labels": stamped | own}
+    return workloads.manifest(kind, name, "busybox", metadata=metadata)
 
 
 def workload(kind: str = "Deployment", name: str = "web", version: str = V1, **own: str) -> Workload:
