@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+from tests.support import workloads
 from tests.support.kubectl import Json
 
 
@@ -26,15 +27,9 @@ class Kind(NamedTuple):
         self, name: str, image: str, *, namespace: str = "", replicas: int = 3, pod: Json | None = None, **spec: Any
     ) -> Json:
         """A workload. The fields of `pod` are added to the spec of its pods."""
-        labels = {"app": name}
-        template = {"metadata": {"labels": dict(labels)}, "spec": {"containers": [container(image)], **(pod or {})}}
-        count = {} if self.kind == "DaemonSet" else {"replicas": replicas}
-        return {
-            "apiVersion": self.api_version,
-            "kind": self.kind,
-            "metadata": {"name": name, "labels": dict(labels), **({"namespace": namespace} if namespace else {})},
-            "spec": {**count, "selector": {"matchLabels": labels}, "template": template, **self.spec, **spec},
-        }
+        spec = {"template": workloads.template(name, image, **(pod or {})), **self.spec, **spec}
+        metadata = {"namespace": namespace} if namespace else {}
+        return workloads.manifest(self.kind, name, image, replicas=replicas, metadata=metadata, **spec)
 
 
 def container(image: str, **fields: Any) -> Json:

@@ -32,6 +32,7 @@ from kube_sandbox.apiserver.server import ApiServer
 from kube_sandbox.cluster.simulation import simulated
 from reconciler.manager import Manager
 from reconciler.options import Options
+from tests.support import workloads
 from tests.support.polling import until
 
 Object = dict[str, Any]
@@ -126,24 +127,11 @@ class Cluster:
     async def release(self, version: str, *, image: str = "busybox", replicas: int = 2, repair: bool = False) -> None:
         """Create the Deployment, or change its template, with `version` in the version labels (empty: without them)."""
         stamp = {labels.VERSION: version} if version else {}
-        pod_labels = {"app": "sleep", **stamp}
-        spec = {
-            "replicas": replicas,
-            "selector": {"matchLabels": {"app": "sleep"}},
-            "template": {
-                "metadata": {"labels": pod_labels},
-                "spec": {"containers": [{"name": "sleep", "image": image}], "terminationGracePeriodSeconds": 0},
-            },
-        }
+        template = workloads.template("sleep", image, stamp, terminationGracePeriodSeconds=0)
         try:
             await self.admin.get(DEPLOYMENTS, "sleep", self.namespace)
         except NotFoundError:
-            obj = {
-                "apiVersion": "apps/v1",
-                "kind": "Deployment",
-                "metadata": {"name": "sleep", "labels": {"app": "sleep", **stamp}},
-                "spec": spec,
-            }
+            obj = workloads.manifest("Deployment", "sleep", image, replicas=replicas, labels=stamp, template=template)
             await self.admin.create(DEPLOYMENTS, obj, self.namespace)
             return
         changed: Object = {**stamp, labels.DEFENSE_STATUS: None}
@@ -151,7 +139,7 @@ class Cluster:
             changed[labels.IGNORED_SUSPEND] = "true"
         await self.admin.patch(
             DEPLOYMENTS,
-            {"metadata": {"labels": changed}, "spec": {"template": spec["template"]}},
+            {"metadata": {"labels": changed}, "spec": {"template": template}},
             "sleep",
             self.namespace,
             type_=PatchType.STRATEGIC,
@@ -159,7 +147,7 @@ class Cluster:
 
     async def set_image(self, image: str) -> None:
         """Change the image as `kubectl set image` does, without a gatekeeper."""
-        template = {"spec": {"containers": [{"name": "sleep", "image": image}]}}
+        template = {"spec": {"containers": [{"name": "main", "image": image}]}}
         await self.admin.patch(
             DEPLOYMENTS, {"spec": {"template": template}}, "sleep", self.namespace, type_=PatchType.STRATEGIC
         )
