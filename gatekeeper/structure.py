@@ -16,7 +16,8 @@ _FEW_VALUES = 4_000  # take about 0.5 ms; a Kubernetes object has about 50 in ea
 _MANY_OPENED = 1_500  # lists and objects
 _BYTES_EACH = 8  # of a list or object, on average, at least; the shortest entry of `managedFields` has 9
 _PASSES = 12  # a workload is about that deep
-_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")  # one level down, one level up (-1)
+_ONE_KIND = bytes.maketrans(b"{}", b"[]")
+_STEPS = bytes.maketrans(b"[]", b"\x01\xff")  # one level down, one level up (-1)
 _MAX_MARKS = 5 * MAX_VALUES  # a value has two brackets and a comma at most, a string with such characters two more
 _MARKS = b'[]{},"'
 _NO_MARKS = bytes(sorted(set(range(256)) - set(_MARKS)))
@@ -56,8 +57,9 @@ def _without_strings(data: bytes) -> bytes | None:
 def _too_deep(brackets: bytes) -> bool:
     """Each pass removes the innermost level. Kubernetes objects are shallow, so a few passes remove all their brackets.
     If some are left, the depth is counted. The decoder reports brackets that do not match."""
+    brackets = brackets.translate(_ONE_KIND)  # with two kinds, a pass could remove two levels: `{[]}`
     for _ in range(_PASSES):
-        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
+        brackets = brackets.replace(b"[]", b"")
         if not brackets:
             return False
     return max(accumulate(array("b", brackets.translate(_STEPS)))) > MAX_DEPTH - _PASSES

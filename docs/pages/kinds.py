@@ -38,7 +38,7 @@ VERSION:    v1alpha1
 FIELD: countThreshold <integer>
 
 DESCRIPTION:
-    Pods in one batch: verified once so many have come up.
+    Pods in one batch. A batch is verified when so many pods have come up.
 …
 ```
 

@@ -77,3 +77,9 @@ def test_a_text_with_too_many_lists_for_its_size_is_refused(value: bytes) -> Non
 def test_too_many_values_of_any_kind_are_a_problem(value: bytes) -> None:
     data = b"[" + b",".join([value] * (structure.MAX_VALUES + 1)) + b"]"
     assert structure.problem(data) == "has more than 200,000 values"
+
+
+@pytest.mark.parametrize(("depth", "refused"), [(structure.MAX_DEPTH, False), (structure.MAX_DEPTH + 2, True)])
+def test_levels_of_alternating_kinds_count_one_by_one(depth: int, refused: bool) -> None:
+    data = b'[{"a":' * (depth // 2) + b"1" + b"}]" * (depth // 2)
+    assert bool(structure.problem(data)) == refused
