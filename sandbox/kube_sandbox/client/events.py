@@ -20,6 +20,7 @@ logger = logging.getLogger(__name__)
 
 _MAX_MESSAGE = 1024
 _MAX_NAME = 253
+_WRITERS = 4  # one alone would delay Events by seconds while many pods fail
 _MAX_WAITING = 1000  # different Events that wait to be written; further ones are dropped
 _MAX_WRITTEN = 4096  # written Events whose count can still be raised
 _SAME_EVENT = 600.0  # seconds; a repetition within this time raises the count of the Event
@@ -67,13 +68,14 @@ class _Times(msgspec.Struct):
 
 
 class EventRecorder:
-    """Writes the Events of `component`, one after the other, while `run` runs."""
+    """Writes the Events of `component`, some at a time, while `run` runs."""
 
     def __init__(self, client: Client, component: str) -> None:
         self._client = client
         self._component = component
         self._waiting: OrderedDict[_Content, _Times] = OrderedDict()
         self._written: OrderedDict[_Content, _Times] = OrderedDict()
+        self._writing: set[_Content] = set()
         self._wake = asyncio.Event()
 
     def event(self, regarding: ObjectRef, type_: str, reason: str, message: str) -> None:
@@ -88,21 +90,36 @@ class EventRecorder:
 
     async def run(self) -> None:
         """Write queued Events until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(_WRITERS):
+                group.create_task(self._write_queued())
+
+    async def _write_queued(self) -> None:
         while True:
             await self._wake.wait()
-            if not self._waiting:
+            # another writer still writes an earlier occurrence of the same Event: the count must not be lost
+            content = next((each for each in self._waiting if each not in self._writing), None)
+            if content is None:
                 self._wake.clear()
                 continue
-            content, times = self._waiting.popitem(last=False)
-            for _ in range(_TRIES):
-                try:
-                    await self._write(content, times)
-                except (ServerError, UnreachableError):
-                    await asyncio.sleep(_RETRY)
-                    continue
-                except KubernetesError as error:  # for example, its namespace was deleted
-                    logger.debug("cannot write an Event about %s: %s", content.regarding.name, error)
-                break
+            times = self._waiting.pop(content)
+            self._writing.add(content)
+            try:
+                await self._try_to_write(content, times)
+            finally:
+                self._writing.discard(content)
+                self._wake.set()
+
+    async def _try_to_write(self, content: _Content, times: _Times) -> None:
+        for _ in range(_TRIES):
+            try:
+                await self._write(content, times)
+            except (ServerError, UnreachableError):
+                await asyncio.sleep(_RETRY)
+                continue
+            except KubernetesError as error:  # for example, its namespace was deleted
+                logger.debug("cannot write an Event about %s: %s", content.regarding.name, error)
+            return
 
     async def _write(self, content: _Content, times: _Times) -> None:
         namespace = content.regarding.namespace or "default"
