@@ -27,19 +27,19 @@ async def run(options: Options) -> None:
     answer the requests in flight. A second signal ends the process at once. UsageError: the process cannot start."""
     stop = stop_event()
     async with await Client.connect(options.kubeconfig) as client:
-        all_releases, config = caches(client, options.system_namespace)
+        releases, config = caches(client, options.system_namespace)
         certificate = Certificate(options.tls_cert_file, options.tls_private_key_file, options.client_ca_file)
         served = routes()
         metrics = Metrics(certificate, served.values())
-        metrics.observe(client, (all_releases, config))
+        metrics.observe(client, (releases, config))
 
         def unready() -> list[str]:
             reasons = [] if certificate.loaded else ["there is no serving certificate yet"]
-            waiting = [informer.resource.plural for informer in (all_releases, config) if not informer.synced]
+            waiting = [informer.resource.plural for informer in (releases, config) if not informer.synced]
             return reasons + [f"the cache of {resource} is not filled yet" for resource in waiting]
 
         listers = CacheListers(
-            all_releases, config, reconciler=options.service_account, system_namespace=options.system_namespace
+            releases, config, reconciler=options.service_account, system_namespace=options.system_namespace
         )
         journal = Journal(metrics)
         gatekeeper = Gatekeeper(served, listers, metrics, journal, unready, client=options.client_name)
@@ -53,9 +53,7 @@ async def run(options: Options) -> None:
         async with serving(gatekeeper.health, options.metrics_port, options.host) as metrics_port:
             logger.info("listening", extra={"port": tls.port, "metrics_port": metrics_port, "server": client.server})
             async with asyncio.TaskGroup() as group:
-                followers = [
-                    group.create_task(work) for work in (all_releases.run(), config.run(), certificate.follow())
-                ]
+                followers = [group.create_task(work) for work in (releases.run(), config.run(), certificate.follow())]
                 await stop.wait()
                 gatekeeper.drain()
                 logger.info("shutting down", extra={"serving_on_seconds": options.shutdown_delay})

@@ -223,11 +223,11 @@ async def _suspended(admin: Client, namespace: str, history: History) -> dict[st
     name = "suspended"
     version = await create(admin, namespace, name, 1)
     await history.until_successful({name: [version]})
-    all_releases: list[dict[str, Any]] = (await admin.list(CHANGE_PODS, namespace)).items
-    (release,) = all_releases
-    failed = [{**pod, "verdict": Verdict.UNPASS, "message": _WHY} for pod in release["spec"]["podInfos"]]
+    change_pods: list[dict[str, Any]] = (await admin.list(CHANGE_PODS, namespace)).items
+    (change_pod,) = change_pods
+    failed = [{**pod, "verdict": Verdict.UNPASS, "message": _WHY} for pod in change_pod["spec"]["podInfos"]]
     status = {"podResults": failed, "message": "PostFinish"}
-    await admin.patch(CHANGE_PODS, {"status": status}, release["metadata"]["name"], namespace, subresource="status")
+    await admin.patch(CHANGE_PODS, {"status": status}, change_pod["metadata"]["name"], namespace, subresource="status")
     stored: dict[str, Any] = {}
 
     async def labelled() -> bool:

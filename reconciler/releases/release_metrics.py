@@ -36,11 +36,11 @@ def families(caches: Caches) -> Iterator[Metric]:
         labels=["namespace", "kind", "workload", "version", "reason"],
     )
     waiting: list[tuple[float, list[str]]] = []
-    for state, all_releases in by_state.items():
-        counts.add_metric([state], len(all_releases))
+    for state, in_state in by_state.items():
+        counts.add_metric([state], len(in_state))
         if state is WorkloadState.SUCCESS:
             continue
-        still = [release for release in all_releases if _wants_attention(release, caches)]
+        still = [release for release in in_state if _wants_attention(release, caches)]
         waiting += [found for release in still if (found := _stalled(release)) is not None]
         for release in heapq.nsmallest(_MAX_RELEASES, still, key=releases.since):
             waits = releases.stalled(release)

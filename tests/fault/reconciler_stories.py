@@ -12,11 +12,11 @@ Chapter = Callable[[Cluster], Coroutine[None, None, None]]
 
 
 async def numbers(cluster: Cluster) -> list[int]:
-    return sorted(int(release["metadata"]["name"].rpartition("--x--")[2]) for release in await cluster.all(CHANGE_PODS))
+    return sorted(int(each["metadata"]["name"].rpartition("--x--")[2]) for each in await cluster.all(CHANGE_PODS))
 
 
 async def verified(cluster: Cluster) -> list[str]:
-    return [pod["pod"] for release in await cluster.all(CHANGE_PODS) for pod in release["spec"]["podInfos"]]
+    return [pod["pod"] for each in await cluster.all(CHANGE_PODS) for pod in each["spec"]["podInfos"]]
 
 
 async def good_release(cluster: Cluster) -> None:
