@@ -1,4 +1,4 @@
-"""Measures the throughput and latency of the gatekeeper, compared with a floor server that parses nothing.
+"""Measures the throughput and latency of the gatekeeper, compared with a floor server that decodes each review and allows it.
 
     python -m bench.gatekeeper
 

@@ -41,10 +41,10 @@ _SHRINK = "make the object smaller: move large texts out of the pod template, fo
 class Body:
     """The body of a review. The bytes of a large body are counted until it is released."""
 
-    def __init__(self, size: int) -> None:
-        self.data = b""
-        self.due = asyncio.get_running_loop().time() + size / _PACE
-        """Large bodies are read and decided in the order of these times. `size` is that of the Content-Length."""
+    def __init__(self, data: bytes = b"", due: float = 0.0) -> None:
+        self.data = data
+        self.due = due
+        """Bodies that are large or have many values are read and decided in the order of these times."""
         self.size = 0
         """Bytes that are counted; 0 for a small body."""
         self.has_turn = False
@@ -67,13 +67,14 @@ class Intake:
         if the body is too large, too slow, cut short or too complex to be decoded; ReviewError (503) if there is no
         room for it."""
         content = request.content
-        body = Body(request.content_length or MAX_BODY)
         if content.is_eof() and content.total_bytes <= SMALL:  # usually the body arrives together with the header
-            body.data = content.read_nowait()
-            if not _is_dense(body.data):
-                return body
+            data = content.read_nowait()
+            if not _is_dense(data):
+                return Body(data)
+            body = Body(data, due(request.content_length))
             await self._turn(request, body)
             return body
+        body = Body(due=due(request.content_length))
         if (request.content_length or 0) > MAX_BODY:
             raise too_large()
         if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue" and not content.is_eof():
@@ -241,6 +242,11 @@ class _Turns:
             asyncio.get_running_loop().call_soon(self.done, pause - 1)
         else:
             self._places.give()
+
+
+def due(size: int | None) -> float:
+    """The time at which a body that comes now is due. `size` is the Content-Length, None if there is none."""
+    return asyncio.get_running_loop().time() + (size or MAX_BODY) / _PACE
 
 
 def _is_dense(data: bytes) -> bool:

@@ -21,6 +21,7 @@ from gatekeeper.review import WireRequest
 logger = logging.getLogger("gatekeeper")
 
 _FLUSH_SECONDS = 0.1
+_FLUSH_LINES = 32  # at most these delay a request that comes during the flush: 0.1 ms
 _MAX_USER = 253
 _MAX_REFUSALS = 10  # log lines for each flush: anybody can cause many refusals at little cost
 
@@ -52,11 +53,10 @@ class Journal:
         self._lines: list[_Line] = []
         self._refusals: list[tuple[str, ReviewError]] = []
         self._unlogged = 0
-        self._waiting = False
+        self._timer: asyncio.TimerHandle | None = None
 
     def note(self, webhook: Webhook, request: WireRequest[Any], answer: Answer, seconds: float) -> None:
         """Add a decision that took `seconds`. Call this in the event loop."""
-        self._schedule()
         self._lines.append(
             _Line(
                 datetime.datetime.now(datetime.UTC),
@@ -73,6 +73,9 @@ class Journal:
                 round(seconds * 1000, 3),
             )
         )
+        if len(self._lines) == _FLUSH_LINES:
+            asyncio.get_running_loop().call_soon(self.flush)
+        self._schedule()
 
     def refuse(self, webhook: Webhook, error: ReviewError) -> None:
         """Add a request that was answered with an HTTP error (4xx, 503). If there are many, only some are logged."""
@@ -86,7 +89,9 @@ class Journal:
     def flush(self) -> None:
         """Count and write everything that was added since the last flush. A decision with an undeclared outcome does
         not prevent this for the others."""
-        self._waiting = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         lines, self._lines = self._lines, []
         refusals, self._refusals = self._refusals, []
         unlogged, self._unlogged = self._unlogged, 0
@@ -114,9 +119,8 @@ class Journal:
         sys.stderr.buffer.flush()
 
     def _schedule(self) -> None:
-        if not self._waiting:
-            self._waiting = True
-            asyncio.get_running_loop().call_later(_FLUSH_SECONDS, self.flush)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_FLUSH_SECONDS, self.flush)
 
 
 def _name(request: WireRequest[Any]) -> str:

@@ -245,5 +245,5 @@ async def test_many_stalled_large_bodies_do_not_hold_up_another_large_body(serve
 
 
 async def test_a_large_body_is_due_before_a_smaller_one_that_comes_a_second_later() -> None:
-    large, small = intake.Body(900_000), intake.Body(100_000)
-    assert small.due < large.due < small.due + 1
+    large, small = intake.due(900_000), intake.due(100_000)
+    assert small < large < small + 1

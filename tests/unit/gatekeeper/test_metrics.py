@@ -1,5 +1,6 @@
 """The metrics and logs of the gatekeeper for any requests."""
 
+import asyncio
 import json
 import logging
 from enum import StrEnum
@@ -131,6 +132,20 @@ async def test_undeclared_outcome_does_not_lose_logs_and_counts_of_other_request
         "passed", "surprise", "passed",
     ]  # fmt: skip
     assert "does not declare" in caplog.text
+
+
+async def test_many_decisions_are_written_in_small_parts(capfdbinary: Any, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    journal = Journal(fresh())
+    served = route(VALIDATE)
+    wire = served.decode(encode(review(released("busybox:2"), released())))
+    for _ in range(31):
+        journal.note(served.webhook, wire, PASSED, 0.001)
+    await asyncio.sleep(0)
+    assert capfdbinary.readouterr().err == b""
+    journal.note(served.webhook, wire, PASSED, 0.001)
+    await asyncio.sleep(0)
+    assert len(capfdbinary.readouterr().err.splitlines()) == 32
 
 
 async def test_log_lines_contain_no_text_that_looks_like_a_secret(
