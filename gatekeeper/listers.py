@@ -51,15 +51,19 @@ class CacheListers:
 
     def __init__(
         self,
-        all_releases: Informer[Release],
+        release_informer: Informer[Release],
         settings: Informer[OpsConfigInfo],
         *,
         reconciler: str,
         system_namespace: str,
     ) -> None:
-        self._releases = all_releases
-        all_releases.add_index(_ROLLED_BACK, lambda release: _indexed(release, wanted=releases.rolled_back(release)))
-        all_releases.add_index(_ORPHANED, lambda release: _indexed(release, wanted=release.metadata.controller is None))
+        self._releases = release_informer
+        release_informer.add_index(
+            _ROLLED_BACK, lambda release: _indexed(release, wanted=releases.rolled_back(release))
+        )
+        release_informer.add_index(
+            _ORPHANED, lambda release: _indexed(release, wanted=release.metadata.controller is None)
+        )
         self._settings = settings
         self._system_namespace = system_namespace
         self.reconciler = reconciler

@@ -17,20 +17,20 @@ class Outcome(Enum):
     ROLLED_BACK = "rolled back"
 
 
-def outcome(workload: Workload, all_releases: Iterable[Release]) -> Outcome:
-    """The outcome for a workload that has a version. `all_releases`: the ChangeWorkloads of all its versions.
+def outcome(workload: Workload, own_releases: Iterable[Release]) -> Outcome:
+    """The outcome for a workload that has a version. `own_releases`: the ChangeWorkloads of all its versions.
 
     Only the current release counts. A repair is under way until it succeeds, although the workload is still suspended.
     """
-    all_releases = list(all_releases)
-    present = next((release for release in all_releases if is_current(release, workload)), None)
+    own_releases = list(own_releases)
+    present = next((release for release in own_releases if is_current(release, workload)), None)
     if present is None:
         return Outcome.UNDER_WAY  # admitted, but the reconciler has not created its ChangeWorkload yet
     match state(present):
         case WorkloadState.SUCCESS:
             if workload.suspended:
                 return Outcome.UNDER_WAY  # the reconciler removes the suspension next
-            others = (release for release in all_releases if release is not present)
+            others = (release for release in own_releases if release is not present)
             return Outcome.ROLLED_BACK if any(map(rolled_back, others)) else Outcome.SUCCEEDED
         case WorkloadState.SUSPEND:
             return Outcome.SUSPENDED

@@ -89,7 +89,7 @@ class LiveReader:
         return template
 
     async def refresh_and_find_targets(
-        self, snapshot: Snapshot, groups: PodGroups, all_releases: Sequence[Release], now: float
+        self, snapshot: Snapshot, groups: PodGroups, own_releases: Sequence[Release], now: float
     ) -> list[Target]:
         """Bring the groups up to date with the API server, and return the possible targets of a rollback, the newest
         first.
@@ -117,7 +117,7 @@ class LiveReader:
             groups.remove_pod(uid)
         groups.refresh(workload, now)
         await self._read_events(snapshot, groups, now)
-        return self._targets(workload, snapshot.source, revisions, own, all_releases)
+        return self._targets(workload, snapshot.source, revisions, own, own_releases)
 
     def _newest(self, pod: Pod) -> Pod:
         """The cached pod if there is one: it can be newer than the listed one."""
@@ -152,7 +152,7 @@ class LiveReader:
         source: SourceRef,
         revisions: Sequence[Revision],
         pods: Sequence[Pod],
-        all_releases: Sequence[Release],
+        own_releases: Sequence[Release],
     ) -> list[Target]:
         """The possible targets of a rollback, the newest first."""
         adapter = BY_KIND[workload.kind]
@@ -162,7 +162,7 @@ class LiveReader:
             if own.uid == source.uid:
                 continue
             of_it = [pod for pod in pods if pod.exists and is_pod_of_revision(adapter, pod, own.name, own.uid)]
-            release = _release_of(revision, all_releases)
+            release = _release_of(revision, own_releases)
             version = version_of(release) if release is not None else ""
             found.append(
                 Target(
@@ -177,10 +177,10 @@ class LiveReader:
         return found
 
 
-def _release_of(revision: Revision, all_releases: Sequence[Release]) -> Release | None:
+def _release_of(revision: Revision, own_releases: Sequence[Release]) -> Release | None:
     """The ChangeWorkload of the version that a revision holds, or None."""
     own = revision.source
-    for release in all_releases:
+    for release in own_releases:
         if release.status.source.uid == own.uid or own.fingerprint in (
             version_of(release),
             release.status.source.fingerprint,

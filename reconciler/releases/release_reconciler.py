@@ -79,8 +79,8 @@ class ReleaseReconciler:
             self._checked.pop(key, None)
             self._denied_refreshed.discard(key)
             return None
-        all_releases = [each for each in self._caches.releases_of(workload) if each.metadata.deletion_timestamp is None]
-        own = [each for each in all_releases if belongs(each, workload)]
+        existing = [each for each in self._caches.releases_of(workload) if each.metadata.deletion_timestamp is None]
+        own = [each for each in existing if belongs(each, workload)]
         for other in own:
             if (
                 state(other) is WorkloadState.ROLLBACK
@@ -99,9 +99,9 @@ class ReleaseReconciler:
             return None
         # a ChangeWorkload in the state Failed belongs to an earlier release: the current release begins anew
         if release is None or not is_current(release, workload) or state(release) is WorkloadState.FAILED:
-            await self._begin(workload, all_releases)
+            await self._begin(workload, existing)
             return None
-        return await self._verify(key, workload, release, [each for each in all_releases if each is not release])
+        return await self._verify(key, workload, release, [each for each in existing if each is not release])
 
     async def _end_rollback(self, key: WorkloadKey, workload: Workload, release: Release) -> float | None:
         """Close a ChangeWorkload in the state Rollback whose version is no longer the workload's current one."""
@@ -116,7 +116,7 @@ class ReleaseReconciler:
 
     # the begin of a release
 
-    async def _begin(self, workload: Workload, all_releases: Sequence[Release]) -> None:
+    async def _begin(self, workload: Workload, existing: Sequence[Release]) -> None:
         """Begin the release of the current version, which has no ChangeWorkload, or one of an earlier release.
 
         The label `defense-status` is written last, because verification begins with it. That write queues the workload
@@ -126,7 +126,7 @@ class ReleaseReconciler:
         if release is None:
             release = await self._creator.create(workload, workload.version)
         elif self._begins_anew(workload, release):
-            others = [each for each in all_releases if each.metadata.uid != release.metadata.uid]
+            others = [each for each in existing if each.metadata.uid != release.metadata.uid]
             release = await self._creator.start_anew(workload, release, others)
         if not workload.processed:
             await self._executor.label(workload, processed(workload))

@@ -82,7 +82,7 @@ def present(workload: Workload, revisions: Sequence[Revision]) -> Revision | Non
 
 def classify(
     workload: Workload,
-    all_releases: Sequence[Release],
+    own_releases: Sequence[Release],
     revisions: Sequence[Revision],
     *,
     released_at: float | None,
@@ -96,11 +96,11 @@ def classify(
     now = present(workload, revisions)
     if now is None:
         return None
-    named = next((each for each in all_releases if version_of(each) == workload.version), None)
+    named = next((each for each in own_releases if version_of(each) == workload.version), None)
     if named is not None and named.status.source.uid == now.source.uid:
         fresh = SourceRef(now.source.kind, now.source.name, now.source.uid, workload.version, workload.fingerprint)
         return Refresh(fresh) if named.status.source != fresh else None
-    known = next((each for each in all_releases if each.status.source.uid == now.source.uid), None)
+    known = next((each for each in own_releases if each.status.source.uid == now.source.uid), None)
     if names.is_version(workload.version):
         if named is not None and named.status.source.uid:
             reused = True

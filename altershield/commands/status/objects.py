@@ -12,10 +12,10 @@ from altershield.commands.status.snapshot import StoredRelease
 Object = dict[str, Any]
 
 
-def objects(all_releases: Sequence[StoredRelease]) -> list[Object]:
+def objects(stored_releases: Sequence[StoredRelease]) -> list[Object]:
     """The objects from the API server, without `managedFields`, which kubectl does not show either."""
     found = []
-    for each in all_releases:
+    for each in stored_releases:
         obj: Object = {"apiVersion": CHANGE_WORKLOADS.api_version, "kind": CHANGE_WORKLOADS.kind}
         obj |= json.loads(each.raw)
         obj["metadata"].pop("managedFields", None)
@@ -36,7 +36,7 @@ def to_yaml(obj: Object) -> str:
     return str(yaml.safe_dump(obj, sort_keys=True, allow_unicode=True, default_flow_style=False, width=float("inf")))
 
 
-def names(all_releases: Sequence[StoredRelease]) -> list[str]:
+def names(stored_releases: Sequence[StoredRelease]) -> list[str]:
     """`changeworkload.app.ops.cloud.alipay.com/NAME`, as `kubectl get -o name` prints it."""
     prefix = f"{CHANGE_WORKLOADS.kind.lower()}.{CHANGE_WORKLOADS.group}"
-    return [f"{prefix}/{each.metadata.name}" for each in all_releases]
+    return [f"{prefix}/{each.metadata.name}" for each in stored_releases]

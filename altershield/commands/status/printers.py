@@ -64,11 +64,11 @@ class Printer:
         for line, style in zip(lines, styles, strict=True):
             self._console.print(line, style=style, markup=False)
 
-    def _objects(self, all_releases: Sequence[StoredRelease]) -> None:
+    def _objects(self, stored_releases: Sequence[StoredRelease]) -> None:
         if self._output is Output.NAME:
-            _lines(objects.names(all_releases))
+            _lines(objects.names(stored_releases))
             return
-        for obj in objects.objects(all_releases):
+        for obj in objects.objects(stored_releases):
             sys.stdout.write(objects.to_json(obj) if self._output is Output.JSON else f"---\n{objects.to_yaml(obj)}")
 
     def _changed_rows(self, releases: Sequence[Release]) -> Iterator[Row]:

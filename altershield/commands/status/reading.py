@@ -50,18 +50,18 @@ class Reader:
 
     async def read(self) -> Snapshot:
         """The present releases. StatusError: AlterShield is not installed, or the user may not read releases."""
-        all_releases = await self._releases()
+        stored_releases = await self._releases()
         workloads: list[Workload] = []
         for query in list(self._queries):
-            found = await self._workloads(query, all_releases)
+            found = await self._workloads(query, stored_releases)
             if found is None:
                 self._queries.remove(query)  # `changes` does not watch a kind that the cluster does not have
             workloads += found or ()
-        return Snapshot(workloads, all_releases)
+        return Snapshot(workloads, stored_releases)
 
     async def changes(self) -> AsyncGenerator[Snapshot, None]:
         """The present releases, and again after every change. Call `read` first, because it reports errors."""
-        all_releases = Informer(
+        release_informer = Informer(
             self._client, CHANGE_WORKLOADS, StoredRelease, read=stored, namespace=self._namespace, resync=0
         )
         workloads = [
@@ -78,14 +78,14 @@ class Reader:
             for query in self._queries
         ]
         changed = asyncio.Event()
-        all_releases.add_handler(lambda _old, _new: changed.set())
+        release_informer.add_handler(lambda _old, _new: changed.set())
         for informer in workloads:
             informer.add_handler(lambda _old, _new: changed.set())
-        async with _running([all_releases.run, *(informer.run for informer in workloads)]):
-            await asyncio.gather(all_releases.wait_synced(), *(informer.wait_synced() for informer in workloads))
+        async with _running([release_informer.run, *(informer.run for informer in workloads)]):
+            await asyncio.gather(release_informer.wait_synced(), *(informer.wait_synced() for informer in workloads))
             while True:
                 changed.clear()
-                yield Snapshot([each for informer in workloads for each in informer.all()], all_releases.all())
+                yield Snapshot([each for informer in workloads for each in informer.all()], release_informer.all())
                 await changed.wait()
                 await asyncio.sleep(_SETTLE)
 
@@ -103,7 +103,7 @@ class Reader:
             ) from error
         return [stored(item) for item in listed.items]
 
-    async def _workloads(self, query: Query, all_releases: Sequence[StoredRelease]) -> list[Workload] | None:
+    async def _workloads(self, query: Query, stored_releases: Sequence[StoredRelease]) -> list[Workload] | None:
         """The workloads of a query. None: the cluster does not have the kind."""
         adapter = query.adapter
         try:
@@ -123,7 +123,7 @@ class Reader:
                     f"{self._where}"
                 ) from error
             # for a kind that it does not have, an API server may answer Forbidden too
-            if any(each.release.spec.workload_ref.kind == adapter.resource.kind for each in all_releases):
+            if any(each.release.spec.workload_ref.kind == adapter.resource.kind for each in stored_releases):
                 print(f"Warning: releases of {full_plural(adapter)} are not shown: {error}", file=sys.stderr)
             return None
         return [adapter.read(item) for item in listed.items]

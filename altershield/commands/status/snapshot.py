@@ -66,9 +66,9 @@ def stored(data: bytes | msgspec.Raw) -> StoredRelease:
 def shown(snapshot: Snapshot) -> list[Release]:
     """The releases to show, sorted by workload and age."""
     found: list[Release] = []
-    for workload, all_releases in _families(snapshot):
-        found += (Release(workload, each) for each in all_releases)
-        if workload.version and not any(releases.version(each.release) == workload.version for each in all_releases):
+    for workload, stored_releases in _families(snapshot):
+        found += (Release(workload, each) for each in stored_releases)
+        if workload.version and not any(releases.version(each.release) == workload.version for each in stored_releases):
             found.append(Release(workload, None))
     return found
 
@@ -76,16 +76,16 @@ def shown(snapshot: Snapshot) -> list[Release]:
 def outcomes(snapshot: Snapshot) -> list[Outcome]:
     """The outcome of each workload that has a release."""
     return [
-        releases.outcome(workload, (each.release for each in all_releases))
-        for workload, all_releases in _families(snapshot)
+        releases.outcome(workload, (each.release for each in stored_releases))
+        for workload, stored_releases in _families(snapshot)
         if workload.version
     ]
 
 
 def under_way(release: Release) -> bool:
     """Whether this release has not ended yet."""
-    all_releases = [] if release.stored is None else [release.stored.release]
-    return release.present and releases.outcome(release.workload, all_releases) is Outcome.UNDER_WAY
+    own = [] if release.stored is None else [release.stored.release]
+    return release.present and releases.outcome(release.workload, own) is Outcome.UNDER_WAY
 
 
 def demand(snapshot: Snapshot, targets: Iterable[Target], namespace: str) -> None:
@@ -96,8 +96,8 @@ def demand(snapshot: Snapshot, targets: Iterable[Target], namespace: str) -> Non
             continue
         kinds = {adapter.resource.kind for adapter in target.adapters}
         found = [
-            (workload, all_releases)
-            for workload, all_releases in families
+            (workload, stored_releases)
+            for workload, stored_releases in families
             if workload.kind in kinds and workload.metadata.name == target.name
         ]
         if not found:
@@ -105,7 +105,7 @@ def demand(snapshot: Snapshot, targets: Iterable[Target], namespace: str) -> Non
                 f'{target.described} not found in namespace "{namespace}"; check the name, or set another namespace '
                 "with -n"
             )
-        if not any(workload.version or all_releases for workload, all_releases in found):
+        if not any(workload.version or stored_releases for workload, stored_releases in found):
             raise StatusError(
                 f'{target.described} in namespace "{namespace}" has no release; to govern its namespace, run '
                 f"`kubectl label namespace {namespace} {labels.GOVERNED}={labels.GOVERNED_VALUE}`, then release it"

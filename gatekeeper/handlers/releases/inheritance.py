@@ -36,7 +36,7 @@ def inherit(change: Change, listers: Listers) -> Response:
     return Response({labels.SUSPEND: str(since)}, warnings=(warning(text),), audit={"inherited": release.metadata.name})
 
 
-def _failed(all_releases: Sequence[Release]) -> Release | None:
+def _failed(orphaned: Sequence[Release]) -> Release | None:
     """The release that was suspended first."""
-    suspended = [release for release in all_releases if releases.state(release) == WorkloadState.SUSPEND]
+    suspended = [release for release in orphaned if releases.state(release) == WorkloadState.SUSPEND]
     return min(suspended, key=releases.since, default=None)

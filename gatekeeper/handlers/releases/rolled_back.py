@@ -22,13 +22,13 @@ def deny_rolled_back(change: Change, listers: Listers) -> Response:
     The reconciler deletes this ChangeWorkload when a newer version succeeds. The ChangeWorkloads of a workload that was
     deleted without them count for a new workload of the same kind and name.
     """
-    all_releases = listers.rolled_back(change.namespace, workload_ref(change))
-    if not all_releases:
+    rolled_back = listers.rolled_back(change.namespace, workload_ref(change))
+    if not rolled_back:
         return NOTHING
     version = released_version(change)
     if not version:
         return NOTHING
-    release = next((each for each in all_releases if releases.is_of_template(each, version)), None)
+    release = next((each for each in rolled_back if releases.is_of_template(each, version)), None)
     if release is None:
         return NOTHING
     passes = bypass(change, listers) or (None if listers.blocking else Reason.BLOCKING_OFF)

@@ -71,15 +71,15 @@ def release(version: str = V1, source: Revision | None = None, shown: str = "") 
 def verdict(
     target: Workload,
     *revisions: Revision,
-    all_releases: tuple[Release, ...] = (),
+    own_releases: tuple[Release, ...] = (),
     released: float | None = NOW,
     since: float = LONG_AGO,
 ) -> Found:
     """What the reconciler decides about the workload."""
-    own = next((each for each in all_releases if each.metadata.name.endswith(target.version or "-")), None)
+    own = next((each for each in own_releases if each.metadata.name.endswith(target.version or "-")), None)
     if not may_be_ungated(target, own):
         return None
-    return classify(target, all_releases, revisions, released_at=released, governed_since=since)
+    return classify(target, own_releases, revisions, released_at=released, governed_since=since)
 
 
 # ungated releases
@@ -88,7 +88,7 @@ def verdict(
 @each_kind
 def test_version_of_another_template_is_an_ungated_release(kind: str) -> None:
     first, second = revision(V1), revision(V2, V1, number=2)
-    ungated = verdict(workload(V1, V2, kind=kind), first, second, all_releases=(release(V1, first),))
+    ungated = verdict(workload(V1, V2, kind=kind), first, second, own_releases=(release(V1, first),))
 
     assert isinstance(ungated, UngatedRelease)
     assert (ungated.version, ungated.reason) == (V2, UngatedReason.VERSION_REUSED)
@@ -99,7 +99,7 @@ def test_version_of_another_template_is_an_ungated_release(kind: str) -> None:
 def test_version_of_another_template_is_an_ungated_release_without_its_change_workload() -> None:
     ungated = verdict(workload(V1, V2), revision(V1, V1), revision(V2, V1, number=2))
     assert isinstance(ungated, UngatedRelease)
-    ungated = verdict(workload(V1, V2), revision(V1, V1), revision(V2, V1, number=2), all_releases=(release(V1),))
+    ungated = verdict(workload(V1, V2), revision(V1, V1), revision(V2, V1, number=2), own_releases=(release(V1),))
     assert isinstance(ungated, UngatedRelease), "or the status of its release is empty"
 
 
@@ -114,7 +114,7 @@ def test_workload_without_a_version_is_an_ungated_release(kind: str) -> None:
 def test_workload_without_a_version_after_gated_releases_is_an_ungated_release() -> None:
     """`kubectl replace` without a gatekeeper removes the version."""
     first, second = revision(V1), revision(V2, "", number=2)
-    ungated = verdict(workload("", V2), first, second, all_releases=(release(V1, first),))
+    ungated = verdict(workload("", V2), first, second, own_releases=(release(V1, first),))
     assert isinstance(ungated, UngatedRelease)
     assert (ungated.version, ungated.reason) == (V2, UngatedReason.NO_VERSION)
 
@@ -127,7 +127,7 @@ def test_invalid_version_label_counts_as_no_version() -> None:
 
 def test_ungated_undo_gets_its_old_version() -> None:
     first, second = revision(V1, number=3), revision(V2, number=2)
-    ungated = verdict(workload(V2, V1), first, second, all_releases=(release(V1, first), release(V2, second)))
+    ungated = verdict(workload(V2, V1), first, second, own_releases=(release(V1, first), release(V2, second)))
     assert isinstance(ungated, UngatedRelease)
     assert (ungated.version, ungated.reason) == (V1, UngatedReason.VERSION_REUSED)
 
@@ -135,16 +135,16 @@ def test_ungated_undo_gets_its_old_version() -> None:
 def test_old_template_keeps_the_version_of_its_change_workload() -> None:
     """Its fingerprint has changed, because the API server has other defaults."""
     first, second = revision(V3, V1, number=3), revision(V2, number=2)
-    ungated = verdict(workload(V2, V3), first, second, all_releases=(release(V1, first, V1), release(V2, second)))
+    ungated = verdict(workload(V2, V3), first, second, own_releases=(release(V1, first, V1), release(V2, second)))
     assert isinstance(ungated, UngatedRelease)
     assert ungated.version == V1
 
 
 def test_interrupted_handling_of_an_ungated_release_continues_with_the_same_message() -> None:
     first, second = revision(V1), revision(V2, V1, number=2)
-    before = verdict(workload(V1, V2), first, second, all_releases=(release(V1, first),))
-    between = verdict(workload(V1, V2), first, second, all_releases=(release(V1, first), release(V2, second)))
-    after = verdict(workload(V2, V2), first, second, all_releases=(release(V1, first), release(V2, second)))
+    before = verdict(workload(V1, V2), first, second, own_releases=(release(V1, first),))
+    between = verdict(workload(V1, V2), first, second, own_releases=(release(V1, first), release(V2, second)))
+    after = verdict(workload(V2, V2), first, second, own_releases=(release(V1, first), release(V2, second)))
     assert before is not None
     assert (between, after) == (before, None)
 
@@ -152,7 +152,7 @@ def test_interrupted_handling_of_an_ungated_release_continues_with_the_same_mess
 def test_template_stored_as_another_version_is_an_ungated_release_if_its_own_has_no_status() -> None:
     """Two ungated releases. The second one happened before the first one was stored."""
     first, second = revision(V1), revision(V2, V1, number=2)
-    ungated = verdict(workload(V2, V1), first, second, all_releases=(release(V1, first), release(V2)))
+    ungated = verdict(workload(V2, V1), first, second, own_releases=(release(V1, first), release(V2)))
     assert isinstance(ungated, UngatedRelease)
     assert ungated.version == V1
 
@@ -163,12 +163,12 @@ def test_template_stored_as_another_version_is_an_ungated_release_if_its_own_has
 def test_lost_version_label_of_a_workload_is_restored() -> None:
     first = revision(V1)
     for lost in ("", "latest"):
-        assert verdict(workload(lost, V1), first, all_releases=(release(V1, first),)) == Restore(V1)
+        assert verdict(workload(lost, V1), first, own_releases=(release(V1, first),)) == Restore(V1)
 
 
 def test_template_with_new_defaults_of_the_api_server_is_not_a_release() -> None:
     now = revision(V2, V1)
-    found = verdict(workload(V1, V2), now, all_releases=(release(V1, now, V1),))
+    found = verdict(workload(V1, V2), now, own_releases=(release(V1, now, V1),))
     assert isinstance(found, Refresh)
     assert (found.source.uid, found.source.version, found.source.fingerprint) == (now.source.uid, V1, V2)
     refreshed = (release(V1, now, V2),)
@@ -178,7 +178,7 @@ def test_template_with_new_defaults_of_the_api_server_is_not_a_release() -> None
 
 
 @pytest.mark.parametrize(
-    ("target", "revisions", "all_releases"),
+    ("target", "revisions", "own_releases"),
     [
         pytest.param(workload(), [revision()], (), id="gated release"),
         pytest.param(workload(V2, V2), [revision(), revision(V2, number=2)], (), id="second gated release"),
@@ -213,9 +213,9 @@ def test_template_with_new_defaults_of_the_api_server_is_not_a_release() -> None
     ],
 )
 def test_gated_release_is_not_ungated(
-    target: Workload, revisions: list[Revision], all_releases: tuple[Release, ...]
+    target: Workload, revisions: list[Revision], own_releases: tuple[Release, ...]
 ) -> None:
-    assert verdict(target, *revisions, all_releases=all_releases) is None
+    assert verdict(target, *revisions, own_releases=own_releases) is None
 
 
 @pytest.mark.parametrize(

@@ -34,9 +34,9 @@ def test_outcome_follows_from_the_state_of_the_present_release(state: WorkloadSt
     assert outcome(workload(), [release(ChangeWorkloadStatus(status=state))]) is expected
 
 
-@pytest.mark.parametrize("all_releases", [[], [release(DONE, version=V2)]])
-def test_version_without_a_change_workload_is_under_way(all_releases: list[ChangeWorkload]) -> None:
-    assert outcome(workload(), all_releases) is Outcome.UNDER_WAY
+@pytest.mark.parametrize("own_releases", [[], [release(DONE, version=V2)]])
+def test_version_without_a_change_workload_is_under_way(own_releases: list[ChangeWorkload]) -> None:
+    assert outcome(workload(), own_releases) is Outcome.UNDER_WAY
 
 
 def test_older_change_workload_does_not_count_until_the_release_is_processed() -> None:

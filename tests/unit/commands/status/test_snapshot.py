@@ -14,9 +14,9 @@ UNPROCESSED = {labels.DEFENSE_STATUS: ""}
 
 
 def test_changeworkloads_are_shown_with_the_workload_of_their_kind_and_uid() -> None:
-    all_releases = [stored(release(DONE, each.resource.kind)) for each in ADAPTERS]
+    stored_releases = [stored(release(DONE, each.resource.kind)) for each in ADAPTERS]
     of_deleted = stored(release(DONE, "DaemonSet", uid="another", version=V2))
-    found = shown(Snapshot([workload(each.resource.kind) for each in ADAPTERS], [of_deleted, *all_releases]))
+    found = shown(Snapshot([workload(each.resource.kind) for each in ADAPTERS], [of_deleted, *stored_releases]))
     kinds = {each.resource.kind for each in ADAPTERS}
     assert {(r.release.spec.workload_ref.kind, w.kind) for w, r in found if r} == {(kind, kind) for kind in kinds}
     assert of_deleted not in [release.stored for release in found]
@@ -39,9 +39,9 @@ def test_version_that_is_released_again_is_pending_until_it_is_processed() -> No
 
 
 def test_versions_of_a_workload_are_sorted_by_age() -> None:
-    all_releases = [stored(release(RUNNING, version=V2, created=20)), stored(release(DONE, created=10))]
-    found = shown(Snapshot([workload(version=V2)], all_releases))
-    assert [release.stored for release in found] == all_releases[::-1]
+    stored_releases = [stored(release(RUNNING, version=V2, created=20)), stored(release(DONE, created=10))]
+    found = shown(Snapshot([workload(version=V2)], stored_releases))
+    assert [release.stored for release in found] == stored_releases[::-1]
 
 
 def test_named_workload_that_does_not_exist_is_an_error() -> None:
@@ -77,9 +77,9 @@ def test_exit_code_is_that_of_the_most_severe_outcome() -> None:
 
 def test_outcomes_has_one_outcome_per_workload_with_a_release() -> None:
     workloads = [workload(), workload("StatefulSet", **{labels.SUSPEND: "1"}), workload("DaemonSet", version="")]
-    all_releases = [
+    stored_releases = [
         stored(release(DONE)),
         stored(release(SUSPENDED, "StatefulSet")),
         stored(release(version=V1, name="gone")),
     ]
-    assert outcomes(Snapshot(workloads, all_releases)) == [Outcome.SUCCEEDED, Outcome.SUSPENDED]
+    assert outcomes(Snapshot(workloads, stored_releases)) == [Outcome.SUCCEEDED, Outcome.SUSPENDED]
