@@ -1,10 +1,11 @@
 """Which pods form a batch, and when the batch is created."""
 
 from altershield.api.kinds import PodInfo, WorkloadState
+from altershield.api.meta import rfc3339
 from altershield.api.ops_config import Settings
 
 from .scenarios import RUNNING, SUCCESS, SUSPEND, each_kind, first_release
-from .world import NAMESPACE, World, rfc3339
+from .world import NAMESPACE, World
 
 
 @each_kind

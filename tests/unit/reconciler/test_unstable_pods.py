@@ -8,9 +8,8 @@ import pytest
 from altershield.workloads.pods import Pod
 from reconciler.releases.health import CLOCK_SKEW
 
-from . import world as worlds
 from .scenarios import RUNNING, SUCCESS, SUSPEND, each_kind, is_over, serving
-from .world import SimPod, World
+from .world import SimPod, World, cluster
 
 
 @pytest.mark.parametrize("replicas", [3, 10, 100])
@@ -116,7 +115,7 @@ def test_pods_that_fail_repeatedly_after_they_were_up_end_the_release_unless_evi
         def read(self, api: float, kubelet: float) -> Pod:
             return msgspec.structs.replace(super().read(api, kubelet), disrupted=disrupted and self.phase == "Failed")
 
-    monkeypatch.setattr(worlds, "SimPod", Evicted)
+    monkeypatch.setattr(cluster, "SimPod", Evicted)
     world = serving("Deployment", 1)
     world.release("v2")
     world.rest()

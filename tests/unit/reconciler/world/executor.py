@@ -1,0 +1,158 @@
+"""The effects of decisions, carried out on the simulated cluster."""
+
+from typing import Any
+
+import msgspec
+
+from altershield.api import labels, names
+from altershield.api.kinds import ChangePod, ChangePodSpec, ChangePodStatus, SourceRef
+from altershield.api.meta import ObjectMeta, OwnerReference, plain_time
+from altershield.workloads.workload import Workload
+from reconciler.releases.effects import (
+    Announce,
+    CreateBatch,
+    Decision,
+    DeletePod,
+    Mark,
+    ReleaseAgain,
+    Remove,
+    RestoreLabel,
+    Resume,
+    SetThreshold,
+    Suspend,
+)
+from reconciler.releases.projection import Release
+
+from .pods import NAMESPACE
+from .storage import Storage
+
+
+class Killed(Exception):  # noqa: N818  (of a reconciler, not of a test)
+    """The reconciler died between two writes."""
+
+
+class Conflicted(Exception):  # noqa: N818
+    """The object was changed since it was read."""
+
+
+class WriteRefused(Exception):  # noqa: N818
+    """A policy of the cluster refuses the write."""
+
+
+class Executor(Storage):
+    def __init__(self, kind: str, *, replicas: int, observe: float, start_timeout: float) -> None:
+        super().__init__(kind, replicas=replicas, observe=observe, start_timeout=start_timeout)
+        self.write_refused = ""
+        """Why a policy refuses the release of an older template."""
+        self.announced: list[Announce] = []
+        self.resumed_by: list[str] = []
+
+    @property
+    def reasons(self) -> list[str]:
+        return [each.reason for each in self.announced]
+
+    def _carry_out(self, release: Release, workload: Workload, decision: Decision) -> None:
+        for effect in decision.before:
+            match effect:
+                case Mark(pod, at):
+                    if pod.metadata.uid in self.pods:
+                        self._write("mark")
+                        sim = self.pods[pod.metadata.uid]
+                        sim.pod_labels[labels.OPERATE_FINISHED] = str(at)
+                        self.touch(sim)
+                case RestoreLabel(obj):
+                    if obj.metadata.uid in self.pods:
+                        self._write("put back")
+                        sim = self.pods[obj.metadata.uid]
+                        sim.pod_labels[labels.VERSION] = names.version_of(release.metadata.name)
+                        self.touch(sim)
+                case CreateBatch():
+                    self._write("create batch")
+                    self._create_batch(release, effect)
+                case DeletePod(pod):
+                    self._write("delete pod")
+                    sim = self.pods.get(pod.metadata.uid)
+                    if sim is not None:
+                        self.remove(sim)
+        for effect in decision.before:
+            match effect:
+                case SetThreshold(count):
+                    self._write("threshold")
+                    whole = self.releases[names.version_of(release.metadata.name)]
+                    spec = msgspec.structs.replace(whole.spec, count_threshold=count)
+                    self._store(msgspec.structs.replace(whole, spec=spec))
+                case Resume():
+                    self._write("resume")
+                    self.own_labels.pop(labels.SUSPEND, None)
+                    self.resumed_by.append(self.version)
+        if decision.status is not None:
+            self._write("status")
+            self._save(release, decision)
+        for after in decision.after:
+            match after:
+                case Suspend(since):
+                    self._write("suspend")
+                    self.own_labels[labels.SUSPEND] = str(since)
+                case ReleaseAgain(target):
+                    self._release_again(target)
+                case Remove(obj):
+                    self._write("remove")
+                    self._remove(obj)
+                case Announce():
+                    self.announced.append(after)
+        if decision.lists and self.groups is not None:
+            self.groups.written_revision = self.groups.revision
+
+    def _save(self, release: Release, decision: Decision) -> None:
+        status = decision.status
+        assert status is not None
+        whole = self.releases[names.version_of(release.metadata.name)]
+        if not decision.lists:
+            status = msgspec.structs.replace(
+                status,
+                defense_preparing_pods=whole.status.defense_preparing_pods,
+                defense_checking_pods=whole.status.defense_checking_pods,
+                defense_check_pass_pods=whole.status.defense_check_pass_pods,
+            )
+        self._store(msgspec.structs.replace(whole, status=status))
+
+    def _create_batch(self, release: Release, effect: CreateBatch) -> None:
+        name = names.change_pod_name(release.metadata.name, effect.number)
+        if name in self.batches:
+            raise Conflicted(name)
+        metadata = ObjectMeta(
+            name=name,
+            namespace=NAMESPACE,
+            uid=f"batch-{name}",
+            generation=1,
+            owner_references=(
+                OwnerReference(
+                    "ChangeWorkload",
+                    release.metadata.name,
+                    release.metadata.uid,
+                    "app.ops.cloud.alipay.com/v1alpha1",
+                    controller=True,
+                ),
+            ),
+        )
+        spec = ChangePodSpec(release.metadata.name, plain_time(self.now), int(self.now), effect.pods, effect.failed_by)
+        self._store_batch(ChangePod(metadata, spec), ChangePodStatus())
+
+    def _release_again(self, target: SourceRef) -> None:
+        if self.write_refused:
+            raise WriteRefused(self.write_refused)
+        self._write("release again")
+        image = next(image for image, revision in self.revisions.items() if revision["metadata"]["uid"] == target.uid)
+        self.release(image, version=target.version or target.fingerprint)
+
+    def _remove(self, obj: Any) -> None:
+        name = obj.metadata.name
+        if name in self.batches:
+            del self.batches[name]
+            self.groups = None
+        else:
+            self.releases.pop(names.version_of(name), None)
+            gone = obj.metadata.uid
+            self.batches = {
+                key: each for key, each in self.batches.items() if each.metadata.owner_references[0].uid != gone
+            }

@@ -1,0 +1,125 @@
+"""Simulated pods."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from altershield.api.kinds import PodInfo
+from altershield.api.meta import rfc3339
+from altershield.workloads import pods as pod_projections
+from altershield.workloads.pods import Pod
+
+NAMESPACE = "default"
+Object = dict[str, Any]
+
+
+@dataclass
+class SimPod:
+    """A pod as its kubelet and the scheduler see it. All times are true times."""
+
+    name: str
+    uid: str
+    image: str
+    born: float
+    node: str = "node-1"
+    ready: bool = False
+    ready_at: float = 0.0
+    restarts: int = 0
+    waiting: tuple[str, str] | None = None
+    ended_with: tuple[str, int] | None = None
+    pod_labels: dict[str, str] = field(default_factory=dict)
+    owner: Object = field(default_factory=dict)
+    phase: str = "Running"
+    unscheduled: bool = False
+    creating: bool = False
+    deleting: bool = False
+    message: str = ""
+
+    def come_up(self, t: float) -> "SimPod":
+        self.ready, self.ready_at, self.waiting, self.creating = True, t, None, False
+        self.phase = "Running"
+        return self
+
+    def lose_readiness(self, t: float) -> "SimPod":
+        self.ready, self.ready_at = False, t
+        return self
+
+    def crash(self, t: float, reason: str = "Error", code: int = 1) -> "SimPod":
+        self.lose_readiness(t)
+        self.restarts += 1
+        self.ended_with = (reason, code)
+        self.waiting = ("CrashLoopBackOff", "back-off 10s restarting failed container")
+        return self
+
+    def restart(self, t: float) -> "SimPod":
+        """The container ends and is ready again within the same second."""
+        self.restarts += 1
+        self.ended_with = ("Error", 1)
+        return self.come_up(t)
+
+    def wait_for_image(self) -> "SimPod":
+        self.waiting = ("ImagePullBackOff", 'Back-off pulling image "busybo"')
+        self.phase = "Pending"
+        return self
+
+    def find_no_node(self) -> "SimPod":
+        self.unscheduled, self.node, self.phase = True, "", "Pending"
+        return self
+
+    def be_created(self) -> "SimPod":
+        """The pod waits for volumes or the network."""
+        self.creating, self.phase = True, "Pending"
+        return self
+
+    def read(self, api: float, kubelet: float) -> Pod:
+        state: Object = {"running": {}} if self.waiting is None else {"waiting": _texts(self.waiting)}
+        status: Object = {"name": "main", "ready": self.ready, "restartCount": self.restarts, "state": state}
+        if self.creating:
+            status["state"] = {"waiting": {"reason": "ContainerCreating"}}
+        if self.ended_with is not None:
+            status["lastState"] = {"terminated": {"reason": self.ended_with[0], "exitCode": self.ended_with[1]}}
+        conditions = [
+            {
+                "type": "Ready",
+                "status": str(self.ready),
+                "lastTransitionTime": rfc3339((self.ready_at or self.born) + kubelet),
+            },
+            {
+                "type": "PodScheduled",
+                "status": str(not self.unscheduled),
+                "reason": "Unschedulable" if self.unscheduled else "",
+                "message": "0/3 nodes are available" if self.unscheduled else "",
+            },
+        ]
+        metadata: Object = {
+            "name": self.name,
+            "namespace": NAMESPACE,
+            "uid": self.uid,
+            "resourceVersion": "1",
+            "creationTimestamp": rfc3339(self.born + api),
+            "labels": self.pod_labels,
+            "ownerReferences": [self.owner],
+        }
+        if self.deleting:
+            metadata["deletionTimestamp"] = rfc3339(self.born + api)
+        body = {
+            "metadata": metadata,
+            "spec": {"nodeName": self.node} if self.node else {},
+            "status": {
+                "phase": self.phase,
+                "podIP": "10.0.0.1",
+                "conditions": conditions,
+                "containerStatuses": [] if self.unscheduled else [status],
+            },
+        }
+        return pod_projections.read(msgspec.json.encode(body))
+
+
+def _texts(waiting: tuple[str, str]) -> Object:
+    return {"reason": waiting[0], "message": waiting[1]}
+
+
+def infos(pods: Iterable[PodInfo]) -> list[str]:
+    return [each.pod for each in pods]

@@ -1,0 +1,235 @@
+"""The reconciler of the simulated cluster. It calls the product's decisions."""
+
+from dataclasses import replace
+from typing import Any
+
+from altershield.api import labels, names
+from altershield.api.kinds import (
+    ChangeWorkload,
+    ChangeWorkloadSpec,
+    ChangeWorkloadStatus,
+    SourceRef,
+    WorkloadRef,
+    WorkloadState,
+)
+from altershield.api.meta import ObjectMeta, OwnerReference, plain_time
+from altershield.workloads import change_workload_name, is_pod_of_revision
+from altershield.workloads.workload import Workload
+from reconciler.batches import batch as batch_projections
+from reconciler.batches import transitions as batches
+from reconciler.releases import creation, rollback
+from reconciler.releases.decide import decide
+from reconciler.releases.effects import Decision
+from reconciler.releases.live_reader import LiveReader, _revision
+from reconciler.releases.pod_groups import PodGroups
+from reconciler.releases.projection import Release
+from reconciler.releases.snapshot import Snapshot, Target
+from reconciler.releases.ungated import Revision, present
+
+from .cluster import NAME, UID
+from .executor import Executor, WriteRefused
+from .pods import NAMESPACE, SimPod
+
+
+class World(Executor):
+    def __init__(self, kind: str, *, replicas: int = 3, observe: float = 10, start_timeout: float = 120) -> None:
+        super().__init__(kind, replicas=replicas, observe=observe, start_timeout=start_timeout)
+        self.events_say: Any = None
+        """The fault that the Events of pods in creation show."""
+        self.checked = True
+        """Whether the controller of batches runs."""
+        self.looks = 0
+        self.decision = Decision()
+
+    def die(self) -> None:
+        """The leader dies, and its pod groups are lost."""
+        self.groups = None
+
+    def reconcile(self) -> bool:
+        """Run each controller once. Return whether anything was written."""
+        before = self.writes
+        if self.checked:
+            self._reconcile_batches()
+        self._reconcile_release()
+        return self.writes != before
+
+    def rest(self, turns: int = 60) -> int:
+        """Reconcile until nothing is written, while the time stands still. Return the number of turns."""
+        for turn in range(turns):
+            if not self.reconcile() and self.decision.requeue_after not in (0, 0.0):
+                return turn
+        raise AssertionError("the reconciler writes again and again")
+
+    def run(self, seconds: float) -> None:
+        """Let `seconds` pass, and reconcile whenever the reconciler has asked for it."""
+        end = self.t + seconds
+        self.rest()
+        for _ in range(2000):
+            again = self.decision.requeue_after
+            if again is None or self.t + again > end:
+                break
+            self.t += max(again, 0.001)
+            self.rest()
+        else:
+            raise AssertionError("the reconciler asks to be called again and again")
+        self.t = end
+        self.rest()
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass without a reconciler."""
+        self.t += seconds
+
+    def roll_out(self, image: str) -> list[SimPod]:
+        """Release an image, replace all pods by new ones that come up, and wait until the release has settled."""
+        old = list(self.pods.values())
+        self.release(image)
+        self.rest()
+        pods = self.make(self.replicas)
+        self.up(*pods)
+        self.remove(*old)
+        self.run(self.timing.observe + self.timing.start_timeout + 60)
+        assert self.state() == WorkloadState.SUCCESS, self.status()
+        return pods
+
+    def _reconcile_batches(self) -> None:
+        for name in list(self.batches):
+            release = self.batches[name]
+            observed = batches.BatchSnapshot(release, False, None, 120, 120)
+            status, following = batches.decide(release.status, observed, self.now)
+            assert following is None
+            if status != release.status:
+                self._write("batch")
+                self._store_batch(release, status)
+
+    def _reconcile_release(self) -> None:
+        self.decision = Decision()
+        workload = self.workload
+        own = [self._projected(each) for each in self.releases.values()]
+        for other in own:
+            if other.status.status == WorkloadState.ROLLBACK and names.version_of(other.metadata.name) != self.version:
+                self._close(other, workload)
+                return
+        release = next((each for each in own if names.version_of(each.metadata.name) == self.version), None)
+        if release is None or not workload.processed:
+            self._begin(workload, release, [each for each in own if each is not release])
+            return
+        self._go_on(workload, release, [each for each in own if each is not release])
+
+    def _begin(self, workload: Workload, release: Release | None, others: list[Release]) -> None:
+        version = workload.version
+        name = change_workload_name(self.kind, NAME, version)
+        metadata = ObjectMeta(
+            name=name,
+            namespace=NAMESPACE,
+            uid=f"record-{version}",
+            generation=1,
+            resource_version="1",
+            labels={labels.VERSION: version},
+            owner_references=(
+                OwnerReference(self.kind, NAME, UID, self.adapter.resource.api_version, controller=True),
+            ),
+        )
+        spec = ChangeWorkloadSpec(
+            change_workload_id=name,
+            service_name=NAME,
+            app_name=NAME,
+            reversion=version,
+            count_threshold=self.settings.batch(workload.replicas),
+            wait_time_threshold=60,
+            create_time=plain_time(self.now),
+            create_time_unix=int(self.now),
+            workload_ref=WorkloadRef(self.adapter.resource.api_version, self.kind, NAME, UID),
+            workload_generation=workload.generation,
+        )
+        if release is None:
+            self._write("record")
+            self._store(ChangeWorkload(metadata, spec))
+        elif release.spec.workload_generation != workload.generation:
+            status = ChangeWorkloadStatus(
+                status=WorkloadState.INIT,
+                source=release.status.source,
+                previous=creation.previous(release, others),
+                conditions=creation._kept_conditions(release, self.now),
+            )
+            self._write("status")
+            self._store(ChangeWorkload(metadata, release.spec, status))
+            self._write("spec")
+            self._store(ChangeWorkload(metadata, spec, status))
+        self._write("label")
+        self.own_labels[labels.DEFENSE_STATUS] = labels.PROCESSED
+        self.own_labels.pop(labels.IGNORED_SUSPEND, None)
+
+    def _close(self, release: Release, workload: Workload) -> None:
+        source = release.status.source
+        projected = [self.project(pod) for pod in self.pods.values()]
+        pods = [pod for pod in projected if is_pod_of_revision(self.adapter, pod, source.name, source.uid)]
+        decision = rollback.close(release, workload, rollback.stuck_pods(workload, pods), self.now)
+        self._carry_out(release, workload, decision)
+
+    def open_groups(self, release: Release, source: SourceRef, workload: Workload) -> PodGroups:
+        if self.groups is None or not self.groups.is_for(workload, release, source):
+            self.groups = PodGroups(workload, release, source, self, self.timing)
+            for each in self.batches.values():
+                if each.metadata.owner_references[0].uid == release.metadata.uid:
+                    self.groups.update_batch(batch_projections.project(each))
+            for pod in self.pods.values():
+                self.groups.update_pod(self.project(pod), self.now)
+        self.groups.refresh(workload, self.now)
+        return self.groups
+
+    def revision_projections(self) -> list[Revision]:
+        return [_revision(self.workload, raw) for raw in self.revisions.values()]
+
+    def snapshot(self, release: Release, others: list[Release], workload: Workload) -> Snapshot:
+        source = release.status.source
+        if not source.uid and workload.up_to_date:
+            found = present(workload, self.revision_projections())
+            if found is not None:
+                held = found.source
+                source = SourceRef(held.kind, held.name, held.uid, self.version, held.fingerprint)
+        known = release.status.previous
+        return Snapshot(
+            release=release,
+            workload=workload,
+            groups=self.open_groups(release, source, workload) if source.uid else None,
+            others=others,
+            settings=self.settings,
+            timing=self.timing,
+            source=source,
+            previous=known if known.uid else creation.previous(release, others),
+        )
+
+    def targets(self, snapshot: Snapshot) -> list[Target]:
+        self.looks += 1
+        groups = snapshot.groups
+        assert groups is not None
+        if self.events_say is not None:
+            for pod in self.pods.values():
+                if pod.creating:
+                    groups.set_events_fault(pod.uid, self.events_say)
+            groups.refresh(snapshot.workload, self.now)
+        look: Any = LiveReader(None, self)  # type: ignore[arg-type]
+        projected = [self.project(pod) for pod in self.pods.values()]
+        found: list[Target] = look._targets(
+            snapshot.workload,
+            snapshot.source,
+            self.revision_projections(),
+            projected,
+            [snapshot.release, *snapshot.others],
+        )
+        return found
+
+    def _go_on(self, workload: Workload, release: Release, others: list[Release]) -> None:
+        snapshot = self.snapshot(release, others, workload)
+        self.decision = decide(snapshot, self.now)
+        if self.decision.read_live:
+            snapshot = replace(snapshot, targets=self.targets(snapshot))
+            self.decision = decide(snapshot, self.now)
+            assert not self.decision.read_live
+        try:
+            self._carry_out(release, workload, self.decision)
+        except WriteRefused as cause:
+            current = self._projected(self.releases[self.version])
+            decision = rollback.refused(current, str(cause), self.now)
+            self._carry_out(current, workload, decision)
+            self.decision = replace(decision, requeue_after=5.0)
