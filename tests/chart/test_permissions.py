@@ -18,7 +18,7 @@ from tests.chart.pod import account, here, is_ready, point_webhooks_here, ports_
 from tests.chart.recorder import Recorder, Request, recording, request
 from tests.chart.release import Release, owners
 from tests.chart.rendering import RELEASE, Object, containers, flat
-from tests.e2e.conftest import SLEEP
+from tests.e2e.sleep import SLEEP, sleep
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
 
@@ -171,10 +171,7 @@ def roll_back_what_has_no_replica_sets(kubectl: Kubectl) -> None:
     kubectl("label", "namespace", kubectl.namespace, "admission-webhook-altershield=enabled")
     try:
         wait_until_governed(kubectl)
-        manifest = SLEEP.replace("kind: Deployment", "kind: StatefulSet").replace(
-            "spec:", "spec:\n  serviceName: sleep", 1
-        )
-        kubectl("apply", "-f", "-", stdin=manifest)
+        kubectl("apply", "-f", "-", stdin=sleep(kind="StatefulSet", serviceName="sleep"))
 
         def succeeded() -> bool:
             return [each.get("status", {}).get("status") for each in kubectl.json("changeworkloads")["items"]] == [
@@ -196,8 +193,8 @@ def wait_until_governed(kubectl: Kubectl) -> None:
 
 def is_stamped(kubectl: Kubectl) -> bool:
     """Whether a Deployment in the namespace now gets a version."""
-    probe = SLEEP.replace("name: sleep", "name: probe")
-    return "antgroup" in kubectl.run("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=probe).stdout
+    done = kubectl.run("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=sleep("probe"))
+    return "antgroup" in done.stdout
 
 
 def replica_sets(kubectl: Kubectl) -> list[Object]:

@@ -16,6 +16,7 @@ import pytest
 from altershield.api.labels import GOVERNED, VERSION
 from altershield.commands.installation import CONFIGURATION
 from altershield.kube.client import Client
+from tests.e2e.sleep import SLEEP
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
 from tests.support.processes import command, wait_for_line
@@ -23,30 +24,6 @@ from tests.support.processes import command, wait_for_line
 START_TIMEOUT = 8
 OBSERVE = 1
 BATCH_WAIT = 2
-
-SLEEP = """
-apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: sleep
-  labels:
-    app: sleep
-spec:
-  replicas: 5
-  selector:
-    matchLabels:
-      app: sleep
-  template:
-    metadata:
-      labels:
-        app: sleep
-    spec:
-      containers:
-      - name: sleep
-        image: busybox
-        command: ["/bin/sleep","infinity"]
-        imagePullPolicy: IfNotPresent
-"""
 
 
 @pytest.hookimpl(tryfirst=True)  # tests/conftest.py sorts by the groups

@@ -1,8 +1,9 @@
 """Releases of the Deployment `sleep`, with the commands of the walkthrough."""
 
 import json
+from typing import Any
 
-from tests.e2e.conftest import SLEEP
+from tests.support import workloads
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
 
@@ -12,6 +13,23 @@ IGNORED_SUSPEND = "altershield.defense.antgroup.com/ignored-suspend"
 DEFENSE_STATUS = "altershield.defense.antgroup.com/defense-status"
 
 TEMPLATE_PATCH = '{"spec":{"template":{"metadata":{"labels":{"test":"test"}}}}}'
+
+
+def sleep(
+    name: str = "sleep",
+    kind: str = "Deployment",
+    *,
+    image: str = "busybox",
+    seconds: str = "infinity",
+    replicas: int = 5,
+    **options: Any,
+) -> str:
+    """The manifest of the walkthrough, in JSON. `options`: more arguments of `workloads.manifest`."""
+    container = {"name": "sleep", "command": ["/bin/sleep", seconds], "imagePullPolicy": "IfNotPresent"}
+    return json.dumps(workloads.manifest(kind, name, image, replicas=replicas, container=container, **options))
+
+
+SLEEP = sleep()
 
 
 def release(kubectl: Kubectl, manifest: str = SLEEP) -> str:

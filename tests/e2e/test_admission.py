@@ -9,18 +9,19 @@ import pytest
 from altershield.admission.webhooks import webhook_name
 from altershield.api.resources import Resource
 from altershield.workloads import ADAPTERS
-from tests.e2e.conftest import SLEEP
 from tests.e2e.sleep import (
     DEFENSE_STATUS,
     IGNORED_SUSPEND,
+    SLEEP,
     SUSPEND,
     TEMPLATE_PATCH,
     VERSION,
     release,
+    sleep,
     succeed,
     suspend,
 )
-from tests.support.kubectl import Kubectl
+from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
 
 OPERATE_FINISHED = "altershield.defense.antgroup.com/operate-finished"
@@ -28,12 +29,10 @@ OPERATE_FINISHED = "altershield.defense.antgroup.com/operate-finished"
 RESOURCES = [adapter.resource for adapter in ADAPTERS if not adapter.crd]
 
 
-def manifest(resource: Resource) -> str:
+def manifest(resource: Resource, template_labels: Json | None = None) -> str:
     """`sleep` as a workload of this kind."""
-    obj = SLEEP.replace("kind: Deployment", f"kind: {resource.kind}")
-    if resource.kind == "StatefulSet":
-        obj = obj.replace("spec:\n  replicas", "spec:\n  serviceName: sleep\n  replicas", 1)
-    return obj.replace("  replicas: 5\n", "") if resource.kind == "DaemonSet" else obj
+    spec = {"serviceName": "sleep"} if resource.kind == "StatefulSet" else {}
+    return sleep(kind=resource.kind, template_labels=template_labels, **spec)
 
 
 def template_version(kubectl: Kubectl) -> str | None:
@@ -86,14 +85,13 @@ def test_label_added_to_the_template_is_a_release(kubectl: Kubectl) -> None:
 
 def test_governing_a_namespace_restarts_no_pods(kubectl: Kubectl) -> None:
     kubectl("label", "namespace", kubectl.namespace, "admission-webhook-altershield-")
-    manifest = SLEEP.replace("name: sleep\n  labels", "name: old\n  labels")
 
     def ungoverned() -> bool:
         out = kubectl("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=SLEEP)
         return VERSION not in out
 
     eventually(ungoverned, "the namespace not to be governed")
-    kubectl("apply", "-f", "-", stdin=manifest)
+    kubectl("apply", "-f", "-", stdin=sleep("old"))
     kubectl("rollout", "status", "deployment", "old", "--timeout=60s")
     kubectl("label", "namespace", kubectl.namespace, "admission-webhook-altershield=enabled")
     eventually(lambda: not ungoverned(), "the namespace to be governed")
@@ -194,11 +192,7 @@ def test_denial_names_the_kind_of_the_suspended_workload(kubectl: Kubectl, resou
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda each: each.plural)
 def test_operate_finished_label_is_removed_from_pod_templates(kubectl: Kubectl, resource: Resource) -> None:
-    marked = manifest(resource).replace(
-        "        app: sleep\n", f'        app: sleep\n        {OPERATE_FINISHED}: "1"\n', 1
-    )
-    assert OPERATE_FINISHED in marked
-    done = kubectl.run("apply", "-f", "-", stdin=marked)
+    done = kubectl.run("apply", "-f", "-", stdin=manifest(resource, {OPERATE_FINISHED: "1"}))
     assert done.returncode == 0, done.stderr
     assert f"Warning: AlterShield: the label {OPERATE_FINISHED} does not belong in a pod template" in done.stderr
     stored = kubectl.json(resource.kind.lower(), "sleep")["spec"]["template"]["metadata"]["labels"]

@@ -8,6 +8,7 @@ certificates live two minutes and the test takes minutes.
 import asyncio
 import base64
 import contextlib
+import json
 import os
 import ssl
 import subprocess
@@ -21,7 +22,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from cryptography import x509
 
 from altershield.api.resources import DEPLOYMENTS, NAMESPACES, SECRETS
@@ -30,7 +30,7 @@ from altershield.kube.client import Client
 from altershield.kube.errors import KubernetesError
 from altershield.process.children import free_ports
 from certgen.webhook_configurations import KINDS
-from tests.e2e.conftest import SLEEP
+from tests.e2e.sleep import SLEEP
 from tests.support.polling import eventually
 from tests.support.processes import running
 
@@ -113,7 +113,7 @@ class Load:
 
     async def admit(self) -> None:
         """Create Deployments as dry runs at a constant rate, independent of how long each takes."""
-        deployment = yaml.safe_load(SLEEP)
+        deployment = json.loads(SLEEP)
         path = DEPLOYMENTS.path(self.namespace)
 
         async def once() -> None:
@@ -225,7 +225,7 @@ def _names_a_key(logs: Path) -> list[str]:
 
 async def _first_admission(load: Load) -> None:
     """Wait until the API server calls the webhooks with success. Failures before that are part of the installation."""
-    deployment = yaml.safe_load(SLEEP)
+    deployment = json.loads(SLEEP)
     async with asyncio.timeout(30):
         while True:
             with contextlib.suppress(KubernetesError):

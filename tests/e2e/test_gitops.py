@@ -10,15 +10,14 @@ import json
 import pytest
 
 from altershield.api import labels
-from tests.e2e.conftest import SLEEP
-from tests.e2e.sleep import release, succeed, suspend
+from tests.e2e.sleep import SLEEP, release, sleep, succeed, suspend
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
 
 THREE_WAY = ()
 SERVER_SIDE = ("--server-side", "--force-conflicts", "--field-manager=kustomize-controller")
 EACH_WAY = pytest.mark.parametrize("way", [THREE_WAY, SERVER_SIDE], ids=["three-way", "server-side"])
-NEWER = SLEEP.replace('["/bin/sleep","infinity"]', '["/bin/sleep","3600"]')
+NEWER = sleep(seconds="3600")
 
 
 def apply(kubectl: Kubectl, way: tuple[str, ...], manifest: str) -> str:
@@ -124,8 +123,7 @@ def test_governing_a_namespace_puts_nothing_out_of_sync(kubectl: Kubectl, way: t
 
 
 def is_stamped(kubectl: Kubectl) -> bool:
-    another = SLEEP.replace("name: sleep\n  labels", "name: another\n  labels")
-    return labels.VERSION in kubectl("apply", "--dry-run=server", "-o", "json", "-f", "-", stdin=another)
+    return labels.VERSION in kubectl("apply", "--dry-run=server", "-o", "json", "-f", "-", stdin=sleep("another"))
 
 
 @EACH_WAY

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.e2e.conftest import SLEEP
+from tests.e2e.sleep import SLEEP
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
 from tests.support.processes import command

@@ -13,8 +13,8 @@ from altershield.api.meta import unix
 from altershield.commands.installation import CONFIGURATION as WEBHOOKS
 from altershield.workloads.adapter import template_of
 from altershield.workloads.workload import version_of
-from tests.e2e.conftest import SLEEP, START_TIMEOUT
-from tests.e2e.sleep import VERSION, release, succeed
+from tests.e2e.conftest import START_TIMEOUT
+from tests.e2e.sleep import SLEEP, VERSION, release, sleep, succeed
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
 
@@ -50,8 +50,7 @@ def not_governed(kubectl: Kubectl) -> Iterator[None]:
 
 def sets_version(kubectl: Kubectl) -> bool:
     """Whether a gatekeeper sets the version of a release."""
-    probe = SLEEP.replace("name: sleep", "name: probe")
-    done = kubectl.run("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=probe)
+    done = kubectl.run("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=sleep("probe"))
     return done.returncode == 0 and VERSION in done.stdout
 
 
@@ -218,7 +217,7 @@ def test_ungated_kubectl_replace_without_our_labels_is_verified(kubectl: Kubectl
     first = release(kubectl)
     wait_out_the_second(kubectl)
     with no_webhook(kubectl):
-        kubectl("replace", "-f", "-", stdin=SLEEP.replace("busybox", "busybox:2"))
+        kubectl("replace", "-f", "-", stdin=sleep(image="busybox:2"))
         assert verified_version(kubectl, "NoVersion") != first
     assert template_version(kubectl) is None
 
@@ -253,13 +252,13 @@ def test_ungated_release_that_does_not_come_up_is_rolled_back(kubectl: Kubectl) 
 
 def test_deployment_older_than_the_governance_is_not_changed(kubectl: Kubectl) -> None:
     with not_governed(kubectl):
-        kubectl("create", "-f", "-", stdin=SLEEP.replace("name: sleep", "name: before"))
+        kubectl("create", "-f", "-", stdin=sleep("before"))
         kubectl("rollout", "status", "deployment/before", "--timeout=60s")
     before = kubectl.json("deployment", "before")
     wait_out_the_second(kubectl)
-    kubectl("delete", "replicaset", "-l", "app=sleep")  # its controller creates it again from the old template
+    kubectl("delete", "replicaset", "-l", "app=before")  # its controller creates it again from the old template
     with no_webhook(kubectl):
-        kubectl("create", "-f", "-", stdin=SLEEP.replace("app: sleep", "app: after"))
+        kubectl("create", "-f", "-", stdin=SLEEP)
         verified_version(kubectl, "NoVersion")
     kubectl("rollout", "status", "deployment/before", "--timeout=60s")
     after = kubectl.json("deployment", "before")
@@ -269,7 +268,7 @@ def test_deployment_older_than_the_governance_is_not_changed(kubectl: Kubectl) -
 
 @pytest.mark.parametrize("replicas", [0, 1])
 def test_paused_ungated_release_is_noticed_when_it_is_resumed(kubectl: Kubectl, replicas: int) -> None:
-    first = release(kubectl, SLEEP.replace("replicas: 5", "replicas: 1"))
+    first = release(kubectl, sleep(replicas=1))
     kubectl("rollout", "pause", "deployment/sleep")
     with no_webhook(kubectl):
         kubectl("set", "image", "deployment", "sleep", "sleep=busybox:2")

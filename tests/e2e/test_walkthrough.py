@@ -2,14 +2,22 @@
 
 import re
 
-from tests.e2e.conftest import SLEEP, START_TIMEOUT
-from tests.e2e.sleep import DEFENSE_STATUS, IGNORED_SUSPEND, SUSPEND, TEMPLATE_PATCH, VERSION, release, succeed, suspend
+from tests.e2e.conftest import START_TIMEOUT
+from tests.e2e.sleep import (
+    DEFENSE_STATUS,
+    IGNORED_SUSPEND,
+    SUSPEND,
+    TEMPLATE_PATCH,
+    VERSION,
+    release,
+    sleep,
+    succeed,
+    suspend,
+)
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
 
-REPAIR = SLEEP.replace("    app: sleep\nspec:", f'    app: sleep\n    {IGNORED_SUSPEND}: "true"\nspec:', 1).replace(
-    "        app: sleep\n    spec:", '        app: sleep\n        test: "1234"\n    spec:', 1
-)
+REPAIR = sleep(labels={IGNORED_SUSPEND: "true"}, template_labels={"test": "1234"})
 
 
 def test_settings_exist_with_their_defaults(kubectl: Kubectl) -> None:

@@ -16,16 +16,18 @@ def manifest(
     labels: Object | None = None,
     template_labels: Object | None = None,
     metadata: Object | None = None,
+    container: Object | None = None,
     **spec: Any,
 ) -> Object:
     """A Deployment, StatefulSet, DaemonSet or CloneSet whose pods have one container.
 
     The selector is the label `app: NAME`. The workload has it in addition to `labels`, and its pods in addition to
-    `template_labels`. `metadata` and `spec` add or replace fields. A DaemonSet has no replicas, so none are set.
+    `template_labels`. `metadata`, `container` and `spec` add or replace fields. A DaemonSet has no replicas, so none
+    are set.
     """
     app = {"app": name}
     count = {} if replicas is None or kind == "DaemonSet" else {"replicas": replicas}
-    pods = {"selector": {"matchLabels": app}, "template": template(name, image, template_labels)}
+    pods = {"selector": {"matchLabels": app}, "template": template(name, image, template_labels, container=container)}
     return {
         "apiVersion": BY_KIND[kind].resource.api_version,
         "kind": kind,
