@@ -59,14 +59,14 @@ def _now() -> list[Object]:
             steps=SELDOM,
         ),
         stat(
-            "Passed without an answer",
+            "Passed unanswered",
             "Number of changes that API servers let pass in the time range, because no gatekeeper answered and "
             "failurePolicy is Ignore.",
             _failed_calls(f"apiserver_admission_webhook_fail_open_count{{{HOOKS}}}"),
             steps=NEVER,
         ),
         stat(
-            "Refused without an answer",
+            "Refused unanswered",
             "Number of changes that API servers refused in the time range, because no gatekeeper answered and "
             "failurePolicy is Fail.",
             _failed_calls(f"apiserver_admission_webhook_rejection_count{{{_UNANSWERED}}}"),

@@ -74,7 +74,7 @@ def _now() -> list[Object]:
             steps=((None, GREEN), (100, ORANGE), (180, RED)),
         ),
         stat(
-            "Certificate lifetime left",
+            "Certificate time left",
             "Share of the lifetime that is left, for the served or stored certificate where it is smallest. "
             "Certificates are renewed at a third. Alerts fire at a twelfth (warning) and at a ninetieth (critical; one "
             "day of 90).",
@@ -272,10 +272,9 @@ def _certificate_writes() -> Object:
         "Writes of the certificate and of the CA bundles",
         "certgen's writes in the last hour: of the Secret, in all and by reason, and of the CA bundle, by kind of "
         "webhook configuration. If there are many, something else changes these objects too.",
+        Query(f"sum(increase(altershield_certificate_writes_total{{{_OURS}}}[1h]))", "Secret, all reasons"),
         Query(
-            f"sum by (reason) (increase(altershield_certificate_writes_total{{{_OURS}}}[1h])) > 0 or "
-            f"sum(increase(altershield_certificate_writes_total{{{_OURS}}}[1h]))",
-            "Secret {{reason}}",
+            f"sum by (reason) (increase(altershield_certificate_writes_total{{{_OURS}}}[1h])) > 0", "Secret: {{reason}}"
         ),
         Query(f"sum by (kind) (increase(altershield_ca_bundle_writes_total{{{_OURS}}}[1h]))", "{{kind}}"),
         unit="short",
@@ -298,9 +297,11 @@ def _api_errors() -> Object:
         "Failed requests and watches, by component: in all, and by HTTP status code. 403: a permission is missing. "
         "429: throttled. unreachable: no response.",
         Query(
-            "60 * sum by (component, code) "
-            f"(rate(altershield_api_errors_total{{{_OURS}}}[$__rate_interval])) > 0 or "
             f"60 * sum by (component) (rate(altershield_api_errors_total{{{_OURS}}}[$__rate_interval]))",
+            "{{component}}, all codes",
+        ),
+        Query(
+            f"60 * sum by (component, code) (rate(altershield_api_errors_total{{{_OURS}}}[$__rate_interval])) > 0",
             "{{component}} {{code}}",
         ),
         unit="cpm",

@@ -25,6 +25,7 @@ from dashboards.shapes import (
     formatted,
     rect,
     text,
+    text_width,
     tick_step,
 )
 
@@ -179,20 +180,21 @@ def _heatmap(panel: Object, box: Box, data: Data) -> Iterator[str]:
 def _timeline(panel: Object, box: Box, data: Data) -> Iterator[str]:
     lines = list(_named(panel, data))
     mapping = panel["fieldConfig"]["defaults"]["mappings"][0]["options"]
-    plot = Box(box.x + 160, box.y + 4, box.width - 164, box.height - 26)
+    left = min(8 + text_width(max((name for name, _ in lines), key=len, default=""), 10.5), 0.55 * box.width)
+    plot = Box(box.x + left, box.y + 4, box.width - left - 4, box.height - 26)
     if lines:
         yield from _axes(plot, data, [])
     for index, (name, series) in enumerate(lines):
         height = plot.height / len(lines)
         y = plot.y + index * height
-        yield text(plot.x - 8, y + height / 2 + 4, name, 10.5, anchor="end", width=148)
+        yield text(plot.x - 8, y + height / 2 + 4, name, 10.5, anchor="end", width=left - 8)
         for part in runs(series.samples):
             (start, value), (end, _) = part[0], part[-1]
             state = mapping[f"{value:g}"]
-            left, right = _across(start, plot, data), _across(end, plot, data)
-            bar = Box(left, y + 2, max(right - left, 2), height - 4)
+            begin, stop = _across(start, plot, data), _across(end, plot, data)
+            bar = Box(begin, y + 2, max(stop - begin, 2), height - 4)
             yield rect(bar, COLORS[state["color"]], 'fill-opacity="0.7"')
-            yield text(left + 6, y + height / 2 + 4, state["text"], 10.5, "#ffffff", width=right - left - 8)
+            yield text(begin + 6, y + height / 2 + 4, state["text"], 10.5, "#ffffff", width=stop - begin - 8)
 
 
 def _table(panel: Object, box: Box, data: Data) -> Iterator[str]:
@@ -214,7 +216,10 @@ def _table(panel: Object, box: Box, data: Data) -> Iterator[str]:
                 for source, title in zip(sources, titles, strict=True)
             ]
         )
-    lengths = [min(max(len(value) for value, _ in column), 20) + 2 for column in zip(*lines, strict=True)]
+    longest = [max(len(value) for value, _ in column) for column in zip(*lines, strict=True)]
+    lengths = next(
+        fitting for most in range(40, 0, -1) if _fits(fitting := [min(each, most) + 2 for each in longest], box)
+    )
     for index, line in enumerate(lines if rows else ()):
         y = box.y + 12 + 21 * index
         if index:
@@ -222,6 +227,11 @@ def _table(panel: Object, box: Box, data: Data) -> Iterator[str]:
         for column, (value, color) in enumerate(line):
             x = box.x + box.width * sum(lengths[:column]) / sum(lengths)
             yield text(x, y, value, 11, color, width=box.width * lengths[column] / sum(lengths) - 6)
+
+
+def _fits(lengths: Sequence[int], box: Box) -> bool:
+    """Whether columns of so many characters fit. If not, the longest texts are cut first."""
+    return text_width(" " * sum(lengths), 11) <= box.width
 
 
 def _cell(value: str | float, properties: Sequence[Object]) -> tuple[str, str]:

@@ -27,6 +27,11 @@ def rect(box: Box, fill: str, more: str = "") -> str:
     return f'<rect {place} fill="{fill}" {more}/>'
 
 
+def text_width(content: str, size: float) -> float:
+    """About how many pixels a line of text takes."""
+    return len(content) * size * _CHAR
+
+
 def text(
     x: float, y: float, content: str, size: float, fill: str = TEXT, anchor: str = "", weight: int = 0, width: float = 0
 ) -> str:

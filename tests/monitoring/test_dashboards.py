@@ -1,6 +1,7 @@
 """The dashboards' JSON: generated from the code, without gaps or overlaps, with descriptions, for any installation."""
 
 import json
+import re
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,13 @@ def test_dashboard_refreshes_and_links_to_the_other_dashboards(dashboard: Object
     (link,) = dashboard["links"]
     assert (link["type"], link["includeVars"], link["keepTime"]) == ("dashboards", True, True)
     assert all(set(link["tags"]) <= set(other["tags"]) for other in loaded().values())
+
+
+def test_legends_name_only_labels_that_every_sum_of_the_query_keeps(dashboard: Object) -> None:
+    for panel in panels(dashboard):
+        for target in panel["targets"]:
+            kept = [set(re.split(r",\s*", labels)) for labels in re.findall(r"\bby \(([^)]*)\)", target["expr"])]
+            assert set(re.findall(r"{{(\w+)}}", target["legendFormat"])) <= set.intersection(*kept or [{"pod"}]), panel
 
 
 def test_panels_have_descriptions_units_and_thresholds(dashboard: Object) -> None:
@@ -128,9 +136,9 @@ COUNTED = [
         ("Ungated releases", "179m", 5),
         ("Ungated releases", "220m", 0),
         ("Objects that could not be read", "121m", 1),
-        ("Passed without an answer", "121m", 2),
-        ("Passed without an answer", "160m", 2),
-        ("Passed without an answer", "190m", 0),
+        ("Passed unanswered", "121m", 2),
+        ("Passed unanswered", "160m", 2),
+        ("Passed unanswered", "190m", 0),
     ],
 )
 def test_counts_from_before_the_first_scrape_are_counted_once(
