@@ -2,9 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 Object = dict[str, Any]
+
+_Json = TypeVar("_Json")
+
+
+def copied(value: _Json) -> _Json:
+    """A deep copy of a JSON value. `copy.deepcopy` takes several times as long."""
+    if isinstance(value, dict):
+        return {name: copied(below) if below.__class__ in _NESTED else below for name, below in value.items()}  # type: ignore[return-value]
+    if isinstance(value, list):
+        return [copied(item) if item.__class__ in _NESTED else item for item in value]  # type: ignore[return-value]
+    return value
+
+
+_NESTED = (dict, list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 Rules, order and texts follow kube-apiserver's `plugin/pkg/auth/authorizer/rbac` and `pkg/registry/rbac/validation`.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,9 +110,9 @@ def allows(rule: Rule, attributes: Attributes) -> bool:
     )
 
 
-def includes(values: Iterable[str] | None, wanted: str) -> bool:
+def includes(values: Collection[str] | None, wanted: str) -> bool:
     """Whether a list in a rule contains a value or `*`."""
-    return any(value in ("*", wanted) for value in values or ())
+    return values is not None and ("*" in values or wanted in values)
 
 
 def _matches_resource(patterns: Sequence[str], plural: str, subresource: str) -> bool:

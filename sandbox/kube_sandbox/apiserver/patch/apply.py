@@ -10,12 +10,11 @@ The rules are those of apimachinery's pkg/util/managedfields and of structured-m
 
 import json
 from collections.abc import Iterable
-from copy import deepcopy
 from dataclasses import replace
 from functools import reduce
 from typing import Any
 
-from kube_sandbox.apiserver.attributes import Object
+from kube_sandbox.apiserver.attributes import Object, copied
 from kube_sandbox.apiserver.errors import StatusError
 from kube_sandbox.apiserver.patch import managers, shapes, typed
 from kube_sandbox.apiserver.patch.field_sets import EMPTY, Fields, Path, below, member
@@ -69,7 +68,7 @@ def server_side_apply(
     if wrong := typed.validate(shape, applied):
         listed = wrong[0] if len(wrong) == 1 else "\n".join(("errors:", *(f"  {problem}" for problem in wrong)))
         raise StatusError(500, f"failed to create typed patch object ({_name_and_kind(applied)}): {listed}", reason="")
-    before = deepcopy(live) if live is not None else _empty(api_version, kind, crd_schema)
+    before = copied(live) if live is not None else _empty(api_version, kind, crd_schema)
     managed = _decode_or_empty(before.get("metadata", {}).pop("managedFields", None))
     reset = _reset_fields(api_version, kind, subresource, crd_schema)
     if not managed and live is not None:
@@ -107,10 +106,13 @@ def track_update(
     resets it.
     """
     api_version, kind = new["apiVersion"], new["kind"]
-    after = deepcopy(new)
+    after = copied(new)
     sent_entries = after.setdefault("metadata", {}).pop("managedFields", None)
-    before = deepcopy(old) if old is not None else _empty(api_version, kind, crd_schema)
-    stored_entries = before.get("metadata", {}).pop("managedFields", None)
+    before, stored_entries = _empty(api_version, kind, crd_schema), None
+    if old is not None:
+        metadata = dict(old.get("metadata") or {})
+        stored_entries = metadata.pop("managedFields", None)
+        before = {**old, "metadata": metadata}
     if subresource:
         managed = _decode_or_empty(stored_entries)
     elif sent_entries in ([], [{}]):

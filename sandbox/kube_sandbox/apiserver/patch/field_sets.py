@@ -6,10 +6,11 @@ its value, `i:0` an item by its index. A set contains only the owned paths, not 
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from kube_sandbox.apiserver import gotext
-from kube_sandbox.apiserver.attributes import Object
+from kube_sandbox.apiserver.attributes import Object, copied
 
 Path = tuple[str, ...]
 Fields = frozenset[Path]
@@ -56,18 +57,27 @@ def _decode(fields: Any, path: Path) -> Iterator[Path]:
 
 def encode(fields: Fields) -> Object:
     """A set as a `fieldsV1` object."""
+    return copied(_encoded(fields))
+
+
+@lru_cache(maxsize=1024)
+def _encoded(fields: Fields) -> Object:
+    """Cached, because most objects of one kind have the same few sets."""
     root: Object = {}
-    for path in sorted(fields, key=_order):
+    for path in fields:
         node = root
         for element in path:
             node = node.setdefault(element, {})
         node["."] = {}
-    return _without_dots(root)
+    return _in_order(root)
 
 
-def _without_dots(node: Object) -> Object:
-    """Remove the dots of leaves. FieldsV1 uses a dot only to mark that a node with members is owned itself."""
-    return {} if list(node) == ["."] else {name: _without_dots(below) for name, below in node.items()}
+def _in_order(node: Object) -> Object:
+    """The node with sorted elements, the dot first, and without the dots of leaves. FieldsV1 uses a dot only to mark
+    that a node with members is owned itself."""
+    dot = node.pop(".", None)
+    members = {element: _in_order(node[element]) for element in sorted(node, key=_element_order)}
+    return {".": dot, **members} if members and dot is not None else members
 
 
 def below(fields: Fields, excluded: Iterable[Path]) -> Fields:
@@ -78,10 +88,6 @@ def below(fields: Fields, excluded: Iterable[Path]) -> Fields:
 
 def _element_order(element: str) -> tuple[int, str]:
     return _RANKS[element[0]], element[2:]
-
-
-def _order(path: Path) -> tuple[tuple[int, str], ...]:
-    return tuple(_element_order(element) for element in path)
 
 
 def in_conflict_order(fields: Fields) -> list[Path]:

@@ -9,7 +9,6 @@
 - A `~` that escapes nothing stands for itself.
 """
 
-import copy
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,7 +17,7 @@ import jsonpatch
 import orjson
 from jsonpointer import JsonPointer
 
-from kube_sandbox.apiserver.attributes import Object
+from kube_sandbox.apiserver.attributes import Object, copied
 
 MAX_COPIED = 3 * 1024 * 1024
 """Bytes that the `copy` operations of one patch may add. The limit stops patches that double the document."""
@@ -34,8 +33,8 @@ class PatchError(Exception):
 
 def apply(document: Object, operations: Sequence[Object]) -> Any:
     """A patched copy of the document: any JSON value, because a patch may replace the root. Raises PatchError."""
-    patcher = _Patcher(copy.deepcopy(document))
-    for operation in copy.deepcopy(list(operations)):
+    patcher = _Patcher(copied(document))
+    for operation in copied(list(operations)):
         patcher.run(operation)
     return patcher.document
 
@@ -91,7 +90,7 @@ class _Patcher:
             value = _with_prefix(f"error in move for path: '{key}'", _get, parent, key)
             _with_prefix(f"error in move for path: '{key}'", _remove, parent, key)
         else:
-            value = copy.deepcopy(_with_prefix(f"error in copy for from: '{source}'", _get, parent, key))
+            value = copied(_with_prefix(f"error in copy for from: '{source}'", _get, parent, key))
             self._copied += len(orjson.dumps(value))
         path = _text(operation, "path", kind)
         target, key = self._locate(path, f"{kind} operation does not apply: doc is missing destination path: {path}")

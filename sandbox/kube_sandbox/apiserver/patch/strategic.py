@@ -5,11 +5,10 @@ A list of a built-in kind that has a merge key is merged item by item; any other
 """
 
 from collections.abc import Iterable
-from copy import deepcopy
 from typing import Any
 
 from kube_sandbox.apiserver import gotext
-from kube_sandbox.apiserver.attributes import Object
+from kube_sandbox.apiserver.attributes import Object, copied
 from kube_sandbox.apiserver.errors import StatusError
 from kube_sandbox.apiserver.schema import types
 
@@ -30,7 +29,7 @@ def merge(current: Object, patch: Object, model: str) -> Object:
     Raises StatusError 400 for a malformed directive, and 500 for a patch that does not fit the type (the real server
     returns 500 too).
     """
-    return _merge_map(deepcopy(current), patch, types.Type("struct", model=model))
+    return _merge_map(copied(current), patch, types.Type("struct", model=model))
 
 
 def _failed(message: str) -> StatusError:

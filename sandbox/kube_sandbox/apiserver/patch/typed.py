@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+import orjson
+
 from kube_sandbox.apiserver import gotext
 from kube_sandbox.apiserver.patch import field_sets
 from kube_sandbox.apiserver.patch.field_sets import EMPTY, Fields, Path
@@ -107,6 +109,11 @@ def _field_set(shape: Shape, value: Any, path: Path) -> Iterator[Path]:
         yield path
 
 
+def _are_equal(old: Any, new: Any) -> bool:
+    """Whether two values are equal, with their types: 1, 1.0 and true are equal in Python."""
+    return bool(old == new) and orjson.dumps(old) == orjson.dumps(new)
+
+
 def compare(shape: Shape, old: Any, new: Any) -> Comparison:
     """The changes from the old object to the new one."""
     removed: set[Path] = set()
@@ -114,6 +121,8 @@ def compare(shape: Shape, old: Any, new: Any) -> Comparison:
     added: set[Path] = set()
 
     def walk(shape: Shape, old: Any, new: Any, path: Path) -> None:
+        if _are_equal(old, new):
+            return
         mode = _merge_mode(shape, old, new)
         if mode == "map":
             olds, news = _members(old), _members(new)

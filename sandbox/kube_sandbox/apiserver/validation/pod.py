@@ -4,10 +4,9 @@ import difflib
 import ipaddress
 import json
 from collections.abc import Sequence
-from copy import deepcopy
 from typing import Any
 
-from kube_sandbox.apiserver.attributes import Object
+from kube_sandbox.apiserver.attributes import Object, copied
 from kube_sandbox.apiserver.validation import causes, texts
 from kube_sandbox.apiserver.validation.causes import Causes
 from kube_sandbox.apiserver.validation.container import containers, init_containers, security
@@ -257,7 +256,7 @@ def _without_seconds(toleration: Object) -> Object:
 
 def _with_allowed_changes(old: Object, spec: Object) -> Object:
     """The old spec with the permitted changes of the new one."""
-    result = deepcopy(old)
+    result = copied(old)
     for field in ("containers", "initContainers"):
         for container, new in zip(result.get(field) or (), spec.get(field) or (), strict=True):
             container.pop("image", None)

@@ -109,10 +109,10 @@ def _served_versions(attributes: Attributes, reader: Reader) -> Iterator[str]:
 
 def _rule_matches(rule: Object, attributes: Attributes, version: str) -> bool:
     return (
-        _has_scope(rule.get("scope") or "*", attributes)
-        and includes(rule.get("operations"), attributes.operation)
-        and includes(rule.get("apiGroups"), attributes.group)
+        includes(rule.get("apiGroups"), attributes.group)
         and includes(rule.get("apiVersions"), version)
+        and includes(rule.get("operations"), attributes.operation)
+        and _has_scope(rule.get("scope") or "*", attributes)
         and any(_has_resource(pattern, attributes) for pattern in rule.get("resources") or ())
     )
 
