@@ -213,6 +213,7 @@ class ChangeWorkloadStatus(msgspec.Struct, frozen=True, omit_defaults=True, rena
         Text, _doc("The version to release again in place of this one, or the name of the object that holds it.")
     ] = ""
     rollback_target: Annotated[SourceRef, _doc("The version that a rollback releases again.")] = SourceRef()
+    rollback_requested: Annotated[bool, _doc("Whether a person requested this rollback.")] = False
     conditions: Conditions = ()
     observed_generation: Annotated[Generation, _doc("The generation of the spec that this status describes.")] = 0
 

@@ -36,7 +36,11 @@ def store_intent(snapshot: Snapshot, target: Target, reason: RollbackReason, why
     draft = (
         begin_with(snapshot, now)
         .enter(WorkloadState.ROLLBACK)
-        .replace(rollback_to=source.version or source.name, rollback_target=source)
+        .replace(
+            rollback_to=source.version or source.name,
+            rollback_target=source,
+            rollback_requested=reason is RollbackReason.REQUESTED,
+        )
         .condition(ConditionType.ROLLED_BACK, False, reason, message)
         .without(ConditionType.STALLED)
     )
@@ -66,7 +70,7 @@ def next_step(snapshot: Snapshot, now: float) -> Decision:
         return withdraw(snapshot, f"{wanted.kind} {wanted.name} does not exist any more", now)
     if target.source.fingerprint != wanted.fingerprint:
         return withdraw(snapshot, f"the pod template in {wanted.kind} {wanted.name} has been changed", now)
-    if not was_requested(snapshot.release):
+    if not snapshot.release.status.rollback_requested:
         if ending(snapshot, now) is None:
             return withdraw(snapshot, "enough of its pods have come up", now)
         refusal = no_rollback_reason(snapshot, sum(each.serving for each in targets))
@@ -80,20 +84,13 @@ def next_step(snapshot: Snapshot, now: float) -> Decision:
     return Decision(after=(ReleaseAgain(wanted),))
 
 
-def was_requested(release: Release) -> bool:
-    """Whether a person requested the rollback. The reason is not enough: while the write is refused, only the message
-    tells."""
-    known = find_condition(release.status.conditions, ConditionType.ROLLED_BACK)
-    return known is not None and known.message.startswith(_REQUESTED)
-
-
 def withdraw(snapshot: Snapshot, why: str, now: float) -> Decision:
     """Withdraw the intent. The next decision derives the state again."""
     message = f"the rollback was withdrawn: {why}"
+    requested = snapshot.release.status.rollback_requested
     draft = (
-        begin_with(snapshot, now)
-        .enter(_state_before(snapshot.release) if was_requested(snapshot.release) else WorkloadState.RUNNING)
-        .replace(rollback_to="", rollback_target=SourceRef())
+        _without_intent(begin_with(snapshot, now))
+        .enter(_state_before(snapshot.release) if requested else WorkloadState.RUNNING)
         .condition(ConditionType.ROLLED_BACK, False, RollbackReason.WITHDRAWN, message)
     )
     return Decision(
@@ -138,7 +135,7 @@ def close(release: Release, workload: Workload, stuck: Sequence[Before], now: fl
         return Decision(with_update_time(draft.status, now))
     why = known.message.partition("; releasing ")[0]
     message = f"{why}; {_version_text(target)} was released again at {rfc3339(now)}"
-    reason = RollbackReason.REQUESTED if was_requested(release) else RollbackReason.POD_NOT_UP
+    reason = RollbackReason.REQUESTED if release.status.rollback_requested else RollbackReason.POD_NOT_UP
     draft = draft.replace(rollback_to=workload.version).condition(ConditionType.ROLLED_BACK, True, reason, message)
     if reason is RollbackReason.POD_NOT_UP:
         draft = draft.condition(ConditionType.VERIFIED, False, Giver.HEALTH, why)
@@ -152,7 +149,7 @@ def _not_current(release: Release, workload: Workload, now: float) -> Decision:
     was = WorkloadState.SUCCESS if _succeeded(release) else WorkloadState.FAILED
     own, present = version_of(release), workload.version or "none"
     message = f"a rollback of version {own} was requested, but the current version is {present}; nothing was changed"
-    draft = begin(release, now).enter(was).replace(rollback_to="", rollback_target=SourceRef())
+    draft = _without_intent(begin(release, now)).enter(was)
     if was is WorkloadState.FAILED:
         draft = draft.condition(ConditionType.ROLLED_BACK, False, RollbackReason.SUPERSEDED, message)
     return Decision(with_update_time(draft.status, now), after=(Announce("RollbackImpossible", message),))
@@ -184,14 +181,17 @@ def _refuse_request(snapshot: Snapshot, targets: Sequence[Target], why: str, now
     offer = f"set `rollbackTo` to one of: {', '.join(names)}" if names else "the workload has no older version"
     message = f"a rollback was requested, but {why}; {offer}"
     draft: Draft = (
-        begin_with(snapshot, now)
+        _without_intent(begin_with(snapshot, now))
         .enter(_state_before(snapshot.release))
-        .replace(rollback_to="", rollback_target=SourceRef())
         .condition(ConditionType.ROLLED_BACK, False, _kept_reason(snapshot.release), message)
     )
     return Decision(
         with_update_time(draft.status, now), after=(Announce("RollbackImpossible", message),), requeue_after=0.0
     )
+
+
+def _without_intent(draft: Draft) -> Draft:
+    return draft.replace(rollback_to="", rollback_target=SourceRef(), rollback_requested=False)
 
 
 def _state_before(release: Release) -> WorkloadState:

@@ -134,8 +134,8 @@ def with_update_time(status: ChangeWorkloadStatus, now: float) -> ChangeWorkload
 
 
 def _without_counts(status: ChangeWorkloadStatus) -> ChangeWorkloadStatus:
-    # the messages of these two contain counts: the next write updates them
     """The status without lists, counts and times."""
+    # the messages of these two contain counts: the next write updates them
     counted = (ConditionType.VERIFIED, ConditionType.STALLED)
     conditions = [
         msgspec.structs.replace(each, message="") if each.type in counted else each for each in status.conditions

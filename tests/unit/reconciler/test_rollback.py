@@ -1,5 +1,6 @@
 """How a rollback is carried out, refused and withdrawn."""
 
+import msgspec
 import pytest
 
 from altershield.api.kinds import Giver
@@ -205,6 +206,34 @@ def test_requested_rollback_is_withdrawn_if_its_target_was_edited(kind: str) -> 
     held = world.revisions["v1"]["spec" if kind == "Deployment" else "data"]
     (held if kind == "Deployment" else held["spec"])["template"] = template("evil")
     world.write_refused = ""
+    assert world.status().rollback_requested
     world.rest()
-    assert (world.image, world.state()) == ("v2", RUNNING)
+    assert (world.image, world.state(), world.status().rollback_requested) == ("v2", RUNNING, False)
     assert "RollbackWithdrawn" in world.reasons
+
+
+@each_kind
+def test_requested_rollback_is_carried_out_after_a_refused_write_whatever_its_condition_says(kind: str) -> None:
+    """An automatic rollback of pods that are up would be withdrawn."""
+    world, pods = second_release(kind, 3)
+    world.up(*pods)
+    world.run(20)
+    world.write_refused = "denied by policy"
+    world.ask_rollback("web-v1")
+    world.rest()
+    found = world.condition(ROLLED_BACK)
+    assert found is not None
+    assert found.reason == "WriteRefused"
+    world.edit_status(conditions=(msgspec.structs.replace(found, message="another text"),))
+    world.write_refused = ""
+    world.rest()
+    assert is_restored(world)
+    assert world.said(ROLLED_BACK, "v2") == ("True", "Requested")
+
+
+@each_kind
+def test_automatic_rollback_is_not_stored_as_requested(kind: str) -> None:
+    world, _ = second_release(kind)
+    world.write_refused = "denied by policy"
+    world.run(125)
+    assert (world.state(), world.status().rollback_requested) == (ROLLBACK, False)
