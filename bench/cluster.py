@@ -54,7 +54,6 @@ _RELEASED = int(time.time()) - 3 * 86400
 _TIME = rfc3339(_RELEASED)
 _SPREAD = 2 * 86400  # seconds over which the releases are spread
 _SENT = 256 * 1024  # bytes that are written at a time, approximately
-_HEX = b"0123456789abcdef"
 
 T = TypeVar("T")
 

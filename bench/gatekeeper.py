@@ -1,4 +1,5 @@
-"""Measures the throughput and latency of the gatekeeper, compared with a floor server that decodes each review and allows it.
+"""Measures the throughput and latency of the gatekeeper, compared with a floor server that decodes and
+allows each review.
 
     python -m bench.gatekeeper
 

@@ -66,9 +66,9 @@ def called_as(program: str) -> str:
     return "kubectl altershield" if Path(program).name == PLUGIN else "altershield"
 
 
-def arguments(given: Sequence[str]) -> list[str]:
+def arguments(typed: Sequence[str]) -> list[str]:
     """The arguments with `-o=json` changed to `-ojson`. kubectl accepts both, typer only the second."""
-    return [re.sub(r"^(-[a-zA-Z])=", r"\1", argument) for argument in given]
+    return [re.sub(r"^(-[a-zA-Z])=", r"\1", argument) for argument in typed]
 
 
 class _Warnings(logging.Handler):

@@ -121,7 +121,7 @@ def _section(name: str, function: Callable[..., Any]) -> str:
 def _option(parameter: inspect.Parameter, hint: Any) -> tuple[str, str, str, str]:
     _, *metadata = get_args(hint)
     info = metadata[-1]
-    # what is given first is, to typer, the default, until it looks closer
+    # typer stores the first name of an option as its default, and the others as its declarations
     names = sorted([info.default, *(info.param_decls or ())] if info.default is not ... else [parameter.name.upper()])
     if parameter.default is inspect.Parameter.empty:
         shown = "required"

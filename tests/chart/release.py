@@ -18,7 +18,7 @@ from tests.support.processes import Done, python
 WAIT = 180
 """Seconds until Helm gives up."""
 
-RECORD: Object = {
+CHANGE_WORKLOAD: Object = {
     "apiVersion": "app.ops.cloud.alipay.com/v1alpha1",
     "kind": "ChangeWorkload",
     "metadata": {"name": "kept"},

@@ -13,7 +13,7 @@ from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.api.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from altershield.kube.client import Client
 from certgen.garbage_collection import set_owner
-from tests.chart.release import RECORD, Release, changed_chart, listed
+from tests.chart.release import CHANGE_WORKLOAD, Release, changed_chart, listed
 from tests.chart.rendering import CHART, OPERATORS, RELEASE, Object, is_hook, rendered, the
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
@@ -40,7 +40,7 @@ def test_release_is_installed_upgraded_rolled_back_and_uninstalled(
         pods = system.json("pods", "-l", "app.kubernetes.io/component=gate")["items"]
         assert len({pod["spec"]["nodeName"] for pod in pods}) == 3
     system.wait("crd/changeworkloads.app.ops.cloud.alipay.com", "condition=Established")
-    system("create", "-f", "-", stdin=json.dumps(RECORD))
+    system("create", "-f", "-", stdin=json.dumps(CHANGE_WORKLOAD))
     publish(system, "Q0E=")
 
     upgraded = release.upgrade({"replicas": 2, "webhooks": {"validating": {"failurePolicy": "Ignore"}}},
@@ -50,7 +50,7 @@ def test_release_is_installed_upgraded_rolled_back_and_uninstalled(
     for webhook in system.json("validatingwebhookconfiguration", RELEASE)["webhooks"]:
         assert webhook["failurePolicy"] == "Ignore"
         assert webhook["clientConfig"]["caBundle"] == "Q0E=", "an upgrade must not change caBundle"
-    assert system.json("changeworkload", "kept")["spec"] == RECORD["spec"]
+    assert system.json("changeworkload", "kept")["spec"] == CHANGE_WORKLOAD["spec"]
 
     def takes_ticket() -> bool:
         system("patch", "changeworkload", "kept", "--type=merge", "-p", '{"spec":{"ticket":"CHG-1"}}')

@@ -157,8 +157,8 @@ def release_without_a_gatekeeper(kubectl: Kubectl) -> None:
         eventually(lambda: not is_stamped(kubectl), "the namespace not to be governed")
         kubectl("set", "image", "deployment/sleep", "sleep=busybox:2")
         kubectl(*governed)
-        recorded = ("events", "--field-selector", "reason=UngatedRelease")
-        eventually(lambda: kubectl.json(*recorded)["items"], "the Event about the ungated release")
+        listed = ("events", "--field-selector", "reason=UngatedRelease")
+        eventually(lambda: kubectl.json(*listed)["items"], "the Event about the ungated release")
         version = "admission-webhook-altershield.antgroup.com/version"
         eventually(lambda: len({rs["metadata"]["labels"][version] for rs in replica_sets(kubectl)}) == 2, "its version")
     finally:
@@ -180,8 +180,8 @@ def roll_back_what_has_no_replica_sets(kubectl: Kubectl) -> None:
 
         eventually(succeeded, "the first release to succeed")
         kubectl("set", "image", "statefulset/sleep", "sleep=busybo")
-        recorded = ("events", "--field-selector", "reason=RolledBack")
-        eventually(lambda: kubectl.json(*recorded)["items"], "the release to be rolled back")
+        listed = ("events", "--field-selector", "reason=RolledBack")
+        eventually(lambda: kubectl.json(*listed)["items"], "the release to be rolled back")
         kubectl("rollout", "status", "statefulset/sleep", "--timeout=60s")
     finally:
         kubectl.run("delete", "namespace", kubectl.namespace)

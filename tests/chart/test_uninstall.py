@@ -12,7 +12,7 @@ import pytest
 
 from altershield.api.names import SYSTEM_NAMESPACE
 from tests.chart.pod import account
-from tests.chart.release import RECORD, Release, listed, uninstall
+from tests.chart.release import CHANGE_WORKLOAD, Release, listed, uninstall
 from tests.chart.rendering import CHART, RELEASE, Object, is_hook, rendered
 from tests.support.kubectl import Kubectl
 from tests.support.processes import command, wait_for_line
@@ -46,7 +46,7 @@ def test_uninstall_deletes_a_helm_release_with_its_history_and_nothing_else(
     release.install({"dashboards": {"enabled": True}, "networkPolicy": {"enabled": True}})
     release.upgrade()
     leftovers_at_run_time(system)
-    system("create", "-f", "-", stdin=json.dumps(RECORD))
+    system("create", "-f", "-", stdin=json.dumps(CHANGE_WORKLOAD))
     default, foreign = Kubectl(cluster), listed(others())
     default("create", "-f", "-", stdin=foreign)
     system("create", "configmap", "others")
@@ -71,7 +71,7 @@ def test_uninstall_deletes_a_helm_release_with_its_history_and_nothing_else(
 
         assert left(system) == []
         assert release.names() == [], "helm list must not show the release"
-        assert system.json("changeworkload", "kept")["spec"] == RECORD["spec"]
+        assert system.json("changeworkload", "kept")["spec"] == CHANGE_WORKLOAD["spec"]
         assert "kept CustomResourceDefinition changeworkloads.app.ops.cloud.alipay.com" in done.stdout
         assert f"kept Namespace {SYSTEM_NAMESPACE}" in done.stdout
         default("get", "-f", "-", stdin=foreign)

@@ -1,5 +1,6 @@
 """Values, files and YAML in the documents exist and are valid."""
 
+import ast
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -8,6 +9,8 @@ import pytest
 import yaml
 
 from altershield.api.labels import IGNORED_SUSPEND
+from altershield.workloads import Adapter
+from altershield.workloads.clone_sets import CloneSets
 from tests.docs.pages import PAGES, ROOT, blocks
 
 VALUES: dict[str, Any] = yaml.safe_load((ROOT / "charts" / "altershield" / "values.yaml").read_text())
@@ -43,6 +46,21 @@ def test_files_named_in_the_architecture_exist() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text()
     examples = {"gatekeeper/handlers/deletions/kept.py", "reconciler/paused.py"}
     assert [name for name in _MODULE.findall(page) if name not in examples and not any(_places(name))] == []
+
+
+def test_adapter_in_the_architecture_has_the_members_of_an_adapter() -> None:
+    section = (ROOT / "docs" / "architecture.md").read_text().partition("## Add a kind\n")[2]
+    members: dict[str, str] = {}
+    for shown in ast.parse(next(block.text for block in blocks(section) if block.language == "python")).body:
+        assert isinstance(shown, ast.ClassDef)
+        for part in shown.body:
+            if isinstance(part, ast.FunctionDef):
+                members[part.name] = ""
+            elif isinstance(part, ast.Assign):
+                members[ast.unparse(part.targets[0])] = ast.unparse(part.value)
+    assert set(members) == {name for name in vars(Adapter) if not name.startswith("_")}
+    literals = {name: ast.literal_eval(value) for name, value in members.items() if value and not value.isupper()}
+    assert literals == {name: getattr(CloneSets, name) for name in literals}
 
 
 def _places(name: str) -> Iterator[bool]:

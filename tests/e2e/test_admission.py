@@ -176,11 +176,11 @@ def test_denial_names_the_kind_of_the_suspended_workload(kubectl: Kubectl, resou
     kubectl("apply", "-f", "-", stdin=manifest(resource))
     kind = resource.kind.lower()
     version = kubectl.labels(kind, "sleep")[VERSION]
-    records = f"changepods -l {VERSION}={version}".split()
-    record = eventually(lambda: kubectl.json(*records)["items"], "a pod to be verified")[0]
-    result = {"pod": record["spec"]["podInfos"][0]["pod"], "verdict": "unpass", "message": "find error"}
+    listed = f"changepods -l {VERSION}={version}".split()
+    change_pod = eventually(lambda: kubectl.json(*listed)["items"], "a pod to be verified")[0]
+    result = {"pod": change_pod["spec"]["podInfos"][0]["pod"], "verdict": "unpass", "message": "find error"}
     patch = json.dumps({"status": {"podResults": [result]}})
-    kubectl("patch", "changepod", record["metadata"]["name"], "--subresource=status", "--type=merge", "-p", patch)
+    kubectl("patch", "changepod", change_pod["metadata"]["name"], "--subresource=status", "--type=merge", "-p", patch)
     eventually(lambda: SUSPEND in kubectl.labels(kind, "sleep"), "the suspend label")
 
     denied = kubectl.run("patch", kind, "sleep", "-p", TEMPLATE_PATCH)

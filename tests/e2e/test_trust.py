@@ -191,9 +191,9 @@ def orphaned_and_created_again(story: Story) -> None:
     story.kubectl("delete", story.kind.resource, NAME, "--cascade=orphan")
 
     def orphaned() -> bool:
-        records = story.kubectl.json("changeworkloads")["items"]
-        assert records
-        owners = [each["metadata"].get("ownerReferences", []) for each in (*records, *sets(story), *story.pods())]
+        releases = story.kubectl.json("changeworkloads")["items"]
+        assert releases
+        owners = [each["metadata"].get("ownerReferences", []) for each in (*releases, *sets(story), *story.pods())]
         return deleted not in {owner["uid"] for each in owners for owner in each}
 
     eventually(orphaned, "the pods and ChangeWorkloads to be orphaned")
@@ -228,8 +228,8 @@ def long_names(story: Story) -> None:
     story.kubectl("set", "image", "deployment", f"{shared}-two", "main=busybox:2")
 
     def both() -> bool:
-        records = story.kubectl.json("changeworkloads")["items"]
-        found = sorted((each["spec"]["serviceName"][-3:], each.get("status", {}).get("status", "")) for each in records)
+        items = story.kubectl.json("changeworkloads")["items"]
+        found = sorted((each["spec"]["serviceName"][-3:], each.get("status", {}).get("status", "")) for each in items)
         return found == [("one", "Success"), ("two", "Success")]
 
     eventually(both, "a release of each")

@@ -67,7 +67,7 @@ def wait_out_the_second(kubectl: Kubectl) -> None:
 def verified_version(kubectl: Kubectl, reason: str) -> str:
     """Wait until the release is stored as ungated for this reason and has succeeded, and return its version."""
 
-    def recorded() -> str:
+    def stored() -> str:
         version = kubectl.labels("deployment", "sleep").get(VERSION, "none")
         name = f"sleep--x--{version}"
         found = kubectl.json("changeworkload", name) if kubectl.exists("changeworkload", name) else {}
@@ -75,7 +75,7 @@ def verified_version(kubectl: Kubectl, reason: str) -> str:
         ungated = [each for each in conditions if each["type"] == "Ungated"]
         return version if [(each["status"], each["reason"]) for each in ungated] == [("True", reason)] else ""
 
-    version = eventually(recorded, f"the condition Ungated, {reason}")
+    version = eventually(stored, f"the condition Ungated, {reason}")
     succeed(kubectl, version)
     kubectl("rollout", "status", "deployment/sleep", "--timeout=60s")
     eventually(lambda: versions(kubectl) == {version}, "every pod to have the version")

@@ -113,9 +113,9 @@ def test_failing_release_is_suspended_if_rollback_is_off(kubectl: Kubectl, setti
     release(kubectl)
     setting("rollback", enable=False)
     bad = release_bad_image(kubectl)
-    record = kubectl.json("changeworkload", f"sleep--x--{bad}")["status"]
-    assert "the setting `rollback` is off" in json.dumps(record["conditions"])
-    assert "ImagePull" in record["defenseCheckFailPods"][0]["message"]
+    status = kubectl.json("changeworkload", f"sleep--x--{bad}")["status"]
+    assert "the setting `rollback` is off" in json.dumps(status["conditions"])
+    assert "ImagePull" in status["defenseCheckFailPods"][0]["message"]
     eventually(lambda: not resumed(kubectl), "the suspend label")
     denied = kubectl.run("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH)
     assert "deployment sleep is suspended" in denied.stderr

@@ -137,10 +137,10 @@ async def caches() -> AsyncIterator[Caches]:
 
 def shown(caches: Caches, name: str, *conditions: Condition) -> dict[str, float]:
     """The series of a metric for a release with these conditions, by the reason of the stall."""
-    (record,) = caches.releases.all()
-    status = msgspec.structs.replace(record.status, conditions=conditions, entry_time_unix=ENTERED_AT)
-    metadata = msgspec.structs.replace(record.metadata, resource_version="2")
-    caches.releases.observe(msgspec.structs.replace(record, metadata=metadata, status=status))
+    (known,) = caches.releases.all()
+    status = msgspec.structs.replace(known.status, conditions=conditions, entry_time_unix=ENTERED_AT)
+    metadata = msgspec.structs.replace(known.metadata, resource_version="2")
+    caches.releases.observe(msgspec.structs.replace(known, metadata=metadata, status=status))
     (metric,) = [each for each in families(caches) if each.name == name]
     return {sample.labels["reason" if name == STALLED else "stalled"]: sample.value for sample in metric.samples}
 

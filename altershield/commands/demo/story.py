@@ -30,7 +30,7 @@ class StepFailedError(AlterShieldError):
 class Story:
     """What the steps share: a client, and informers on the namespace of the demo.
 
-    `start_timeout` is the gate's, in seconds: a rollback begins after it.
+    `start_timeout` is AlterShield's option, in seconds: a rollback begins after it.
     """
 
     def __init__(self, client: Client, start_timeout: float) -> None:

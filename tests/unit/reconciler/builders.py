@@ -47,7 +47,7 @@ def release(
         metadata=ObjectMeta(
             name=own,
             namespace="default",
-            uid=uid or f"record-{own}",
+            uid=uid or f"release-{own}",
             resource_version="1",
             generation=1,
             creation_timestamp=rfc3339(NOW),

@@ -61,10 +61,10 @@ async def test_pods_of_the_older_version_do_not_count_for_an_ungated_release(bar
     await good_release(bare)
     await bare.set_image("nosuch")
 
-    async def recorded() -> str:
+    async def stored() -> str:
         return next((name for name in await bare.states() if name != V1), "")
 
-    own = names.change_workload_name("", "sleep", await bare.until(recorded, "its ChangeWorkload"))
+    own = names.change_workload_name("", "sleep", await bare.until(stored, "its ChangeWorkload"))
     await bare.until_condition(CHANGE_WORKLOADS, own, "Ungated", status="True", reason="VersionReused")
     rolled_back = await bare.until_condition(CHANGE_WORKLOADS, own, "RolledBack", status="True", reason="PodNotUp")
     release = await bare.get(CHANGE_WORKLOADS, own)

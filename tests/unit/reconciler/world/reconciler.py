@@ -121,7 +121,7 @@ class World(Executor):
         metadata = ObjectMeta(
             name=name,
             namespace=NAMESPACE,
-            uid=f"record-{version}",
+            uid=f"release-{version}",
             generation=1,
             resource_version="1",
             labels={labels.VERSION: version},
@@ -142,7 +142,7 @@ class World(Executor):
             workload_generation=workload.generation,
         )
         if release is None:
-            self._write("record")
+            self._write("release")
             self._store(ChangeWorkload(metadata, spec))
         elif release.spec.workload_generation != workload.generation:
             status = ChangeWorkloadStatus(
