@@ -17,6 +17,10 @@ AlterShieldError                    (altershield.errors)
 │       ├── InvalidError            422
 │       ├── TooManyRequestsError    429
 │       └── ServerError             5xx
+├── AlterShieldServerError          (reconciler.server.errors) a call to an AlterShield server failed
+│   ├── UnavailableError            no usable answer, or none at all
+│   ├── RejectedError               the server refused the call
+│   └── NotAllowedError             the server does not know the node, or the node is in another state
 ├── ReviewError                     (gatekeeper.errors) a request that the gatekeeper cannot review
 ├── CertificateError                (certgen.errors) a certificate, a key or its Secret cannot be used
 ├── InstallationStoppedError        (altershield.commands.installation) a process of AlterShield did not start, or ended
