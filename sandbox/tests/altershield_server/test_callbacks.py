@@ -1,0 +1,270 @@
+"""Callbacks: their form, what they say in each state, and that each is sent once."""
+
+import json
+from typing import Any
+
+import pytest
+
+from kube_sandbox.altershield_server import callbacks, signature
+from kube_sandbox.altershield_server.nodes import Node
+from kube_sandbox.altershield_server.script import CRASH, FAIL, NEVER, STUCK, RuleScript
+from kube_sandbox.altershield_server.server import AlterShieldServer
+from kube_sandbox.altershield_server.simulated_time import SimulatedTime
+from kube_sandbox.altershield_server.vocabulary import PLATFORM, SCENE, Call, Stage
+from support.altershield import ORDER, TOKEN, Caller, Receiver, eventually
+
+
+async def new_node(caller: Caller, **members: Any) -> Node:
+    """A node in a new order. Its PRE check may still run."""
+    await caller.create_order()
+    return caller.server.nodes[await caller.start_batch(**members)]
+
+
+async def finished_node(caller: Caller, **members: Any) -> Node:
+    """A node whose two checks have ended."""
+    node = await new_node(caller, **members)
+    await caller.server.settled()
+    await caller.call(Call.FINISH, nodeId=node.id)
+    await caller.server.settled()
+    return node
+
+
+async def test_callback_is_signed_and_has_sorted_keys_without_nulls(caller: Caller, receiver: Receiver) -> None:
+    node = await new_node(caller)
+    await caller.server.settled()
+    text, headers = receiver.bodies[0].decode(), receiver.headers[0]
+    body = json.loads(text)
+    assert text == json.dumps(body, sort_keys=True, separators=(",", ":"))
+    assert "null" not in text
+    assert headers["Content-Type"] == "application/json;UTF-8"
+    assert headers["X-AlterShield-Platform"] == PLATFORM
+    timestamp = int(headers["X-AlterShield-Timestamp"])
+    assert timestamp > 1_700_000_000_000  # milliseconds
+    assert headers["X-AlterShield-Sign"] == signature.sign(timestamp, text, TOKEN)
+    assert body["changeCheckType"] == "CHANGE_BATCH"
+    request = body["callbackRequest"]
+    assert {**request, "verdict": None} == {
+        "bizExecOrderId": ORDER,
+        "changeSceneKey": SCENE,
+        "defenseStageEnum": "PRE",
+        "nodeId": node.id,
+        "verdict": None,
+    }
+    assert set(request["verdict"]) == {"allFinish", "checkPass", "emergency", "rollback", "rules", "verdict"}
+
+
+@pytest.mark.parametrize(
+    ("call", "kind"),
+    [(Call.START_ORDER, "CHANGE_ORDER"), (Call.START_BATCH, "CHANGE_BATCH"), (Call.START_ACTION, "CHANGE_ACTION")],
+)
+async def test_callback_names_the_kind_of_its_node(caller: Caller, receiver: Receiver, call: Call, kind: str) -> None:
+    await caller.create_order()
+    await caller.call(call)
+    await caller.server.settled()
+    assert json.loads(receiver.bodies[0])["changeCheckType"] == kind
+
+
+async def test_failed_rules_are_in_the_callback(caller: Caller, receiver: Receiver) -> None:
+    rule = RuleScript(name="error rate", owner="team-web", msg="5 % errors, 1 % allowed")
+    caller.server.script.post.verdict = FAIL
+    caller.server.script.post.rules = [rule, RuleScript(name="latency", verdict="PASS")]
+    await finished_node(caller)
+    verdict = receiver.requests()[1]["verdict"]
+    assert {**verdict, "rules": None} == {
+        "allFinish": True,
+        "checkPass": False,
+        "emergency": False,
+        "rollback": False,
+        "rules": None,
+        "verdict": "fail",
+    }
+    first, second = verdict["rules"]
+    assert (first["name"], first["owner"], first["msg"]) == ("error rate", "team-web", "5 % errors, 1 % allowed")
+    assert (first["stage"], first["status"], first["verdict"]) == ("POST", "SUCCESS", "FAIL")
+    assert (first["ignored"], first["allowIgnore"], first["riskLevel"]) == (False, True, "BLOCK")
+    assert first["gmtStart"] <= first["gmtFinish"]
+    assert (second["verdict"], "msg" in second) == ("PASS", False)
+
+
+async def test_rules_before_a_resubmit_are_in_the_callback_too(caller: Caller, receiver: Receiver) -> None:
+    caller.server.script.pre.verdict = FAIL
+    node = await new_node(caller)
+    await caller.server.settled()
+    caller.server.script.pre.verdict = "pass"
+    await caller.call(Call.RESUBMIT, nodeId=node.id)
+    await caller.server.settled()
+    assert receiver.verdicts() == [("PRE", "fail"), ("PRE", "pass")]
+    rules = receiver.requests()[1]["verdict"]["rules"]
+    assert [(each["relationId"], each["verdict"]) for each in rules] == [("pre-0", "FAIL"), ("pre-0", "PASS")]
+
+
+@pytest.mark.parametrize("status", [200, 500])
+async def test_each_check_sends_one_callback_whatever_the_answer(
+    caller: Caller, receiver: Receiver, status: int
+) -> None:
+    receiver.status = status
+    await finished_node(caller)
+    assert receiver.verdicts() == [("PRE", "pass"), ("POST", "pass")]
+    assert [each.status for each in caller.server.callbacks] == [status, status]
+
+
+async def test_callback_that_cannot_be_sent_is_not_sent_again(caller: Caller) -> None:
+    caller.server.callback_url = "http://127.0.0.1:1/callback"
+    await finished_node(caller)
+    assert [(each.status, each.error.split(":")[0]) for each in caller.server.callbacks] == [
+        (None, "ClientConnectorError")
+    ] * 2
+
+
+async def test_callback_gives_up_on_a_slow_receiver(
+    caller: Caller, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert callbacks.TIMEOUT.sock_connect == callbacks.TIMEOUT.sock_read == 6.0
+    monkeypatch.setattr(callbacks, "TIMEOUT", callbacks.aiohttp.ClientTimeout(sock_read=0.1))
+    receiver.delay = 5.0
+    await new_node(caller)
+    await caller.server.settled()
+    assert [each.status for each in caller.server.callbacks] == [None]
+    assert len(receiver.bodies) == 1
+
+
+async def test_scene_without_callback_url_is_only_polled(caller: Caller, receiver: Receiver) -> None:
+    caller.server.callback_url = None
+    node = await finished_node(caller)
+    assert await caller.poll(node.id, Stage.POST) == "pass"
+    assert receiver.bodies == []
+
+
+@pytest.mark.parametrize("verdict", [NEVER, CRASH])
+async def test_check_that_expires_or_crashes_is_called_back_as_pass_without_rules(
+    caller: Caller, receiver: Receiver, verdict: str
+) -> None:
+    caller.server.script.pre.verdict = verdict
+    caller.server.script.pre.timeout = 0.05
+    node = await new_node(caller)
+    await caller.server.settled()
+    assert receiver.verdicts() == [("PRE", "pass")]
+    assert receiver.requests()[0]["verdict"]["rules"] == []
+    assert await caller.poll(node.id, Stage.PRE) == "fail"
+
+
+async def test_late_result_sends_no_second_callback(caller: Caller, receiver: Receiver) -> None:
+    script = caller.server.script.post
+    script.verdict, script.timeout, script.delay = FAIL, 0.05, (0.2, 0.2)
+    node = await finished_node(caller)
+    assert receiver.verdicts() == [("PRE", "pass"), ("POST", "pass")]
+    assert node.post.passed is False
+
+
+async def test_stuck_check_sends_no_callback(caller: Caller, receiver: Receiver) -> None:
+    caller.server.script.pre.verdict = STUCK
+    await new_node(caller)
+    await caller.server.settled()
+    assert receiver.bodies == []
+
+
+async def test_pre_callback_after_a_finish_says_pass_without_rules(caller: Caller, receiver: Receiver) -> None:
+    caller.server.script.pre.verdict = FAIL
+    caller.server.script.callbacks.delay = (0.3, 0.3)
+    node = await new_node(caller)
+    await eventually(lambda: node.pre.passed is False)
+    await caller.call(Call.FINISH, nodeId=node.id)
+    await caller.server.settled()
+    first = receiver.requests()[0]
+    assert (first["defenseStageEnum"], first["verdict"]["verdict"], first["verdict"]["rules"]) == ("PRE", "pass", [])
+
+
+async def test_late_pre_result_is_called_back_as_the_post_result(
+    slow: AlterShieldServer, slow_caller: Caller, receiver: Receiver, simulated: SimulatedTime
+) -> None:
+    slow.script.pre.timeout = 2.0
+    slow.script.pre.verdict = FAIL
+    node = await new_node(slow_caller)
+    await simulated.advance(2)
+    await slow_caller.call(Call.FINISH, nodeId=node.id)
+    await simulated.advance(3)
+    await eventually(lambda: len(receiver.bodies) == 2)
+    assert receiver.verdicts() == [("PRE", "pass"), ("POST", "fail")]
+    (rule,) = receiver.requests()[1]["verdict"]["rules"]
+    assert (rule["status"], rule["verdict"]) == ("EXE", "NONE")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "passes", "polled"),
+    [("none", True, "pass"), ("inconc", False, "fail"), ("maybe", True, "fail")],
+)
+async def test_other_verdicts_are_called_back_as_they_are(
+    caller: Caller, receiver: Receiver, verdict: str, passes: bool, polled: str
+) -> None:
+    caller.server.script.post.verdict = verdict
+    node = await finished_node(caller)
+    found = receiver.requests()[1]["verdict"]
+    assert (found["verdict"], found["checkPass"]) == (verdict, passes)
+    assert await caller.poll(node.id, Stage.POST) == polled
+
+
+async def test_lost_callbacks_are_recorded_and_not_sent(caller: Caller, receiver: Receiver) -> None:
+    caller.server.script.callbacks.lose = 1.0
+    await finished_node(caller)
+    assert receiver.bodies == []
+    assert [each.error for each in caller.server.callbacks] == ["lost by the script"] * 2
+
+
+async def test_duplicate_callbacks_are_the_same_bytes_two_times(caller: Caller, receiver: Receiver) -> None:
+    caller.server.script.callbacks.duplicate = 1.0
+    await new_node(caller)
+    await caller.server.settled()
+    assert len(receiver.bodies) == 2
+    assert receiver.bodies[0] == receiver.bodies[1]
+    assert receiver.headers[0]["X-AlterShield-Sign"] == receiver.headers[1]["X-AlterShield-Sign"]
+
+
+async def test_late_callback_keeps_the_verdict_and_the_timestamp_of_its_creation(
+    caller: Caller, receiver: Receiver
+) -> None:
+    faults = caller.server.script.callbacks
+    faults.late, faults.late_by = 1.0, (0.3, 0.3)
+    caller.server.script.pre.verdict = FAIL
+    node = await new_node(caller)
+    await eventually(lambda: node.pre.passed is False)
+    await caller.call(Call.FINISH, nodeId=node.id)
+    await caller.server.settled()
+    assert ("PRE", "fail") in receiver.verdicts()
+
+
+async def test_held_callback_arrives_after_a_later_one(caller: Caller, receiver: Receiver) -> None:
+    faults = caller.server.script.callbacks
+    await caller.create_order()
+    faults.reorder = 1.0
+    first = await caller.start_batch(batchNo=0)
+    await eventually(lambda: caller.server.nodes[first].pre.passed is True)
+    faults.reorder = 0.0
+    second = await caller.start_batch(batchNo=1)
+    await caller.server.settled()
+    assert [each["nodeId"] for each in receiver.requests()] == [second, first]
+
+
+async def test_held_callback_is_sent_after_5_s_without_another(
+    slow: AlterShieldServer, slow_caller: Caller, receiver: Receiver, simulated: SimulatedTime
+) -> None:
+    slow.script.callbacks.reorder = 1.0
+    await new_node(slow_caller)
+    await simulated.advance(9.9)
+    assert not slow.callbacks
+    assert not receiver.bodies
+    await simulated.advance(0.1)
+    await eventually(lambda: len(receiver.bodies) == 1)
+
+
+async def test_callback_can_arrive_before_the_answer_to_its_call(caller: Caller, receiver: Receiver) -> None:
+    caller.server.script.callbacks.before_answer = True
+    await caller.create_order()
+    node = await caller.start_batch()
+    assert [each["nodeId"] for each in receiver.requests()] == [node]  # without waiting for the server
+
+
+async def test_test_can_send_any_signed_callback(caller: Caller, receiver: Receiver) -> None:
+    node = await new_node(caller)
+    await caller.server.settled()
+    assert await caller.server.send_callback(node, Stage.POST, "fail") == 200
+    assert receiver.verdicts() == [("PRE", "pass"), ("POST", "fail")]
