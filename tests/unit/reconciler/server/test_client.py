@@ -13,6 +13,7 @@ from reconciler.server.answers import MAX_ANSWER, Polled, ServerVerdict
 from reconciler.server.client import ServerClient
 from reconciler.server.errors import NotAllowedError, RejectedError, UnavailableError
 from reconciler.server.messages import FinishState, Stage
+from reconciler.server.settings import Settings
 from tests.unit.reconciler.server.fake_server import FINISH, ORDER, START, Answer, calling, failure, raw, success
 
 pytestmark = pytest.mark.looptime
@@ -280,6 +281,33 @@ async def test_hung_name_resolution_was_not_delivered(monkeypatch: pytest.Monkey
     monkeypatch.setattr("aiohttp.TCPConnector._resolve_host", resolve)
     async with calling() as (_, client):
         assert not (await unavailable(client.start_batch(START))).delivered
+
+
+async def test_hung_connection_attempt_was_not_delivered_and_ends_after_3_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def connect(*_: object, **__: object) -> None:
+        await asyncio.sleep(3600)
+
+    monkeypatch.setattr("aiohttp.connector.aiohappyeyeballs.start_connection", connect)
+    async with calling() as (_, client):
+        began = asyncio.get_running_loop().time()
+        assert not (await unavailable(client.start_batch(START))).delivered
+        assert asyncio.get_running_loop().time() - began == pytest.approx(3, abs=1)
+
+
+async def test_failed_tls_handshake_was_not_delivered() -> None:
+    async with calling() as (server, _):
+        settings = Settings(url=server.url.replace("http:", "https:"))
+        async with ServerClient(settings) as client:
+            assert not (await unavailable(client.start_batch(START))).delivered
+        assert server.requests == []
+
+
+async def test_path_of_the_url_precedes_the_path_of_the_call() -> None:
+    async with calling() as (server, _), ServerClient(Settings(url=f"{server.url}/base")) as client:
+        await client.create_order(ORDER)
+        assert server.requests[0].path_qs == "/base/openapi/v1/exe/submitChangeExecOrder"
 
 
 @every_call
