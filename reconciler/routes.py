@@ -15,7 +15,8 @@ from altershield.workloads.pods import Pod
 from altershield.workloads.sets import Set
 from altershield.workloads.workload import Workload
 from reconciler.batches.batch import Batch
-from reconciler.machinery.caches import Caches, Key, WorkloadKey, workload_key
+from reconciler.machinery.caches import Caches, Key
+from reconciler.machinery.ownership import WorkloadKey, workload_key
 from reconciler.releases.pod_groups_cache import PodGroupsCache
 from reconciler.releases.projection import Release
 

@@ -1,14 +1,12 @@
 """The informers, and the queries that controllers make on them.
 
-The caches hold objects of governed namespaces only. An object belongs to another one if its controller owner reference
-has the other's uid, kind and API group, and both are in one namespace. Names and labels do not count: anybody who may
-create objects can choose them.
+The caches hold objects of governed namespaces only.
 """
 
 import math
 import sys
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -21,7 +19,6 @@ from altershield.api.resources import (
     CHANGE_PODS,
     CHANGE_WORKLOADS,
     CRDS,
-    GROUP,
     NAMESPACES,
     NODES,
     OPS_CONFIG_INFOS,
@@ -29,14 +26,15 @@ from altershield.api.resources import (
 )
 from altershield.kube.client import Client
 from altershield.kube.informer import Informer
-from altershield.workloads import ADAPTERS, BY_KIND, Adapter, nodes, pods, sets
-from altershield.workloads.meta import Meta, Owner, WireMeta
+from altershield.workloads import ADAPTERS, BY_KIND, nodes, pods, sets
+from altershield.workloads.meta import Meta, WireMeta
 from altershield.workloads.nodes import Node
 from altershield.workloads.pods import Pod
 from altershield.workloads.sets import Set
 from altershield.workloads.workload import Workload
 from reconciler.batches import batch
 from reconciler.batches.batch import Batch
+from reconciler.machinery.ownership import WorkloadKey, is_intermediate, is_workload, workload_key
 from reconciler.releases import projection
 from reconciler.releases.projection import Release
 
@@ -48,14 +46,6 @@ _KUBE_SYSTEM = "kube-system"
 _OWNER = "owner"
 _WORKLOAD = "workload"
 _CHANGE_WORKLOAD = "changeworkload"
-
-
-class WorkloadKey(NamedTuple):
-    """Identifies a workload."""
-
-    kind: str
-    namespace: str
-    name: str
 
 
 class _Definition(msgspec.Struct, frozen=True):
@@ -195,10 +185,10 @@ class Caches:
         return self.governed(obj.metadata.namespace)
 
     def _keeps_set(self, each: Set) -> bool:
-        return _is_workload(each.owner) and self.governed(each.metadata.namespace)
+        return is_workload(each.owner) and self.governed(each.metadata.namespace)
 
     def _keeps_pod(self, pod: Pod) -> bool:
-        return (_is_workload(pod.owner) or _is_intermediate(pod.owner)) and self.governed(pod.metadata.namespace)
+        return (is_workload(pod.owner) or is_intermediate(pod.owner)) and self.governed(pod.metadata.namespace)
 
     def _read_batch(self, data: bytes | msgspec.Raw) -> Batch:
         """Reads a ChangePod. It shares the pod names with the cached pods, because there are as many batches
@@ -239,7 +229,7 @@ class Caches:
 
         The workload that has this key now can be another one with the same name. `owns` compares the uid.
         """
-        if _is_workload(pod.owner):
+        if is_workload(pod.owner):
             return WorkloadKey(pod.owner.kind, pod.metadata.namespace, pod.owner.name)
         found = self.set_of(pod)
         if found is None:
@@ -295,51 +285,6 @@ class Caches:
         the same name are included."""
         found = self.batches.by_index(_CHANGE_WORKLOAD, release.metadata.name)
         return [each for each in found if each.metadata.namespace == release.metadata.namespace]
-
-
-def workload_key(release: ChangeWorkload) -> WorkloadKey:
-    """The key of the workload that a ChangeWorkload is about."""
-    reference = release.spec.workload_ref
-    kind, name = reference.kind, reference.name
-    if not kind:  # ChangeWorkloads of older releases of AlterShield have no workloadRef
-        owner = release.metadata.controller
-        kind = owner.kind if owner is not None else ADAPTERS[0].resource.kind
-        name = release.spec.service_name
-    return WorkloadKey(kind, release.metadata.namespace, name)
-
-
-def belongs(release: ChangeWorkload, workload: Workload) -> bool:
-    """Whether the ChangeWorkload is owned by exactly this workload."""
-    owner, adapter = release.metadata.controller, BY_KIND[workload.kind]
-    return (
-        owner is not None
-        and owner.uid == workload.metadata.uid
-        and (owner.api_version, owner.kind) == (adapter.resource.api_version, workload.kind)
-    )
-
-
-def belongs_to_release(each: Batch, release: ChangeWorkload) -> bool:
-    """Whether the ChangePod is owned by exactly this ChangeWorkload."""
-    owner = each.owner
-    return (owner.uid, owner.kind) == (release.metadata.uid, CHANGE_WORKLOADS.kind) and owner.api_version.startswith(
-        GROUP
-    )
-
-
-def _is_workload(owner: Owner) -> bool:
-    adapter = BY_KIND.get(owner.kind)
-    return adapter is not None and owner.api_version == adapter.resource.api_version
-
-
-_INTERMEDIATE: dict[str, Adapter] = {
-    adapter.intermediate.kind: adapter for adapter in ADAPTERS if adapter.intermediate is not None
-}
-
-
-def _is_intermediate(owner: Owner) -> bool:
-    adapter = _INTERMEDIATE.get(owner.kind)
-    resource = adapter.intermediate if adapter is not None else None
-    return resource is not None and owner.api_version == resource.api_version
 
 
 def _index_key(key: WorkloadKey) -> str:

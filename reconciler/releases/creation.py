@@ -21,7 +21,8 @@ from altershield.releases import passed, rolled_back, state
 from altershield.releases.release import version as version_of
 from altershield.workloads import BY_KIND, change_workload_name
 from altershield.workloads.workload import Workload
-from reconciler.machinery.caches import Caches, belongs
+from reconciler.machinery.caches import Caches
+from reconciler.machinery.ownership import belongs
 from reconciler.machinery.writer import Writer, owner
 from reconciler.releases.projection import Release
 from reconciler.releases.snapshot import RollbackReason

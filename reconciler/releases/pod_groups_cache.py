@@ -7,7 +7,8 @@ from altershield.api.kinds import SourceRef
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
 from reconciler.batches.batch import Batch
-from reconciler.machinery.caches import Caches, WorkloadKey, belongs_to_release
+from reconciler.machinery.caches import Caches
+from reconciler.machinery.ownership import WorkloadKey, belongs_to_release
 from reconciler.releases.health import Timing
 from reconciler.releases.pod_groups import PodGroups
 from reconciler.releases.projection import Release

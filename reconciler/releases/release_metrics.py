@@ -9,7 +9,8 @@ from altershield import releases
 from altershield.api.kinds import ConditionType, WorkloadState
 from altershield.api.meta import find_condition, unix
 from altershield.releases.release import version
-from reconciler.machinery.caches import Caches, belongs, workload_key
+from reconciler.machinery.caches import Caches
+from reconciler.machinery.ownership import belongs, workload_key
 from reconciler.releases.projection import Release
 
 _MAX_RELEASES = 100

@@ -16,8 +16,9 @@ from altershield.releases import is_current, is_of_template, rolled_back, state
 from altershield.releases.release import version as version_of
 from altershield.workloads import BY_KIND, is_pod_of_revision
 from altershield.workloads.workload import Workload
-from reconciler.machinery.caches import Caches, WorkloadKey, belongs
+from reconciler.machinery.caches import Caches
 from reconciler.machinery.metrics import Metrics
+from reconciler.machinery.ownership import WorkloadKey, belongs
 from reconciler.machinery.writer import Writer
 from reconciler.releases import rollback
 from reconciler.releases.creation import ReleaseCreator, previous, processed

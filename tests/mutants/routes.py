@@ -154,18 +154,18 @@ SOURCES = (
             ),
             ("        self._in_effect = None\n\n    # which", "        pass\n\n    # which"),
             (
-                "return _is_workload(each.owner) and self.governed(each.metadata.namespace)",
+                "return is_workload(each.owner) and self.governed(each.metadata.namespace)",
                 "return self.governed(each.metadata.namespace)",
             ),
             (
-                "return _is_workload(each.owner) and self.governed(each.metadata.namespace)",
-                "return _is_workload(each.owner)",
+                "return is_workload(each.owner) and self.governed(each.metadata.namespace)",
+                "return is_workload(each.owner)",
             ),
-            ("(_is_workload(pod.owner) or _is_intermediate(pod.owner)) and", "_is_workload(pod.owner) and"),
-            ("(_is_workload(pod.owner) or _is_intermediate(pod.owner)) and", "_is_intermediate(pod.owner) and"),
+            ("(is_workload(pod.owner) or is_intermediate(pod.owner)) and", "is_workload(pod.owner) and"),
+            ("(is_workload(pod.owner) or is_intermediate(pod.owner)) and", "is_intermediate(pod.owner) and"),
             (
-                "(_is_workload(pod.owner) or _is_intermediate(pod.owner)) and self.governed(pod.metadata.namespace)",
-                "(_is_workload(pod.owner) or _is_intermediate(pod.owner))",
+                "(is_workload(pod.owner) or is_intermediate(pod.owner)) and self.governed(pod.metadata.namespace)",
+                "(is_workload(pod.owner) or is_intermediate(pod.owner))",
             ),
             ("return found is None or found.ready\n", "return found is not None and found.ready\n"),
             ("return found is None or not found.ready\n", "return found is not None and not found.ready\n"),
@@ -177,6 +177,20 @@ SOURCES = (
             ("                if pod.metadata.namespace == namespace:\n", "                if True:\n"),
             ("if each.metadata.namespace == workload.metadata.namespace]", "]"),
             ("if each.metadata.namespace == release.metadata.namespace]", "]"),
+            ('return "/".join(key)', 'return "".join(key)'),
+        ),
+        equivalent=(
+            (
+                "        if self._in_effect is None:\n",
+                "        if True:\n",
+                "The settings are computed each time instead of once per change, with the same result.",
+            ),
+        ),
+    ),
+    Source(
+        "reconciler/machinery/ownership.py",
+        (_T + "test_caches.py", _T + "test_routes.py"),
+        (
             ("    if not kind:  # Change", "    if False:  # Change"),
             ("        name = release.spec.service_name\n", ""),
             ("owner.kind if owner is not None else ADAPTERS[0].resource.kind", "ADAPTERS[0].resource.kind"),
@@ -201,14 +215,6 @@ SOURCES = (
             (
                 "resource is not None and owner.api_version == resource.api_version",
                 "resource is not None",
-            ),
-            ('return "/".join(key)', 'return "".join(key)'),
-        ),
-        equivalent=(
-            (
-                "        if self._in_effect is None:\n",
-                "        if True:\n",
-                "The settings are computed each time instead of once per change, with the same result.",
             ),
         ),
     ),

@@ -11,7 +11,8 @@ from altershield.kube.queue import WorkQueue
 from altershield.workloads import BY_KIND
 from altershield.workloads.meta import Owner
 from altershield.workloads.pods import Pod, Trouble
-from reconciler.machinery.caches import Caches, WorkloadKey
+from reconciler.machinery.caches import Caches
+from reconciler.machinery.ownership import WorkloadKey
 from reconciler.routes import Queues, Routes
 
 from . import builders
