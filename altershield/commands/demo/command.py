@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 import uvloop
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from altershield.commands.backend import open_backend
@@ -114,16 +113,12 @@ async def _step(console: Console, position: str, step: Step, story: Story) -> No
         except AlterShieldError as error:
             _print_outcome(console, "[bold red]✗[/]", str(error))
             raise StepFailedError(f"step {position.strip()} ({step.title}) failed: {error}") from error
-    _print_outcome(console, "[bold green]✓[/]", outcome, f" [dim]({time.monotonic() - began:.1f} s)[/]")
+    _print_outcome(console, f"[bold green]✓[/] [dim]({time.monotonic() - began:.1f} s)[/]", outcome)
 
 
-def _print_outcome(console: Console, sign: str, outcome: str, took: str = "") -> None:
-    """On a terminal, lines are wrapped and indented. Elsewhere the outcome is one line."""
-    text = Text.assemble(Text.from_markup(sign), " ", outcome, Text.from_markup(took))
-    if console.is_terminal:
-        console.print(Padding(text, (0, 0, 0, _INDENT)))
-    else:
-        console.print(Text.assemble(" " * _INDENT, text), soft_wrap=True)
+def _print_outcome(console: Console, sign: str, outcome: str) -> None:
+    """Print one line without line breaks, with the outcome at its end: a denial ends with a command to paste."""
+    console.print(Text.assemble(" " * _INDENT, Text.from_markup(sign), " ", outcome), soft_wrap=True)
 
 
 def _show_log(console: Console, log: Path) -> None:
