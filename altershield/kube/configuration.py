@@ -20,6 +20,7 @@ class Configuration:
     """The API server and the credentials for it.
 
     `refresh_api_key_hook` is called with the configuration before each request. It may change `api_key`.
+    `impersonation`: the headers of a kubeconfig's `as` fields, which make each request one of another user.
     """
 
     host: str = "http://localhost"
@@ -31,6 +32,7 @@ class Configuration:
     proxy: str | None = None
     api_key: dict[str, str] = field(default_factory=dict, repr=False)
     refresh_api_key_hook: Any = None
+    impersonation: tuple[tuple[str, str], ...] = ()
 
     async def get_api_key_with_prefix(self, identifier: str) -> str | None:
         """The renewed key called `identifier`, or None. `BearerToken` is the value of the header `Authorization`."""

@@ -1,8 +1,8 @@
 """Credentials from a kubeconfig.
 
 kubernetes-asyncio reads the files. This module adds what the library does not do, as kubectl does it: the first file of
-$KUBECONFIG with a current context decides, a token file is read again, and an exec plugin runs again before its
-credentials expire.
+$KUBECONFIG with a current context decides, a token file is read again, an exec plugin runs again before its credentials
+expire, and the fields `as`, `as-uid`, `as-groups` and `as-user-extra` of a user impersonate another user.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ import os
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import yaml
 from kubernetes_asyncio import config as kube_config
@@ -31,8 +32,9 @@ async def load(paths: str, context: str | None) -> tuple[Configuration, str]:
     files cannot be used."""
     read = _Configuration()
     try:
-        namespace = await _load_kubeconfig(read, paths, context)
+        namespace, user = await _load_kubeconfig(read, paths, context)
         configuration = _converted(read)
+        configuration.impersonation = _impersonation(user)
         if isinstance(configuration.refresh_api_key_hook, TokenFile):
             await configuration.refresh_api_key_hook(configuration)
     except (*_MISSHAPEN, *_WRONG) as error:
@@ -68,8 +70,8 @@ def _merge(paths: str) -> KubeConfigMerger:
     return KubeConfigMerger(paths)
 
 
-async def _load_kubeconfig(configuration: _Configuration, paths: str, context: str | None) -> str:
-    """Fill in `configuration`. Return the context's namespace, empty if it has none."""
+async def _load_kubeconfig(configuration: _Configuration, paths: str, context: str | None) -> tuple[str, ConfigNode]:
+    """Fill in `configuration`. Return the context's namespace (empty if it has none) and its user."""
     merger = await asyncio.to_thread(_merge, paths)
     if merger.config is None:
         raise kube_config.ConfigException("the file is empty")
@@ -90,7 +92,7 @@ async def _load_kubeconfig(configuration: _Configuration, paths: str, context: s
     elif loader.plugin is not None:
         configuration.refresh_api_key_hook = loader.plugin
     chosen = loader.current_context
-    return str(chosen["context"].get("namespace") or "") if chosen else ""
+    return (str(chosen["context"].get("namespace") or "") if chosen else ""), user
 
 
 class _Loader(KubeConfigLoader):
@@ -107,6 +109,28 @@ class _Loader(KubeConfigLoader):
             self.token = plugin.token
         self.plugin = plugin
         return True
+
+
+def _impersonation(user: ConfigNode) -> tuple[tuple[str, str], ...]:
+    """The headers for the fields `as…` of a user. ConfigException: `as` is missing, but another field is there."""
+    name, uid = user.safe_get("as"), user.safe_get("as-uid")
+    groups, extra = user.safe_get("as-groups"), user.safe_get("as-user-extra")
+    if not name:
+        if uid or groups or extra:
+            raise kube_config.ConfigException("as-uid, as-groups and as-user-extra need the field as")
+        return ()
+    headers = [("Impersonate-User", str(name))]
+    if uid:
+        headers.append(("Impersonate-Uid", str(uid)))
+    headers += (("Impersonate-Group", str(group)) for group in _plain(groups) or ())
+    for key, values in (_plain(extra) or {}).items():
+        headers += ((f"Impersonate-Extra-{quote(key, safe='')}", str(value)) for value in values)
+    return tuple(headers)
+
+
+def _plain(node: Any) -> Any:
+    """The list or dict in a ConfigNode."""
+    return node.value if isinstance(node, ConfigNode) else node
 
 
 def _user(config: ConfigNode, loader: KubeConfigLoader) -> ConfigNode | None:

@@ -5,6 +5,7 @@ import contextlib
 import datetime
 import email.utils
 import json
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, NamedTuple
@@ -86,15 +87,14 @@ class Transport:
             raise
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             self._errors["unreachable"] += 1
-            cause = str(error) or type(error).__name__
             raise UnreachableError(
-                f"no response from the API server at {self.server} to {request.method} {request.path}: {cause}"
+                f"no response from the API server at {self.server} to {request.method} {request.path}: {_cause(error)}"
             ) from error
 
     async def _send(self, request: Request, used: RequestCredentials) -> aiohttp.ClientResponse:
-        headers = dict(request.headers)
+        headers = [*request.headers.items(), *self._authentication.configuration.impersonation]
         if used.authorization:
-            headers["Authorization"] = used.authorization
+            headers.append(("Authorization", used.authorization))
         sent = time.monotonic()
         response = await self._session.request(
             request.method,
@@ -112,6 +112,15 @@ class Transport:
             self._date_reported_at = now
             self.on_date(response.headers.get("Date", ""), now - sent)
         return response
+
+
+def _cause(error: Exception) -> str:
+    """The error as text. aiohttp's own text of a failed connection shows a Python object."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        error = error.os_error
+        if isinstance(error, ConnectionError) and error.errno:
+            return os.strerror(error.errno)
+    return str(error) or type(error).__name__
 
 
 async def _status(response: aiohttp.ClientResponse) -> dict[str, Any]:

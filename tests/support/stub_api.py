@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 from aiohttp import web
-from kubernetes_asyncio.client import Configuration
 
 from altershield.api.resources import Resource
 from altershield.kube.client import Client
+from altershield.kube.configuration import Configuration
 
 Object = dict[str, Any]
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 
 import msgspec
 import pytest
-from kubernetes_asyncio.client import Configuration
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 
@@ -12,6 +11,7 @@ from altershield.api import names
 from altershield.api.kinds import ConditionType
 from altershield.api.meta import Condition
 from altershield.kube.client import Client
+from altershield.kube.configuration import Configuration
 from docs.pages.metrics import OPEN_LABELS, registries, release
 from reconciler.machinery.caches import Caches
 from reconciler.releases.release_metrics import families

@@ -20,12 +20,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from kubernetes_asyncio.client import Configuration
 
 from altershield.api.resources import PODS
 from altershield.errors import UsageError
 from altershield.kube import configuration, credentials
 from altershield.kube.client import Client
+from altershield.kube.configuration import Configuration
 from altershield.kube.errors import UnreachableError
 
 SECRET = "do-not-tell"
@@ -57,14 +57,17 @@ class Server:
     url: str
     tokens: list[str | None]
     subjects: list[str]
+    impersonation: list[tuple[str, str]]
+    """The headers of the last request that impersonate a user."""
 
 
 @asynccontextmanager
 async def server(tls: ssl.SSLContext | None = None) -> AsyncIterator[Server]:
-    seen = Server("", [], [])
+    seen = Server("", [], [], [])
 
     async def handle(request: web.Request) -> web.Response:
         seen.tokens.append(request.headers.get("Authorization"))
+        seen.impersonation = [header for header in request.headers.items() if header[0].startswith("Impersonate-")]
         assert request.transport is not None
         peer = request.transport.get_extra_info("peercert")
         if peer:
@@ -164,6 +167,29 @@ def nothing_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_token_of_the_kubeconfig_is_sent(tmp_path: Path) -> None:
     async with server() as seen:
         assert await token_of(write(tmp_path / "c", kubeconfig(server=seen.url)), seen) == f"Bearer {SECRET}"
+
+
+async def test_as_fields_of_the_user_impersonate_another_user_as_in_kubectl(tmp_path: Path) -> None:
+    async with server() as seen:
+        user = {"token": SECRET, "as": "jane", "as-uid": "7", "as-groups": ["sre", "dev"]}
+        user["as-user-extra"] = {"example.com/scope": ["view", "edit"]}
+        assert await token_of(write(tmp_path / "c", kubeconfig(server=seen.url, user=user)), seen) == f"Bearer {SECRET}"
+        assert seen.impersonation == [
+            ("Impersonate-User", "jane"),
+            ("Impersonate-Uid", "7"),
+            ("Impersonate-Group", "sre"),
+            ("Impersonate-Group", "dev"),
+            ("Impersonate-Extra-example.com%2Fscope", "view"),
+            ("Impersonate-Extra-example.com%2Fscope", "edit"),
+        ]
+        await ask(write(tmp_path / "c", kubeconfig(server=seen.url)))
+        assert seen.impersonation == []
+
+
+async def test_impersonated_groups_without_a_user_are_a_usage_error(tmp_path: Path) -> None:
+    user = {"token": SECRET, "as-groups": ["sre"]}
+    with pytest.raises(UsageError, match="need the field as"):
+        await ask(write(tmp_path / "c", kubeconfig(user=user)))
 
 
 async def test_default_kubeconfig_is_in_the_home_directory(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
-from kubernetes_asyncio.client import Configuration
 
 from altershield.api import labels, names
 from altershield.api.kinds import OpsConfigInfo
@@ -13,6 +12,7 @@ from altershield.api.namespace import Namespace
 from altershield.api.ops_config import BLOCKING
 from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.kube.client import Client
+from altershield.kube.configuration import Configuration
 from altershield.kube.informer import Informer
 from altershield.workloads import sets
 from altershield.workloads.pods import Pod

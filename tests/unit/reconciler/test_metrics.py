@@ -5,7 +5,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from kubernetes_asyncio.client import Configuration
 
 from altershield.api import labels, names
 from altershield.api.kinds import ChangeWorkloadStatus, WorkloadState
@@ -13,6 +12,7 @@ from altershield.api.meta import Condition
 from altershield.api.namespace import Namespace
 from altershield.api.resources import CHANGE_PODS
 from altershield.kube.client import Client
+from altershield.kube.configuration import Configuration
 from altershield.workloads import BY_KIND
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.metrics import Metrics
