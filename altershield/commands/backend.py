@@ -1,4 +1,4 @@
-"""The Kubernetes API for `altershield demo` and `altershield sandbox`.
+"""The Kubernetes API for `altershield demo` and `altershield sandbox`, and the AlterShield server of the latter.
 
 Only this module imports the sandbox, which is a separate distribution and may not be installed.
 """
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from altershield.errors import AlterShieldError, UsageError
 
 if TYPE_CHECKING:
+    from kube_sandbox.altershield_server.server import AlterShieldServer
     from kube_sandbox.backends import Backend
 
 
@@ -31,10 +32,7 @@ async def open_backend(
         from kube_sandbox.cluster.settings import SimulationSettings
         from kube_sandbox.errors import SandboxError, SettingError
     except ImportError as error:
-        raise UsageError(
-            f"the sandbox is not installed ({error}): "
-            "run `pip install ./sandbox` in a clone of AlterShield's repository"
-        ) from error
+        raise _not_installed(error) from error
     try:
         opened = open_sandbox(kubeconfig, directory, SimulationSettings(**settings), port=port, simulate=simulate)
         async with opened as backend:
@@ -43,3 +41,23 @@ async def open_backend(
         raise UsageError(str(error)) from error
     except SandboxError as error:
         raise BackendError(str(error)) from error
+
+
+@contextlib.asynccontextmanager
+async def open_altershield_server(token: str, callback_url: str) -> AsyncIterator["AlterShieldServer"]:
+    """An AlterShield server with scripted checks, on any free port of loopback; see `kube_sandbox.altershield_server`.
+
+    UsageError: the sandbox is not installed.
+    """
+    try:
+        from kube_sandbox.altershield_server.server import AlterShieldServer
+    except ImportError as error:
+        raise _not_installed(error) from error
+    async with AlterShieldServer(token=token, callback_url=callback_url) as server:
+        yield server
+
+
+def _not_installed(error: ImportError) -> UsageError:
+    return UsageError(
+        f"the sandbox is not installed ({error}): run `pip install ./sandbox` in a clone of AlterShield's repository"
+    )

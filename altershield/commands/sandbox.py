@@ -1,4 +1,4 @@
-"""`altershield sandbox`: a Kubernetes API with simulated nodes, for tests."""
+"""`altershield sandbox`: a Kubernetes API with simulated nodes, and an AlterShield server, for tests."""
 
 import contextlib
 import tempfile
@@ -10,6 +10,7 @@ import uvloop
 from rich.console import Console
 
 from altershield.commands.backend import open_backend
+from altershield.commands.sandbox_server import CALLBACK, private_file, running_server
 from altershield.process.signals import stop_event
 
 
@@ -64,6 +65,22 @@ def sandbox(
             help="Define CloneSets (OpenKruise) and always simulate their controller.",
         ),
     ] = False,
+    altershield_server: Annotated[
+        bool,
+        typer.Option(
+            "--altershield-server",
+            envvar="ALTERSHIELD_ALTERSHIELD_SERVER",
+            help="Serve an AlterShield server too, with scripted checks. Prints the options for `altershield dev`.",
+        ),
+    ] = False,
+    server_callback: Annotated[
+        str,
+        typer.Option(
+            "--server-callback",
+            envvar="ALTERSHIELD_SERVER_CALLBACK",
+            help="The URL to which the AlterShield server sends verdicts.",
+        ),
+    ] = CALLBACK,
 ) -> None:
     """Serve a Kubernetes API on loopback, with simulated nodes and controllers, until Ctrl-C.
 
@@ -83,24 +100,28 @@ def sandbox(
         "define_clone_sets": clone_sets,
     }
 
+    console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
+
     async def serve() -> None:
         stop = stop_event()
-        with tempfile.TemporaryDirectory(prefix="altershield-") as directory:
-            async with open_backend(kubeconfig, Path(directory), port=port, simulate=True, **settings) as backend:
-                text = backend.kubeconfig.read_text()
-                if output is None:
-                    print(text, flush=True)
-                else:
-                    output.touch(mode=0o600)
-                    output.chmod(0o600)  # the file may exist already
-                    output.write_text(text)
-                Console(stderr=True, soft_wrap=True).print(
-                    f"Serving {backend.description}. Use it from another terminal:\n"
-                    f"  export KUBECONFIG={(output or backend.kubeconfig).absolute()}\nCtrl-C stops it."
-                )
-                await stop.wait()
-        if output is not None:
-            with contextlib.suppress(FileNotFoundError):
-                output.unlink()
+        async with contextlib.AsyncExitStack() as stack:
+            directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="altershield-")))
+            if altershield_server:
+                beside = output or directory / "kubeconfig"
+                token_file = beside.with_name(f"{beside.name}.server-token")
+                console.print(await stack.enter_async_context(running_server(token_file, server_callback)))
+            backend = await stack.enter_async_context(
+                open_backend(kubeconfig, directory, port=port, simulate=True, **settings)
+            )
+            text = backend.kubeconfig.read_text()
+            if output is None:
+                print(text, flush=True)
+            else:
+                stack.enter_context(private_file(output, text))
+            console.print(
+                f"Serving {backend.description}. Use it from another terminal:\n"
+                f"  export KUBECONFIG={(output or backend.kubeconfig).absolute()}\nCtrl-C stops it."
+            )
+            await stop.wait()
 
     uvloop.run(serve())

@@ -10,8 +10,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import aiohttp
+
+from kube_sandbox.altershield_server.vocabulary import Call
 from kube_sandbox.client.client import Client
 from kube_sandbox.client.resources import DEPLOYMENTS
+from support.altershield import BODIES, Caller, eventually, receiving
 from support.hook import answering, serve
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
@@ -69,3 +73,28 @@ async def label_deployments(client: Client) -> None:
         if event.type == "ADDED":
             label = {"metadata": {"labels": {"seen": "yes"}}}
             await client.patch(DEPLOYMENTS, label, metadata["name"], metadata["namespace"])
+
+
+async def test_altershield_example_runs() -> None:
+    names: dict[str, Any] = {}
+    exec(examples()[2], names)  # noqa: S102  (the text is from this repository)
+    async with receiving() as receiver:
+
+        async def release(url: str, token: str) -> str:
+            async with aiohttp.ClientSession() as session:
+                caller = Caller(SimpleNamespace(url=url), session, token=token)
+                await caller.create_order()
+                node = await caller.start_batch()
+                await eventually(lambda: len(receiver.bodies) == 1)
+                assert (await caller.raw(Call.FINISH, finish(node)))[0] == 500
+                assert (await caller.raw(Call.FINISH, finish(node)))[0] == 200
+                await eventually(lambda: len(receiver.bodies) == 2)
+            (rule,) = receiver.requests()[1]["verdict"]["rules"]
+            return f"failed: {rule['name']} ({rule['owner']}): {rule['msg']}"
+
+        release.callback_url = receiver.url  # type: ignore[attr-defined]
+        await names["test_failed_check_stops_the_release"](release)
+
+
+def finish(node: str) -> bytes:
+    return json.dumps({**BODIES[Call.FINISH], "nodeId": node}).encode()

@@ -11,7 +11,6 @@ import aiohttp
 from aiohttp import web
 
 from kube_sandbox.altershield_server import signature
-from kube_sandbox.altershield_server.server import AlterShieldServer
 from kube_sandbox.altershield_server.vocabulary import PLATFORM, SCENE, Call, Stage
 
 TOKEN = "altershield-operator"
@@ -25,7 +24,9 @@ Json = dict[str, Any]
 class Caller:
     """Sends signed calls. The bodies are valid; keyword arguments replace their members, None removes one."""
 
-    server: AlterShieldServer
+    server: Any
+    """An AlterShieldServer, or any object with its `url`."""
+
     session: aiohttp.ClientSession
     token: str = TOKEN
     headers: dict[str, str] = field(default_factory=dict)

@@ -35,6 +35,11 @@ def test_every_command_prints_its_help_without_the_sandbox(command: str) -> None
     assert without_sandbox(command, "--help").returncode == 0
 
 
+def test_missing_sandbox_is_reported_before_an_altershield_server_starts() -> None:
+    done = without_sandbox("sandbox", "--altershield-server")
+    assert (done.returncode, done.stderr.startswith("error: the sandbox is not installed")) == (2, True)
+
+
 def test_wheel_contains_no_package_of_the_sandbox() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     patterns = project["tool"]["setuptools"]["packages"]["find"]["include"]
@@ -56,5 +61,5 @@ def test_sandbox_command_has_the_defaults_of_the_simulation() -> None:
     settings = SimulationSettings()
     assert settings.crash_back_off == settings.pull_back_off
     for name, parameter in inspect.signature(sandbox).parameters.items():
-        if name not in ("port", "output", "kubeconfig"):
+        if name not in ("port", "output", "kubeconfig", "altershield_server", "server_callback"):
             assert parameter.default == getattr(settings, renamed.get(name, name)), name
