@@ -31,7 +31,7 @@ from altershield.kube.errors import KubernetesError
 from altershield.process.children import free_ports
 from certgen.webhook_configurations import KINDS
 from tests.e2e.sleep import SLEEP
-from tests.support.polling import eventually
+from tests.support.polling import eventually, until
 from tests.support.processes import running
 
 pytestmark = pytest.mark.xdist_group("stories")
@@ -226,15 +226,16 @@ def _names_a_key(logs: Path) -> list[str]:
 async def _first_admission(load: Load) -> None:
     """Wait until the API server calls the webhooks with success. Failures before that are part of the installation."""
     deployment = json.loads(SLEEP)
-    async with asyncio.timeout(30):
-        while True:
-            with contextlib.suppress(KubernetesError):
-                answer = await load.client.request(
-                    "POST", DEPLOYMENTS.path(load.namespace), query={"dryRun": "All"}, body=deployment
-                )
-                if b"admission-webhook-altershield.antgroup.com/version" in answer:
-                    return
-            await asyncio.sleep(0.1)
+    path = DEPLOYMENTS.path(load.namespace)
+
+    async def admitted() -> bool:
+        try:
+            answer = await load.client.request("POST", path, query={"dryRun": "All"}, body=deployment)
+        except KubernetesError:
+            return False
+        return b"admission-webhook-altershield.antgroup.com/version" in answer
+
+    await until(admitted, "a first admission", 30)
 
 
 def _configurations(name: str) -> list[dict[str, Any]]:

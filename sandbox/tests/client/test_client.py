@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from kube_sandbox.client.informer import Informer
 from kube_sandbox.client.resources import CONFIG_MAPS, EVENTS
 from kube_sandbox.cluster.kinds import Bare
 from kube_sandbox.errors import SettingError
+from support.polling import until
 
 SPACE = "default"
 
@@ -54,12 +55,6 @@ async def make(client: Client, *names: str) -> None:
 
 def names(informer: Informer[Bare]) -> set[str]:
     return {obj.metadata.name for obj in informer.all() if obj.metadata.namespace == SPACE}
-
-
-async def until(met: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
-        while not met():  # noqa: ASYNC110  (a watch makes the change, without an event to wait for)
-            await asyncio.sleep(0.01)
 
 
 @contextlib.asynccontextmanager

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from kube_sandbox.client.client import Client
-from support.kubectl import Kubectl, eventually
+from support.kubectl import Kubectl
+from support.polling import eventually
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

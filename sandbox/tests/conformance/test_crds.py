@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.kubectl import Json, Kubectl, eventually
+from support.kubectl import Json, Kubectl
+from support.polling import eventually
 
 GROUP = f"t{uuid.uuid4().hex[:8]}.example.com"
 SPEC = {

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from conformance.manifests import config_map, deployment, text
-from support.kubectl import Kubectl, eventually
+from support.kubectl import Kubectl
+from support.polling import eventually
 
 
 def test_create_with_a_taken_name_fails(space: Kubectl) -> None:

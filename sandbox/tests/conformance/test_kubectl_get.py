@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from conformance.manifests import config_map, deployment, text
-from support.kubectl import Kubectl, eventually
+from support.kubectl import Kubectl
+from support.polling import eventually
 
 
 @pytest.fixture(scope="module")

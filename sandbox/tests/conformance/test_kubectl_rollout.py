@@ -5,7 +5,8 @@ import json
 import pytest
 
 from conformance.manifests import deployment, text
-from support.kubectl import Json, Kubectl, eventually
+from support.kubectl import Json, Kubectl
+from support.polling import eventually
 
 REVISION = "deployment.kubernetes.io/revision"
 

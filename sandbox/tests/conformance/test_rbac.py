@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.kubectl import Kubectl, eventually
+from support.kubectl import Kubectl
+from support.polling import eventually
 
 
 @pytest.fixture(scope="module")

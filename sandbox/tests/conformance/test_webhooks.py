@@ -18,6 +18,7 @@ from kube_sandbox.client.resources import CONFIG_MAPS, MUTATING_WEBHOOKS, VALIDA
 from support import hook as hooks
 from support.hook import Hook
 from support.kubectl import Kubectl
+from support.polling import until
 
 Configure = Callable[..., Awaitable[None]]
 
@@ -50,10 +51,13 @@ async def configure(client: Client, space: Kubectl, hook: Hook) -> AsyncIterator
         made.append((resource, name))
         probe = config_map("probe", labels={"probe": "yes"})
         path = CONFIG_MAPS.path(space.namespace)
-        async with asyncio.timeout(30):
-            while not hook.reviews:  # the API server reads a new configuration after a delay
-                with contextlib.suppress(ApiError):
-                    await client.request("POST", path, body=probe, query={"dryRun": "All"})
+
+        async def called() -> bool:
+            with contextlib.suppress(ApiError):
+                await client.request("POST", path, body=probe, query={"dryRun": "All"})
+            return bool(hook.reviews)
+
+        await until(called, "the API server to read the configuration")
         hook.reviews.clear()
 
     yield configure

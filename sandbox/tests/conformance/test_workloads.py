@@ -3,7 +3,8 @@
 import pytest
 
 from conformance.manifests import deployment, text
-from support.kubectl import Json, Kubectl, eventually
+from support.kubectl import Json, Kubectl
+from support.polling import eventually
 
 
 def workload(kind: str, name: str, image: str = "busybox", **spec: object) -> Json:

@@ -11,6 +11,7 @@ from kube_sandbox.client.resources import DEPLOYMENTS, Resource
 from kube_sandbox.cluster.settings import SimulationSettings
 from kube_sandbox.cluster.simulation import simulated
 from support.objects import template
+from support.polling import until
 
 Object = dict[str, Any]
 
@@ -46,12 +47,14 @@ class Cluster:
 
     async def until_served(self, resource: Resource) -> None:
         """Wait until the API server serves a new custom resource."""
-        async with asyncio.timeout(60):
-            while True:
-                with contextlib.suppress(NotFoundError):
-                    await self.client.list(resource, SPACE)
-                    return
-                await asyncio.sleep(0.02)
+
+        async def served() -> bool:
+            with contextlib.suppress(NotFoundError):
+                await self.client.list(resource, SPACE)
+                return True
+            return False
+
+        await until(served, f"{resource.plural} to be served")
 
     async def until_gone(self, resource: Resource, namespace: str = SPACE) -> None:
         await self.until(resource, lambda items: not items, namespace)

@@ -2,13 +2,10 @@
 
 import json
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 Json = dict[str, Any]
-T = TypeVar("T")
 
 
 class Kubectl:
@@ -44,14 +41,3 @@ class Kubectl:
 
     def wait(self, resource: str, condition: str, seconds: int = 60) -> None:
         self("wait", f"--for={condition}", resource, f"--timeout={seconds}s")
-
-
-def eventually(met: Callable[[], T], waiting_for: str, seconds: float = 60.0) -> T:
-    """Call `met` until its result is true, and return the result. Fails after `seconds`."""
-    deadline = time.monotonic() + seconds
-    while True:
-        result = met()
-        if result:
-            return result
-        assert time.monotonic() < deadline, f"waited {seconds:.0f} s for {waiting_for}; last result: {result!r}"
-        time.sleep(0.1)
