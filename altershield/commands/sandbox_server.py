@@ -2,6 +2,7 @@
 
 import contextlib
 import ipaddress
+import os
 import secrets
 import shlex
 import urllib.parse
@@ -47,10 +48,14 @@ def _usage(url: str, platform: str, token: str, token_file: Path, port: int | No
 
 @contextlib.contextmanager
 def private_file(path: Path, text: str) -> Iterator[None]:
-    """A file that only this user can read. It is deleted at the end."""
-    path.touch(mode=0o600)
-    path.chmod(0o600)  # the file may exist already
-    path.write_text(text)
+    """A file that only this user can read. It is deleted at the end. UsageError: it cannot be written."""
+    try:
+        with path.open("a") as file:  # fails for a directory, whose mode must not change
+            os.fchmod(file.fileno(), 0o600)  # before the secrets are written
+            file.truncate(0)
+            file.write(text)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from error
     try:
         yield
     finally:

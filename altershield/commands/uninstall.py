@@ -67,7 +67,8 @@ async def take_out(client: Client, *, crds: bool = False, dry_run: bool = False,
     _say(_kept(found, crds=crds))
     _say((*_put_back(targets), *found.problems), sys.stderr)
     if not targets:
-        print(f"found nothing to delete on {client.server}")
+        if not found.problems:
+            print(f"found nothing to delete on {client.server}")
     elif not dry_run:
         if not yes:
             typer.confirm(f"Delete these {len(targets)} objects on {client.server}?", abort=True)

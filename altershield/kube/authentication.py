@@ -79,7 +79,7 @@ class Authentication:
                 self._renewals = 0
             self._no_renewal_until = now + min(_MIN_INTERVAL * 2.0 ** min(self._renewals, 10), _MAX_INTERVAL)
             self._renewals += 1
-            logger.warning("the API server refuses the credentials, reading them again")
+            logger.warning("the API server refuses the credentials; they are read again")
             await self._renew()
             return self._differs(used)
 

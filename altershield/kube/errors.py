@@ -117,6 +117,8 @@ def from_status(code: int, status: dict[str, Any], retry_after: float | None = N
     """The error for a `v1/Status` object, or for the body that a proxy sent instead."""
     reason = str(status.get("reason") or "")
     message = str(status.get("message") or "") or f"the API server responded with {code}"
+    if code == 401:  # the API server's message is only "Unauthorized"
+        message = f"the API server refuses the credentials: {message}"
     details = status.get("details")
     if code == 409 and reason == "AlreadyExists":
         kind: type[ApiError] = AlreadyExistsError

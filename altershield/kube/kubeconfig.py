@@ -61,6 +61,8 @@ def _reason(error: Exception) -> str:
     secrets."""
     if isinstance(error, _MISSHAPEN):
         return "it is not a kubeconfig"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename}"
     return " ".join(re.sub(r"/\{.*\}", "", str(error), flags=re.DOTALL).split()) or type(error).__name__
 
 

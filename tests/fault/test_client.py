@@ -63,7 +63,8 @@ async def test_each_http_status_raises_its_own_error_class(code: int, reason: st
             await client.get(PODS, "a", "shop")
         assert type(caught.value) is kind
         assert (caught.value.code, caught.value.reason, caught.value.retry_after) == (code, reason, 7)
-        assert str(caught.value) == f"{code} {reason}".strip()
+        prefix = "the API server refuses the credentials: " if code == 401 else ""
+        assert str(caught.value) == f"{prefix}{code} {reason}".strip()
 
 
 @pytest.mark.parametrize(("header", "seconds"), [("x", None), ("-1", None), ("9" * 400, 300), ("0", 0)])

@@ -14,7 +14,7 @@ from altershield.commands.status.printers import Output, Printer
 from altershield.commands.status.reading import Reader
 from altershield.commands.status.snapshot import Snapshot, demand, outcomes, shown, under_way
 from altershield.commands.status.table import progress
-from altershield.commands.status.targets import Target, parse, types
+from altershield.commands.status.targets import Target, is_namespace, parse, types
 from altershield.errors import UsageError
 from altershield.kube.client import Client
 from altershield.process import options
@@ -88,6 +88,8 @@ def status(
     limit = seconds(timeout, "--timeout")
     if limit and not wait:
         raise UsageError("--timeout is the timeout of --wait; add --wait, or remove --timeout")
+    if namespace and not is_namespace(namespace):
+        raise UsageError(f'"{namespace}" is not a namespace: such a name has lower case letters, digits and "-"')
     targets = parse(workload or ())
     if all_namespaces and any(target.name for target in targets):
         raise UsageError("-A cannot be combined with the name of a workload; set its namespace with -n")

@@ -1,5 +1,6 @@
 """The workloads that the arguments name, in the syntax of kubectl."""
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -21,6 +22,8 @@ class Target(NamedTuple):
 
 EVERYTHING = Target(ADAPTERS, "")
 
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")  # nearly an RFC 1123 subdomain; no other name can exist
+
 
 def full_plural(adapter: Adapter) -> str:
     """The full name of the type: `deployments.apps`."""
@@ -29,14 +32,14 @@ def full_plural(adapter: Adapter) -> str:
 
 def parse(arguments: Sequence[str]) -> list[Target]:
     """The targets of `NAME` and `TYPE/NAME` (any number of both), `TYPE`, or `TYPE NAME...`. No argument means all
-    workloads. UsageError: AlterShield does not support the type."""
+    workloads. UsageError: AlterShield does not support the type, or no workload can have the name."""
     if not arguments:
         return [EVERYTHING]
     kind, *names = arguments
     adapter = _adapter(kind)
     if adapter is None or any("/" in name for name in names):
         return [_one(argument) for argument in arguments]
-    return [Target((adapter,), name) for name in names or ("",)]
+    return [Target((adapter,), _checked(name)) for name in names] or [Target((adapter,), "")]
 
 
 def types(incomplete: str) -> list[str]:
@@ -45,15 +48,31 @@ def types(incomplete: str) -> list[str]:
     return [kind for kind in kinds if kind.startswith(incomplete)]
 
 
+def is_namespace(name: str) -> bool:
+    """Whether a namespace can have this name."""
+    return _NAME.fullmatch(name) is not None and "." not in name
+
+
 def _one(argument: str) -> Target:
     kind, slash, name = argument.rpartition("/")
     if not slash:
-        return Target(ADAPTERS, name)
+        return Target(ADAPTERS, _checked(name))
     adapter = _adapter(kind)
-    if adapter is None or not name:
-        kinds = ", ".join(f"{each.resource.kind.lower()} ({', '.join(each.short_names)})" for each in ADAPTERS)
-        raise UsageError(f'"{argument}" is not a workload; write NAME or TYPE/NAME, where TYPE is one of: {kinds}')
-    return Target((adapter,), name)
+    if adapter is None:
+        raise _not_a_workload(argument)
+    return Target((adapter,), _checked(name, argument))
+
+
+def _checked(name: str, argument: str = "") -> str:
+    """The name, if a workload can have it. `argument`: the whole argument, for the error."""
+    if not _NAME.fullmatch(name):
+        raise _not_a_workload(argument or name)
+    return name
+
+
+def _not_a_workload(argument: str) -> UsageError:
+    kinds = ", ".join(f"{each.resource.kind.lower()} ({', '.join(each.short_names)})" for each in ADAPTERS)
+    return UsageError(f'"{argument}" is not a workload; write NAME or TYPE/NAME, where TYPE is one of: {kinds}')
 
 
 def _adapter(kind: str) -> Adapter | None:

@@ -81,6 +81,14 @@ def test_version_option_prints_the_version() -> None:
             ["status", "--wait", "--timeout=soon"],
             'error: --timeout "soon" is not a duration; write it as 90s, 5m or 1h30m',
         ),
+        (
+            ["status", "-n", "a/b"],
+            'error: "a/b" is not a namespace: such a name has lower case letters, digits and "-"',
+        ),
+        (
+            ["status", "--kubeconfig", "/"],
+            "error: no usable Kubernetes credentials in /: Is a directory: /; name a kubeconfig with --kubeconfig",
+        ),
     ],
 )
 def test_conflicting_options_print_one_sentence_and_exit_with_2(run: Run, arguments: list[str], sentence: str) -> None:

@@ -113,6 +113,16 @@ async def test_forbidden_list_is_reported(capsys: pytest.CaptureFixture[str]) ->
     assert "cannot list serviceaccounts: 403 Forbidden" in capsys.readouterr().err
 
 
+async def test_uninstall_that_may_list_nothing_does_not_say_that_nothing_is_there(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async with serving() as (api, client):
+        api.fault(lambda request: request.method == "GET", answer(401, "Unauthorized"), times=999)
+        with pytest.raises(LeftOverError, match="may be left"):
+            await take_out(client, yes=True)
+    assert capsys.readouterr().out == ""
+
+
 async def test_object_with_finalizers_is_reported_after_the_timeout(capsys: pytest.CaptureFixture[str]) -> None:
     async with serving() as (api, client):
         await install(api)

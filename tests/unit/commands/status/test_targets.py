@@ -43,7 +43,15 @@ def test_parse_accepts_several_workloads() -> None:
     assert parse(["web", "db"]) == [Target(ADAPTERS, "web"), Target(ADAPTERS, "db")]
 
 
-@pytest.mark.parametrize("argument", ["job/web", "a/b/c", "/web", "statefulset/", "deployments.batch/web"])
+@pytest.mark.parametrize(
+    "argument",
+    ["job/web", "a/b/c", "/web", "statefulset/", "deployments.batch/web", "", "deploy,sts", "deploy/Web", "a b", "-"],
+)
 def test_invalid_argument_is_a_usage_error_with_the_list_of_types(argument: str) -> None:
     with pytest.raises(UsageError, match=r"deployment \(deploy\), statefulset \(sts\), daemonset \(ds\), cloneset"):
         parse([argument])
+
+
+def test_empty_name_after_a_type_does_not_mean_all_workloads() -> None:
+    with pytest.raises(UsageError, match='"" is not a workload'):
+        parse(["deploy", ""])
