@@ -19,7 +19,7 @@ from tests.support.kubectl import Kubectl
 if TYPE_CHECKING:
     import helm_python
 
-    from tests.chart.release import Release
+    from tests.chart.release import Release, Uninstall
 
 HAS_HELM = importlib.util.find_spec("helm_python") is not None
 collect_ignore_glob = [] if HAS_HELM else ["test_*.py"]
@@ -53,6 +53,13 @@ def objects(chart: "helm_python.Chart", values: Object) -> list[Object]:
 def system(cluster: Path, has_kubectl: None) -> Kubectl:
     """kubectl as administrator in the system namespace."""
     return Kubectl(cluster, SYSTEM_NAMESPACE)
+
+
+@pytest.fixture
+def uninstall(capfd: pytest.CaptureFixture[str]) -> "Uninstall":
+    from tests.chart.release import Uninstall
+
+    return Uninstall(capfd)
 
 
 @pytest.fixture

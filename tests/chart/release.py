@@ -7,13 +7,15 @@ import shutil
 from pathlib import Path
 
 import helm_python
+import pytest
 import yaml
 
 from altershield.api.names import SYSTEM_NAMESPACE
+from altershield.commands import main
 from altershield.pki import Authority
 from tests.chart.rendering import CHART, RELEASE, Object
 from tests.support.kubectl import Kubectl
-from tests.support.processes import Done, python
+from tests.support.processes import Done, call
 
 WAIT = 180
 """Seconds until Helm gives up."""
@@ -85,8 +87,15 @@ def listed(objects: list[Object]) -> str:
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
 
 
-def uninstall(kubeconfig: Path, *options: str) -> Done:
-    return python("altershield", "uninstall", "--kubeconfig", str(kubeconfig), *options, seconds=240)
+class Uninstall:
+    """`altershield uninstall` in this process."""
+
+    def __init__(self, capture: pytest.CaptureFixture[str]) -> None:
+        self._capture = capture
+
+    def __call__(self, kubeconfig: Path, *options: str) -> Done:
+        arguments = ["uninstall", "--kubeconfig", str(kubeconfig), *options]
+        return call(main, "altershield", *arguments, capture=self._capture)
 
 
 def provide(kubectl: Kubectl, secret: str, service: str) -> bytes:

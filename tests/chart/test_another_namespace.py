@@ -16,7 +16,7 @@ from certgen.secret import MANAGED_BY
 from certgen.webhook_configurations import FIELD_MANAGER
 from tests.chart.pod import account, here, is_ready, ports_for, process
 from tests.chart.recorder import Recorder, recording
-from tests.chart.release import listed, owners, provide, uninstall
+from tests.chart.release import Uninstall, listed, owners, provide
 from tests.chart.rendering import CHART, containers
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
@@ -32,7 +32,7 @@ WEBHOOKS = tuple(f"{kind}webhookconfiguration/{NAME}" for kind in ("mutating", "
 
 
 @pytest.fixture
-def kubectl(cluster: Path, has_kubectl: None) -> Iterator[Kubectl]:
+def kubectl(cluster: Path, uninstall: Uninstall, has_kubectl: None) -> Iterator[Kubectl]:
     """kubectl in the release's namespace. cert-manager's CustomResourceDefinitions exist, but cert-manager does not
     run."""
     assert uninstall(cluster, "--yes", "--crds").returncode == 0
@@ -115,7 +115,7 @@ def wait_until_owned(kubectl: Kubectl, *objects: str) -> None:
 
 @pytest.mark.parametrize("mode", ["certgen", "cert-manager", "secret"])
 def test_all_processes_work_in_another_namespace_in_each_certificate_mode(
-    kubectl: Kubectl, cluster: Path, tmp_path: Path, mode: str
+    kubectl: Kubectl, cluster: Path, uninstall: Uninstall, tmp_path: Path, mode: str
 ) -> None:
     with pod(kubectl, cluster, tmp_path, mode) as running:
         ports = running.ports
@@ -171,7 +171,7 @@ def execute_certgen(kubectl: Kubectl, running: Pod, mode: str) -> None:
 
 
 def test_deleting_the_namespace_deletes_the_webhook_configurations(
-    kubectl: Kubectl, cluster: Path, tmp_path: Path
+    kubectl: Kubectl, cluster: Path, uninstall: Uninstall, tmp_path: Path
 ) -> None:
     """The webhook configurations are cluster-scoped, and no hook or tool deletes them: certgen does."""
     with pod(kubectl, cluster, tmp_path, "certgen") as running:

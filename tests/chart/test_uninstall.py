@@ -12,7 +12,7 @@ import pytest
 
 from altershield.api.names import SYSTEM_NAMESPACE
 from tests.chart.pod import account
-from tests.chart.release import CHANGE_WORKLOAD, Release, listed, uninstall
+from tests.chart.release import CHANGE_WORKLOAD, Release, Uninstall, listed
 from tests.chart.rendering import CHART, RELEASE, Object, is_hook, rendered
 from tests.support.kubectl import Kubectl
 from tests.support.processes import command, wait_for_line
@@ -41,7 +41,7 @@ def leftovers_at_run_time(system: Kubectl) -> None:
 
 
 def test_uninstall_deletes_a_helm_release_with_its_history_and_nothing_else(
-    release: Release, system: Kubectl, cluster: Path
+    release: Release, system: Kubectl, cluster: Path, uninstall: Uninstall
 ) -> None:
     release.install({"dashboards": {"enabled": True}, "networkPolicy": {"enabled": True}})
     release.upgrade()
@@ -111,7 +111,9 @@ def others() -> list[Object]:
     ]
 
 
-def test_uninstall_finds_a_partly_deleted_release_of_another_name_and_namespace(system: Kubectl, cluster: Path) -> None:
+def test_uninstall_finds_a_partly_deleted_release_of_another_name_and_namespace(
+    system: Kubectl, cluster: Path, uninstall: Uninstall
+) -> None:
     assert uninstall(cluster, "--yes", "--crds").returncode == 0  # Helm adopts no CRDs of another release
     system("create", "namespace", "gatekeeping")
     helm = helm_python.Config(kubeconfig_path=cluster, namespace="gatekeeping")
@@ -129,7 +131,7 @@ def test_uninstall_finds_a_partly_deleted_release_of_another_name_and_namespace(
 
 
 def test_uninstall_deletes_objects_of_a_gitops_tool_and_names_the_tool(
-    system: Kubectl, cluster: Path, chart: helm_python.Chart
+    system: Kubectl, cluster: Path, uninstall: Uninstall, chart: helm_python.Chart
 ) -> None:
     objects = [obj for obj in rendered(chart) if not is_hook(obj)]
     for obj in objects:
@@ -143,7 +145,9 @@ def test_uninstall_deletes_objects_of_a_gitops_tool_and_names_the_tool(
     assert left(system) == []
 
 
-def test_uninstall_deletes_what_a_killed_dev_command_left(system: Kubectl, cluster: Path, tmp_path: Path) -> None:
+def test_uninstall_deletes_what_a_killed_dev_command_left(
+    system: Kubectl, cluster: Path, uninstall: Uninstall, tmp_path: Path
+) -> None:
     log = tmp_path / "dev.log"
     with command("dev", "--yes", "--kubeconfig", str(cluster), log=log) as process:
         wait_for_line(process, log, "The gatekeeper is ready")
@@ -159,7 +163,7 @@ def test_uninstall_deletes_what_a_killed_dev_command_left(system: Kubectl, clust
 
 
 def test_uninstall_with_few_permissions_deletes_webhooks_and_reports_the_rest(
-    release: Release, system: Kubectl, cluster: Path, tmp_path: Path
+    release: Release, system: Kubectl, cluster: Path, uninstall: Uninstall, tmp_path: Path
 ) -> None:
     release.install()
     on_call = [

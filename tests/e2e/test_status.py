@@ -1,4 +1,7 @@
-"""`kubectl altershield status`, called by the real kubectl while releases run."""
+"""`kubectl altershield status` while releases run.
+
+Some tests call it by the real kubectl. The others call its entry point in this process, because a start of the process
+takes a second of CPU time."""
 
 import contextlib
 import json
@@ -14,12 +17,13 @@ import pytest
 import yaml
 
 from altershield.api import labels
+from altershield.commands.app import PLUGIN, main
 from altershield.commands.status import EXIT_ROLLED_BACK, EXIT_SUSPENDED, EXIT_UNDER_WAY
 from tests.e2e.conftest import START_TIMEOUT
 from tests.e2e.kinds import CLONE_SET, DAEMON_SET, DEPLOYMENT, ORDERED
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
-from tests.support.processes import Done, run
+from tests.support.processes import Done, call, run
 
 WAIT = ("--wait", "--timeout=90s")
 
@@ -27,8 +31,9 @@ WAIT = ("--wait", "--timeout=90s")
 class Plugin:
     """Runs `kubectl altershield` as a user whose context names the namespace."""
 
-    def __init__(self, kubectl: Kubectl, directory: Path) -> None:
+    def __init__(self, kubectl: Kubectl, directory: Path, capture: pytest.CaptureFixture[str]) -> None:
         self.kubectl = kubectl
+        self._capture = capture
         self.kubeconfig = directory / "kubeconfig"
         self.kubeconfig.touch(mode=0o600)
         config = yaml.safe_load(kubectl("config", "view", "--raw", "--minify", "--flatten"))
@@ -42,9 +47,14 @@ class Plugin:
     def run(self, *arguments: str) -> Done:
         return run(["kubectl", "altershield", *arguments], environment=self.environment)
 
+    def call(self, *arguments: str) -> Done:
+        """In this process."""
+        environment = {"KUBECONFIG": str(self.kubeconfig)}
+        return call(main, PLUGIN, *arguments, capture=self._capture, environment=environment)
+
     def status(self, *arguments: str, code: int = 0) -> str:
-        """Run `status`, check the exit code, and return stdout."""
-        done = self.run("status", *arguments)
+        """Call `status`, check the exit code, and return stdout."""
+        done = self.call("status", *arguments)
         assert done.returncode == code, f"{arguments}: {done.returncode}\n{done.stdout}{done.stderr}"
         return done.stdout
 
@@ -75,10 +85,10 @@ class Plugin:
 
 
 @pytest.fixture
-def plugin(kubectl: Kubectl, tmp_path: Path) -> Plugin:
+def plugin(kubectl: Kubectl, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Plugin:
     if shutil.which("kubectl-altershield", path=str(Path(sys.executable).parent)) is None:
         pytest.fail("the package is not installed beside this Python: its kubectl-altershield is missing")
-    return Plugin(kubectl, tmp_path)
+    return Plugin(kubectl, tmp_path, capfd)
 
 
 def release(plugin: Plugin, image: str, replicas: int = 3, *, paused: bool = False) -> None:
@@ -135,10 +145,10 @@ def test_namespace_is_taken_from_the_context_unless_one_is_named(plugin: Plugin)
     release(plugin, "busybox:1", replicas=1)
     assert [row[0] for row in plugin.rows(*WAIT)] == ["deployment.apps/web"]
     assert [row[0] for row in plugin.rows("--context", plugin.context, f"-n={namespace}")] == ["deployment.apps/web"]
-    everywhere = plugin.run("status", "-A").stdout.splitlines()
+    everywhere = plugin.call("status", "-A").stdout.splitlines()
     assert everywhere[0].split()[:3] == ["NAMESPACE", "NAME", "VERSION"]
     assert [line.split()[1] for line in everywhere if line.startswith(f"{namespace} ")] == ["deployment.apps/web"]
-    elsewhere = plugin.run("status", "-n", "nowhere")
+    elsewhere = plugin.call("status", "-n", "nowhere")
     assert (elsewhere.returncode, elsewhere.stdout) == (0, "")
     assert elsewhere.stderr == "No releases found in nowhere namespace.\n"
 

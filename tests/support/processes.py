@@ -43,12 +43,18 @@ def python(module: str, *arguments: str, environment: Mapping[str, str] | None =
     return run([sys.executable, "-m", module, *arguments], environment=environment, seconds=seconds)
 
 
-def call(main: Callable[[], None], program: str, *arguments: str, capture: pytest.CaptureFixture[str]) -> Done:
+def call(
+    main: Callable[[], None],
+    program: str,
+    *arguments: str,
+    capture: pytest.CaptureFixture[str],
+    environment: Mapping[str, str] | None = None,
+) -> Done:
     """Call an entry point in this process, as its console script does. This takes milliseconds; most of a process's
-    time is imports."""
+    time is imports. `environment` is added to the variables of this process."""
     capture.readouterr()
     code: object = 0
-    with mock.patch.object(sys, "argv", [program, *arguments]), mock.patch.dict(os.environ):
+    with mock.patch.object(sys, "argv", [program, *arguments]), mock.patch.dict(os.environ, environment or {}):
         try:
             main()
         except SystemExit as ended:
