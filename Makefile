@@ -21,6 +21,7 @@ lint: $(BIN)/.ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+check: export PYTHONDONTWRITEBYTECODE =  # the tests start hundreds of processes, which would compile the same modules
 check: $(BIN)/.ready
 	$(BIN)/pytest -n 4 --dist loadgroup --no-loadscope-reorder  # for two cores: many tests wait
 
