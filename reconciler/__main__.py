@@ -1,5 +1,6 @@
 """`python -m reconciler`: verifies releases, suspends failed ones and rolls back releases whose pods do not come up."""
 
+import contextlib
 import functools
 
 from altershield.kube.client import Client
@@ -8,6 +9,8 @@ from altershield.process.signals import stop_event
 from altershield.process.startup import main, run, single
 from reconciler.manager import Manager
 from reconciler.options import Options
+from reconciler.server.client import ServerClient
+from reconciler.server.options import server_settings
 
 
 @with_options(Options)
@@ -18,8 +21,11 @@ def reconciler(options: Options) -> None:
 
 async def _run(options: Options) -> None:
     stop = stop_event()
-    async with await Client.connect(options.kubeconfig) as client:
-        await Manager(client, options).run(stop)
+    settings = server_settings(options)
+    async with contextlib.AsyncExitStack() as stack:
+        client = await stack.enter_async_context(await Client.connect(options.kubeconfig))
+        server = await stack.enter_async_context(ServerClient(settings)) if settings is not None else None
+        await Manager(client, options, server=server).run(stop)
 
 
 app = single(reconciler)

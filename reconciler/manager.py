@@ -14,7 +14,9 @@ from altershield.kube.events import EventRecorder
 from altershield.kube.lease import lead
 from altershield.kube.server_clock import ServerClock
 from altershield.process.health import Health, serving
-from reconciler.batches.batch_reconciler import BatchReconciler, Server
+from reconciler.batches.batch_reconciler import BatchReconciler
+from reconciler.batches.callback_receiver import CallbackReceiver
+from reconciler.checks.altershield_server import AlterShieldServer
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.garbage import freeze_caches
 from reconciler.machinery.informers import run_informers
@@ -26,6 +28,7 @@ from reconciler.options import Options
 from reconciler.releases.health import Timing
 from reconciler.releases.release_reconciler import ReleaseReconciler
 from reconciler.routes import Queues, Routes
+from reconciler.server.client import ServerClient
 from reconciler.settings import SettingsReconciler
 
 logger = logging.getLogger(__name__)
@@ -39,8 +42,8 @@ _WORKERS = 16  # per controller; a worker mostly waits for the API server
 class Manager:
     """One reconciler process.
 
-    `server` is the AlterShield server that verifies batches, or None. `clock` returns this machine's time in Unix
-    seconds. The manager corrects it by the API server's clock, which it reads from the responses.
+    `server` is the client of the AlterShield server that verifies batches, or None. `clock` returns this machine's
+    time in Unix seconds. The manager corrects it by the API server's clock, which it reads from the responses.
     """
 
     def __init__(
@@ -48,7 +51,7 @@ class Manager:
         client: Client,
         options: Options,
         *,
-        server: Server | None = None,
+        server: ServerClient | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._client = client
@@ -62,6 +65,7 @@ class Manager:
         self.metrics = Metrics()
         self._recorder = EventRecorder(client, COMPONENT)
         writer = Writer(client, self.caches, self.metrics)
+        self._server = AlterShieldServer(server, self.caches, clock) if server is not None else None
         releases = ReleaseReconciler(
             client,
             self.caches,
@@ -71,22 +75,25 @@ class Manager:
             clock,
             timing=Timing(options.start_timeout, options.observe_seconds),
             batch_wait=options.batch_wait,
+            server=self._server,
         )
         Routes(self.caches, self.queues, releases.groups_cache)
         self.metrics.observe(client, self.caches, self.queues.by_name(), self._recorder)
         self._settings = SettingsReconciler(self.caches, writer, self._recorder, clock)
         self._namespaces = NamespaceReconciler(self.caches)
+        batches = BatchReconciler(
+            self.caches,
+            writer,
+            self.metrics,
+            clock,
+            server=self._server,
+            pre_timeout=options.pre_timeout,
+            post_timeout=options.post_timeout,
+        )
+        self._callbacks = CallbackReceiver(client, self.caches, batches)
         self._controllers: dict[str, Reconcile[Any]] = {
             "settings": self._settings.reconcile,
-            "batches": BatchReconciler(
-                self.caches,
-                writer,
-                self.metrics,
-                clock,
-                server=server,
-                pre_timeout=options.pre_timeout,
-                post_timeout=options.post_timeout,
-            ).reconcile,
+            "batches": batches.reconcile,
             "releases": releases.reconcile,
         }
 
@@ -141,6 +148,8 @@ class Manager:
         self.metrics.leader.set(1)
         try:
             async with asyncio.TaskGroup() as group:
+                if self._server is not None:
+                    group.create_task(self._server.follow())
                 for name, reconcile in self._controllers.items():
                     for _ in range(_WORKERS):
                         group.create_task(work(name, queues[name], reconcile, self.metrics))

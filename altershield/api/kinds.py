@@ -66,6 +66,24 @@ class PodState(enum.StrEnum):
     EXECUTE_DONE = "ExecuteDone"
 
 
+class Phase(enum.StrEnum):
+    """When a check of a batch is made: before the batch counts as rolled out, or after it."""
+
+    PRE = "Pre"
+    POST = "Post"
+
+
+class CheckState(enum.StrEnum):
+    """`ChangePod.status.checks[].state`."""
+
+    RUNNING = "Running"
+    """The check was requested, or is about to be."""
+    PASSED = "Passed"
+    FAILED = "Failed"
+    UNKNOWN = "Unknown"
+    """The check ended without a result."""
+
+
 class Verdict(enum.StrEnum):
     """The verdict on a pod. A person may write any other word, which counts as `unpass`."""
 
@@ -90,6 +108,9 @@ class ConditionType(enum.StrEnum):
     refused."""
     UNGATED = "Ungated"
     """ChangeWorkload: True if no gatekeeper reviewed the release."""
+    REPORTED = "Reported"
+    """ChangeWorkload, with an AlterShield server: True if the server has the order of the release, False if it refused
+    it, Unknown while it cannot be reached."""
     ACCEPTED = "Accepted"
     """OpsConfigInfo: False if the setting is invalid and has no effect."""
 
@@ -243,6 +264,17 @@ class ChangePodSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="cam
     ] = ""
 
 
+class CheckResult(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """A check of the batch. Its start is stored before the check is requested."""
+
+    name: Annotated[Name, _doc("Its name: `server` is the check of an AlterShield server.")] = ""
+    phase: Annotated[Name, _doc("`Pre` or `Post`: before or after the batch.")] = ""
+    state: Annotated[Name, _doc("`Running`, `Passed`, `Failed` or `Unknown` (it ended without a result).")] = ""
+    reason: Annotated[Text, _doc("The reason for the state, as text.")] = ""
+    start_time: Annotated[Text, _doc("When it began, UTC.")] = ""
+    end_time: Annotated[Text, _doc("When it ended, UTC.")] = ""
+
+
 _POD_STATUS_NAMES = {"post_timeout_threshold": "postTimeOutThreshold"}
 
 
@@ -258,6 +290,9 @@ class ChangePodStatus(
     message: Annotated[Text, _doc("The last state before `ExecuteDone`: how the verification ended.")] = ""
     pod_results: Annotated[
         Pods, _doc("The verdict on each pod. A person may write it at any time; AlterShield accepts it.")
+    ] = ()
+    checks: Annotated[
+        tuple[CheckResult, ...], msgspec.Meta(max_length=32, description="The checks of this batch.")
     ] = ()
     change_pod_id: Annotated[Text, _doc("The id of this batch on an AlterShield server.")] = ""
     pre_submit_time: Annotated[Text, _doc("When the check before the batch was requested, UTC.")] = ""

@@ -16,6 +16,7 @@ from altershield.commands.confirm import confirm
 from altershield.commands.installation import LOOPBACK, running_installation
 from altershield.process import options
 from altershield.process.parameters import with_options
+from altershield.process.server_options import ServerOptions
 from altershield.process.signals import cancel_on
 from altershield.process.thresholds import Thresholds
 
@@ -30,7 +31,7 @@ Port = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Thresholds):
+class Options(Thresholds, ServerOptions):
     context: options.Context = None
     kubeconfig: options.Kubeconfig = None
     host: Host = LOOPBACK
@@ -64,6 +65,7 @@ async def _dev(chosen: Options) -> None:
             context=chosen.context,
             host=chosen.host,
             port=chosen.port,
+            server=chosen,
             log_level=chosen.log_level,
         ) as installation:
             console.print(

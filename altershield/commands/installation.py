@@ -37,6 +37,7 @@ from altershield.pki import Authority
 from altershield.process import options
 from altershield.process.children import Process, free_ports
 from altershield.process.health import until_ready
+from altershield.process.server_options import ServerOptions
 from altershield.process.thresholds import Thresholds
 
 LOOPBACK = "127.0.0.1"
@@ -83,6 +84,7 @@ async def running_installation(
     context: str | None = None,
     host: str = LOOPBACK,
     port: int = 0,
+    server: ServerOptions | None = None,
     log_level: str = options.LOG_LEVEL,
     log: Path | None = None,
 ) -> AsyncIterator[Installation]:
@@ -114,7 +116,8 @@ async def running_installation(
             *("--tls-cert-file", str(certificate), "--tls-private-key-file", str(key)),
             log=log,
         )
-        reconciler = _process("reconciler", *common, str(health_ports[1]), *thresholds.arguments, log=log)
+        arguments = [*thresholds.arguments, *(server or ServerOptions()).server_arguments]
+        reconciler = _process("reconciler", *common, str(health_ports[1]), *arguments, log=log)
         installation = Installation(
             {"gatekeeper": gatekeeper, "reconciler": reconciler}, f"https://{_in_url(host)}:{port}"
         )

@@ -91,7 +91,7 @@ PreTimeout = Annotated[
         envvar="ALTERSHIELD_PRE_TIMEOUT",
         min=1,
         max=86_400,
-        help="Seconds to wait for the check of an AlterShield server before a batch. No server can be configured yet.",
+        help="Seconds to wait for the check of an AlterShield server before a batch; after them, it counts as passed.",
     ),
 ]
 PostTimeout = Annotated[
@@ -101,7 +101,7 @@ PostTimeout = Annotated[
         envvar="ALTERSHIELD_POST_TIMEOUT",
         min=1,
         max=86_400,
-        help="Seconds to wait for the check of an AlterShield server after a batch. No server can be configured yet.",
+        help="Seconds to wait for the check of an AlterShield server after a batch; after them, it counts as passed.",
     ),
 ]
 LeaseDuration = Annotated[

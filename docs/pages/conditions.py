@@ -8,6 +8,7 @@ from pathlib import Path
 from altershield.api.kinds import ConditionType, Giver
 from altershield.workloads.pods import Fault
 from docs.pages.markdown import table
+from reconciler.releases.reporting import ReportReason
 from reconciler.releases.snapshot import RollbackReason, StallReason
 from reconciler.releases.ungated import UngatedReason
 
@@ -37,6 +38,7 @@ CONDITIONS: dict[ConditionType, tuple[str, dict[str, str]]] = {
         {
             "InProgress": "`Unknown`. Pods are coming up or being verified.",
             "PodsPassed": "`True`. Every pod passed.",
+            "OrderRefused": "`Unknown`. The AlterShield server refused the release, so nothing is verified.",
             "NotChecked": "`True`, ChangePod only. Some of the pods have no verdict. They count as passed.",
             Giver.PERSON: "`False`. A person wrote the verdict.",
             Giver.SERVER: "`False`. The AlterShield server gave the verdict.",
@@ -95,6 +97,18 @@ CONDITIONS: dict[ConditionType, tuple[str, dict[str, str]]] = {
             UngatedReason.VERSION_REUSED: "The pod template has the version of an earlier release.",
         },
     ),
+    ConditionType.REPORTED: (
+        "ChangeWorkload, with an AlterShield server. `True`: the server has the order of the release. `False`: it "
+        "refused the order. `Unknown`: it could not be reached.",
+        {
+            ReportReason.CREATED: "`True`. The order exists on the server.",
+            ReportReason.REFUSED: "`False`. The server refused the order. The release is `Failed`, and none of its "
+            "pods is verified. The message gives the server's reason.",
+            ReportReason.UNREACHABLE: "`Unknown`. The server gave no answer. The release goes on, and is reported "
+            "again every 10 s.",
+            ReportReason.CLOSED: "`True`. The release has ended, and its order is closed.",
+        },
+    ),
     ConditionType.ACCEPTED: (
         "OpsConfigInfo. `True`: the setting is in effect. `False`: the setting is wrong and changes nothing.",
         {
@@ -113,6 +127,7 @@ _ENUMS: dict[ConditionType, tuple[type[StrEnum], ...]] = {
     ConditionType.STALLED: (Fault, StallReason),
     ConditionType.ROLLED_BACK: (RollbackReason,),
     ConditionType.UNGATED: (UngatedReason,),
+    ConditionType.REPORTED: (ReportReason,),
 }
 
 

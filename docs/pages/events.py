@@ -14,6 +14,8 @@ MEANINGS = {
     "ReleaseResumed": "The workload was suspended, and its present version succeeded. Further releases pass.",
     "ReleaseStalled": "The release makes no progress, and the cause is not the release itself. The message begins with "
     "the reason of the condition [`Stalled`](kinds.md#stalled).",
+    "ReleaseRefused": "The AlterShield server refused the order of the release. The release is `Failed`, and none of "
+    "its pods is verified. The message gives the server's reason.",
     "RollbackStarted": "Pods were overdue, or a person asked for a rollback. The message says why, and which version "
     "is released again.",
     "RolledBack": "The older version was released again. The failed version is denied until a newer one is a "

@@ -41,6 +41,8 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
     """Whether the state is ExecuteDone."""
     giver: str
     """Whose verdict fails the batch (a `Giver`); empty if none does."""
+    node: str
+    """The id of the batch on an AlterShield server; empty if it has none."""
     unfinished: ChangePod | None
     """The whole ChangePod while work on it remains, else None."""
 
@@ -100,5 +102,6 @@ def project(change_pod: ChangePod, find: FindPod = lambda namespace, name: None)
         tuple(members),
         change_pod.status.status == PodState.EXECUTE_DONE,
         failed_by(change_pod) if any(each.verdict not in ("", Verdict.PASS) for each in members) else "",
+        change_pod.status.change_pod_id,
         change_pod if needs_work(change_pod) else None,
     )

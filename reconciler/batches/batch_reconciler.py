@@ -1,12 +1,12 @@
-"""Controller: takes each ChangePod to its end state, with or without an AlterShield server. Besides people, only this
-controller writes the status of ChangePods."""
+"""Controller: takes each ChangePod to its end state, with or without an AlterShield server. The status of ChangePods is
+written by this controller, by people, and by the receiver of the server's callbacks."""
 
 from collections.abc import Callable
 from typing import Protocol
 
 from altershield.api.kinds import ChangePod, ChangePodStatus, ConditionType, PodState, Verdict
 from altershield.api.meta import find_condition
-from reconciler.batches.transitions import Answer, Ask, BatchSnapshot, Call, Later, decide
+from reconciler.batches.transitions import Answer, Ask, Availability, BatchSnapshot, Call, Checked, Later, decide
 from reconciler.machinery.caches import Caches, Key
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.writer import Writer
@@ -15,8 +15,14 @@ from reconciler.machinery.writer import Writer
 class Server(Protocol):
     """The client of an AlterShield server."""
 
+    @property
+    def availability(self) -> Availability:
+        """Whether a request can be sent now."""
+        ...
+
     async def ask(self, call: Call, change_pod: ChangePod) -> Answer:
-        """Send a request about a batch. It never raises: if the server cannot be reached, the answer is `NoResult`."""
+        """Send a request about a batch. It never raises: if the server cannot be reached, the answer is `NotSent` or
+        `NoResult`."""
         ...
 
 
@@ -50,15 +56,9 @@ class BatchReconciler:
         change_pod = batch.unfinished
         answer: Answer | None = None
         while True:
-            snapshot = BatchSnapshot(
-                change_pod, self._server is not None, answer, self._pre_timeout, self._post_timeout
-            )
-            status, following = decide(change_pod.status, snapshot, self._clock())
+            status, following = decide(change_pod.status, self._snapshot(change_pod, answer), self._clock())
             if status != change_pod.status:
-                # stored before the call: after a restart in between, the call is repeated, not lost
-                saved = await self._writer.save_batch(change_pod, status)
-                self._count(change_pod, status)
-                change_pod = saved
+                change_pod = await self._save(change_pod, status)  # before the request
             match following:
                 case Ask(call) if self._server is not None:
                     answer = await self._server.ask(call, change_pod)
@@ -66,6 +66,21 @@ class BatchReconciler:
                     return seconds
                 case _:
                     return None
+
+    async def receive(self, change_pod: ChangePod, result: Checked) -> None:
+        """Store the result of the server's check on a batch. ConflictError: the ChangePod has changed meanwhile."""
+        status, _ = decide(change_pod.status, self._snapshot(change_pod, result), self._clock())
+        if status != change_pod.status:
+            await self._save(change_pod, status)
+
+    def _snapshot(self, change_pod: ChangePod, answer: Answer | None) -> BatchSnapshot:
+        server = self._server.availability if self._server is not None else Availability.NOT_CONFIGURED
+        return BatchSnapshot(change_pod, server, answer, self._pre_timeout, self._post_timeout)
+
+    async def _save(self, change_pod: ChangePod, status: ChangePodStatus) -> ChangePod:
+        saved = await self._writer.save_batch(change_pod, status)
+        self._count(change_pod, status)
+        return saved
 
     def _count(self, change_pod: ChangePod, status: ChangePodStatus) -> None:
         """Count the verdicts of a batch that is done now. For a batch that was done before, count the pods if a person

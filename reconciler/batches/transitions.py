@@ -1,7 +1,11 @@
 """The state machine of a ChangePod: one batch of pods under verification. Pure functions.
 
 Without an AlterShield server, one step leads from Init to ExecuteDone. With a server, each state names the last step
-that was done, and the next step follows from it. Every wait has a deadline, which the status contains.
+that was done, and the next step follows from it. Every wait has a deadline, which follows from the object.
+
+The batch is submitted to the server at most once, because each submission starts another check there. So PreWait is
+stored before the submission. If its outcome is unknown (no answer, or a restart in between), it is not repeated: the
+server's callback may still tell the id of the batch. All other requests may be repeated.
 """
 
 from dataclasses import dataclass
@@ -9,11 +13,26 @@ from enum import Enum, auto
 
 import msgspec
 
-from altershield.api.kinds import ChangePod, ChangePodStatus, ConditionType, Giver, PodInfo, PodState, Verdict
+from altershield.api.kinds import (
+    ChangePod,
+    ChangePodStatus,
+    CheckState,
+    ConditionType,
+    Giver,
+    Phase,
+    PodInfo,
+    PodState,
+    Verdict,
+)
 from altershield.api.meta import Condition, find_condition, plain_time, set_condition
+from reconciler.batches.checks import SERVER_CHECK, begun, ended
 
 POLL_INTERVAL = 3.0
-"""Seconds between two polls for a result, and before a request without an answer is repeated."""
+"""Seconds before the first poll for a result, and before a request without an answer is repeated. The later polls come
+at longer intervals, because the server sends the result by itself."""
+
+_POLL_SHARE = 0.25  # of the time since the check began
+_LONGEST_INTERVAL = 30.0
 
 _NAMED = 3  # pods that a message names
 
@@ -23,8 +42,11 @@ class Call(Enum):
 
     SUBMIT_PRE = auto()
     POLL_PRE = auto()
+    END_PRE = auto()
+    """The last poll, at the deadline."""
     SUBMIT_POST = auto()
     POLL_POST = auto()
+    END_POST = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +74,11 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
+class NotSent:
+    """The request did not reach the server."""
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """The server rejects the batch. A retry is of no use."""
 
@@ -71,7 +98,18 @@ class NoResult:
     """The server has no result yet, or did not answer."""
 
 
-Answer = Accepted | Refused | Checked | NoResult
+Answer = Accepted | NotSent | Refused | Checked | NoResult
+
+
+class Availability(Enum):
+    """Whether an AlterShield server takes requests."""
+
+    NOT_CONFIGURED = auto()
+    UNREACHABLE = auto()
+    """The last requests got no answer, so that no request is sent for a while."""
+    SWITCHED_OFF = auto()
+    """The server says that releases are not to be checked (its kill switch)."""
+    AVAILABLE = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +117,9 @@ class BatchSnapshot:
     """The input of a decision."""
 
     change_pod: ChangePod
-    server: bool
-    """Whether an AlterShield server is configured."""
+    server: Availability
     answer: Answer | None
-    """The server's answer to the `Ask` of the last decision; None for the first decision."""
+    """The server's answer to the `Ask` of the last decision, or its callback; None for the first decision."""
     pre_timeout: int
     """Seconds; so is `post_timeout`."""
     post_timeout: int
@@ -107,57 +144,146 @@ def decide(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> tuple
 
 
 def _step(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> tuple[ChangePodStatus, Next]:
-    answer = snapshot.answer
     if state.status == PodState.EXECUTE_DONE:
-        return state, None
+        return _with_late_result(state, snapshot, now), None
     state = _with_initial_verdicts(state, snapshot.change_pod)
     if not _undecided(state, snapshot.change_pod):
-        return _done(state, PodState.POST_FINISH), None
-    if not snapshot.server:
+        return _done(state, PodState.POST_FINISH, now, "every pod has a verdict already"), None
+    if snapshot.server is Availability.NOT_CONFIGURED:
         posting = state.status in (PodState.POST_WAIT, PodState.POST_SUBMITTED)
-        return _done(state, PodState.POST_FAILED if posting else PodState.PRE_FAILED), None
-    if state.status in ("", PodState.INIT):
-        state = msgspec.structs.replace(
-            state,
-            status=PodState.PRE_WAIT,
-            pre_submit_time=plain_time(now),
-            pre_submit_time_unix=int(now),
-            pre_timeout_threshold=snapshot.pre_timeout,
-            post_timeout_threshold=snapshot.post_timeout,
-        )
-        return state, Ask(Call.SUBMIT_PRE)
-    pre_left = state.pre_submit_time_unix + state.pre_timeout_threshold - now
-    post_left = state.post_submit_time_unix + state.post_timeout_threshold - now
-    match state.status, answer:
+        return _done(state, PodState.POST_FAILED if posting else PodState.PRE_FAILED, now), None
+    match state.status:
+        case "" | PodState.INIT:
+            return _submit(state, snapshot, now)
+        case PodState.PRE_WAIT | PodState.PRE_SUBMITTED:
+            return _before(state, snapshot, now)
+        case PodState.POST_WAIT | PodState.POST_SUBMITTED:
+            return _after(state, snapshot, now)
+        case last:  # a state that the controller never stores: a person wrote it
+            return _done(state, last, now), None
+
+
+def _submit(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> tuple[ChangePodStatus, Next]:
+    left = snapshot.change_pod.spec.create_time_unix + snapshot.pre_timeout - now
+    if snapshot.server is Availability.SWITCHED_OFF or left <= 0:
+        return _done(state, PodState.PRE_FAILED, now), None
+    if snapshot.server is Availability.UNREACHABLE:
+        return state, Later(min(POLL_INTERVAL, left))
+    state = msgspec.structs.replace(
+        state,
+        status=PodState.PRE_WAIT,
+        checks=begun(state.checks, SERVER_CHECK, Phase.PRE, now),
+        pre_submit_time=plain_time(now),
+        pre_submit_time_unix=int(now),
+        pre_timeout_threshold=snapshot.pre_timeout,
+        post_timeout_threshold=snapshot.post_timeout,
+    )
+    return state, Ask(Call.SUBMIT_PRE)
+
+
+def _before(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> tuple[ChangePodStatus, Next]:
+    """The check before the batch."""
+    passed_time = now - state.pre_submit_time_unix
+    left = state.pre_timeout_threshold - passed_time
+    match state.status, snapshot.answer:
         case PodState.PRE_WAIT, Accepted(node):
             state = msgspec.structs.replace(state, status=PodState.PRE_SUBMITTED, change_pod_id=node)
-            return state, Later(min(POLL_INTERVAL, max(pre_left, 0)))
-        case PodState.PRE_WAIT, _:
-            return _waiting(state, answer, Call.SUBMIT_PRE, PodState.PRE_FAILED, pre_left)
-        case PodState.PRE_SUBMITTED, Checked(passed=False, message=message):
-            return _done(_with_results(state, snapshot.change_pod, Verdict.UNPASS, message), PodState.PRE_FAILED), None
-        case PodState.PRE_SUBMITTED, Checked():
+            return state, _next_poll(0, left)
+        case PodState.PRE_WAIT, NotSent():
+            return msgspec.structs.replace(state, status=PodState.INIT, checks=()), Later(POLL_INTERVAL)
+        case PodState.PRE_WAIT, Refused(reason):
+            return _done(state, PodState.PRE_FAILED, now, reason), None
+        case _, Checked(passed=False, message=message):
+            state = _with_results(state, snapshot.change_pod, Verdict.UNPASS, message)
+            return _done(state, PodState.PRE_FAILED, now, message, CheckState.FAILED), None
+        case _, Checked(message=message):
+            checks = ended(state.checks, SERVER_CHECK, Phase.PRE, CheckState.PASSED, message, now)
             state = msgspec.structs.replace(
                 state,
                 status=PodState.POST_WAIT,
+                checks=begun(checks, SERVER_CHECK, Phase.POST, now),
                 post_submit_time=plain_time(now),
                 post_submit_time_unix=int(now),
             )
             return state, Ask(Call.SUBMIT_POST)
-        case PodState.PRE_SUBMITTED, _:
-            return _waiting(state, answer, Call.POLL_PRE, PodState.PRE_TIMEOUT, pre_left)
-        case PodState.POST_WAIT, Accepted():
-            state = msgspec.structs.replace(state, status=PodState.POST_SUBMITTED)
-            return state, Later(min(POLL_INTERVAL, max(post_left, 0)))
-        case PodState.POST_WAIT, _:
-            return _waiting(state, answer, Call.SUBMIT_POST, PodState.POST_FAILED, post_left)
-        case PodState.POST_SUBMITTED, Checked(passed=passed, message=message):
+        case PodState.PRE_WAIT, _:
+            return (state, Later(left)) if left > 0 else (_done(state, PodState.PRE_FAILED, now), None)
+        case _, answer:
+            return _polled(state, answer, (Call.POLL_PRE, Call.END_PRE), PodState.PRE_TIMEOUT, passed_time, left, now)
+
+
+def _after(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> tuple[ChangePodStatus, Next]:
+    """The check after the batch."""
+    passed_time = now - state.post_submit_time_unix
+    left = state.post_timeout_threshold - passed_time
+    match state.status, snapshot.answer:
+        case _, Checked(passed=passed, message=message):
             verdict = Verdict.PASS if passed else Verdict.UNPASS
-            return _done(_with_results(state, snapshot.change_pod, verdict, message), PodState.POST_FINISH), None
-        case PodState.POST_SUBMITTED, _:
-            return _waiting(state, answer, Call.POLL_POST, PodState.POST_TIMEOUT, post_left)
-        case last, _:  # a state that the controller never stores: a person wrote it
-            return _done(state, last), None
+            state = _with_results(state, snapshot.change_pod, verdict, message)
+            outcome = CheckState.PASSED if passed else CheckState.FAILED
+            return _done(state, PodState.POST_FINISH, now, message, outcome), None
+        case PodState.POST_WAIT, Accepted():
+            return msgspec.structs.replace(state, status=PodState.POST_SUBMITTED), _next_poll(0, left)
+        case PodState.POST_WAIT, Refused(reason):
+            return _done(state, PodState.POST_FAILED, now, reason), None
+        case PodState.POST_WAIT, answer:
+            if left <= 0:
+                return _done(state, PodState.POST_FAILED, now), None
+            if answer is None and snapshot.server is Availability.AVAILABLE:
+                return state, Ask(Call.SUBMIT_POST)
+            return state, _next_poll(passed_time, left)
+        case _, answer:
+            return _polled(
+                state, answer, (Call.POLL_POST, Call.END_POST), PodState.POST_TIMEOUT, passed_time, left, now
+            )
+
+
+def _polled(
+    state: ChangePodStatus,
+    answer: Answer | None,
+    calls: tuple[Call, Call],
+    timeout: PodState,
+    passed_time: float,
+    left: float,
+    now: float,
+) -> tuple[ChangePodStatus, Next]:
+    """Poll for the result, poll again later, or end the batch: a batch without a result counts as passed."""
+    poll, last_poll = calls
+    if left <= 0:
+        return (state, Ask(last_poll)) if answer is None else (_done(state, timeout, now), None)
+    return state, Ask(poll) if answer is None else _next_poll(passed_time, left)
+
+
+def _next_poll(passed_time: float, left: float) -> Later:
+    interval = min(_LONGEST_INTERVAL, max(POLL_INTERVAL, passed_time * _POLL_SHARE))
+    return Later(min(interval, max(left, 0.0)))
+
+
+def _with_late_result(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> ChangePodStatus:
+    """The result of a check that came after the batch had ended without one. The message, which says how the batch
+    ended, stays."""
+    answer = snapshot.answer
+    if not isinstance(answer, Checked) or not _undecided(state, snapshot.change_pod):
+        return state
+    phase = Phase.POST if state.post_submit_time_unix else Phase.PRE
+    if answer.passed and phase is Phase.PRE:
+        return state  # the check after the batch never began, so nothing is proven
+    outcome, verdict = (CheckState.PASSED, Verdict.PASS) if answer.passed else (CheckState.FAILED, Verdict.UNPASS)
+    state = _with_results(state, snapshot.change_pod, verdict, answer.message)
+    checks = ended(state.checks, SERVER_CHECK, phase, outcome, answer.message, now)
+    return msgspec.structs.replace(state, checks=checks)
+
+
+def awaits(status: ChangePodStatus, phase: Phase) -> bool:
+    """Whether a result of this phase is still of use: the phase is under way, or the batch ended in it without a
+    result. A server also sends results of a phase that is over (its callback comes late)."""
+    last = Phase.POST if status.post_submit_time_unix else Phase.PRE
+    return last is phase and status.status in (
+        PodState.PRE_SUBMITTED,
+        PodState.POST_WAIT,
+        PodState.POST_SUBMITTED,
+        PodState.EXECUTE_DONE,
+    )
 
 
 def failed_by(change_pod: ChangePod) -> Giver:
@@ -186,20 +312,17 @@ def _with_initial_verdicts(state: ChangePodStatus, change_pod: ChangePod) -> Cha
     return msgspec.structs.replace(state, pod_results=(*state.pod_results, *born)) if born else state
 
 
-def _waiting(
-    state: ChangePodStatus, answer: Answer | None, call: Call, given_up: str, left: float
-) -> tuple[ChangePodStatus, Next]:
-    """Send the request, repeat it later, or end the batch: a batch without an answer counts as passed."""
-    if isinstance(answer, Refused) or left <= 0:
-        return _done(state, given_up), None
-    if answer is None:
-        return state, Ask(call)
-    return state, Later(min(POLL_INTERVAL, left))
-
-
-def _done(state: ChangePodStatus, last: str) -> ChangePodStatus:
-    """The end state. A message that a person wrote stays."""
-    return msgspec.structs.replace(state, status=PodState.EXECUTE_DONE, message=state.message or last)
+def _done(
+    state: ChangePodStatus, last: str, now: float, reason: str = "", outcome: CheckState = CheckState.UNKNOWN
+) -> ChangePodStatus:
+    """The end state. A message that a person wrote stays. A check that has not ended has this outcome."""
+    phase = Phase.POST if state.status in (PodState.POST_WAIT, PodState.POST_SUBMITTED) else Phase.PRE
+    return msgspec.structs.replace(
+        state,
+        status=PodState.EXECUTE_DONE,
+        message=state.message or last,
+        checks=ended(state.checks, SERVER_CHECK, phase, outcome, reason or last, now),
+    )
 
 
 def _undecided(state: ChangePodStatus, change_pod: ChangePod) -> set[str]:

@@ -45,6 +45,7 @@ _KUBE_SYSTEM = "kube-system"
 
 _OWNER = "owner"
 _WORKLOAD = "workload"
+_NODE = "node"
 _CHANGE_WORKLOAD = "changeworkload"
 
 
@@ -103,6 +104,7 @@ class Caches:
             informer.add_index(_OWNER, lambda each: (each.owner.uid,))
         self.pods.add_index(_OWNER, lambda pod: (pod.owner.uid,))
         self.releases.add_index(_WORKLOAD, lambda release: (_index_key(workload_key(release)),))
+        self.batches.add_index(_NODE, lambda each: (each.node,) if each.node else ())
         self.batches.add_index(_CHANGE_WORKLOAD, lambda each: (sys.intern(each.release[1]),))
 
     @property
@@ -285,6 +287,10 @@ class Caches:
         the same name are included."""
         found = self.batches.by_index(_CHANGE_WORKLOAD, release.metadata.name)
         return [each for each in found if each.metadata.namespace == release.metadata.namespace]
+
+    def batch_of_node(self, node: str) -> Batch | None:
+        """The ChangePod with this id on an AlterShield server, or None."""
+        return next(iter(self.batches.by_index(_NODE, node)), None)
 
 
 def _index_key(key: WorkloadKey) -> str:

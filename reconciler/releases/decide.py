@@ -36,7 +36,23 @@ def decide(snapshot: Snapshot, now: float) -> Decision:
             step = rollback.next_step(snapshot, now)
             return _while_refused(snapshot, step, now) if rollback.write_refused(snapshot.release) else step
         case _:
-            return _repeat_lost_batch(snapshot) or _end(snapshot, now) or _advance(snapshot, (), now)
+            return (
+                _refused(snapshot, now)
+                or _repeat_lost_batch(snapshot)
+                or _end(snapshot, now)
+                or _advance(snapshot, (), now)
+            )
+
+
+def _refused(snapshot: Snapshot, now: float) -> Decision | None:
+    """The AlterShield server refuses the order of the release: the release fails. No pod is verified."""
+    reported = snapshot.reported
+    if reported is None or reported.status != "False":
+        return None
+    draft = begin_with(snapshot, now).enter(WorkloadState.FAILED)
+    message = f"version {version(snapshot.release)} is not verified: {reported.message}"
+    draft = draft.condition(ConditionType.VERIFIED, None, "OrderRefused", message)
+    return Decision(with_update_time(draft.status, now), after=(Announce("ReleaseRefused", message),))
 
 
 def _repeat_lost_batch(snapshot: Snapshot) -> Decision | None:

@@ -24,6 +24,7 @@ from reconciler.releases.health import Timing
 from reconciler.releases.live_reader import LiveReader
 from reconciler.releases.pod_groups_cache import PodGroupsCache
 from reconciler.releases.projection import Release
+from reconciler.releases.reporting import RETRY_SECONDS, OrderServer, Reporter, is_refused
 from reconciler.releases.snapshot import Snapshot
 from reconciler.releases.ungated import present
 from reconciler.releases.ungated_check import UngatedCheck
@@ -48,6 +49,7 @@ class ReleaseReconciler:
         *,
         timing: Timing,
         batch_wait: int,
+        server: OrderServer | None = None,
     ) -> None:
         self.groups_cache = PodGroupsCache(caches, timing, clock)
         self._caches = caches
@@ -57,6 +59,7 @@ class ReleaseReconciler:
         self._creator = ReleaseCreator(caches, writer, clock, batch_wait)
         self._executor = Executor(caches, writer, self._live, recorder, metrics, clock)
         self._ungated = UngatedCheck(caches, writer, self._live, self._creator, self._executor, metrics, clock)
+        self._reporter = Reporter(server, writer, clock)
         self._refusals: dict[WorkloadKey, int] = {}
         """How often in a row the API server refused to release the older template, by workload."""
 
@@ -78,6 +81,9 @@ class ReleaseReconciler:
                 and not is_of_template(other, workload.fingerprint)
             ):
                 return await self._end_rollback(key, workload, other)
+        for other in own:
+            if version_of(other) != workload.version:
+                await self._reporter.close(other, workload)
         await self._ungated.refresh_denied(key, workload, own)
         release = next((each for each in own if version_of(each) == workload.version), None)
         handled, release = await self._ungated.check(key, workload, own, release)
@@ -85,9 +91,12 @@ class ReleaseReconciler:
             return None
         if not names.is_version(workload.version):
             return None
-        # a ChangeWorkload in the state Failed belongs to an earlier release: the current release begins anew
-        if release is None or not is_current(release, workload) or state(release) is WorkloadState.FAILED:
+        if release is None or not is_current(release, workload):
             await self._begin(workload, existing)
+            return None
+        if state(release) is WorkloadState.FAILED:
+            if not is_refused(release):  # it belongs to an earlier release: the current release begins anew
+                await self._begin(workload, existing)
             return None
         return await self._verify(key, workload, release, [each for each in existing if each is not release])
 
@@ -154,6 +163,7 @@ class ReleaseReconciler:
             timing=self._timing,
             source=source,
             previous=known if known.uid else previous(release, others),
+            reported=await self._reporter.report(release),
         )
         decision = decide(snapshot, now)
         if decision.read_live and groups is not None:
@@ -168,9 +178,13 @@ class ReleaseReconciler:
         self._refusals.pop(key, None)
         if groups is not None and decision.lists:
             groups.written_revision = groups.revision
-        if decision.requeue_after is None and source.uid:
+        again = [decision.requeue_after, await self._reporter.close(release, workload)]
+        if snapshot.reported is not None and snapshot.reported.status == "Unknown":
+            again.append(RETRY_SECONDS)
+        due = min((each for each in again if each is not None), default=None)
+        if due is None and source.uid:
             self.groups_cache.evict_rebuildable(key)
-        return decision.requeue_after
+        return due
 
     async def _source(self, workload: Workload, release: Release) -> SourceRef:
         """The object that holds the current template; empty if it does not exist yet."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from altershield.api.kinds import SourceRef
+from altershield.api.meta import Condition
 from altershield.api.ops_config import Settings
 from altershield.workloads.workload import Workload
 from reconciler.releases.health import Timing
@@ -80,6 +81,8 @@ class Snapshot:
     """The object that holds the template of this version; empty if it is not known."""
     previous: SourceRef
     """The object of the last version that passed before this one; empty if it is not known."""
+    reported: Condition | None = None
+    """The condition Reported, if it is new."""
     targets: Sequence[Target] | None = None
     """None unless they were read from the API server. If they were, `groups` is up to date with the API
     server as well."""

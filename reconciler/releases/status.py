@@ -67,8 +67,11 @@ def begin(release: Release, now: float) -> Draft:
 
 
 def begin_with(snapshot: Snapshot, now: float) -> Draft:
-    """A draft that also contains the sources that were found."""
-    return begin(snapshot.release, now).replace(source=snapshot.source, previous=snapshot.previous)
+    """A draft that also contains what was found out: the sources, and whether the release is reported."""
+    draft = begin(snapshot.release, now).replace(source=snapshot.source, previous=snapshot.previous)
+    if snapshot.reported is None:
+        return draft
+    return draft.replace(conditions=set_condition(draft.status.conditions, snapshot.reported, now))
 
 
 def down_pods(groups: PodGroups) -> tuple[DownPod, ...]:

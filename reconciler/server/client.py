@@ -88,9 +88,9 @@ class ServerClient:
         call = _post(f"start batch {start.number} of the order {start.order}", "submitChangeExecBatchStartNotify", body)
         return (await self._send("start_batch", call, answers.StartedNode)).node_id
 
-    async def finish_batch(self, finish: BatchFinish) -> None:
-        """Report the end of a batch, which starts its check after the batch. Success also if this check is running,
-        because then an earlier call arrived.
+    async def finish_batch(self, finish: BatchFinish) -> bool:
+        """Report the end of a batch, which starts its check after the batch. False if this check is running, because
+        then an earlier call arrived.
 
         NotAllowedError with the state PRE_AOP_SUBMIT or PRE_AOP: the check before the batch is running; call again
         later. Do not repeat a call that succeeded: after the end of the check, the server accepts it and checks
@@ -105,6 +105,8 @@ class ServerClient:
         except NotAllowedError as error:
             if error.state not in _POST_RUNS:
                 raise
+            return False
+        return True
 
     async def poll(self, order: str, node: str, stage: Stage) -> Polled:
         """The verdict on a node so far; see `Polled` about `fail`. RejectedError 101: the node was skipped."""

@@ -32,6 +32,8 @@ from kube_sandbox.apiserver.server import ApiServer
 from kube_sandbox.cluster.simulation import simulated
 from reconciler.manager import Manager
 from reconciler.options import Options
+from reconciler.server.client import ServerClient
+from reconciler.server.settings import Settings
 from tests.support import workloads
 from tests.support.polling import until
 
@@ -96,6 +98,8 @@ class Cluster:
         observe_seconds: float = 0.2,
         identity: str = "one",
         streaming_lists: bool = True,
+        server: Settings | None = None,
+        check_timeout: int = 120,
     ) -> AsyncIterator[Manager]:
         """Run a reconciler until the block ends, with the service account and permissions of production."""
         options = Options(
@@ -104,8 +108,8 @@ class Cluster:
             start_timeout=start_timeout,
             observe_seconds=observe_seconds,
             batch_wait=1,
-            pre_timeout=120,
-            post_timeout=120,
+            pre_timeout=check_timeout,
+            post_timeout=check_timeout,
             lease_duration=LEASE_SECONDS,
             metrics_port=0,
         )
@@ -114,9 +118,11 @@ class Cluster:
         self._faults.identities[f"Bearer {token}"] = identity
         kubeconfig = self._directory / f"{identity}.kubeconfig"
         kubeconfig.write_text(self._api.kubeconfig(token))
-        async with await Client.connect(str(kubeconfig)) as client:
+        async with contextlib.AsyncExitStack() as stack:
+            client = await stack.enter_async_context(await Client.connect(str(kubeconfig)))
             client.streaming_lists = streaming_lists
-            manager = Manager(client, options)
+            server_client = await stack.enter_async_context(ServerClient(server)) if server is not None else None
+            manager = Manager(client, options, server=server_client)
             running = asyncio.create_task(manager.run(asyncio.Event()))
             try:
                 yield manager

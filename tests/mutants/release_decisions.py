@@ -12,7 +12,8 @@ SOURCES = (
             ("suspension.suspend(snapshot, WorkloadState.SUSPEND, now), *step.after)", "step.after,)"),
             ("        *verification.create_batches(groups, ready.full),\n", ""),
             ("WorkloadState.SUSPEND if failing else verification", "verification"),
-            ("return _repeat_lost_batch(snapshot) or _end", "return _end"),
+            ("                or _repeat_lost_batch(snapshot)\n", ""),
+            ("                _refused(snapshot, now)\n                or _repeat", "                _repeat"),
             ("        draft = _without_refusal(draft)\n", "        pass\n"),
             (
                 "(verification.repeat_batch(snapshot.release, groups, lost),)",

@@ -7,8 +7,9 @@ from typer.testing import CliRunner
 
 from altershield.errors import UsageError
 from altershield.process.parameters import with_options
+from altershield.process.server_options import ServerOptions
 from altershield.process.startup import single
-from reconciler.server.options import ServerOptions
+from reconciler.server.options import server_settings
 from reconciler.server.settings import Settings
 
 
@@ -22,11 +23,11 @@ def parsed(arguments: list[str], environment: dict[str, str] | None = None) -> S
 
 def test_default_is_no_server() -> None:
     assert parsed([]) == ServerOptions()
-    assert ServerOptions().server_settings() is None
+    assert server_settings(ServerOptions()) is None
 
 
 def test_a_url_is_enough() -> None:
-    found = parsed(["--server-url", "http://altershield:8080/"]).server_settings()
+    found = server_settings(parsed(["--server-url", "http://altershield:8080/"]))
     assert found == Settings(
         url="http://altershield:8080",
         platform="kubernetes",
@@ -51,7 +52,7 @@ def test_each_option_has_an_environment_variable(tmp_path: Path) -> None:
     }
     options = parsed([], {f"ALTERSHIELD_{name}": value for name, value in values.items()})
     assert options.callback_port == 9444
-    assert options.server_settings() == Settings(
+    assert server_settings(options) == Settings(
         url="https://altershield.example/base",
         platform="p",
         tenant="t",
@@ -86,13 +87,13 @@ def test_arguments_give_the_same_options_again(tmp_path: Path) -> None:
 )
 def test_url_that_is_not_http_or_https_is_a_usage_error(url: str) -> None:
     with pytest.raises(UsageError, match="--server-url"):
-        ServerOptions(server_url=url).server_settings()
+        server_settings(ServerOptions(server_url=url))
 
 
 @pytest.mark.parametrize("url", ["http://jane:hunter2@a", "http://jane@a", "https://:hunter2@a", "http://@a"])
 def test_url_with_user_information_is_a_usage_error_without_it(url: str) -> None:
     with pytest.raises(UsageError, match="must not contain a user") as caught:
-        ServerOptions(server_url=url).server_settings()
+        server_settings(ServerOptions(server_url=url))
     assert "hunter2" not in str(caught.value)
 
 
@@ -115,7 +116,7 @@ def test_url_with_user_information_is_a_usage_error_without_it(url: str) -> None
 )
 def test_invalid_option_is_a_usage_error_with_its_name(options: ServerOptions, name: str) -> None:
     with pytest.raises(UsageError, match=name):
-        options.server_settings()
+        server_settings(options)
 
 
 @pytest.mark.parametrize("content", [None, b"", b" \n", b"\xff\xfe", b"x" * 5000])
@@ -124,4 +125,4 @@ def test_token_file_without_a_token_is_a_usage_error(tmp_path: Path, content: by
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(UsageError, match="--server-token-file"):
-        ServerOptions(server_url="http://a", server_token_file=path).server_settings()
+        server_settings(ServerOptions(server_url="http://a", server_token_file=path))

@@ -94,7 +94,7 @@ class World(Executor):
     def _reconcile_batches(self) -> None:
         for name in list(self.batches):
             release = self.batches[name]
-            observed = batches.BatchSnapshot(release, False, None, 120, 120)
+            observed = batches.BatchSnapshot(release, batches.Availability.NOT_CONFIGURED, None, 120, 120)
             status, following = batches.decide(release.status, observed, self.now)
             assert following is None
             if status != release.status:

@@ -1,0 +1,94 @@
+"""The options for an AlterShield server, of the commands that run a reconciler."""
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+PLATFORM = "kubernetes"
+TENANT = "default"
+SCENE = "com.alipay.altershield.kubernetes.rollingupdate"
+PHASE = "prod_phase"
+PHASES = ("dev_phase", "sim_phase", "pre_phase", "gray_phase", "prod_beta_phase", "prod_phase")
+"""The phases that the server's code knows."""
+
+ServerUrl = Annotated[
+    str,
+    typer.Option(
+        "--server-url",
+        envvar="ALTERSHIELD_SERVER_URL",
+        help="The URL of an AlterShield server, such as http://altershield:8080. Default: no server.",
+        show_default=False,
+    ),
+]
+ServerPlatform = Annotated[
+    str,
+    typer.Option(
+        "--server-platform",
+        envvar="ALTERSHIELD_SERVER_PLATFORM",
+        help="The platform that is registered at the server for this cluster. The token belongs to it.",
+    ),
+]
+ServerTenant = Annotated[
+    str,
+    typer.Option("--server-tenant", envvar="ALTERSHIELD_SERVER_TENANT", help="The tenant at the server."),
+]
+ServerScene = Annotated[
+    str,
+    typer.Option(
+        "--server-scene",
+        envvar="ALTERSHIELD_SERVER_SCENE",
+        help="The key of the change scene that is registered at the server for releases.",
+    ),
+]
+ServerPhase = Annotated[
+    str,
+    typer.Option(
+        "--server-phase",
+        envvar="ALTERSHIELD_SERVER_PHASE",
+        help=f"The phase of all releases: {', '.join(PHASES)}.",
+    ),
+]
+ServerTokenFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--server-token-file",
+        envvar="ALTERSHIELD_SERVER_TOKEN_FILE",
+        help="The file with the platform's token. It is read again when it changes. Default: no request is signed.",
+        show_default=False,
+    ),
+]
+CallbackPort = Annotated[
+    int,
+    typer.Option(
+        "--callback-port",
+        envvar="ALTERSHIELD_CALLBACK_PORT",
+        min=0,
+        max=65535,
+        help="The port for the server's callbacks. 0: no such port, verdicts are only polled.",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerOptions:
+    """`reconciler.server.options` checks the values."""
+
+    server_url: ServerUrl = ""
+    server_platform: ServerPlatform = PLATFORM
+    server_tenant: ServerTenant = TENANT
+    server_scene: ServerScene = SCENE
+    server_phase: ServerPhase = PHASE
+    server_token_file: ServerTokenFile = None
+    callback_port: CallbackPort = 0
+
+    @property
+    def server_arguments(self) -> list[str]:
+        """The command-line arguments for `python -m reconciler`."""
+        return [
+            argument
+            for field in fields(ServerOptions)
+            if (value := getattr(self, field.name)) is not None
+            for argument in (f"--{field.name.replace('_', '-')}", str(value))
+        ]

@@ -1,0 +1,1 @@
+"""The checks of batches: one file for each."""

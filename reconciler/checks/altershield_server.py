@@ -1,0 +1,169 @@
+"""The check of an AlterShield server: what each request about a batch becomes in the server's API, and what the
+server's answers mean."""
+
+import asyncio
+import contextlib
+import math
+from collections import OrderedDict
+from collections.abc import Callable
+
+from altershield.api.kinds import ChangePod, ChangeWorkload
+from altershield.api.names import change_pod_number
+from reconciler.batches.transitions import (
+    Accepted,
+    Answer,
+    Availability,
+    Call,
+    Checked,
+    NoResult,
+    NotSent,
+    Refused,
+)
+from reconciler.checks.orders import order_id, order_of, workload_of
+from reconciler.machinery.caches import Caches
+from reconciler.machinery.ownership import workload_key
+from reconciler.server.client import ServerClient
+from reconciler.server.errors import AlterShieldServerError, NotAllowedError, RejectedError, UnavailableError
+from reconciler.server.messages import BatchFinish, BatchStart, FinishState, Location, Stage
+
+_KNOWN_ORDERS = 4096  # ids of orders that the server has, so that they are not created before each batch
+_HEARTBEAT_SECONDS = 15.0
+_PRE_RUNNING = "PRE_AOP"  # the beginning of the states of a node whose first check has not ended
+
+
+class AlterShieldServer:
+    """`clock` returns Unix seconds."""
+
+    def __init__(self, client: ServerClient, caches: Caches, clock: Callable[[], float]) -> None:
+        self._client = client
+        self._caches = caches
+        self._clock = clock
+        self._enabled = True
+        self._orders: OrderedDict[str, None] = OrderedDict()
+
+    @property
+    def availability(self) -> Availability:
+        """Whether a request can be sent now."""
+        if not self._client.available:
+            return Availability.UNREACHABLE
+        return Availability.AVAILABLE if self._enabled else Availability.SWITCHED_OFF
+
+    async def follow(self) -> None:
+        """Read the server's kill switch until cancelled. This also finds out when an unreachable server is back."""
+        while True:
+            with contextlib.suppress(AlterShieldServerError):
+                self._enabled = await self._client.enabled()
+            await asyncio.sleep(_HEARTBEAT_SECONDS)
+
+    async def report(self, release: ChangeWorkload) -> None:
+        """Create the order of a release if the server does not have it yet. AlterShieldServerError."""
+        order = order_of(release)
+        if order.id in self._orders or not self._enabled:
+            return
+        await self._client.create_order(order)
+        self._orders[order.id] = None
+        if len(self._orders) > _KNOWN_ORDERS:
+            self._orders.popitem(last=False)
+
+    async def close(self, release: ChangeWorkload, state: FinishState, message: str) -> None:
+        """Close the order of a release. AlterShieldServerError."""
+        await self._client.close_order(order_id(release), state, message)
+
+    async def ask(self, call: Call, change_pod: ChangePod) -> Answer:
+        """Send a request about a batch."""
+        found = self._caches.releases.get(change_pod.metadata.namespace, change_pod.spec.change_workload_id)
+        if found is None:
+            return NotSent()
+        try:
+            match call:
+                case Call.SUBMIT_PRE:
+                    return await self._start(found, change_pod)
+                case Call.SUBMIT_POST:
+                    return await self._finish(found, change_pod)
+                case Call.POLL_PRE:
+                    return await self._poll(found, change_pod, Stage.PRE)
+                case Call.POLL_POST:
+                    return await self._poll(found, change_pod, Stage.POST)
+                case Call.END_PRE:
+                    return await self._poll(found, change_pod, Stage.PRE, last=True)
+                case Call.END_POST:
+                    return await self._poll(found, change_pod, Stage.POST, last=True)
+        except UnavailableError as error:
+            return NoResult() if error.delivered else NotSent()
+        except AlterShieldServerError as error:
+            return Refused(str(error))
+
+    async def _start(self, release: ChangeWorkload, change_pod: ChangePod) -> Answer:
+        try:
+            await self.report(release)
+        except UnavailableError:
+            return NotSent()  # the batch itself was not submitted
+        number, total = change_pod_number(change_pod.metadata.name), self._batches(release)
+        node = await self._client.start_batch(
+            BatchStart(
+                order=order_id(release),
+                workload=workload_of(release),
+                number=number,
+                total=max(number, total),
+                last=number >= total > 0,
+                pods=[
+                    Location(namespace=pod.namespace, pod=pod.pod, ip=pod.ip, host=pod.host_name)
+                    for pod in change_pod.spec.pod_infos
+                ],
+                start_time=self._clock(),
+            )
+        )
+        return Accepted(node)
+
+    async def _finish(self, release: ChangeWorkload, change_pod: ChangePod) -> Answer:
+        """Tell the server that the pods of the batch came up, which starts its second check."""
+        node = change_pod.status.change_pod_id
+        finish = self._finished(release, node, "")
+        try:
+            await self._client.finish_batch(finish)
+        except NotAllowedError:
+            return NoResult()  # for the server, the first check is still running
+        return Accepted(node)
+
+    async def _poll(self, release: ChangeWorkload, batch: ChangePod, stage: Stage, *, last: bool = False) -> Answer:
+        """Ask for a result. A server answers `fail` also while the check is running. So a polled failure counts only
+        at the deadline, and only if the check is over then."""
+        node = batch.status.change_pod_id
+        found = await self._client.poll(order_id(release), node, stage)
+        if not found.finished:
+            return NoResult()
+        if found.verdict.passed:
+            return Checked(True, found.message)
+        if not last or await self._is_running(release, node, stage):
+            return NoResult()
+        why = found.message or "the server reports a failure, but has not sent the rules that failed"
+        return Checked(False, why)
+
+    async def _is_running(self, release: ChangeWorkload, node: str, stage: Stage) -> bool:
+        """Whether the check has not ended on the server. The server says so only when the batch is finished: it refuses
+        this while a check is running. If the first check failed, the batch is finished as failed, since it does not go
+        on."""
+        first = stage is Stage.PRE
+        failure = "the check before this batch failed" if first else ""
+        try:
+            begun = await self._client.finish_batch(self._finished(release, node, failure))
+        except NotAllowedError as error:
+            return first and error.state.startswith(_PRE_RUNNING)
+        except RejectedError:
+            return False
+        return not begun
+
+    def _finished(self, release: ChangeWorkload, node: str, failure: str) -> BatchFinish:
+        return BatchFinish(
+            order=order_id(release),
+            node=node,
+            workload=workload_of(release),
+            success=not failure,
+            message=failure,
+            finish_time=self._clock(),
+        )
+
+    def _batches(self, release: ChangeWorkload) -> int:
+        """The number of batches that the release will have; 0 if it is not known."""
+        workload = self._caches.workload(workload_key(release))
+        return math.ceil(workload.replicas / release.spec.count_threshold) if workload is not None else 0

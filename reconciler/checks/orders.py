@@ -1,0 +1,35 @@
+"""The orders of releases on an AlterShield server: one for each release of a version."""
+
+from altershield.api.kinds import ChangeWorkload
+from altershield.releases.release import version
+from reconciler.server.messages import EXECUTOR, Order, Workload
+
+_MAX_BYTES = 128  # of an order's id
+
+
+def order_id(release: ChangeWorkload) -> str:
+    """The id of a release's order, at most 128 bytes. Each release of a version has another one.
+
+    The uid and the generation of the release identify it. The names are for people, and may be cut.
+    """
+    metadata, spec = release.metadata, release.spec
+    text = f"{metadata.uid}/{spec.workload_generation}/{metadata.namespace}/{spec.service_name}"
+    return text[:_MAX_BYTES]  # names in Kubernetes are ASCII
+
+
+def workload_of(release: ChangeWorkload) -> Workload:
+    """The workload of a release, as the server knows it."""
+    spec = release.spec
+    return Workload(namespace=release.metadata.namespace, kind=spec.workload_ref.kind, name=spec.service_name)
+
+
+def order_of(release: ChangeWorkload) -> Order:
+    """The order of a release."""
+    workload = workload_of(release)
+    return Order(
+        id=order_id(release),
+        title=f"{workload.kind} {workload.namespace}/{workload.name}: version {version(release)}",
+        creator=EXECUTOR,
+        workload=workload,
+        params={"changeKind": "release", "version": version(release)},
+    )

@@ -1,0 +1,112 @@
+"""Reports releases to an AlterShield server: the order of each release, and how the release ended."""
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Protocol
+
+import msgspec
+
+from altershield.api.kinds import ChangeWorkload, ConditionType, WorkloadState
+from altershield.api.meta import Condition, find_condition, set_condition
+from altershield.releases import rolled_back, state, version
+from altershield.workloads.workload import Workload
+from reconciler.machinery.writer import Writer
+from reconciler.releases.projection import Release
+from reconciler.server.errors import AlterShieldServerError, UnavailableError
+from reconciler.server.messages import FinishState
+
+RETRY_SECONDS = 10.0
+"""Until a release is reported again after the server could not be reached."""
+
+
+class ReportReason(StrEnum):
+    """Reasons of the condition Reported."""
+
+    CREATED = "OrderCreated"
+    REFUSED = "OrderRefused"
+    UNREACHABLE = "ServerUnreachable"
+    CLOSED = "OrderClosed"
+
+
+_UNDER_WAY = (WorkloadState.INIT, WorkloadState.RUNNING, WorkloadState.TIME_OUT_PRE_THRESHOLD)
+_MAX_MESSAGE = 512
+
+
+class OrderServer(Protocol):
+    """The part of an AlterShield server's client that is about orders."""
+
+    async def report(self, release: ChangeWorkload) -> None:
+        """Create the order. AlterShieldServerError."""
+        ...
+
+    async def close(self, release: ChangeWorkload, state: FinishState, message: str) -> None:
+        """Close the order. AlterShieldServerError."""
+        ...
+
+
+class Reporter:
+    """`server` is None if none is configured. `clock` returns Unix seconds."""
+
+    def __init__(self, server: OrderServer | None, writer: Writer, clock: Callable[[], float]) -> None:
+        self._server = server
+        self._writer = writer
+        self._clock = clock
+
+    async def report(self, release: Release) -> Condition | None:
+        """Create the order of a release that is under way. Returns the condition Reported; None if nothing is to be
+        reported, or was before."""
+        known = find_condition(release.status.conditions, ConditionType.REPORTED)
+        if (
+            self._server is None
+            or state(release) not in _UNDER_WAY
+            or (known is not None and known.status != "Unknown")
+        ):
+            return None
+        try:
+            await self._server.report(release)
+        except UnavailableError as error:
+            return _condition(release, "Unknown", ReportReason.UNREACHABLE, str(error))
+        except AlterShieldServerError as error:
+            return _condition(release, "False", ReportReason.REFUSED, str(error))
+        return _condition(release, "True", ReportReason.CREATED, "the AlterShield server has the order of this release")
+
+    async def close(self, release: Release, workload: Workload) -> float | None:
+        """Close the order of a release that has ended, once. Returns the seconds until the next attempt if the server
+        cannot be reached, else None."""
+        known = find_condition(release.status.conditions, ConditionType.REPORTED)
+        ending = finish_state(release, workload)
+        if self._server is None or ending is None or known is None or known.reason != ReportReason.CREATED:
+            return None
+        message = f"the order of this release is closed as {ending}"
+        try:
+            await self._server.close(release, ending, f"the release is in the state {state(release)}")
+        except UnavailableError:
+            return RETRY_SECONDS
+        except AlterShieldServerError as error:  # it would be refused again
+            message = f"the server did not close the order: {error}"
+        closed = _condition(release, "True", ReportReason.CLOSED, message)
+        conditions = set_condition(release.status.conditions, closed, self._clock())
+        status = msgspec.structs.replace(release.status, conditions=conditions)
+        await self._writer.save_release(release, status, lists=False)
+        return None
+
+
+def finish_state(release: Release, workload: Workload) -> FinishState | None:
+    """How the release ended for the server. None: it is under way, or waits for a person."""
+    if rolled_back(release):
+        return FinishState.ROLLBACK if state(release) is WorkloadState.FAILED else None
+    if state(release) is WorkloadState.SUCCESS:
+        settled = find_condition(release.status.conditions, ConditionType.SETTLED)
+        return FinishState.SUCCESS if settled is not None and settled.is_true else None
+    return None if version(release) == workload.version else FinishState.CANCEL
+
+
+def is_refused(release: Release) -> bool:
+    """Whether the release failed because the server refused its order."""
+    known = find_condition(release.status.conditions, ConditionType.REPORTED)
+    return state(release) is WorkloadState.FAILED and known is not None and known.reason == ReportReason.REFUSED
+
+
+def _condition(release: Release, status: str, reason: ReportReason, message: str) -> Condition:
+    generation = release.metadata.generation
+    return Condition(ConditionType.REPORTED, status, reason, message[:_MAX_MESSAGE], observed_generation=generation)

@@ -1,0 +1,141 @@
+"""Releases that an AlterShield server checks, with a server that behaves as the published one."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from altershield.api import names
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS
+from kube_sandbox.altershield_server.script import Fault, FaultKind, Script, StageScript
+from kube_sandbox.altershield_server.server import AlterShieldServer
+from kube_sandbox.altershield_server.vocabulary import Call
+from reconciler.server.settings import Settings
+from tests.fault.reconciler_cluster import Cluster, Object, running_cluster, version
+
+TOKEN = "altershield-operator"
+V1, V2 = version("v1"), version("v2")
+TIMEOUT = 4
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
+    async with running_cluster(tmp_path) as cluster:
+        await cluster.go_to("shop")
+        yield cluster
+
+
+@contextlib.asynccontextmanager
+async def checked(cluster: Cluster, directory: Path, script: Script) -> AsyncIterator[AlterShieldServer]:
+    """A server, and a reconciler that has it check all batches."""
+    token = directory / "token"
+    token.write_text(TOKEN)
+    async with AlterShieldServer(token=TOKEN, script=script) as server:
+        settings = Settings(url=server.url, token_file=token)
+        async with cluster.reconciler(server=settings, check_timeout=TIMEOUT):
+            yield server
+
+
+def release(version: str) -> str:
+    return names.change_workload_name("", "sleep", version)
+
+
+async def until_state(cluster: Cluster, version: str, state: str) -> Object:
+    async def met() -> bool:
+        found = await cluster.get(CHANGE_WORKLOADS, release(version))
+        return found is not None and found.get("status", {}).get("status") == state
+
+    await cluster.until(met, f"the state {state}")
+    found = await cluster.get(CHANGE_WORKLOADS, release(version))
+    assert found is not None
+    return found
+
+
+def condition(found: Object, type_: str) -> tuple[str, str]:
+    return next(
+        ((each["status"], each["reason"]) for each in found["status"]["conditions"] if each["type"] == type_), ("", "")
+    )
+
+
+async def batches(cluster: Cluster) -> list[Object]:
+    listed: list[Object] = (await cluster.admin.list(CHANGE_PODS, cluster.namespace, as_=dict)).items
+    return listed
+
+
+def called(server: AlterShieldServer, call: Call) -> int:
+    return len(server.calls.of(call))
+
+
+async def test_release_that_the_server_passes_succeeds_and_its_order_is_closed(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    async with checked(cluster, tmp_path, Script()) as server:
+        await cluster.release(V1)
+        found = await until_state(cluster, V1, "Success")
+        assert condition(found, "Reported") == ("True", "OrderCreated")
+        assert {each["status"]["message"] for each in await batches(cluster)} == {"PostFinish"}
+
+        async def closed() -> bool:
+            found = await cluster.get(CHANGE_WORKLOADS, release(V1))
+            return found is not None and condition(found, "Reported") == ("True", "OrderClosed")
+
+        await cluster.until(closed, "the order closed")
+        assert (called(server, Call.CREATE_ORDER), called(server, Call.START_BATCH)) == (1, 2)
+        assert called(server, Call.CLOSE_ORDER) == 1
+
+
+@pytest.mark.parametrize("stage", ["pre", "post"])
+async def test_release_that_the_server_fails_is_suspended(cluster: Cluster, tmp_path: Path, stage: str) -> None:
+    script = Script(**{stage: StageScript(verdict="fail")})
+    async with checked(cluster, tmp_path, script):
+        await cluster.release(V1)
+        found = await until_state(cluster, V1, "Suspend")
+        assert condition(found, "Verified") == ("False", "FailedByServer")
+
+
+@pytest.mark.parametrize(("stage", "message"), [("pre", "PreTimeout"), ("post", "PostTimeout")])
+async def test_check_that_does_not_end_counts_as_passed_and_is_visible(
+    cluster: Cluster, tmp_path: Path, stage: str, message: str
+) -> None:
+    """A poll says `fail` while a check is running. This is no verdict."""
+    async with checked(cluster, tmp_path, Script(**{stage: StageScript(verdict="never")})):
+        await cluster.release(V1)
+        await until_state(cluster, V1, "Success")
+        for each in await batches(cluster):
+            assert each["status"]["message"] == message
+            assert condition(each, "Verified") == ("True", "NotChecked")
+
+
+async def test_release_that_the_server_refuses_fails_and_the_next_one_is_verified(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    script = Script(faults=[Fault(kind=FaultKind.REFUSE, calls=[Call.CREATE_ORDER], times=1, message="no such scene")])
+    async with checked(cluster, tmp_path, script) as server:
+        await cluster.release(V1)
+        found = await until_state(cluster, V1, "Failed")
+        assert condition(found, "Reported") == ("False", "OrderRefused")
+        assert "no such scene" in next(
+            each["message"] for each in found["status"]["conditions"] if each["type"] == "Reported"
+        )
+        assert called(server, Call.CREATE_ORDER) == 1
+        await cluster.release(V2)
+        await until_state(cluster, V2, "Success")
+
+
+async def test_server_that_is_down_does_not_hold_up_a_release(cluster: Cluster, tmp_path: Path) -> None:
+    async with checked(cluster, tmp_path, Script(down=True)):
+        await cluster.release(V1)
+        found = await until_state(cluster, V1, "Success")
+        assert condition(found, "Reported")[0] == "Unknown"
+        assert {each["status"]["message"] for each in await batches(cluster)} == {"PreFailed"}
+
+
+async def test_start_of_a_batch_is_not_repeated_if_its_answer_is_lost(cluster: Cluster, tmp_path: Path) -> None:
+    """Each start that arrives creates another node and another check."""
+    lost = Fault(kind=FaultKind.DROP, calls=[Call.START_BATCH], processed=True)
+    async with checked(cluster, tmp_path, Script(faults=[lost])) as server:
+        await cluster.release(V1)
+        await until_state(cluster, V1, "Success")
+        assert {each["status"]["message"] for each in await batches(cluster)} == {"PreFailed"}
+        assert called(server, Call.START_BATCH) == 2  # one for each of the two batches
