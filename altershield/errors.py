@@ -22,6 +22,7 @@ AlterShieldError                    (altershield.errors)
 │   ├── RejectedError               the server refused the call
 │   └── NotAllowedError             the server does not know the node, or the node is in another state
 ├── ReviewError                     (gatekeeper.errors) a request that the gatekeeper cannot review
+├── EndpointError                   (reconciler.endpoints.errors) a request to the callback port that is refused
 ├── CertificateError                (certgen.errors) a certificate, a key or its Secret cannot be used
 ├── InstallationStoppedError        (altershield.commands.installation) a process of AlterShield did not start, or ended
 ├── StatusError                     (altershield.commands.status.snapshot) the requested releases cannot be shown

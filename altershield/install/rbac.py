@@ -13,6 +13,8 @@ from altershield.api.resources import (
     ROLE_BINDINGS,
     ROLES,
     SERVICE_ACCOUNTS,
+    SUBJECT_ACCESS_REVIEWS,
+    TOKEN_REVIEWS,
     Resource,
 )
 from altershield.workloads import ADAPTERS
@@ -71,6 +73,12 @@ CLUSTER_RULES = (
 )
 """The permissions in all namespaces."""
 
+CALLBACK_RULES = (
+    _rule(TOKEN_REVIEWS.group, [TOKEN_REVIEWS.plural], "create"),
+    _rule(SUBJECT_ACCESS_REVIEWS.group, [SUBJECT_ACCESS_REVIEWS.plural], "create"),
+)
+"""The permissions that the callback port needs in addition: to learn who its callers are, and what they may do."""
+
 SYSTEM_RULES = (
     _rule(GROUP, ["opsconfiginfoes"], "create"),
     _rule("coordination.k8s.io", ["leases"], "get create update"),
@@ -114,8 +122,9 @@ def _cluster_role(name: str, labels: dict[str, str], rules: Sequence[Object]) ->
     }
 
 
-def objects(namespace: str) -> list[Object]:
-    """The service account and its permissions. `namespace` is the system namespace."""
+def objects(namespace: str, *, callbacks: bool = False) -> list[Object]:
+    """The service account and its permissions. `namespace` is the system namespace. With `callbacks`, the reconciler
+    serves the callback port."""
     subject = {"kind": "ServiceAccount", "name": SERVICE_ACCOUNT, "namespace": namespace}
 
     def obj(kind: str, scope: str, **content: Any) -> Object:
@@ -128,7 +137,7 @@ def objects(namespace: str) -> list[Object]:
 
     return [
         obj("ServiceAccount", namespace),
-        obj("ClusterRole", "", rules=list(CLUSTER_RULES)),
+        obj("ClusterRole", "", rules=[*CLUSTER_RULES, *(CALLBACK_RULES if callbacks else ())]),
         obj("ClusterRoleBinding", "", roleRef=reference("ClusterRole"), subjects=[subject]),
         obj("Role", namespace, rules=list(SYSTEM_RULES)),
         obj("RoleBinding", namespace, roleRef=reference("Role"), subjects=[subject]),

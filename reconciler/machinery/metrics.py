@@ -14,6 +14,7 @@ from altershield.kube.events import EventRecorder
 from altershield.kube.queue import WorkQueue
 from altershield.process.metrics import ProcessMetrics
 from altershield.workloads import ADAPTERS
+from reconciler.endpoints.outcome import CallbackOutcome
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.outcome import Outcome
 from reconciler.releases.release_metrics import families
@@ -68,6 +69,9 @@ class Metrics:
             "Releases that no gatekeeper reviewed: without a version, or with the version of another pod template.",
             ["reason"],
         )
+        self.callbacks = self._counter(
+            "altershield_callbacks", "Callbacks of an AlterShield server, by outcome.", ["outcome"]
+        )
         self._release_duration = self._histogram(
             "altershield_release_duration_seconds",
             "Time from the start of a release to its end. A repaired release reaches an end more than once.",
@@ -83,6 +87,8 @@ class Metrics:
             self.rollbacks.labels(cause)
         for reason in _UNGATED.values():
             self.ungated_releases.labels(reason)
+        for ended in CallbackOutcome:
+            self.callbacks.labels(ended)
         for result in _RESULTS.values():
             self._release_duration.labels(result)
 

@@ -38,14 +38,17 @@ def test_crds_match_the_code_and_are_kept_on_uninstall(chart: helm_python.Chart)
     assert of_kind(rendered(chart, {"crds": {"install": False}}), "CustomResourceDefinition") == []
 
 
-def test_roles_match_those_of_dev_plus_the_rules_for_certgen(chart: helm_python.Chart) -> None:
-    objects = rendered(chart)
-    dev = {obj["kind"]: obj for obj in rbac.objects(SYSTEM_NAMESPACE)}
+@pytest.mark.parametrize("url", ["", "http://server:8080"])
+def test_roles_match_those_of_dev_plus_the_rules_for_certgen(chart: helm_python.Chart, url: str) -> None:
+    objects = rendered(chart, {"server": {"url": url}})
+    dev = {obj["kind"]: obj for obj in rbac.objects(SYSTEM_NAMESPACE, callbacks=url != "")}
     for kind in ("ClusterRole", "Role"):
         rules = the(objects, kind)["rules"]
         assert rules[: len(dev[kind]["rules"])] == dev[kind]["rules"]
         for rule in rules[len(dev[kind]["rules"]) :]:  # the rules for certgen
-            assert rule.get("resourceNames") or rule["verbs"] == ["create"], "certgen may only access named objects"
+            assert rule.get("resourceNames") or rule["resources"] == ["secrets"], (
+                "certgen may only access named objects"
+            )
     for kind in ("ClusterRoleBinding", "RoleBinding"):
         assert the(objects, kind)["subjects"] == dev[kind]["subjects"]
         assert the(objects, kind)["roleRef"] == dev[kind]["roleRef"]

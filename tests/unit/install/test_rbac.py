@@ -2,6 +2,8 @@
 
 from collections import defaultdict
 
+import pytest
+
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.install import rbac
 
@@ -30,16 +32,21 @@ WANTED = {
     (OURS, "opsconfiginfoes"): "list watch",
     (OURS, "opsconfiginfoes/status"): "patch",
 }
+FOR_CALLBACKS = {
+    ("authentication.k8s.io", "tokenreviews"): "create",
+    ("authorization.k8s.io", "subjectaccessreviews"): "create",
+}
 
 
-def test_cluster_role_has_exactly_the_required_rules() -> None:
-    (role,) = [obj for obj in rbac.objects(SYSTEM_NAMESPACE) if obj["kind"] == "ClusterRole"]
+@pytest.mark.parametrize(("callbacks", "wanted"), [(False, WANTED), (True, WANTED | FOR_CALLBACKS)])
+def test_cluster_role_has_exactly_the_required_rules(callbacks: bool, wanted: dict[tuple[str, str], str]) -> None:
+    (role,) = [obj for obj in rbac.objects(SYSTEM_NAMESPACE, callbacks=callbacks) if obj["kind"] == "ClusterRole"]
     granted = defaultdict(set)
     for rule in role["rules"]:
         for group in rule["apiGroups"]:
             for resource in rule["resources"]:
                 granted[group, resource] |= set(rule["verbs"])
-    assert granted == {key: set(verbs.split()) for key, verbs in WANTED.items()}
+    assert granted == {key: set(verbs.split()) for key, verbs in wanted.items()}
 
 
 def test_cluster_role_reads_only_the_crds_of_optional_kinds() -> None:

@@ -1,0 +1,20 @@
+"""The outcomes of callbacks, as label values of metrics."""
+
+from enum import StrEnum
+
+
+class CallbackOutcome(StrEnum):
+    """How a callback ended."""
+
+    ACCEPTED = "accepted"
+    UNSIGNED = "unsigned"
+    """It is not signed with the token, or no token is configured."""
+    STALE = "stale"
+    """It is signed, but its timestamp is too far from the clock."""
+    REPLAYED = "replayed"
+    """It is signed, but a callback with this signature was accepted before."""
+    MALFORMED = "malformed"
+    """The body is broken, slow, or not a callback."""
+    TOO_LARGE = "too_large"
+    FAILED = "failed"
+    """It is valid, but it could not be stored."""

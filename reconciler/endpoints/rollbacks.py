@@ -1,0 +1,120 @@
+"""Requests a rollback in the way in which a person does: the state `Rollback` in the status of the ChangeWorkload of
+the current version, and the optional target in `rollbackTo`. The reconciler that leads then does the rollback."""
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+
+from altershield.api.kinds import WorkloadState
+from altershield.kube.errors import ConflictError, InvalidError, KubernetesError, NotFoundError
+from altershield.releases.release import is_current, rolled_back, state
+from altershield.releases.release import version as version_of
+from altershield.workloads import Adapter
+from altershield.workloads.workload import Workload
+from reconciler.endpoints.errors import EndpointError
+from reconciler.endpoints.suspended import filled
+from reconciler.machinery.caches import Caches, WorkloadKey, belongs
+from reconciler.machinery.writer import Writer
+from reconciler.releases.projection import Release
+
+_ATTEMPTS = 5
+_PAUSE_SECONDS = 0.2  # for the caches to get the change that a write met
+
+
+class Requested(msgspec.Struct, frozen=True, rename="camel"):
+    """A request for a rollback that was stored, now or before."""
+
+    namespace: str
+    name: str
+    version: str
+    """The current version."""
+    rollback_to: str
+    """The target, as it was requested; empty for the last version that passed."""
+    change_workload: str
+    """The ChangeWorkload whose condition `RolledBack` says what becomes of the request."""
+    message: str
+
+
+class Rollbacks:
+    """Requests rollbacks, in every replica."""
+
+    def __init__(self, caches: Caches, writer: Writer) -> None:
+        self._caches = caches
+        self._writer = writer
+
+    async def request(self, adapter: Adapter, namespace: str, name: str, to: str) -> Requested:
+        """Request that the workload goes back to the version `to`, or to the last version that passed if `to` is empty.
+        The same request again changes nothing, neither while the rollback is in progress nor after its end.
+
+        EndpointError: no such workload (404); the request is not possible at present (409); the API server refuses it
+        or does not answer (503)."""
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                await asyncio.sleep(_PAUSE_SECONDS)
+            workload = self._workload(adapter, namespace, name)
+            own = [each for each in self._caches.releases_of(workload) if belongs(each, workload)]
+            known = _known(workload, own, to)
+            if known is not None:
+                return known
+            current = next((each for each in own if is_current(each, workload)), None)
+            if current is None:
+                continue
+            status = msgspec.structs.replace(current.status, status=WorkloadState.ROLLBACK, rollback_to=to)
+            try:
+                await self._writer.save_release(current, status, lists=False)
+            except (ConflictError, NotFoundError):
+                continue
+            except InvalidError as error:
+                raise EndpointError(f"the API server does not accept the request: {error}", 400) from error
+            except KubernetesError as error:
+                raise EndpointError(f"the API server did not store the request: {error}", 503) from error
+            return _requested(workload, current, to, "requested")
+        raise EndpointError(
+            f"the current version of {namespace}/{name} is just being released; send the request again", 409
+        )
+
+    def _workload(self, adapter: Adapter, namespace: str, name: str) -> Workload:
+        kind = adapter.resource.kind
+        if not filled(self._caches, adapter):
+            raise EndpointError("the reconciler does not know all workloads yet; send the request again", 503)
+        workload = self._caches.workload(WorkloadKey(kind, namespace, name))
+        if workload is None or workload.metadata.deleting:
+            raise EndpointError(f"AlterShield governs no {kind} {namespace}/{name}", 404)
+        return workload
+
+
+def _known(workload: Workload, own: Sequence[Release], to: str) -> Requested | None:
+    """The answer if nothing has to be written: the rollback is in progress, or it is done. EndpointError (409) if
+    another rollback is in progress. `own` are the ChangeWorkloads of the workload."""
+    for release in own:
+        if state(release) is WorkloadState.ROLLBACK:
+            status, target = release.status, release.status.rollback_target
+            if to and to not in (status.rollback_to, target.version, target.name, target.fingerprint):
+                goal = status.rollback_to or "the last version that passed"
+                raise EndpointError(f"a rollback to {goal} is in progress", 409)
+            return _requested(workload, release, to, "this rollback is in progress")
+    for release in own:
+        if (
+            to
+            and is_current(release, workload)
+            and to in (workload.version, workload.fingerprint, release.status.source.name)
+        ):
+            return _requested(workload, release, to, "this is the current version")
+        # without this, a client that sends its request again after a rollback would go back one version more
+        if not to and rolled_back(release) and release.status.rollback_to == workload.version:
+            message = f"version {version_of(release)} was rolled back to the current version"
+            return _requested(workload, release, to, f"{message}; to go back further, name a version")
+    return None
+
+
+def _requested(workload: Workload, current: Release, to: str, message: str) -> Requested:
+    metadata = workload.metadata
+    return Requested(
+        namespace=metadata.namespace,
+        name=metadata.name,
+        version=workload.version,
+        rollback_to=to,
+        change_workload=current.metadata.name,
+        message=message,
+    )

@@ -1,0 +1,272 @@
+"""The HTTP port: its routes and the form of its answers.
+
+An AlterShield server sends callbacks, which are signed. People's tools list suspended workloads and request rollbacks
+with a Kubernetes token. There is nothing else here, and nobody gets anything without one of the two.
+"""
+
+import asyncio
+import logging
+import ssl
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any, NamedTuple, Self
+
+import msgspec
+from aiohttp import hdrs, web
+
+from altershield.api.resources import CHANGE_WORKLOADS
+from altershield.errors import UsageError
+from altershield.kube.client import Client
+from altershield.process.listener import Listener
+from altershield.workloads import ADAPTERS, Adapter
+from reconciler.endpoints import callback
+from reconciler.endpoints.access import Access
+from reconciler.endpoints.callback import Callback
+from reconciler.endpoints.errors import EndpointError
+from reconciler.endpoints.intake import Intake
+from reconciler.endpoints.outcome import CallbackOutcome
+from reconciler.endpoints.refusals import Refusals
+from reconciler.endpoints.rollbacks import Rollbacks
+from reconciler.endpoints.signatures import Signatures, Token
+from reconciler.endpoints.suspended import suspended
+from reconciler.machinery.caches import Caches
+from reconciler.machinery.metrics import Metrics
+from reconciler.machinery.writer import Writer
+from reconciler.server import texts
+
+logger = logging.getLogger(__name__)
+
+PREFIX = "/openapi/altershield"
+MAX_CALLBACK = 1024 * 1024
+"""Bytes of a callback."""
+
+_MAX_REQUEST = 16 * 1024  # bytes of the other bodies
+_CONNECTIONS = 128  # open at a time; one more closes the one that was idle longest
+_RECEIVE_SECONDS = 2.0  # for a callback to be stored; the server waits six seconds
+_HEADERS = {hdrs.CONTENT_TYPE: "application/json", hdrs.CACHE_CONTROL: "no-store"}
+_CODES = {400: "101", 401: "102", 403: "102", 404: "105", 405: "103", 408: "101", 409: "103", 413: "101"}
+"""AlterShield's result codes, by HTTP status; all others are `901`."""
+_OK = "000"
+_RETRIED = (500, 503)  # HTTP status codes of failures that may pass
+
+Handler = Callable[[web.BaseRequest], Awaitable[web.Response]]
+Receive = Callable[[Callback], Awaitable[None]]
+"""Stores a callback, so that no replica forgets it. It may get the same verdict twice, and unknown nodes. An error
+means that the callback is not stored."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """Where the port listens, and whose signatures it accepts."""
+
+    port: int
+    """0: the operating system chooses one."""
+    host: str = ""
+    """Empty: all addresses."""
+    context: ssl.SSLContext | None = None
+    """For TLS. Without it, the port is plain HTTP."""
+    platform: str
+    """Our platform at the AlterShield server."""
+    token: Token | None
+    """The platform's token. Without it, all signed requests are refused."""
+
+
+class _Route(NamedTuple):
+    method: str
+    handle: Handler
+    failed: Callable[[EndpointError], web.Response]
+    """Makes the answer to a request that is refused."""
+
+
+_Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")]
+_Namespace = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
+
+
+class _RollbackRequest(msgspec.Struct):
+    namespace: _Namespace
+    name: _Name
+    version: _Name | None = None
+
+
+class Endpoints:
+    """Serves in a `async with` block. `clock` returns Unix seconds; `client` is not closed. UsageError if the port is
+    not available."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        caches: Caches,
+        client: Client,
+        writer: Writer,
+        metrics: Metrics,
+        receive: Receive,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._settings = settings
+        self._caches = caches
+        self._client = client
+        self._metrics = metrics
+        self._receive = receive
+        self._intake = Intake()
+        self._signatures = Signatures(settings.platform, settings.token, clock)
+        self._rollbacks = Rollbacks(caches, writer)
+        self._refusals = Refusals(time.monotonic)
+        self._access: Access | None = None
+        self._listener = Listener(self.answer, settings.host, settings.port, settings.context, connections=_CONNECTIONS)
+        self._routes = {
+            f"{PREFIX}/callback": _Route("POST", self._take_callback, self._refuse_callback),
+            f"{PREFIX}/liveTest": _Route("POST", self._live_test, _acknowledged_not),
+        }
+        for adapter in ADAPTERS:
+            kind = adapter.resource.kind.lower()
+            self._routes[f"{PREFIX}/suspend/{kind}"] = _Route("GET", partial(self._list, adapter), _refused)
+            self._routes[f"{PREFIX}/{kind}/rollback"] = _Route("PUT", partial(self._roll_back, adapter), _refused)
+
+    @property
+    def port(self) -> int:
+        """The port of the listening socket."""
+        return self._listener.port
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._listener.start()
+        except OSError as error:
+            raise UsageError(
+                f"cannot listen on port {self._settings.port}: {error}; choose another one with --callback-port"
+            ) from error
+        self._access = Access(self._client)
+        scheme = "https" if self._settings.context else "http"
+        logger.info("callbacks are taken", extra={"port": self.port, "scheme": scheme})
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._listener.stop()
+        if self._access is not None:
+            await self._access.close()
+
+    async def answer(self, request: web.BaseRequest) -> web.Response:
+        """The answer to any request."""
+        route = self._routes.get(request.rel_url.raw_path)
+        if route is None:
+            return _refused(EndpointError("there is nothing here", 404))
+        if request.method != route.method:
+            answer = _refused(EndpointError(f"only {route.method} is answered here", 405))
+            answer.headers[hdrs.ALLOW] = route.method
+            return answer
+        try:
+            return await route.handle(request)
+        except EndpointError as error:
+            return route.failed(error)
+        except ConnectionError:  # the caller has gone, so nobody reads the answer
+            answer = web.Response(status=400)
+            answer.force_close()
+            return answer
+        except Exception:
+            logger.exception("failed", extra={"path": request.rel_url.raw_path})
+            return route.failed(EndpointError("the request failed; the log says why", 500, CallbackOutcome.FAILED))
+
+    # an AlterShield server
+
+    async def _take_callback(self, request: web.BaseRequest) -> web.Response:
+        claim = await self._signatures.claim(request.headers)
+        async with self._intake.body(request, MAX_CALLBACK) as body:
+            content = self._signatures.verify(claim, body)
+            taken = callback.read(content, claim.timestamp / 1000)
+        try:
+            async with asyncio.timeout(_RECEIVE_SECONDS):
+                await self._receive(taken)
+        except Exception as error:
+            self._signatures.give_back(claim)
+            logger.exception("callback not stored", extra=_described(taken))
+            raise EndpointError("the callback could not be stored", 500, CallbackOutcome.FAILED) from error
+        self._metrics.callbacks.labels(CallbackOutcome.ACCEPTED).inc()
+        logger.info("callback accepted", extra=_described(taken))
+        return _acknowledged()
+
+    def _refuse_callback(self, error: EndpointError) -> web.Response:
+        self._metrics.callbacks.labels(error.outcome).inc()
+        self._refusals.note(error)
+        return _acknowledged_not(error)
+
+    async def _live_test(self, request: web.BaseRequest) -> web.Response:
+        claim = await self._signatures.claim(request.headers)
+        async with self._intake.body(request, _MAX_REQUEST) as body:
+            self._signatures.verify(claim, body)
+        return _acknowledged()
+
+    # people's tools
+
+    async def _list(self, adapter: Adapter, request: web.BaseRequest) -> web.Response:
+        access = self._asked()
+        user = await access.user(request.headers)
+        namespaces = request.rel_url.query.getall("namespace", [""])
+        if len(namespaces) != 1:
+            raise EndpointError("name one namespace, or none for all", 400)
+        await access.require(user, "list", adapter.resource, namespaces[0])
+        return _envelope(200, success=True, domain=suspended(self._caches, adapter, namespaces[0]))
+
+    async def _roll_back(self, adapter: Adapter, request: web.BaseRequest) -> web.Response:
+        access = self._asked()
+        user = await access.user(request.headers)
+        async with self._intake.body(request, _MAX_REQUEST) as body:
+            wanted = _rollback_request(body)
+        await access.require(user, "patch", adapter.resource, wanted.namespace, wanted.name)
+        await access.require(user, "patch", CHANGE_WORKLOADS, wanted.namespace, subresource="status")
+        requested = await self._rollbacks.request(adapter, wanted.namespace, wanted.name, wanted.version or "")
+        logger.info(
+            "rollback requested by a user of the callback port",
+            extra={"user": texts.one_line(user.username, 253), **msgspec.to_builtins(requested)},
+        )
+        return _envelope(200, success=True, domain=requested)
+
+    def _asked(self) -> Access:
+        if self._access is None:
+            raise EndpointError("the port is not open", 503)
+        return self._access
+
+
+def _rollback_request(body: bytes) -> _RollbackRequest:
+    try:
+        return msgspec.json.decode(body, type=_RollbackRequest)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        cause = texts.one_line(str(error), 256)
+        raise EndpointError(f'send {{"namespace":…,"name":…}} and optionally "version": {cause}', 400) from None
+
+
+def _described(taken: Callback) -> dict[str, Any]:
+    """A callback in the log."""
+    return {
+        "check": taken.check_type,
+        "order": taken.order,
+        "node": taken.node,
+        "stage": taken.stage,
+        "verdict": taken.verdict,
+    }
+
+
+def _acknowledged() -> web.Response:
+    """The answer that the open API defines for callbacks."""
+    return _json(200, {"success": True, "retry": False, "msg": None})
+
+
+def _acknowledged_not(error: EndpointError) -> web.Response:
+    return _json(error.code, {"success": False, "retry": error.code in _RETRIED, "msg": str(error)})
+
+
+def _refused(error: EndpointError) -> web.Response:
+    return _envelope(error.code, success=False, message=str(error))
+
+
+def _envelope(status: int, *, success: bool, message: str | None = None, domain: Any = None) -> web.Response:
+    """The envelope of the open API, with an HTTP status that tells the same."""
+    code = _OK if success else _CODES.get(status, "901")
+    answer = _json(status, {"success": success, "resultCode": code, "msg": message, "domain": domain})
+    if status == 401:
+        answer.headers[hdrs.WWW_AUTHENTICATE] = "Bearer"
+    return answer
+
+
+def _json(status: int, content: Any) -> web.Response:
+    return web.Response(status=status, body=msgspec.json.encode(content), headers=_HEADERS)
