@@ -77,7 +77,7 @@ class Callback:
 
 
 _Order = Annotated[str, msgspec.Meta(min_length=1, max_length=texts.ORDER_ID)]
-_Node = Annotated[str, msgspec.Meta(pattern=r"^[!-~]{1,64}$")]
+_Node = Annotated[str, msgspec.Meta(pattern=r"^[!-~]{1,64}\Z")]
 
 
 class _Rule(msgspec.Struct, rename="camel"):

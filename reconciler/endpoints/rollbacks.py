@@ -14,7 +14,8 @@ from altershield.workloads import Adapter
 from altershield.workloads.workload import Workload
 from reconciler.endpoints.errors import EndpointError
 from reconciler.endpoints.suspended import filled
-from reconciler.machinery.caches import Caches, WorkloadKey, belongs
+from reconciler.machinery.caches import Caches
+from reconciler.machinery.ownership import WorkloadKey, belongs
 from reconciler.machinery.writer import Writer
 from reconciler.releases.projection import Release
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
-from kubernetes_asyncio.client import Configuration
 
 from altershield.api import names
 from altershield.kube.client import Client
+from altershield.kube.configuration import Configuration
 from reconciler.endpoints.callback import Callback
 from reconciler.endpoints.outcome import CallbackOutcome
 from reconciler.endpoints.server import Endpoints, Settings
@@ -121,7 +121,8 @@ async def serving(
 ) -> AsyncIterator[Served]:
     """A port that is open until the block ends. `changes` replaces settings; `tls` has the contexts of both sides."""
     async with contextlib.AsyncExitStack() as stack:
-        client = client or await stack.enter_async_context(Client(Configuration(host="http://127.0.0.1:1")))
+        if client is None:
+            client = await stack.enter_async_context(Client(Configuration(host="http://127.0.0.1:1")))
         caches = caches or Caches(client, names.SYSTEM_NAMESPACE)
         metrics = Metrics()
         connector = aiohttp.TCPConnector(ssl=tls[1] if tls else True)

@@ -213,6 +213,7 @@ async def test_token_is_asked_for_at_each_request() -> None:
         body(nodeId=""),
         body(nodeId="x" * 65),
         body(nodeId="a\x1bb"),
+        body(nodeId="a\n"),
         body(bizExecOrderId=None),
         body(bizExecOrderId="x" * 129),
         body(verdict=None),

@@ -231,20 +231,30 @@ async def test_rollback_of_what_cannot_be_rolled_back_says_why(world: World) -> 
         assert (answer[0], answer[1]["success"]) == (code, False)
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"", b"{}", b"[]", b"null", b"x", b'{"namespace":"shop"}', b'{"namespace":"shop","name":5}',
-        b'{"namespace":"../x","name":"web"}', b'{"namespace":"shop","name":"a/b"}', b'{"namespace":"","name":"web"}',
-        b'{"namespace":"shop","name":"web","version":{}}', b'{"namespace":"shop","name":"web","version":"a\\u0000"}',
-        b"[" * 8_000 + b"]" * 8_000, b"\xff",
-    ],
-    ids=lambda data: str(data[:50]),
-)  # fmt: skip
-async def test_malformed_rollback_requests_are_refused(world: World, data: bytes) -> None:
+MALFORMED = (
+    b"",
+    b"{}",
+    b"[]",
+    b"null",
+    b"x",
+    b"\xff",
+    b"[" * 8_000 + b"]" * 8_000,
+    b'{"namespace":"shop"}',
+    b'{"namespace":"shop","name":5}',
+    b'{"namespace":"../x","name":"web"}',
+    b'{"namespace":"shop","name":"a/b"}',
+    b'{"namespace":"shop","name":"web\\n"}',
+    b'{"namespace":"","name":"web"}',
+    b'{"namespace":"shop","name":"web","version":{}}',
+    b'{"namespace":"shop","name":"web","version":"a\\u0000"}',
+)
+
+
+async def test_malformed_rollback_requests_are_refused(world: World) -> None:
     jane = await world.user("jane", WRITER, STATUS)
-    code, answer = await world.served.request("PUT", ROLLBACK, headers=jane, data=data)
-    assert (code, answer["resultCode"]) == (400, "101")
+    for data in MALFORMED:
+        code, answer = await world.served.request("PUT", ROLLBACK, headers=jane, data=data)
+        assert (code, answer["resultCode"]) == (400, "101"), data[:50]
 
 
 async def test_too_large_rollback_request_is_refused(world: World) -> None:
@@ -290,7 +300,7 @@ async def test_permissions_of_a_service_account_by_its_group_count(world: World)
     admin = world.cluster.admin
     await admin.create(SERVICE_ACCOUNTS, {"metadata": {"name": "robot"}}, "shop")
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-    made = await admin.create(SERVICE_ACCOUNTS, request, "shop", name="robot", subresource="token")
+    made: Object = await admin.create(SERVICE_ACCOUNTS, request, "shop", name="robot", subresource="token")
     robot = bearer(made["status"]["token"])
     assert (await world.list(robot, "?namespace=shop"))[0] == 403
     await world.user("reader", READER)
