@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pytest
 import yaml
 
 from altershield.admission.webhooks import MUTATING, VALIDATING
@@ -18,6 +19,7 @@ def test_prometheus_accepts_the_rules(promtool: Promtool) -> None:
     promtool("check", "rules", RULES)
 
 
+@pytest.mark.timeout(300)  # promtool takes 12 s of CPU time, and minutes on a busy machine
 def test_each_alert_fires_in_its_cases_and_stays_silent_in_others(promtool: Promtool) -> None:
     promtool("test", "rules", UNIT_TESTS)
     tests = [test for group in yaml.safe_load(UNIT_TESTS.read_text())["tests"] for test in group["alert_rule_test"]]
