@@ -344,7 +344,7 @@ def _with_results(state: ChangePodStatus, change_pod: ChangePod, verdict: str, m
 
 
 def _failed_by(state: ChangePodStatus, change_pod: ChangePod, *, by_server: bool) -> Giver:
-    """Whose verdict fails the batch. That is whoever failed it first, whom the condition Verified names.
+    """The `Giver` of the verdict that failed the batch first. The condition Verified stores it.
 
     Without such a condition, the following applies. A batch that was created with verdicts has the verdicts of
     AlterShield's own health checks, or `spec.failedBy` says whose they are. The server's verdict is stored together

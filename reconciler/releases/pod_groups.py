@@ -329,7 +329,7 @@ class PodGroups:
                 self._assign(uid, tracked, now)
 
     def _forget_ended(self, now: float) -> None:
-        """Forget ended pods that were replaced, or whose replacement something else than the release prevents."""
+        """Forget ended pods that were replaced, and all of them while the cluster refuses to create pods."""
         if self.workload.refused or len(self) >= self.wanted:
             self._ended.clear()
         self._ended = [each for each in self._ended if now - each.at < self._timing.start_timeout]

@@ -583,7 +583,7 @@ async def test_a_renewal_that_hangs_is_tried_again_and_does_not_cost_the_lease(
         assert caplog.messages.count("cannot renew the lease") == 1
 
 
-async def test_an_election_that_fails_ends_the_work_and_comes_out(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_error_of_the_election_ends_the_work_and_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     class Failing(leaderelection.LeaderElection):  # type: ignore[misc]
         async def run(self) -> None:
             running = asyncio.create_task(super().run())
