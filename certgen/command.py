@@ -92,7 +92,7 @@ async def _run(settings: RunSettings) -> None:
         reconciler = CertificateReconciler(
             client, settings, metrics, directory=settings.directory, owner=settings.owner
         )
-        metrics.observe(client, reconciler.informers)
+        metrics.observe(client, reconciler.changes.informers)
         async with serving(Health(metrics.registry, lambda: reconciler.not_ready), settings.metrics_port):
             running = asyncio.create_task(reconciler.run())
             stopping = asyncio.create_task(stop.wait())

@@ -4,67 +4,36 @@ All replicas do this at the same time. The first write succeeds; the other repli
 """
 
 import asyncio
-import contextlib
 import datetime
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
 from cryptography import x509
 
-from altershield.api.meta import ObjectMeta
-from altershield.api.resources import SECRETS, Resource
+from altershield.api.resources import SECRETS
 from altershield.kube.backoff import delay
 from altershield.kube.client import Client
 from altershield.kube.errors import ConflictError, KubernetesError
-from altershield.kube.informer import Informer
 from certgen import files, secret, webhook_configurations
 from certgen.certificates import Leaf
-from certgen.contents import Contents, decode, encode
+from certgen.changes import Changes
+from certgen.cluster_state import ClusterState, read
+from certgen.contents import Contents, encode
 from certgen.errors import CertificateError
 from certgen.garbage_collection import ObjectKey, delete_with_namespace, set_owner
 from certgen.metrics import Metrics
 from certgen.plan import Reason, plan
 from certgen.provided import Provided, check
-from certgen.secret import Secret
 from certgen.settings import Mode, Settings
 from certgen.webhook_configurations import WebhookConfiguration
 
 logger = logging.getLogger(__name__)
 
-_LONGEST_WAIT = datetime.timedelta(hours=1)  # clocks change and machines suspend; a check is cheap
 _RETRY = datetime.timedelta(minutes=1)  # after a CertificateError: no event tells that a certificate becomes valid
 _PAUSE = 1.0  # seconds after a write: limits a fight with another writer to one write per second
 _EXTRA_TIME = datetime.timedelta(seconds=60)  # in addition to the settling time, for commands that wait
-
-
-class _Webhook(msgspec.Struct):
-    """A webhook. It is only counted."""
-
-
-class _Watched(msgspec.Struct):
-    """The cached part of a watched object. It contains no keys: only the change matters."""
-
-    metadata: ObjectMeta
-    webhooks: list[_Webhook] | None = None
-
-
-@dataclass(frozen=True)
-class ClusterState:
-    """The objects as they were read: first the configurations, then the Secret, as `plan` requires."""
-
-    configurations: list[WebhookConfiguration]
-    secret: Secret | None
-    contents: Contents
-    """The contents of certgen's own Secret; empty if others made it."""
-    problems: list[str]
-
-    @property
-    def is_foreign(self) -> bool:
-        """Whether the Secret exists but certgen did not create it."""
-        return self.secret is not None and not self.secret.is_ours
 
 
 @dataclass(frozen=True)
@@ -101,15 +70,7 @@ class CertificateReconciler:
         self._reported = ""
         self._serving: Leaf | None = None
         self._trusted = False
-        self._changed = asyncio.Event()
-        self.informers = (
-            self._informer(SECRETS, settings.secret, settings.system_namespace),
-            *(
-                self._informer(resource, settings.webhook_configuration, "")
-                for resource in webhook_configurations.KINDS
-            ),
-        )
-        """The informers of the objects whose changes `run` reacts to."""
+        self.changes = Changes(client, settings, self._metrics)
 
     @property
     def not_ready(self) -> str:
@@ -129,25 +90,25 @@ class CertificateReconciler:
     async def run(self) -> None:
         """Reconcile after every change, and when certificates are due, until cancelled. Errors are retried."""
         async with asyncio.TaskGroup() as group:
-            for informer in self.informers:
+            for informer in self.changes.informers:
                 group.create_task(informer.run())
             if self._owner:
                 configurations = [key for key in self._owned if key[0] in webhook_configurations.KINDS]
                 group.create_task(delete_with_namespace(self._client, self.settings.system_namespace, configurations))
             failures = 0
             while True:
-                self._changed.clear()
+                self.changes.clear()
                 try:
                     outcome = await self.reconcile()
                     failures = 0
                     if outcome.wrote:
                         await asyncio.sleep(_PAUSE)
-                    await self._wait(outcome.requeue_at)
+                    await self.changes.wait(outcome.requeue_at - self.now())
                 except ConflictError as error:  # another replica was faster
                     await asyncio.sleep(delay(1, error))
                 except CertificateError as error:
                     self._report(str(error))
-                    await self._wait(self.now() + _RETRY)
+                    await self.changes.wait(_RETRY)
                 except KubernetesError as error:
                     failures += 1
                     self._report(str(error))
@@ -160,13 +121,7 @@ class CertificateReconciler:
 
     async def read_cluster(self) -> ClusterState:
         """Read the webhook configurations and the Secret."""
-        published = await webhook_configurations.read(self._client, self.settings.webhook_configuration)
-        stored = await secret.read(self._client, self.settings.secret, self.settings.system_namespace)
-        if stored is None:
-            return ClusterState(published, None, Contents(), ["it does not exist"])
-        if not stored.is_ours:
-            return ClusterState(published, stored, Contents(), ["certgen did not create it"])
-        return ClusterState(published, stored, *decode(stored.data or {}))
+        return await read(self._client, self.settings)
 
     async def reconcile(self) -> Outcome:
         """Plan, write the Secret, write the files and publish, once. ConflictError if another replica was faster."""
@@ -334,24 +289,6 @@ class CertificateReconciler:
                 f"another client keeps changing the Secret {self.settings.secret} or the webhook configurations; find "
                 "out which one, for example in their managedFields"
             ) from None
-
-    def _informer(self, resource: Resource, name: str, namespace: str) -> Informer[_Watched]:
-        def changed(_old: _Watched | None, new: _Watched | None) -> None:
-            self._changed.set()
-            if resource in webhook_configurations.KINDS:
-                self._metrics.webhooks(resource, len(new.webhooks or ()) if new else 0)
-
-        informer = Informer(
-            self._client, resource, _Watched, namespace=namespace, field_selector=f"metadata.name={name}", resync=0
-        )
-        informer.add_handler(changed)
-        return informer
-
-    async def _wait(self, until: datetime.datetime) -> None:
-        seconds = (min(until - self.now(), _LONGEST_WAIT)).total_seconds()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(max(0.1, seconds)):
-                await self._changed.wait()
 
     def _report(self, problem: str) -> None:
         """Log a problem once, and log once that it is over."""

@@ -110,7 +110,7 @@ async def registries() -> AsyncIterator[dict[str, CollectorRegistry]]:
         )
         certgen = of_certgen.Metrics()
         settings = Settings()
-        certgen.observe(client, CertificateReconciler(client, settings, certgen).informers)
+        certgen.observe(client, CertificateReconciler(client, settings, certgen).changes.informers)
         release(reconciler.caches)
         yield {
             "gatekeeper": gatekeeper.registry,
