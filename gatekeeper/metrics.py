@@ -14,10 +14,10 @@ from prometheus_client.utils import floatToGoString
 from altershield.admission.registration import Operation
 from altershield.kube.client import Client
 from altershield.kube.informer import Informer
+from altershield.process.certificate import Certificate
 from altershield.process.metrics import ProcessMetrics
 from gatekeeper.response import PASSED, Actor, Decision, Outcome, Reason
 from gatekeeper.routes import Route
-from gatekeeper.tls import Certificate
 
 _OTHER = "OTHER"  # an operation that has no handler
 _ERROR_CODES = (400, 403, 405, 408, 413, 415, 500, 503)

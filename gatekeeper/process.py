@@ -5,6 +5,7 @@ import logging
 
 from altershield.errors import UsageError
 from altershield.kube.client import Client
+from altershield.process.certificate import Certificate
 from altershield.process.health import serving
 from altershield.process.listener import Listener
 from altershield.process.signals import stop_event
@@ -15,7 +16,6 @@ from gatekeeper.metrics import Metrics
 from gatekeeper.options import Options
 from gatekeeper.routes import routes
 from gatekeeper.server import Gatekeeper
-from gatekeeper.tls import Certificate
 
 logger = logging.getLogger(__name__)
 

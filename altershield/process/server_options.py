@@ -69,6 +69,33 @@ CallbackPort = Annotated[
         help="The port for the server's callbacks. 0: no such port, verdicts are only polled.",
     ),
 ]
+CallbackHost = Annotated[
+    str,
+    typer.Option(
+        "--callback-host",
+        envvar="ALTERSHIELD_CALLBACK_HOST",
+        help="The address on which callbacks are taken. Default: all addresses.",
+        show_default=False,
+    ),
+]
+CallbackCertFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--callback-tls-cert-file",
+        envvar="ALTERSHIELD_CALLBACK_TLS_CERT_FILE",
+        help="The certificate of the callback port (PEM). It is read again when it changes. Default: plain HTTP.",
+        show_default=False,
+    ),
+]
+CallbackKeyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--callback-tls-private-key-file",
+        envvar="ALTERSHIELD_CALLBACK_TLS_PRIVATE_KEY_FILE",
+        help="The private key of this certificate (PEM).",
+        show_default=False,
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +109,9 @@ class ServerOptions:
     server_phase: ServerPhase = PHASE
     server_token_file: ServerTokenFile = None
     callback_port: CallbackPort = 0
+    callback_host: CallbackHost = ""
+    callback_tls_cert_file: CallbackCertFile = None
+    callback_tls_private_key_file: CallbackKeyFile = None
 
     @property
     def server_arguments(self) -> list[str]:

@@ -23,6 +23,7 @@ from altershield.api.namespace import Namespace
 from altershield.kube.client import Client
 from altershield.kube.configuration import Configuration
 from altershield.process import options
+from altershield.process.certificate import Certificate
 from altershield.releases.release import By
 from altershield.workloads import ADAPTERS, change_workload_name
 from certgen import metrics as of_certgen
@@ -33,7 +34,6 @@ from docs.pages.markdown import GENERATED, code_list, table
 from gatekeeper import metrics as of_gatekeeper
 from gatekeeper.listers import caches
 from gatekeeper.routes import routes
-from gatekeeper.tls import Certificate
 from reconciler.machinery.caches import Caches
 from reconciler.manager import Manager
 from reconciler.options import Options

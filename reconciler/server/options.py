@@ -22,6 +22,8 @@ def server_settings(options: ServerOptions) -> Settings | None:
         if options.callback_port:
             raise UsageError("--callback-port is for the callbacks of a server; set --server-url, too")
         return None
+    if (options.callback_tls_cert_file is None) != (options.callback_tls_private_key_file is None):
+        raise UsageError("--callback-tls-cert-file and --callback-tls-private-key-file need each other")
     if not options.server_tenant.strip() or len(options.server_tenant.encode(errors="replace")) > _MAX_TENANT:
         raise UsageError(f"--server-tenant must have 1 to {_MAX_TENANT} bytes: the server requires a tenant")
     if not _PLATFORM.fullmatch(options.server_platform):

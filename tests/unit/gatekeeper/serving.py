@@ -13,11 +13,11 @@ from typing import Any
 import aiohttp
 
 from altershield.pki import Authority
+from altershield.process.certificate import Certificate
 from altershield.process.listener import Listener
 from gatekeeper.journal import Journal
 from gatekeeper.metrics import Metrics
 from gatekeeper.server import Gatekeeper
-from gatekeeper.tls import Certificate
 
 from .reviews import MUTATING_PATH, ROUTES, StaticListers
 

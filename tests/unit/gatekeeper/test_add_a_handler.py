@@ -16,10 +16,10 @@ from altershield.admission.webhooks import webhooks
 from altershield.api import resources
 from altershield.api.resources import CONFIG_MAPS
 from altershield.install.webhooks import registered as registered_fields
+from altershield.process.certificate import Certificate
 from gatekeeper.dispatch import decide
 from gatekeeper.metrics import Metrics
 from gatekeeper.routes import Route, routes
-from gatekeeper.tls import Certificate
 
 from .reviews import StaticListers, encode, review, written
 

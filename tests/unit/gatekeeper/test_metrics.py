@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from altershield.admission.registration import Operation
 from altershield.api import labels
 from altershield.api.kinds import WorkloadState
+from altershield.process.certificate import Certificate
 from gatekeeper.dispatch import decide
 from gatekeeper.journal import Journal
 from gatekeeper.metrics import Metrics
 from gatekeeper.response import PASSED, Answer, Decision, Outcome
-from gatekeeper.tls import Certificate
 
 from .reviews import RECONCILER, ROUTES, VALIDATE, StaticListers, encode, release, released, review, route, version_of
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from prometheus_client import generate_latest
 
+from altershield.process.certificate import Certificate
 from gatekeeper.dispatch import decide
 from gatekeeper.errors import ReviewError
 from gatekeeper.journal import Journal
 from gatekeeper.metrics import Metrics
-from gatekeeper.tls import Certificate
 
 from .reviews import (
     MUTATE,

@@ -8,7 +8,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from gatekeeper.tls import Certificate
+from altershield.process.certificate import Certificate
 
 from .reviews import MUTATING_PATH, deployment, encode, review
 from .serving import AUTHORITY, Files, Served, serving, session, trust
