@@ -53,11 +53,15 @@ class Api:
 
     def _handler(self, call: Call) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def handle(request: web.Request) -> web.Response:
-            if self._script().down:
-                return _dropped(request)
             recorded = self._recorded(call, request)
+            if self._script().down:
+                recorded.fault = "down"
+                return _dropped(request)
             try:
                 response = await self._answer(call, request, recorded)
+            except web.HTTPException as error:
+                recorded.status = error.status
+                raise
             except BadRequestError as error:
                 recorded.message = str(error)
                 response = web.json_response({"status": 400, "error": "Bad Request"}, status=400)
@@ -90,14 +94,15 @@ class Api:
     async def _read(self, call: Call, request: web.Request, recorded: Recorded) -> binding.Body:
         """The bound request. The signature is checked after the body, as on the published server."""
         if call == Call.HEARTBEAT:
-            recorded.body = dict(request.query)
+            recorded.keep(dict(request.query), len(request.query_string))
             self._check_signature(request.headers, signature.get_content(request.query))
             return {}
         text = signature.post_content(await request.read())
-        recorded.body = binding.parse(text)
+        body = binding.parse(text)
+        recorded.keep(body, len(text))
         if request.content_type != "application/json":
             raise web.HTTPUnsupportedMediaType
-        bound = binding.bind(FIELDS[call], recorded.body)
+        bound = binding.bind(FIELDS[call], body)
         validate(FIELDS[call], bound)
         self._check_signature(request.headers, text)
         return bound

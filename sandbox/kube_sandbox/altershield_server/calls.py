@@ -7,6 +7,8 @@ from typing import Any
 from kube_sandbox.altershield_server.vocabulary import Call
 
 _KEPT = 10_000
+_MAX_BODY = 64 << 10  # characters
+_IDS = ("bizExecOrderId", "nodeId", "batchNo")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -28,7 +30,7 @@ class Recorded:
     """Whether there is a signature header."""
 
     body: dict[str, Any]
-    """The JSON of the request, or the query of a GET; empty if it could not be read."""
+    """The JSON of the request, or the query of a GET; empty if it could not be read. Only the ids if it is large."""
 
     status: int | None = None
     """The HTTP status of the answer; None while it is processed, and if the connection was closed."""
@@ -38,7 +40,11 @@ class Recorded:
 
     message: str | None = None
     fault: str = ""
-    """The kind of the scripted fault."""
+    """The kind of the scripted fault, or `down`."""
+
+    def keep(self, body: dict[str, Any], size: int) -> None:
+        """Keep the body, so that all of them together need little memory."""
+        self.body = body if size <= _MAX_BODY else {name: body[name] for name in _IDS if _is_short(body.get(name))}
 
     @property
     def order(self) -> str:
@@ -48,6 +54,10 @@ class Recorded:
     def batch(self) -> int | None:
         number = self.body.get("batchNo")
         return number if isinstance(number, int) else None
+
+
+def _is_short(value: object) -> bool:
+    return isinstance(value, int) or (isinstance(value, str) and len(value) <= _MAX_BODY)
 
 
 class Calls(deque[Recorded]):

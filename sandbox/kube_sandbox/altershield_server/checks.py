@@ -53,7 +53,7 @@ class Checks:
                 await self._deliver(node, stage)
             return
         running = rules.executions(plan.rules, stage, self._now())
-        node.checks[stage].executions.extend(running)
+        node.checks[stage].add(running)
         if plan.delay < plan.timeout:
             await self._sleep(plan.delay)
             if (due := self._complete(node, stage, plan, run, running)) is not None:

@@ -1,6 +1,6 @@
 """A node and its states, without time or I/O. The comments name the behaviour that surprises clients."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from kube_sandbox.altershield_server.binding import Body
@@ -15,6 +15,7 @@ _FINISHED = {Stage.PRE: NodeState.PRE_AOP_FINISH, Stage.POST: NodeState.POST_AOP
 _TIMED_OUT = {Stage.PRE: NodeState.PRE_AOP_TIMEOUT, Stage.POST: NodeState.POST_AOP_TIMEOUT}
 _CRASHED = {Stage.PRE: NodeState.PRE_AOP_FAIL, Stage.POST: NodeState.POST_AOP_FAIL}
 _IGNORED = {Stage.PRE: NodeState.PRE_AOP_IGNORE, Stage.POST: NodeState.POST_AOP_IGNORE}
+_MAX_EXECUTIONS = 1000
 _AFTER_PRE = (NodeState.PRE_AOP_FINISH, NodeState.PRE_AOP_TIMEOUT, NodeState.PRE_AOP_FAIL)
 _AFTER_POST = (NodeState.POST_AOP_FINISH, NodeState.POST_AOP_TIMEOUT, NodeState.POST_AOP_FAIL)
 
@@ -30,10 +31,13 @@ class Check:
     """The text for the callback."""
 
     executions: list[Execution] = field(default_factory=list)
-    """Of all runs: also those before a resubmit."""
+    """Of all runs, also those before a resubmit: the newest 1,000."""
 
     run: int = 0
     """Counts the runs. A result of an earlier run is dropped."""
+
+    def add(self, running: Sequence[Execution]) -> None:
+        self.executions = [*self.executions, *running][-_MAX_EXECUTIONS:]
 
 
 @dataclass(slots=True, kw_only=True)

@@ -32,7 +32,7 @@ from kube_sandbox.altershield_server.tasks import Tasks
 from kube_sandbox.altershield_server.vocabulary import PLATFORM, Stage
 
 _HOST = "127.0.0.1"
-_MAX_BODY = 4 << 20  # bytes
+_MAX_BODY = 1 << 20  # bytes
 
 
 class AlterShieldServer:

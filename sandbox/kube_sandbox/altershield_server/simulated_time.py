@@ -18,6 +18,11 @@ class SimulatedTime:
     def clock(self) -> float:
         return self._now
 
+    @property
+    def sleepers(self) -> int:
+        """The number of calls of `sleep` that have not ended."""
+        return sum(not woken.done() for _, _, woken in self._sleepers)
+
     async def sleep(self, seconds: float) -> None:
         """Wait until `advance` has passed the moment. 0 s end after one turn of the event loop."""
         if seconds <= 0:

@@ -120,8 +120,8 @@ async def test_callback_gives_up_on_a_slow_receiver(
     caller: Caller, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert callbacks.TIMEOUT.sock_connect == callbacks.TIMEOUT.sock_read == 6.0
-    monkeypatch.setattr(callbacks, "TIMEOUT", callbacks.aiohttp.ClientTimeout(sock_read=0.1))
-    receiver.delay = 5.0
+    monkeypatch.setattr(callbacks, "TIMEOUT", callbacks.aiohttp.ClientTimeout(sock_read=0.5))
+    receiver.delay = 30.0
     await new_node(caller)
     await caller.server.settled()
     assert [each.status for each in caller.server.callbacks] == [None]
@@ -163,13 +163,17 @@ async def test_stuck_check_sends_no_callback(caller: Caller, receiver: Receiver)
     assert receiver.bodies == []
 
 
-async def test_pre_callback_after_a_finish_says_pass_without_rules(caller: Caller, receiver: Receiver) -> None:
-    caller.server.script.pre.verdict = FAIL
-    caller.server.script.callbacks.delay = (0.3, 0.3)
-    node = await new_node(caller)
-    await eventually(lambda: node.pre.passed is False)
-    await caller.call(Call.FINISH, nodeId=node.id)
-    await caller.server.settled()
+async def test_pre_callback_after_a_finish_says_pass_without_rules(
+    slow: AlterShieldServer, slow_caller: Caller, receiver: Receiver, simulated: SimulatedTime
+) -> None:
+    slow.script.pre.verdict = FAIL
+    slow.script.callbacks.delay = (1.0, 1.0)
+    node = await new_node(slow_caller)
+    await simulated.advance(5)
+    assert node.pre.passed is False
+    await slow_caller.call(Call.FINISH, nodeId=node.id)
+    await simulated.advance(1)
+    await eventually(lambda: len(receiver.bodies) == 1)
     first = receiver.requests()[0]
     assert (first["defenseStageEnum"], first["verdict"]["verdict"], first["verdict"]["rules"]) == ("PRE", "pass", [])
 
@@ -220,16 +224,20 @@ async def test_duplicate_callbacks_are_the_same_bytes_two_times(caller: Caller, 
 
 
 async def test_late_callback_keeps_the_verdict_and_the_timestamp_of_its_creation(
-    caller: Caller, receiver: Receiver
+    slow: AlterShieldServer, slow_caller: Caller, receiver: Receiver, simulated: SimulatedTime
 ) -> None:
-    faults = caller.server.script.callbacks
-    faults.late, faults.late_by = 1.0, (0.3, 0.3)
-    caller.server.script.pre.verdict = FAIL
-    node = await new_node(caller)
-    await eventually(lambda: node.pre.passed is False)
-    await caller.call(Call.FINISH, nodeId=node.id)
-    await caller.server.settled()
-    assert ("PRE", "fail") in receiver.verdicts()
+    slow.script.callbacks.late, slow.script.callbacks.late_by = 1.0, (600.0, 600.0)
+    slow.script.pre.verdict = FAIL
+    node = await new_node(slow_caller)
+    await simulated.advance(5)
+    created = simulated.clock()
+    await slow_caller.call(Call.FINISH, nodeId=node.id)
+    await simulated.advance(599)
+    assert not receiver.bodies
+    await simulated.advance(1)
+    await eventually(lambda: len(receiver.bodies) == 1)
+    assert receiver.verdicts() == [("PRE", "fail")]
+    assert receiver.headers[0]["X-AlterShield-Timestamp"] == str(int(created * 1000))
 
 
 async def test_held_callback_arrives_after_a_later_one(caller: Caller, receiver: Receiver) -> None:

@@ -11,7 +11,7 @@ from kube_sandbox.altershield_server.script import Fault, FaultKind
 from kube_sandbox.altershield_server.server import AlterShieldServer
 from kube_sandbox.altershield_server.simulated_time import SimulatedTime
 from kube_sandbox.altershield_server.vocabulary import PLATFORM, Call, Code
-from support.altershield import BODIES, ORDER, Caller
+from support.altershield import BODIES, ORDER, Caller, eventually
 
 
 async def outcome(caller: Caller, call: Call = Call.CREATE_ORDER, **members: Any) -> str:
@@ -102,9 +102,8 @@ async def test_share_is_decided_anew_when_a_call_is_repeated(caller: Caller) -> 
 async def test_hanging_call_ends_when_the_server_stops(caller: Caller) -> None:
     caller.server.script.faults = [Fault(kind=FaultKind.HANG, processed=True)]
     call = asyncio.create_task(outcome(caller))
-    await asyncio.sleep(0.1)
+    await eventually(lambda: (PLATFORM, ORDER) in caller.server.orders)
     assert not call.done()
-    assert (PLATFORM, ORDER) in caller.server.orders
     await caller.server.stop()
     assert await call == "dropped"
 
@@ -114,11 +113,10 @@ async def test_slow_call_is_answered_late(
 ) -> None:
     slow.script.faults = [Fault(kind=FaultKind.SLOW, seconds=30)]
     call = asyncio.create_task(outcome(slow_caller))
-    await asyncio.sleep(0.1)
-    await simulated.advance(29)
-    await asyncio.sleep(0.1)
-    assert not call.done()
+    await eventually(lambda: simulated.sleepers == 1)
     assert (PLATFORM, ORDER) in slow.orders
+    await simulated.advance(29)
+    assert simulated.sleepers == 1
     await simulated.advance(1)
     assert await call == "ok"
 
@@ -126,10 +124,10 @@ async def test_slow_call_is_answered_late(
 async def test_latency_delays_each_call(slow: AlterShieldServer, slow_caller: Caller, simulated: SimulatedTime) -> None:
     slow.script.latency = (2.0, 2.0)
     call = asyncio.create_task(outcome(slow_caller))
-    await asyncio.sleep(0.1)
+    await eventually(lambda: simulated.sleepers == 1)
     await simulated.advance(1.9)
-    await asyncio.sleep(0.1)
-    assert not call.done()
+    assert simulated.sleepers == 1
+    assert slow.orders == {}
     await simulated.advance(0.1)
     assert await call == "ok"
 
@@ -137,6 +135,7 @@ async def test_latency_delays_each_call(slow: AlterShieldServer, slow_caller: Ca
 async def test_server_that_is_down_drops_each_connection_but_not_those_of_the_sandbox(caller: Caller) -> None:
     caller.server.script.down = True
     assert await outcome(caller) == "dropped"
+    assert [(each.call, each.fault) for each in caller.server.calls] == [(Call.CREATE_ORDER, "down")]
     async with caller.session.get(f"{caller.server.url}/sandbox/script") as response:
         assert (await response.json())["down"] is True
     caller.server.script.down = False

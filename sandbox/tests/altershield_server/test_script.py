@@ -147,3 +147,11 @@ async def test_recorded_calls_are_bounded_and_contain_no_signature(caller: Calle
     (call,) = caller.server.calls.of(Call.CREATE_ORDER)
     assert (call.signed, call.platform, call.order) == (True, "kubernetes", "prod/web/42")
     assert not any("Sign" in key for key in call.body)
+
+
+async def test_only_the_ids_of_a_large_body_are_recorded(caller: Caller) -> None:
+    await caller.create_order()
+    await caller.start_batch(effectiveTargetLocations=["x" * 70_000])
+    assert caller.server.calls[-1].body == {"bizExecOrderId": "prod/web/42", "batchNo": 0}
+    assert (await caller.raw(Call.CREATE_ORDER, b" " * 2_000_000))[0] == 413
+    assert caller.server.calls[-1].status == 413
