@@ -11,6 +11,7 @@ import aiohttp
 from aiohttp import web
 
 from kube_sandbox.altershield_server import signature
+from kube_sandbox.altershield_server.nodes import Node
 from kube_sandbox.altershield_server.vocabulary import PLATFORM, SCENE, Call, Stage
 
 TOKEN = "altershield-operator"
@@ -72,6 +73,10 @@ class Caller:
         verdict: str = domain["verdict"]["verdict"]
         return verdict
 
+    async def polls(self, node: str) -> tuple[str, str]:
+        """The verdicts of a PRE and of a POST poll."""
+        return await self.poll(node, Stage.PRE), await self.poll(node, Stage.POST)
+
     async def code(self, call: Call, **members: Any) -> tuple[str, str]:
         """Result code and message of a call that does not succeed."""
         envelope = await self.call(call, **members)
@@ -125,6 +130,21 @@ BODIES[Call.EVENT] = {**BODIES[Call.CREATE_ORDER], "executor": "alice", "finishT
 def feedback(*executions: str) -> list[Json]:
     """`feedbackVOList` for these executions of rules."""
     return [{"ruleExeId": each, **_FEEDBACK} for each in executions]
+
+
+async def new_node(caller: Caller, **members: Any) -> Node:
+    """A node in a new order. Its PRE check may still run."""
+    await caller.create_order()
+    return caller.server.nodes[await caller.start_batch(**members)]
+
+
+async def finished_node(caller: Caller, **members: Any) -> Node:
+    """A node whose two checks have ended."""
+    node = await new_node(caller, **members)
+    await caller.server.settled()
+    await caller.call(Call.FINISH, nodeId=node.id)
+    await caller.server.settled()
+    return node
 
 
 @dataclass
