@@ -1,11 +1,12 @@
 """The reconciler process: its caches run in every replica, its controllers run only in the leader."""
 
 import asyncio
+import contextlib
 import logging
 import secrets
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from altershield.api.names import LEASE
@@ -13,10 +14,12 @@ from altershield.kube.client import Client
 from altershield.kube.events import EventRecorder
 from altershield.kube.lease import lead
 from altershield.kube.server_clock import ServerClock
+from altershield.process.certificate import Certificate
 from altershield.process.health import Health, serving
 from reconciler.batches.batch_reconciler import BatchReconciler
 from reconciler.batches.callback_receiver import CallbackReceiver
 from reconciler.checks.altershield_server import AlterShieldServer
+from reconciler.endpoints.server import Endpoints, Settings
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.garbage import freeze_caches
 from reconciler.machinery.informers import run_informers
@@ -29,6 +32,7 @@ from reconciler.releases.health import Timing
 from reconciler.releases.release_reconciler import ReleaseReconciler
 from reconciler.routes import Queues, Routes
 from reconciler.server.client import ServerClient
+from reconciler.server.token_file import TokenFile
 from reconciler.settings import SettingsReconciler
 
 logger = logging.getLogger(__name__)
@@ -65,6 +69,7 @@ class Manager:
         self.metrics = Metrics()
         self._recorder = EventRecorder(client, COMPONENT)
         writer = Writer(client, self.caches, self.metrics)
+        self._server_client, self._writer, self._clock = server, writer, clock
         self._server = AlterShieldServer(server, self.caches, clock) if server is not None else None
         releases = ReleaseReconciler(
             client,
@@ -103,7 +108,10 @@ class Manager:
 
         An error that ends a background task is raised.
         """
-        async with serving(Health(self.metrics.registry, self._not_ready), self._options.metrics_port):
+        async with (
+            serving(Health(self.metrics.registry, self._not_ready), self._options.metrics_port),
+            self._callback_port(),
+        ):
             background = [
                 asyncio.create_task(run_informers(self.caches)),
                 asyncio.create_task(self._recorder.run()),
@@ -119,6 +127,35 @@ class Manager:
             finally:
                 await _cancel(leading)  # first: reconciles under way need caches that are up to date
                 await _cancel(stopping, freezing, *background)
+
+    @contextlib.asynccontextmanager
+    async def _callback_port(self) -> AsyncIterator[None]:
+        """Take the callbacks of the AlterShield server, if a port is configured. Every replica does so: the server
+        sends each callback to any of them."""
+        options, server = self._options, self._server_client
+        if server is None or not options.callback_port:
+            yield
+            return
+        files = options.callback_tls_cert_file, options.callback_tls_private_key_file
+        certificate = Certificate(files[0], files[1]) if files[0] is not None and files[1] is not None else None
+        token_file = server.settings.token_file
+        settings = Settings(
+            port=options.callback_port,
+            host=options.callback_host,
+            context=certificate.context if certificate is not None else None,
+            platform=server.settings.platform,
+            token=TokenFile(token_file).current if token_file is not None else None,
+        )
+        endpoints = Endpoints(
+            settings, self.caches, self._client, self._writer, self.metrics, self._callbacks.receive, self._clock
+        )
+        async with endpoints, asyncio.TaskGroup() as group:
+            follower = group.create_task(certificate.follow()) if certificate is not None else None
+            try:
+                yield
+            finally:
+                if follower is not None:
+                    follower.cancel()
 
     async def _reconcile_namespaces(self) -> None:
         """Runs in every replica, because a replica that becomes the leader needs full caches."""

@@ -8,6 +8,7 @@ address of this machine.
 import asyncio
 import base64
 import contextlib
+import dataclasses
 import datetime
 import os
 import ssl
@@ -116,7 +117,9 @@ async def running_installation(
             *("--tls-cert-file", str(certificate), "--tls-private-key-file", str(key)),
             log=log,
         )
-        arguments = [*thresholds.arguments, *(server or ServerOptions()).server_arguments]
+        server = server or ServerOptions()
+        server = dataclasses.replace(server, callback_host=server.callback_host or listen)
+        arguments = [*thresholds.arguments, *server.server_arguments]
         reconciler = _process("reconciler", *common, str(health_ports[1]), *arguments, log=log)
         installation = Installation(
             {"gatekeeper": gatekeeper, "reconciler": reconciler}, f"https://{_in_url(host)}:{port}"

@@ -66,8 +66,9 @@ CLUSTER_RULES = (
     # to learn whether the cluster has the kinds that are not built in
     {**_rule(CRDS.group, [CRDS.plural], "list watch"), "resourceNames": _OPTIONAL},
     _rule(GROUP, ["changeworkloads/finalizers"], "update"),
-    _rule(GROUP, ["changeworkloads"], "list watch create patch delete"),
-    _rule(GROUP, ["changepods"], "list watch create delete"),
+    # `get` after a creation without an answer, and before the verdict of a callback is stored
+    _rule(GROUP, ["changeworkloads"], "get list watch create patch delete"),
+    _rule(GROUP, ["changepods"], "get list watch create delete"),
     _rule(GROUP, ["changeworkloads/status", "changepods/status", "opsconfiginfoes/status"], "patch"),
     _rule(GROUP, ["opsconfiginfoes"], "list watch"),
 )

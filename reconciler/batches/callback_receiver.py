@@ -10,10 +10,13 @@ from altershield.kube.client import Client
 from altershield.kube.errors import ConflictError, NotFoundError
 from reconciler.batches.batch_reconciler import BatchReconciler
 from reconciler.batches.transitions import Checked, awaits
+from reconciler.endpoints.callback import Callback, CheckType
 from reconciler.machinery.caches import Caches
+from reconciler.server.messages import Stage
 
 logger = logging.getLogger(__name__)
 
+_PHASES = {Stage.PRE: Phase.PRE, Stage.POST: Phase.POST}
 _ATTEMPTS = 5  # to store a result while somebody else writes the ChangePod
 _WAIT_SECONDS = 1.0  # for the id of a batch: a fast server sends its callback before the id is stored
 _LOOK_SECONDS = 0.05
@@ -27,27 +30,32 @@ class CallbackReceiver:
         self._caches = caches
         self._batches = batches
 
-    async def receive(self, node: str, phase: Phase, result: Checked) -> None:
-        """Store the result of the check of a phase on the batch that has the id `node` on the server.
+    async def receive(self, callback: Callback) -> None:
+        """Store the verdict on the batch that has the id `callback.node` on the server.
 
-        A result that is of no use any more, or for an unknown batch, is logged: the server sends some results twice or
-        late. The leader polls for results that are lost. KubernetesError if the API server does not take the write.
+        A verdict that is of no use any more, or on an unknown batch, is logged: the server sends some verdicts twice or
+        late. The leader polls for those that are lost. KubernetesError if the API server does not take the write.
         """
-        fields = {"node": node[:64], "phase": phase, "passed": result.passed}
+        if callback.check_type is not CheckType.BATCH:
+            return  # AlterShield starts batches only
+        phase, node = _PHASES[callback.stage], callback.node
+        result = Checked(callback.verdict.passed, callback.message or _reason(callback))
         for _ in range(_ATTEMPTS):
             change_pod = await self._change_pod(node)
             if change_pod is None:
-                logger.warning("callback for an unknown batch", extra=fields)
+                logger.warning("callback for an unknown batch", extra={"node": node, "order": callback.order})
                 return
             if not awaits(change_pod.status, phase):
-                logger.info("callback for a check that is over", extra=fields | {"state": change_pod.status.status})
+                logger.info(
+                    "callback for a check that is over", extra={"node": node, "state": change_pod.status.status}
+                )
                 return
             try:
                 await self._batches.receive(change_pod, result)
             except (ConflictError, NotFoundError):
                 continue
             return
-        raise ConflictError(f"the ChangePod of the batch {node[:64]} changes all the time", code=409)
+        raise ConflictError(f"the ChangePod of the batch {node} changes all the time", code=409)
 
     async def _change_pod(self, node: str) -> ChangePod | None:
         """The ChangePod as the API server has it now, or None."""
@@ -60,3 +68,10 @@ class CallbackReceiver:
             return await self._client.get(CHANGE_PODS, batch.metadata.name, batch.metadata.namespace, as_=ChangePod)
         except NotFoundError:
             return None
+
+
+def _reason(callback: Callback) -> str:
+    """The message of a verdict without the messages of rules."""
+    if callback.verdict.passed:
+        return "" if callback.rules else "the server ran no rule"
+    return f"the AlterShield server's verdict is {callback.verdict}"

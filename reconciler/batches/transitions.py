@@ -251,7 +251,8 @@ def _polled(
     poll, last_poll = calls
     if left <= 0:
         return (state, Ask(last_poll)) if answer is None else (_done(state, timeout, now), None)
-    return state, Ask(poll) if answer is None else _next_poll(passed_time, left)
+    due = answer is None and passed_time >= POLL_INTERVAL  # an event of the object may come earlier
+    return state, Ask(poll) if due else _next_poll(passed_time, left)
 
 
 def _next_poll(passed_time: float, left: float) -> Later:

@@ -100,6 +100,7 @@ class Cluster:
         streaming_lists: bool = True,
         server: Settings | None = None,
         check_timeout: int = 120,
+        callback_port: int = 0,
     ) -> AsyncIterator[Manager]:
         """Run a reconciler until the block ends, with the service account and permissions of production."""
         options = Options(
@@ -110,6 +111,8 @@ class Cluster:
             batch_wait=1,
             pre_timeout=check_timeout,
             post_timeout=check_timeout,
+            callback_port=callback_port,
+            callback_host="127.0.0.1",
             lease_duration=LEASE_SECONDS,
             metrics_port=0,
         )

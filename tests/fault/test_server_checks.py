@@ -8,7 +8,16 @@ import pytest
 
 from altershield.api import names
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS
-from kube_sandbox.altershield_server.script import Fault, FaultKind, Script, StageScript
+from altershield.process.children import free_ports
+from kube_sandbox.altershield_server.script import (
+    CallbackScript,
+    Case,
+    Fault,
+    FaultKind,
+    RuleScript,
+    Script,
+    StageScript,
+)
 from kube_sandbox.altershield_server.server import AlterShieldServer
 from kube_sandbox.altershield_server.vocabulary import Call
 from reconciler.server.settings import Settings
@@ -27,13 +36,17 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
 
 
 @contextlib.asynccontextmanager
-async def checked(cluster: Cluster, directory: Path, script: Script) -> AsyncIterator[AlterShieldServer]:
-    """A server, and a reconciler that has it check all batches."""
+async def checked(
+    cluster: Cluster, directory: Path, script: Script, *, callbacks: bool = False, seconds: int = TIMEOUT
+) -> AsyncIterator[AlterShieldServer]:
+    """A server, and a reconciler that has it check all batches. With `callbacks`, the server sends verdicts to it."""
     token = directory / "token"
     token.write_text(TOKEN)
-    async with AlterShieldServer(token=TOKEN, script=script) as server:
+    port = free_ports(1)[0] if callbacks else 0
+    url = f"http://127.0.0.1:{port}/openapi/altershield/callback" if port else None
+    async with AlterShieldServer(token=TOKEN, script=script, callback_url=url) as server:
         settings = Settings(url=server.url, token_file=token)
-        async with cluster.reconciler(server=settings, check_timeout=TIMEOUT):
+        async with cluster.reconciler(server=settings, check_timeout=seconds, callback_port=port):
             yield server
 
 
@@ -139,3 +152,56 @@ async def test_start_of_a_batch_is_not_repeated_if_its_answer_is_lost(cluster: C
         await until_state(cluster, V1, "Success")
         assert {each["status"]["message"] for each in await batches(cluster)} == {"PreFailed"}
         assert called(server, Call.START_BATCH) == 2  # one for each of the two batches
+
+
+RULE = RuleScript(name="error rate", owner="sre", msg="12 % of requests fail")
+
+
+@pytest.mark.parametrize("stage", ["pre", "post"])
+async def test_failure_that_a_callback_tells_suspends_at_once_and_names_the_rule(
+    cluster: Cluster, tmp_path: Path, stage: str
+) -> None:
+    script = Script(**{stage: StageScript(verdict="fail", rules=[RULE])})
+    async with checked(cluster, tmp_path, script, callbacks=True, seconds=600):
+        await cluster.release(V1)
+        found = await until_state(cluster, V1, "Suspend")
+        assert {pod["message"] for pod in found["status"]["defenseCheckFailPods"]} == {
+            "error rate (sre): 12 % of requests fail"
+        }
+
+
+async def test_release_succeeds_by_callbacks_alone(cluster: Cluster, tmp_path: Path) -> None:
+    async with checked(cluster, tmp_path, Script(), callbacks=True, seconds=600) as server:
+        await cluster.release(V1)
+        await until_state(cluster, V1, "Success")
+        assert called(server, Call.POLL) == 0
+
+
+@pytest.mark.parametrize(
+    "callbacks",
+    [
+        CallbackScript(duplicate=1.0),
+        CallbackScript(lose=1.0),
+        CallbackScript(reorder=1.0),
+        CallbackScript(before_answer=True),
+        CallbackScript(late=1.0, late_by=(0.5, 1.5)),
+    ],
+    ids=["duplicate", "lost", "reordered", "before the answer", "late"],
+)
+async def test_verdict_is_not_lost_whatever_happens_to_callbacks(
+    cluster: Cluster, tmp_path: Path, callbacks: CallbackScript
+) -> None:
+    script = Script(callbacks=callbacks, cases=[Case(batch=1, check=StageScript(verdict="fail"))])
+    async with checked(cluster, tmp_path, script, callbacks=True):
+        await cluster.release(V1)
+        await until_state(cluster, V1, "Suspend")
+
+
+async def test_failure_that_comes_after_the_timeout_suspends_a_release_that_had_passed(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    script = Script(post=StageScript(verdict="fail", delay=(8, 8)))
+    async with checked(cluster, tmp_path, script, callbacks=True):
+        await cluster.release(V1)
+        await until_state(cluster, V1, "Success")
+        await until_state(cluster, V1, "Suspend")
