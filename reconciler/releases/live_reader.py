@@ -89,10 +89,10 @@ class LiveReader:
         return template
 
     async def refresh_and_find_targets(
-        self, snapshot: Snapshot, groups: PodGroups, own_releases: Sequence[Release], now: float
+        self, snapshot: Snapshot, own_releases: Sequence[Release], now: float
     ) -> list[Target]:
-        """Bring the groups up to date with the API server, and return the possible targets of a rollback, the newest
-        first.
+        """Bring the groups, if there are any, up to date with the API server, and return the possible targets of a
+        rollback, the newest first.
 
         ConflictError if another version was released meanwhile.
         """
@@ -111,13 +111,19 @@ class LiveReader:
         own = [pod for pod in pods if pod.owner.uid in owners]
         for pod in own:
             self._caches.pods.observe(pod)
+        if snapshot.groups is not None:
+            self._refresh(snapshot.groups, own, workload, now)
+            await self._read_events(snapshot, snapshot.groups, now)
+        return self._targets(workload, snapshot.source, revisions, own, own_releases)
+
+    def _refresh(self, groups: PodGroups, own: Sequence[Pod], workload: Workload, now: float) -> None:
+        """Bring the groups up to date with the pods that were listed."""
+        for pod in own:
             groups.update_pod(self._newest(pod), now)
         there = {pod.metadata.uid for pod in own}
         for uid in [uid for uid in groups.uids() if uid not in there]:
             groups.remove_pod(uid)
         groups.refresh(workload, now)
-        await self._read_events(snapshot, groups, now)
-        return self._targets(workload, snapshot.source, revisions, own, own_releases)
 
     def _newest(self, pod: Pod) -> Pod:
         """The cached pod if there is one: it can be newer than the listed one."""

@@ -166,8 +166,8 @@ class ReleaseReconciler:
             reported=await self._reporter.report(release),
         )
         decision = decide(snapshot, now)
-        if decision.read_live and groups is not None:
-            targets = await self._live.refresh_and_find_targets(snapshot, groups, [release, *others], now)
+        if decision.read_live:
+            targets = await self._live.refresh_and_find_targets(snapshot, [release, *others], now)
             snapshot = replace(snapshot, targets=targets)
             decision = decide(snapshot, now)
         decision = self._with_sets(workload, release, source, decision)

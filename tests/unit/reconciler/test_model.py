@@ -89,6 +89,8 @@ class Releases(RuleBasedStateMachine):
     def roll(self) -> None:
         """The workload's controller replaces one pod after the other."""
         world = self.world
+        if not world.observed:
+            return
         present = world.of(world.image)
         old = [pod for pod in world.pods.values() if pod.image != world.image]
         while len(present) > world.replicas:
@@ -210,6 +212,10 @@ class Releases(RuleBasedStateMachine):
     def nodes_come_back(self) -> None:
         for node in sorted(self.world.lost_nodes):
             self.find(node)
+
+    @rule(runs=st.booleans())
+    def the_workloads_controller_stops_or_starts(self, runs: bool) -> None:
+        self.world.observed = runs
 
     def find(self, node: str) -> None:
         world = self.world
@@ -384,7 +390,7 @@ class Releases(RuleBasedStateMachine):
 
     def it_comes_to_rest(self) -> None:
         world = self.world
-        world.write_refused = ""
+        world.write_refused, world.observed = "", True
         self.nodes_come_back()
         self.go_on(2500)
         self.no_bad_release_settles()

@@ -271,6 +271,20 @@ async def test_requested_rollback_works_after_the_release_succeeded(cluster: Clu
     assert (await cluster.deployment())["spec"]["template"]["spec"]["containers"][0]["image"] == "busybox"
 
 
+async def test_requested_rollback_of_a_paused_release_without_pods_is_carried_out(cluster: Cluster) -> None:
+    await cluster.release(V1)
+    await cluster.until_states(v1="Success")
+    await cluster.admin.patch(DEPLOYMENTS, {"spec": {"paused": True}}, "sleep", "shop")
+    await cluster.release(V2, image="busybox:2")
+    await cluster.until_condition(CHANGE_WORKLOADS, release(V2), "Stalled", status="True", reason="NotRolledOut")
+
+    await cluster.set_status(CHANGE_WORKLOADS, release(V2), {"status": "Rollback"})
+
+    await cluster.until_states(v1="Success", v2="Failed")
+    await cluster.until_condition(CHANGE_WORKLOADS, release(V2), "RolledBack", status="True", reason="Requested")
+    assert (await cluster.deployment())["spec"]["template"]["spec"]["containers"][0]["image"] == "busybox"
+
+
 async def test_requested_rollback_without_a_target_is_reported(cluster: Cluster) -> None:
     await cluster.release(V1)
     await cluster.until_states(v1="Success")

@@ -202,8 +202,7 @@ class World(Executor):
     def targets(self, snapshot: Snapshot) -> list[Target]:
         self.looks += 1
         groups = snapshot.groups
-        assert groups is not None
-        if self.events_say is not None:
+        if self.events_say is not None and groups is not None:
             for pod in self.pods.values():
                 if pod.creating:
                     groups.set_events_fault(pod.uid, self.events_say)
