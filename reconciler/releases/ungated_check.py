@@ -65,7 +65,9 @@ class UngatedCheck:
         if not may_be_ungated(workload, release) or self._checked.get(key) == _check_key(workload, release):
             return False, release
         if not workload.up_to_date:
-            return not names.is_version(workload.version), release
+            # Pods of a known source say nothing about another template. Its object may not exist yet.
+            replaced = release is not None and bool(release.status.source.uid)
+            return replaced or not names.is_version(workload.version), release
         live = await self._live.workload(workload)
         if live.workload.generation != workload.generation or live.workload.fingerprint != workload.fingerprint:
             return True, release  # the watch queues the workload when it brings the change

@@ -75,8 +75,16 @@ class Cluster:
     A fault may answer, delay or drop the reconcilers' requests. `request[IDENTITY]` is the reconciler's identity.
     """
 
-    def __init__(self, api: ApiServer, admin: Client, directory: Path, faults: "Faults") -> None:
+    def __init__(
+        self,
+        api: ApiServer,
+        admin: Client,
+        directory: Path,
+        faults: "Faults",
+        controllers: contextlib.AsyncExitStack,
+    ) -> None:
         self.admin = admin
+        self._controllers = controllers
         self.namespace = ""
         self._api = api
         self._directory = directory
@@ -84,6 +92,10 @@ class Cluster:
 
     def set_fault(self, fault: Fault) -> None:
         self._faults.fault = fault
+
+    async def stop_controllers(self) -> None:
+        """Stop the simulated nodes and controllers, in the task that started the cluster."""
+        await self._controllers.aclose()
 
     async def go_to(self, namespace: str) -> None:
         """Create another governed namespace, and use it from now on."""
@@ -286,8 +298,9 @@ async def running_cluster(directory: Path) -> AsyncIterator[Cluster]:
         kubeconfig.write_text(api.kubeconfig())
         async with await Client.connect(str(kubeconfig)) as admin:
             await _install(admin)
-            async with simulated(kubeconfig):
-                yield Cluster(api, admin, directory, faults)
+            async with contextlib.AsyncExitStack() as controllers:
+                await controllers.enter_async_context(simulated(kubeconfig))
+                yield Cluster(api, admin, directory, faults, controllers)
 
 
 async def _install(admin: Client) -> None:

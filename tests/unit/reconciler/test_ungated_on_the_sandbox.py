@@ -9,12 +9,21 @@ from aiohttp import web
 
 from altershield.api import labels, names
 from altershield.api.namespace import Namespace
-from altershield.api.resources import CHANGE_WORKLOADS, DEPLOYMENTS, EVENTS, NAMESPACES, OPS_CONFIG_INFOS, REPLICA_SETS
+from altershield.api.resources import (
+    CHANGE_WORKLOADS,
+    DEPLOYMENTS,
+    EVENTS,
+    NAMESPACES,
+    OPS_CONFIG_INFOS,
+    PODS,
+    REPLICA_SETS,
+)
 from reconciler.manager import Manager
 from tests.fault.reconciler_cluster import Cluster, GoOn, running_cluster, version
 from tests.fault.reconciler_stories import followed_up, good_release, without_version
 
 V1 = version("v1")
+START_TIMEOUT = 3.0  # seconds, the default of the reconcilers of these tests
 
 
 @pytest.fixture
@@ -40,6 +49,10 @@ async def ungated(cluster: Cluster) -> list[str]:
     """The names of the Deployments that have an Event."""
     found = await cluster.all(EVENTS)
     return [event["involvedObject"]["name"] for event in found if event["reason"] == "UngatedRelease"]
+
+
+async def has_pod(cluster: Cluster, image: str) -> bool:
+    return any(pod["spec"]["containers"][0]["image"] == image for pod in await cluster.all(PODS))
 
 
 async def test_ungated_release_is_counted_once(bare: Cluster, manager: Manager) -> None:
@@ -74,6 +87,25 @@ async def test_pods_of_the_older_version_do_not_count_for_an_ungated_release(bar
     assert "defenseCheckPassPods" not in release["status"]
     assert (await bare.deployment())["metadata"]["labels"][labels.VERSION] == V1
     assert counted(manager) == {"no-version": 0, "version-reused": 1}
+
+
+async def test_ungated_release_is_not_replaced_by_a_rollback_before_its_controller_acts(tmp_path: Path) -> None:
+    """Pods of the version before it become overdue while the controllers of the cluster are down."""
+    async with running_cluster(tmp_path) as cluster:
+        await cluster.go_to("shop")
+        async with cluster.reconciler():
+            await cluster.until_condition(OPS_CONFIG_INFOS, "branch", "Accepted", names.SYSTEM_NAMESPACE, status="True")
+            await good_release(cluster)
+            await cluster.release(version("v2"), image="nosuch")
+            await cluster.until_states(v1="Success", v2="Running")
+            await cluster.until(lambda: has_pod(cluster, "nosuch"), "a pod of v2")
+            await cluster.stop_controllers()
+            await cluster.set_image("busybox:3")
+
+            await asyncio.sleep(START_TIMEOUT + 1)
+
+            assert (await cluster.deployment())["spec"]["template"]["spec"]["containers"][0]["image"] == "busybox:3"
+            assert await cluster.states() == {V1: "Success", version("v2"): "Running"}
 
 
 async def test_ungated_release_in_a_namespace_seen_late_is_found(bare: Cluster) -> None:
