@@ -9,6 +9,17 @@ from altershield.api import labels
 from altershield.api.meta import unix
 from altershield.workloads.meta import Meta, Owner, WireMeta
 
+_REFUSALS = (
+    "Evicted",
+    "NodeAffinity",
+    "NodePorts",
+    "NodeShutdown",
+    "TopologyAffinityError",
+    "UnexpectedAdmissionError",
+)
+"""Reasons for which a kubelet does not admit a pod, although the scheduler chose its node: the state of the node is the
+cause. A missing resource is another one: `OutOfcpu`, `OutOfpods` (kubelet/lifecycle, cm, eviction, nodeshutdown)."""
+
 _MAX_TEXT = 300  # characters of a kubelet's message; some quote a registry's whole response
 
 
@@ -51,7 +62,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     ended: bool
     """The phase is Succeeded or Failed, for example after an eviction."""
     disrupted: bool
-    """The cluster ended the pod or is about to: an eviction, a preemption, a node that shuts down."""
+    """The cluster ended the pod or is about to: an eviction, a preemption, a node that shuts down or refuses the
+    pod."""
     ready: bool
     ready_at: int
     """When `ready` last changed, Unix seconds by the kubelet's clock; 0 if it is not known."""
@@ -159,11 +171,14 @@ def read(data: bytes | msgspec.Raw) -> Pod:
 
 
 def _disrupted(status: _Status, conditions: dict[str, _Condition]) -> bool:
-    """Whether the condition DisruptionTarget is true and the cluster is the cause.
+    """Whether the cluster ended the pod or is about to.
 
-    The kubelet also sets it if a pod exceeds its own limit of local storage (kubelet/eviction: `exceeds the limit`,
+    A pod that its kubelet refuses has no conditions. Other disrupted pods have the condition DisruptionTarget. The
+    kubelet also sets it if a pod exceeds its own limit of local storage (kubelet/eviction: `exceeds the limit`,
     `exceeded its local ephemeral storage limit`). That is caused by the pod.
     """
+    if status.message.startswith("Pod was rejected: "):
+        return status.reason in _REFUSALS or status.reason.startswith("OutOf")
     target = conditions.get("DisruptionTarget")
     if target is None or target.status != "True":
         return False

@@ -8,7 +8,7 @@ import pytest
 from altershield.workloads.pods import Pod
 from reconciler.releases.health import CLOCK_SKEW
 
-from .scenarios import RUNNING, SUCCESS, SUSPEND, each_kind, is_over, serving
+from .scenarios import RUNNING, STALLED, SUCCESS, SUSPEND, each_kind, is_over, second_release, serving
 from .world import SimPod, World, cluster
 
 
@@ -131,6 +131,23 @@ def test_pods_that_fail_repeatedly_after_they_were_up_end_the_release_unless_evi
         if is_over(world, "v2"):
             break
     assert is_over(world, "v2") is not disrupted
+
+
+@each_kind
+def test_pods_that_a_node_under_pressure_refuses_stall_the_release(kind: str) -> None:
+    """The kubelet refuses each pod, and the workload's controller creates the next one."""
+    world, (pod,) = second_release(kind)
+    for _ in range(20):
+        pod.refused = ("Evicted", "Pod was rejected: The node had condition: [DiskPressure]. ")
+        end(world, pod)
+        (pod,) = world.make(1)
+        world.run(30)
+    assert world.state() == RUNNING
+    assert world.said(STALLED)[0] == "True"
+    world.up(*world.make(2), pod)
+    world.remove(*world.of("v1"))
+    world.run(60)
+    assert world.state() == SUCCESS
 
 
 def test_pod_is_not_overdue_because_of_a_pod_that_failed_before_a_scale_down() -> None:

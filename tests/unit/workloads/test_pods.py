@@ -191,6 +191,27 @@ def test_trouble_of_a_container_takes_precedence_over_the_ready_condition() -> N
     assert troubled(container(running={}), conditions=[condition("Ready", False, message="why")]) == "NotReady: why"
 
 
+@pytest.mark.parametrize(
+    ("reason", "message", "disrupted"),
+    [
+        ("OutOfcpu", "Pod was rejected: Node didn't have enough resource: cpu, requested: 500000", True),
+        ("OutOfpods", "Pod was rejected: Node didn't have enough resource: pods, requested: 1", True),
+        ("Evicted", "Pod was rejected: The node had condition: [DiskPressure]. ", True),
+        ("NodeAffinity", "Pod was rejected: Predicate NodeAffinity failed", True),
+        ("UnexpectedAdmissionError", "Pod was rejected: Allocate failed due to no healthy devices present", True),
+        ("NodeShutdown", "Pod was rejected: Pod was rejected as the node is shutting down.", True),
+        ("SysctlForbidden", 'Pod was rejected: forbidden sysctl: "a" not allowlisted', False),
+        ("DeadlineExceeded", "Pod was active on the node longer than the specified deadline", False),
+        ("Evicted", 'Usage of EmptyDir volume "cache" exceeds the limit "1Mi". ', False),
+    ],
+)
+def test_pod_is_disrupted_if_its_node_refuses_it_but_not_if_its_spec_is_the_cause(
+    reason: str, message: str, disrupted: bool
+) -> None:
+    status = {"phase": "Failed", "reason": reason, "message": message}
+    assert pod(status=status).disrupted is disrupted
+
+
 @pytest.mark.parametrize(("status", "disrupted"), [(True, True), (False, False), (None, False)])
 def test_pod_with_a_disruption_target_is_disrupted(status: bool | None, disrupted: bool) -> None:
     conditions = [] if status is None else [condition("DisruptionTarget", status, reason="EvictionByEvictionAPI")]

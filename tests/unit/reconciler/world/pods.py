@@ -35,7 +35,8 @@ class SimPod:
     unscheduled: bool = False
     creating: bool = False
     deleting: bool = False
-    message: str = ""
+    refused: tuple[str, str] | None = None
+    """Reason and message of the kubelet that refused the pod."""
 
     def come_up(self, t: float) -> "SimPod":
         self.ready, self.ready_at, self.waiting, self.creating = True, t, None, False
@@ -108,6 +109,7 @@ class SimPod:
             "metadata": metadata,
             "spec": {"nodeName": self.node} if self.node else {},
             "status": {
+                **(_texts(self.refused) if self.refused is not None else {}),
                 "phase": self.phase,
                 "podIP": "10.0.0.1",
                 "conditions": conditions,
