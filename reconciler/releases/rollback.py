@@ -119,13 +119,14 @@ def write_refused(release: Release) -> bool:
 def close(release: Release, workload: Workload, stuck: Sequence[Before], now: float) -> Decision:
     """End a rollback after another version was released: by the reconciler, or by somebody else before it.
 
-    `stuck`: pods that have to be deleted first.
+    `stuck`: pods that have to be deleted first. They are not deleted without an intent: the workload may keep this
+    version, so its controller would create them again.
     """
-    if stuck:
-        return Decision(before=tuple(stuck), requeue_after=1.0)
     target, known = release.status.rollback_target, intent(release)
     if known is None:
         return _not_current(release, workload, now)
+    if stuck:
+        return Decision(before=tuple(stuck), requeue_after=1.0)
     went_back = workload.fingerprint == target.fingerprint or workload.version == (target.version or target.fingerprint)
     draft = begin(release, now).enter(WorkloadState.FAILED).without(ConditionType.STALLED)
     if not went_back:

@@ -20,7 +20,7 @@ from .scenarios import (
     is_restored,
     second_release,
 )
-from .world import fingerprint, template
+from .world import World, fingerprint, template
 
 
 @each_kind
@@ -194,6 +194,29 @@ def test_rollback_deletes_no_pods_of_kinds_that_replace_unready_pods(kind: str) 
     world, (pod, *_) = second_release(kind)
     world.run(121)
     assert pod.uid in world.pods
+
+
+def test_request_for_a_version_that_is_not_current_deletes_none_of_its_pods() -> None:
+    """A person writes the request into the ChangeWorkload of the version to go back to. A pod of that version, which
+    a partition keeps, starts at the moment."""
+    world = World("StatefulSet", replicas=3)
+    old = world.roll_out("v1")
+    world.partition = 2
+    world.release("v2")
+    world.rest()
+    world.remove(old[2])
+    (new,) = world.make(1)
+    world.touch(old[0].lose_readiness(world.t))
+    world.edit_status("v1", status=ROLLBACK)
+
+    world.reconcile()
+
+    assert old[0].uid in world.pods
+    assert world.state("v1") == SUCCESS
+    assert world.image == "v2"
+    world.up(new)
+    world.run(30)
+    assert world.state() == SUCCESS
 
 
 @each_kind
