@@ -20,17 +20,12 @@ class _Strategy(msgspec.Struct, frozen=True, rename="camel", gc=False):
     rolling_update: _RollingUpdate | None = None
 
 
-class _Ordinals(msgspec.Struct, frozen=True, gc=False):
-    start: int = 0
-
-
 class _Spec(msgspec.Struct, frozen=True, rename="camel", gc=False):
     template: WireTemplate
     replicas: int = 1
     min_ready_seconds: int = 0
     pod_management_policy: str = "OrderedReady"
     update_strategy: _Strategy = _Strategy()
-    ordinals: _Ordinals | None = None
     selector: WireSelector = WireSelector()
 
 
@@ -80,8 +75,10 @@ class StatefulSets(OfRevisions):
 
 
 def _reach(spec: _Spec) -> int:
-    """The number of pods from the partition's ordinal on."""
-    start = spec.ordinals.start if spec.ordinals is not None else 0
+    """The number of pods that the partition does not hold back.
+
+    The StatefulSet controller counts the partition from the first ordinal, also if `spec.ordinals.start` is not 0
+    (kubernetes/kubernetes, newVersionedStatefulSetPod).
+    """
     rolling = spec.update_strategy.rolling_update
-    partition = rolling.partition if rolling is not None else 0
-    return min(spec.replicas, max(0, start + spec.replicas - partition))
+    return max(0, spec.replicas - max(0, rolling.partition if rolling is not None else 0))

@@ -8,7 +8,7 @@ import pytest
 
 from altershield.api import labels
 from tests.e2e.conftest import START_TIMEOUT
-from tests.e2e.kinds import KINDS
+from tests.e2e.kinds import KINDS, ORDERED, PARALLEL
 from tests.e2e.story import NAME, Story, StoryResults, running_stories
 from tests.support.polling import eventually
 
@@ -101,10 +101,22 @@ def rolled_back_on_request(story: Story) -> None:
     eventually(lambda: labels.SUSPEND not in story.labels(), "the suspension to end")
 
 
+def verified_beyond_a_partition(story: Story) -> None:
+    first = {"ordinals": {"start": 5}}
+    good = story.released("busybox:1", **first)
+    canary = story.released("busybox:2", updateStrategy={"rollingUpdate": {"partition": 1}}, **first)
+    assert canary != good
+    images = sorted(pod["spec"]["containers"][0]["image"] for pod in story.pods())
+    assert images == ["busybox:1", "busybox:2", "busybox:2"]
+
+
 STORIES = {
     f"{story.__name__}-{kind.id}": (story, kind)
     for story in (verified_suspended_and_repaired, rolled_back_automatically, rolled_back_on_request)
     for kind in KINDS
+} | {
+    f"{verified_beyond_a_partition.__name__}-{kind.id}": (verified_beyond_a_partition, kind)
+    for kind in (ORDERED, PARALLEL)
 }
 
 
