@@ -3,6 +3,7 @@ between any two writes, writes conflict or are refused, and people write any val
 release settles, no good release is rolled back or suspended, a suspension ends by the rules only, and every run ends.
 """
 
+import pytest
 from hypothesis import HealthCheck, event
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -14,6 +15,8 @@ from altershield.api.ops_config import Settings
 from reconciler.releases.pod_groups import Group
 
 from .world import KINDS, Conflicted, Killed, SimPod, World, fingerprint
+
+pytestmark = pytest.mark.timeout(300)  # on a busy machine
 
 BACK_OFF = 10.0
 LONGEST_BACK_OFF = 300.0
@@ -156,7 +159,8 @@ class Releases(RuleBasedStateMachine):
             due = [at for at, _ in self.next.values()]
             if world.decision.requeue_after is not None:
                 due.append(world.t + max(world.decision.requeue_after, 0.001))
-            if len(world.of(world.image)) < world.replicas and all(pod.ready for pod in world.of(world.image)):
+            present = world.of(world.image)
+            if world.observed and len(present) < world.replicas and all(pod.ready for pod in present):
                 due.append(world.t + 1)
             at = min([*due, end])
             if at >= end:
