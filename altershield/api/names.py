@@ -22,6 +22,11 @@ def service_account_user(namespace: str = SYSTEM_NAMESPACE, name: str = SERVICE_
     return f"system:serviceaccount:{namespace}:{name}"
 
 
+def is_name(text: str) -> bool:
+    """Whether a Kubernetes object can have this name. (The lengths of its parts are not checked.)"""
+    return re.fullmatch("[a-z0-9]([-a-z0-9.]*[a-z0-9])?", text) is not None
+
+
 def is_version(label: str) -> bool:
     """Whether a value of the version label is a fingerprint. Users can write other values while no gatekeeper runs."""
     return re.fullmatch("[0-9a-f]{32}", label) is not None

@@ -347,16 +347,20 @@ def _with_results(state: ChangePodStatus, change_pod: ChangePod, verdict: str, m
 def _failed_by(state: ChangePodStatus, change_pod: ChangePod, *, by_server: bool) -> Giver:
     """The `Giver` of the verdict that failed the batch first. The condition Verified stores it.
 
+    A person may write conditions too. The reason FailedByHealth is not valid for a batch that was created without
+    verdicts, because AlterShield's own health checks write their verdicts into the spec.
+
     Without such a condition, the following applies. A batch that was created with verdicts has the verdicts of
     AlterShield's own health checks, or `spec.failedBy` says whose they are. The server's verdict is stored together
     with its condition (`by_server`). Every other verdict was written by a person.
     """
     known = find_condition(state.conditions, ConditionType.VERIFIED)
+    has_verdicts = any(pod.verdict for pod in change_pod.spec.pod_infos)
     if known is not None and known.status == "False":
         for giver in Giver:
-            if known.reason == giver:
+            if known.reason == giver and (has_verdicts or giver is not Giver.HEALTH):
                 return giver
-    if any(pod.verdict for pod in change_pod.spec.pod_infos):
+    if has_verdicts:
         return next((each for each in Giver if each == change_pod.spec.failed_by), Giver.HEALTH)
     return Giver.SERVER if by_server else Giver.PERSON
 

