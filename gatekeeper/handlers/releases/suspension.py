@@ -69,9 +69,8 @@ def _failure(change: Change, version: str, release: Release | None, suspended: s
     if len(pods) > _MAX_PODS:
         yield warning(f"and {len(pods) - _MAX_PODS} more pods failed")
     yield advice("to repair, run this command, which lets one release pass, then release", repair_command(change))
-    if pods and is_name(
-        pods[0].pod
-    ):  # a user who may patch the status can write any text, and people paste the command
+    # a user who may patch the status can write any text as a name, and people paste the command
+    if pods and is_name(pods[0].pod):
         yield advice(
             "if only the pod was bad, delete it, and its successor is verified",
             f"kubectl delete pod{namespace_option(change)} {pods[0].pod}",
