@@ -119,7 +119,9 @@ def _impersonation(user: ConfigNode) -> tuple[tuple[str, str], ...]:
     groups, extra = user.safe_get("as-groups"), user.safe_get("as-user-extra")
     if not name:
         if uid or groups or extra:
-            raise kube_config.ConfigException("as-uid, as-groups and as-user-extra need the field as")
+            raise kube_config.ConfigException(
+                "the user has the field as-uid, as-groups or as-user-extra, but not the field `as`"
+            )
         return ()
     headers = [("Impersonate-User", str(name))]
     if uid:

@@ -24,10 +24,12 @@ def why(release: Release, *, current: bool) -> str:
 
 def _why(release: Release, *, current: bool) -> str:
     rolled_back = find_condition(release.status.conditions, ConditionType.ROLLED_BACK)
+    failed = f"failed: {named(release)}" if failures(release) else ""
     if rolled_back is not None and rolled_back.message:
-        return rolled_back.message
-    if failures(release):
-        return f"failed: {named(release)}"
+        # the message of a rollback that did not happen does not say which pods failed
+        return f"{failed}; {rolled_back.message}" if failed and not rolled_back.is_true else rolled_back.message
+    if failed:
+        return failed
     waits = stalled(release)
     if waits is not None:
         return f"{waits.reason}: {waits.message}"

@@ -13,7 +13,8 @@ _SECONDS = 60  # to start, and to stop
 
 @contextlib.contextmanager
 def in_a_thread(served: contextlib.AbstractAsyncContextManager[T]) -> Iterator[T]:
-    """What `served` gives, running while the block does. If it breaks down, the end says so."""
+    """Run the context manager `served` in a thread until the block ends, and yield its value. An error of `served` is
+    raised at the end of the block."""
     up: Future[tuple[T, asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
     async def run() -> None:

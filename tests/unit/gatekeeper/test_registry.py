@@ -48,7 +48,7 @@ def placed(request: Request[Pod], listers: Listers) -> Response:
 
 @handler(reads=Object)
 async def looked_up(request: Request[Object], listers: Listers) -> Response:
-    """What it needs is in no cache."""
+    """It does I/O because no cache has the data."""
     await asyncio.sleep(0 if request.dry_run else 60)
     return NOTHING
 

@@ -188,7 +188,7 @@ async def test_as_fields_of_the_user_impersonate_another_user_as_in_kubectl(tmp_
 
 async def test_impersonated_groups_without_a_user_are_a_usage_error(tmp_path: Path) -> None:
     user = {"token": SECRET, "as-groups": ["sre"]}
-    with pytest.raises(UsageError, match="need the field as"):
+    with pytest.raises(UsageError, match="but not the field `as`"):
         await ask(write(tmp_path / "c", kubeconfig(user=user)))
 
 

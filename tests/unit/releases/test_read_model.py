@@ -143,6 +143,18 @@ def test_failed_pods_are_named_with_their_messages_up_to_three() -> None:
     [
         (with_status("Rollback", condition("RolledBack", "False", message="back")), True, "back"),
         (with_status("Suspend", defense_check_fail_pods=pods(1)), True, "failed: web-0 (find error)"),
+        (
+            with_status(
+                "Suspend", condition("RolledBack", "False", message="no older pod"), defense_check_fail_pods=pods(1)
+            ),
+            True,
+            "failed: web-0 (find error); no older pod",
+        ),
+        (
+            with_status("Failed", condition("RolledBack", message="undone"), defense_check_fail_pods=pods(1)),
+            False,
+            "undone",
+        ),
         (with_status("Running", condition("Stalled", reason="Unschedulable")), True, "Unschedulable: why"),
         (with_status("Running", condition("NoReplicas", message="none")), True, "none"),
         (with_status("Running", condition("NoReplicas", "False", message="none")), True, ""),
