@@ -1,4 +1,5 @@
-"""Nothing that a user with the role `edit` writes into a namespace changes a verdict.
+"""Nothing that a user with the role `edit` writes into a namespace changes a verdict. (Events can delay one:
+docs/verdicts.md, "Whose fault".)
 
 Each story acts as such a user, and as an administrator for objects that only an administrator may write
 (ControllerRevisions).
