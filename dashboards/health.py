@@ -267,14 +267,20 @@ def _left() -> Object:
     )
 
 
+def _named(label: str, value: str, total: str) -> str:
+    """PromQL for a total, with a label that names it in the legend."""
+    return f'label_replace({total}, "{label}", "{value}", "", "")'
+
+
 def _certificate_writes() -> Object:
     return graph(
         "Writes of the certificate and of the CA bundles",
         "certgen's writes in the last hour: of the Secret, in all and by reason, and of the CA bundle, by kind of "
         "webhook configuration. If there are many, something else changes these objects too.",
-        Query(f"sum(increase(altershield_certificate_writes_total{{{_OURS}}}[1h]))", "Secret, all reasons"),
         Query(
-            f"sum by (reason) (increase(altershield_certificate_writes_total{{{_OURS}}}[1h])) > 0", "Secret: {{reason}}"
+            f"sum by (reason) (increase(altershield_certificate_writes_total{{{_OURS}}}[1h])) > 0 or "
+            + _named("reason", "all reasons", f"sum(increase(altershield_certificate_writes_total{{{_OURS}}}[1h]))"),
+            "Secret: {{reason}}",
         ),
         Query(f"sum by (kind) (increase(altershield_ca_bundle_writes_total{{{_OURS}}}[1h]))", "{{kind}}"),
         unit="short",
@@ -297,11 +303,13 @@ def _api_errors() -> Object:
         "Failed requests and watches, by component: in all, and by HTTP status code. 403: a permission is missing. "
         "429: throttled. unreachable: no response.",
         Query(
-            f"60 * sum by (component) (rate(altershield_api_errors_total{{{_OURS}}}[$__rate_interval]))",
-            "{{component}}, all codes",
-        ),
-        Query(
-            f"60 * sum by (component, code) (rate(altershield_api_errors_total{{{_OURS}}}[$__rate_interval])) > 0",
+            "60 * sum by (component, code) "
+            f"(rate(altershield_api_errors_total{{{_OURS}}}[$__rate_interval])) > 0 or "
+            + _named(
+                "code",
+                "all codes",
+                f"60 * sum by (component) (rate(altershield_api_errors_total{{{_OURS}}}[$__rate_interval]))",
+            ),
             "{{component}} {{code}}",
         ),
         unit="cpm",

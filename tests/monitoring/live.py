@@ -31,7 +31,7 @@ from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import ApiError
 from altershield.process.children import free_ports
 from tests.monitoring.prometheus import Prometheus
-from tests.support.polling import eventually
+from tests.support.polling import eventually, until
 from tests.support.processes import command, running, wait_for_line
 
 START_TIMEOUT = 8
@@ -240,9 +240,12 @@ async def _outage(processes: Watched, seen: Prometheus) -> None:
             wanted = f"({count}) >= {before + refused}"
             await asyncio.to_thread(eventually, functools.partial(seen.value, wanted), "the refusal to be counted")
         await _validate(client, "Ignore")
-        async with asyncio.timeout(30):
-            while not await _passes(client, release):  # noqa: ASYNC110  (the new policy takes effect after a moment)
-                await asyncio.sleep(0.2)
+
+        async def passes() -> bool:
+            await asyncio.sleep(0.2)  # each refusal is counted
+            return await _passes(client, release)
+
+        await until(passes, "the new failurePolicy to take effect", 30)
         await _validate(client, "Fail")
 
 
