@@ -7,7 +7,6 @@ unauthenticated callers delay each other, and not the reconciler.
 
 import asyncio
 import contextlib
-import logging
 import re
 from collections.abc import Iterator
 from typing import Any, TypeVar
@@ -22,12 +21,10 @@ from reconciler.endpoints.errors import EndpointError
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-logger = logging.getLogger(__name__)
-
 _AT_A_TIME = 4
 _WAITING = 32  # users of which the API server is asked, or who wait for it
 _SECONDS = 5.0
-_BEARER = re.compile(r"[Bb]earer +([!-~]{1,8192})")
+_BEARER = re.compile(r"(?i:bearer) +([!-~]{1,8192})")
 
 
 class User(msgspec.Struct, frozen=True):
@@ -113,10 +110,8 @@ class Access:
                 async with asyncio.timeout(_SECONDS):
                     return await self._client.create(resource, review, as_=type_)
             except (KubernetesError, TimeoutError) as error:
-                logger.warning("no answer to a review", extra={"kind": resource.kind, "cause": str(error)[:1024]})
-                raise EndpointError(
-                    f"the API server does not answer the {resource.kind}, so the request is refused", 503
-                ) from error
+                message = f"the API server does not answer the {resource.kind}, so the request is refused"
+                raise EndpointError(message, 503) from error
 
     @contextlib.contextmanager
     def _place(self) -> Iterator[None]:

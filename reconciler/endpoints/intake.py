@@ -30,8 +30,8 @@ class Intake:
 
     @contextlib.asynccontextmanager
     async def body(self, request: web.BaseRequest, limit: int) -> AsyncIterator[bytes]:
-        """The body of a request, at most `limit` bytes. EndpointError (4xx) if it is too large, too slow or broken;
-        EndpointError (503) if there is no place for it in time."""
+        """The body of a request, at most `limit` bytes. EndpointError (4xx) if it is too large, too slow or broken, or
+        if there is no place for it in time."""
         if (request.content_length or 0) > limit:
             raise _too_large(limit)
         if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue" and not request.content.is_eof():
@@ -42,8 +42,6 @@ class Intake:
                 async with asyncio.timeout(_BODY_SECONDS):
                     data = await self._read(request, limit, stack)
             except TimeoutError:
-                if self._places.locked():
-                    raise EndpointError("the reconciler is busy with other requests; send it again", 503) from None
                 raise EndpointError("the body did not arrive in time", 408) from None
             except (web.RequestPayloadError, ValueError):
                 raise EndpointError("the body is broken", 400) from None

@@ -1,11 +1,9 @@
-"""Log lines about refused callbacks. Anybody who reaches the port can cause refusals, so their number is bounded."""
+"""Log lines about refused requests. Anybody who reaches the port can cause refusals, so their number is bounded."""
 
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable
-
-from reconciler.endpoints.errors import EndpointError
-from reconciler.endpoints.outcome import CallbackOutcome
 
 logger = logging.getLogger(__name__)
 
@@ -13,18 +11,21 @@ _SECONDS = 60.0
 
 
 class Refusals:
-    """Logs at most one refusal of each outcome in a minute. `timer` returns seconds."""
+    """Logs at most one refusal for each reason in a minute. `timer` returns seconds."""
 
-    def __init__(self, timer: Callable[[], float]) -> None:
+    def __init__(self, timer: Callable[[], float] = time.monotonic) -> None:
         self._timer = timer
-        self._logged: dict[CallbackOutcome, float] = {}
-        self._unlogged: Counter[CallbackOutcome] = Counter()
+        self._logged: dict[str, float] = {}
+        self._unlogged: Counter[str] = Counter()
 
-    def note(self, error: EndpointError) -> None:
-        outcome, now = error.outcome, self._timer()
-        if now < self._logged.get(outcome, float("-inf")) + _SECONDS:
-            self._unlogged[outcome] += 1
+    def note(self, reason: str, error: Exception) -> None:
+        """A request was refused. `reason` is one of a few words. What caused `error` is logged, too: the caller does
+        not learn it."""
+        now = self._timer()
+        if now < self._logged.get(reason, float("-inf")) + _SECONDS:
+            self._unlogged[reason] += 1
             return
-        self._logged[outcome] = now
-        unlogged = self._unlogged.pop(outcome, 0)
-        logger.warning("callback refused", extra={"outcome": outcome, "cause": str(error), "unlogged": unlogged})
+        self._logged[reason] = now
+        cause = f"{error}: {error.__cause__}" if error.__cause__ is not None else str(error)
+        unlogged = self._unlogged.pop(reason, 0)
+        logger.warning("request refused", extra={"reason": reason, "cause": cause[:1024], "unlogged": unlogged})

@@ -103,10 +103,17 @@ def _known(workload: Workload, own: Sequence[Release], to: str) -> Requested | N
         ):
             return _requested(workload, release, to, "this is the current version")
         # without this, a client that sends its request again after a rollback would go back one version more
-        if not to and rolled_back(release) and release.status.rollback_to == workload.version:
+        if not to and rolled_back(release) and _went_back_to(release, workload):
             message = f"version {version_of(release)} was rolled back to the current version"
             return _requested(workload, release, to, f"{message}; to go back further, name a version")
     return None
+
+
+def _went_back_to(release: Release, workload: Workload) -> bool:
+    """Whether the current version is the one to which this version was rolled back."""
+    target = release.status.rollback_target
+    versions = {release.status.rollback_to, target.version, target.fingerprint} - {""}
+    return workload.version in versions or workload.fingerprint == target.fingerprint != ""
 
 
 def _requested(workload: Workload, current: Release, to: str, message: str) -> Requested:

@@ -112,7 +112,7 @@ class Endpoints:
         self._intake = Intake()
         self._signatures = Signatures(settings.platform, settings.token, clock)
         self._rollbacks = Rollbacks(caches, writer)
-        self._refusals = Refusals(time.monotonic)
+        self._refusals = Refusals()
         self._access: Access | None = None
         self._listener = Listener(self.answer, settings.host, settings.port, settings.context, connections=_CONNECTIONS)
         self._routes = {
@@ -121,8 +121,10 @@ class Endpoints:
         }
         for adapter in ADAPTERS:
             kind = adapter.resource.kind.lower()
-            self._routes[f"{PREFIX}/suspend/{kind}"] = _Route("GET", partial(self._list, adapter), _refused)
-            self._routes[f"{PREFIX}/{kind}/rollback"] = _Route("PUT", partial(self._roll_back, adapter), _refused)
+            self._routes[f"{PREFIX}/suspend/{kind}"] = _Route("GET", partial(self._list, adapter), self._refuse_user)
+            self._routes[f"{PREFIX}/{kind}/rollback"] = _Route(
+                "PUT", partial(self._roll_back, adapter), self._refuse_user
+            )
 
     @property
     def port(self) -> int:
@@ -187,8 +189,13 @@ class Endpoints:
 
     def _refuse_callback(self, error: EndpointError) -> web.Response:
         self._metrics.callbacks.labels(error.outcome).inc()
-        self._refusals.note(error)
+        self._refusals.note(error.outcome, error)
         return _acknowledged_not(error)
+
+    def _refuse_user(self, error: EndpointError) -> web.Response:
+        if error.code in _RETRIED:
+            self._refusals.note("reviews", error)
+        return _refused(error)
 
     async def _live_test(self, request: web.BaseRequest) -> web.Response:
         claim = await self._signatures.claim(request.headers)

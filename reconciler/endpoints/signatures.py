@@ -1,6 +1,5 @@
 """Verifies that a request comes from the AlterShield server: it is signed with the token, recently, and new."""
 
-import logging
 import re
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
@@ -12,8 +11,6 @@ from reconciler.endpoints.errors import EndpointError
 from reconciler.endpoints.outcome import CallbackOutcome
 from reconciler.endpoints.replays import Replays
 from reconciler.server import signature
-
-logger = logging.getLogger(__name__)
 
 SKEW = 300.0
 """Seconds between the timestamp of a request and our clock."""
@@ -77,19 +74,18 @@ class Signatures:
         self._replays.give_back(claim.signature)
 
     async def _current_token(self) -> str:
-        token = ""
-        if self._token is not None:
-            try:
-                token = (await self._token()).strip()
-            except UsageError as error:
-                logger.warning("no request can be verified", extra={"cause": str(error)})
+        missing = EndpointError(
+            "the reconciler has no token to verify signatures with, so it accepts no signed requests; see "
+            "--server-token-file",
+            503,
+            CallbackOutcome.UNSIGNED,
+        )
+        try:
+            token = (await self._token()).strip() if self._token is not None else ""
+        except UsageError as error:
+            raise missing from error
         if not token:
-            raise EndpointError(
-                "the reconciler has no token to verify signatures with, so it accepts no signed requests; set "
-                "--server-token-file",
-                503,
-                CallbackOutcome.UNSIGNED,
-            )
+            raise missing
         return token
 
 

@@ -48,7 +48,7 @@ CONTRACT = {
         "altershield_queue_oldest_seconds": (GAUGE, "controller"),
         "altershield_queue_wait_seconds": (SUMMARY, "controller"),
         "altershield_api_writes": (COUNTER, "kind verb"),
-        "altershield_callbacks": ("counter", "outcome"),
+        "altershield_callbacks": (COUNTER, "outcome"),
         "altershield_verifications": (COUNTER, "verdict"),
         "altershield_rollbacks": (COUNTER, "reason"),
         "altershield_ungated_releases": (COUNTER, "reason"),

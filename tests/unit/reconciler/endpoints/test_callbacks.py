@@ -329,7 +329,7 @@ async def test_live_test_is_signed_too(served: Served) -> None:
 async def test_refusals_of_anybody_do_not_fill_the_log(served: Served, caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(20):
         await served.post(b"{}", {})
-    lines = [each for each in caplog.records if each.message == "callback refused"]
+    lines = [each for each in caplog.records if each.message == "request refused"]
     assert len(lines) == 1
 
 
