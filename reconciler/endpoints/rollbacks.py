@@ -96,11 +96,8 @@ def _known(workload: Workload, own: Sequence[Release], to: str) -> Requested | N
                 raise EndpointError(f"a rollback to {goal} is in progress", 409)
             return _requested(workload, release, to, "this rollback is in progress")
     for release in own:
-        if (
-            to
-            and is_current(release, workload)
-            and to in (workload.version, workload.fingerprint, release.status.source.name)
-        ):
+        names = (workload.version, workload.fingerprint, release.status.source.name)
+        if to and to in names and is_current(release, workload):
             return _requested(workload, release, to, "this is the current version")
         # without this, a client that sends its request again after a rollback would go back one version more
         if not to and rolled_back(release) and _went_back_to(release, workload):

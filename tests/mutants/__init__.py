@@ -7,6 +7,7 @@ A change of such a text in the source needs the same change here.
 from tests.mutants import (
     batches,
     certgen,
+    endpoints,
     handlers,
     informer,
     lease,
@@ -22,6 +23,7 @@ from tests.mutants import (
 _AREAS = (
     batches,
     certgen,
+    endpoints,
     handlers,
     informer,
     lease,

@@ -50,3 +50,10 @@ def test_full_memory_refuses_new_signatures_and_forgets_none() -> None:
         replays.use("a")
     timer.now = 10
     replays.use("c")
+
+
+def test_signature_that_was_given_back_may_be_used_while_the_memory_is_full() -> None:
+    replays = Replays(10, most=1, timer=Timer())
+    replays.use("a")
+    replays.give_back("a")
+    replays.use("a")

@@ -131,3 +131,10 @@ async def test_change_workload_of_a_deleted_workload_of_the_same_name_does_not_c
     with pytest.raises(EndpointError, match="just being released"):
         await ask(caches, writer)
     assert writer.written == []
+
+
+async def test_nothing_is_requested_before_the_caches_are_filled(caches: Caches, writer: Writer) -> None:
+    caches.releases._reflector.synced.clear()
+    with pytest.raises(EndpointError) as caught:
+        await ask(caches, writer)
+    assert (caught.value.code, writer.written) == (503, [])

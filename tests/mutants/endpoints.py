@@ -1,0 +1,145 @@
+"""Mutants of the callback port."""
+
+from tests.mutants.mutant import Source
+
+_T = "tests/unit/reconciler/endpoints/"
+_CALLBACKS = (_T + "test_callbacks.py",)
+_TOOLS = (_T + "test_tools.py",)
+
+SOURCES = (
+    Source(
+        "reconciler/endpoints/signatures.py",
+        _CALLBACKS,
+        (
+            ("if platform != self._platform or ", "if "),
+            ("values[0] if len(values) == 1", "values[0] if values"),
+            ("if not content.strip() or not signature.verify(", "if not signature.verify("),
+            ("        content = signature.body_content(body)\n", "        content = body\n"),
+            ("        if abs(away) > SKEW:\n", "        if away > SKEW:\n"),
+            ("        if abs(away) > SKEW:\n", "        if -away > SKEW:\n"),
+            ("        if abs(away) > SKEW:\n", "        if False:\n"),
+            ("        self._replays.use(claim.signature)\n", ""),
+            ("        return content\n", "        return body\n"),
+            ("        self._replays.give_back(claim.signature)\n", "        pass\n"),
+            ("        if not token:\n", "        if self._token is None:\n"),
+            (
+                "        except UsageError as error:\n            raise missing from error\n",
+                "        except UsageError:\n            token = 'x'\n",
+            ),
+            ("claim.timestamp / 1000 - self._clock()", "claim.timestamp - self._clock()"),
+        ),
+    ),
+    Source(
+        "reconciler/endpoints/replays.py",
+        (_T + "test_replays.py", *_CALLBACKS),
+        (
+            ("        if used:\n", "        if False:\n"),
+            (" and len(self._used) >= self._most:", " and False:"),
+            ("        if signature not in self._used and ", "        if "),
+            ("(self._used[signature][0], False)", "(self._used[signature][0], True)"),
+            ("        if signature in self._used:\n", "        if True:\n"),
+            ("        self._drop_old()\n", ""),
+            ("[0] <= now:", "[0] < now:"),
+            ("self._used[signature] = (until, True)", "self._used[signature] = (until, False)"),
+        ),
+    ),
+    Source(
+        "reconciler/endpoints/intake.py",
+        _CALLBACKS,
+        (
+            ("        if (request.content_length or 0) > limit:\n            raise _too_large(limit)\n", ""),
+            ("            if size > limit:\n                raise _too_large(limit)\n", ""),
+            ("async with asyncio.timeout(_BODY_SECONDS):", "async with asyncio.timeout(60):"),
+            ("            if size > SMALL and not has_place:\n", "            if not has_place:\n"),
+            ("            await request.writer.write(_CONTINUE)\n", ""),
+        ),
+    ),
+    Source(
+        "reconciler/endpoints/callback.py",
+        (_T + "test_reading.py", *_CALLBACKS),
+        (
+            ("except (msgspec.MsgspecError, ValueError, RecursionError)", "except (msgspec.MsgspecError, ValueError)"),
+            (r'{1,64}\Z")]', r'{1,64}$")]'),
+            ("each.began >= found[key].began", "each.began > found[key].began"),
+            ("each.began >= found[key].began", "True"),
+            ('key = each.id or f"\\x00{number}"', "key = each.id"),
+            (" and not rule.skipped]", "]"),
+            ("    if verdict.passed:\n", "    if False:\n"),
+            ("tuple(rules[:MAX_RULES])", "tuple(rules)"),
+            (
+                '; ".join(reasons) or "the server gave no reason", MAX_MESSAGE)',
+                '; ".join(reasons) or "the server gave no reason", 9999)',
+            ),
+            ("rollback=bool(request.verdict.rollback)", "rollback=False"),
+            ("key=lambda rule: _rank(rule.verdict)", "key=lambda rule: 0"),
+            ('_DECIDED = ("FAIL", "INCONC")', '_DECIDED = ("FAIL",)'),
+            ("    if wire.msg:\n        reasons.append(wire.msg)\n", ""),
+        ),
+    ),
+    Source(
+        "reconciler/endpoints/server.py",
+        _CALLBACKS,
+        (
+            ("async with asyncio.timeout(_RECEIVE_SECONDS):", "async with asyncio.timeout(60):"),
+            ("            self._signatures.give_back(claim)\n", ""),
+            ("        self._metrics.callbacks.labels(CallbackOutcome.ACCEPTED).inc()\n", ""),
+            ("        self._metrics.callbacks.labels(error.outcome).inc()\n", ""),
+            ("            self._signatures.verify(claim, body)\n        return", "            pass\n        return"),
+            ("        if request.method != route.method:\n", "        if False:\n"),
+            (
+                "self._listener = Listener(self.answer, settings.host, settings.port, settings.context,",
+                "self._listener = Listener(self.answer, settings.host, settings.port, None,",
+            ),
+        ),
+    ),
+    Source(
+        "reconciler/endpoints/access.py",
+        _TOOLS,
+        (
+            ("not review.status.authenticated or ", ""),
+            (
+                '            raise EndpointError("the API server does not accept the bearer token", 401)\n',
+                "            pass\n",
+            ),
+            ("        if not review.status.allowed or review.status.denied:\n", "        if review.status.denied:\n"),
+            ('            "groups": user.groups or [],\n', ""),
+            ('            "namespace": namespace,\n', ""),
+            ('            "name": name,\n', ""),
+            ('            "subresource": subresource,\n', ""),
+            (
+                "            except (KubernetesError, TimeoutError) as error:\n",
+                "            except TimeoutError as error:\n",
+            ),
+        ),
+    ),
+    Source(
+        "reconciler/endpoints/rollbacks.py",
+        (_T + "test_rollbacks.py",),
+        (
+            ("status=WorkloadState.ROLLBACK, rollback_to=to)", "status=WorkloadState.ROLLBACK)"),
+            ("            except (ConflictError, NotFoundError):\n", "            except NotFoundError:\n"),
+            ("            if known is not None:\n                return known\n", ""),
+            (" if belongs(each, workload)]", "]"),
+            (
+                "        if to and to in names and is_current(release, workload):",
+                "        if to and is_current(release, workload):",
+            ),
+            ("        if not to and rolled_back(release) and ", "        if rolled_back(release) and "),
+            ("        if not to and rolled_back(release) and _went", "        if not to and False and _went"),
+            ("            if to and to not in (", "            if to not in ("),
+            ("            except InvalidError as error:\n", "            except ZeroDivisionError as error:\n"),
+            ("        if not filled(self._caches, adapter):\n", "        if False:\n"),
+        ),
+    ),
+    Source(
+        "reconciler/endpoints/suspended.py",
+        _TOOLS,
+        (
+            ("    if not filled(caches, adapter):\n", "    if False:\n"),
+            ("        if each.suspended and namespace in", "        if namespace in"),
+            (' and namespace in ("", each.metadata.namespace)', ""),
+            ("    return int(label) if digits else None\n", "    return int(label)\n"),
+            ("    return sorted(found, key", "    return list(found) or sorted(found, key"),
+        ),
+    ),
+)
