@@ -150,12 +150,12 @@ async def test_callback_that_could_not_be_stored_may_be_sent_again(served: Serve
 
 async def test_callback_that_is_not_stored_in_time_fails(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     async def wait(callback: Callback) -> None:
-        await asyncio.sleep(60)
+        await asyncio.Event().wait()
 
     monkeypatch.setattr(server, "_RECEIVE_SECONDS", 0.1)
     served.receive = wait
     data = body()
-    assert (await served.post(data, signed(data)))[0] == 500
+    assert (await asyncio.wait_for(served.post(data, signed(data)), 10))[0] == 500
     assert served.outcomes() == {"failed": 1}
 
 

@@ -99,7 +99,7 @@ async def two_versions(world: World) -> None:
 
 
 async def suspend(world: World, name: str, since: str = "1683791175") -> None:
-    """A Deployment with the label `suspend`, in the namespace that the cluster is at."""
+    """A Deployment in the namespace that the cluster is at. It is suspended unless `since` is empty."""
     own = {labels.SUSPEND: since, labels.VERSION: version("v1")}
     manifest = {
         "metadata": {"name": name, "labels": own},
@@ -122,6 +122,7 @@ async def suspend(world: World, name: str, since: str = "1683791175") -> None:
 async def test_suspended_workloads_of_a_namespace_are_listed_for_its_readers(world: World) -> None:
     await suspend(world, "web")
     await suspend(world, "api", since="long-ago")
+    await suspend(world, "healthy", since="")
     await world.cluster.go_to("other")
     await suspend(world, "web")
     jane = await world.user("jane", READER, namespace="shop")
