@@ -94,7 +94,7 @@ SOURCES = (
     ),
     Source(
         "reconciler/endpoints/access.py",
-        _TOOLS,
+        (_T + "test_access.py", *_TOOLS),
         (
             ("not review.status.authenticated or ", ""),
             (
