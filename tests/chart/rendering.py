@@ -49,9 +49,15 @@ def of_kind(objects: Sequence[Object], kind: str) -> list[Object]:
 
 
 def the(objects: Sequence[Object], kind: str) -> Object:
-    """The only object of a kind. Hooks and the roles for users are left out."""
-    (found,) = [obj for obj in of_kind(objects, kind) if obj not in user_roles(objects)]
+    """The only object of a kind. Hooks, the roles for users and the Service of the callback port are left out."""
+    others = [*user_roles(objects), *callback_services(objects)]
+    (found,) = [obj for obj in of_kind(objects, kind) if obj not in others]
     return found
+
+
+def callback_services(objects: Sequence[Object]) -> list[Object]:
+    """The Service of the callback port, if the values have one."""
+    return [obj for obj in of_kind(objects, "Service") if obj["metadata"]["name"].endswith("-callbacks")]
 
 
 def user_roles(objects: Sequence[Object]) -> list[Object]:

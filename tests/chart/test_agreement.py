@@ -38,10 +38,10 @@ def test_crds_match_the_code_and_are_kept_on_uninstall(chart: helm_python.Chart)
     assert of_kind(rendered(chart, {"crds": {"install": False}}), "CustomResourceDefinition") == []
 
 
-@pytest.mark.parametrize("url", ["", "http://server:8080"])
-def test_roles_match_those_of_dev_plus_the_rules_for_certgen(chart: helm_python.Chart, url: str) -> None:
-    objects = rendered(chart, {"server": {"url": url}})
-    dev = {obj["kind"]: obj for obj in rbac.objects(SYSTEM_NAMESPACE, callbacks=url != "")}
+@pytest.mark.parametrize("callbacks", [False, True])
+def test_roles_match_those_of_dev_plus_the_rules_for_certgen(chart: helm_python.Chart, callbacks: bool) -> None:
+    objects = rendered(chart, {"server": {"url": "http://server:8080", "callbacks": {"enabled": callbacks}}})
+    dev = {obj["kind"]: obj for obj in rbac.objects(SYSTEM_NAMESPACE, callbacks=callbacks)}
     for kind in ("ClusterRole", "Role"):
         rules = the(objects, kind)["rules"]
         assert rules[: len(dev[kind]["rules"])] == dev[kind]["rules"]

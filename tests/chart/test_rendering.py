@@ -93,7 +93,8 @@ def test_pods_meet_the_restricted_pod_security_standard(objects: list[Object]) -
         assert pod["securityContext"].get("runAsUser") != 0
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         assert not pod.keys() & {"hostNetwork", "hostPID", "hostIPC"}
-        assert all(volume.keys() <= {"name", "emptyDir", "configMap", "projected"} for volume in pod.get("volumes", ()))
+        allowed = {"name", "emptyDir", "configMap", "projected", "secret"}
+        assert all(volume.keys() <= allowed for volume in pod.get("volumes", ()))
         for container in pod["containers"]:
             assert container["securityContext"] == {
                 "allowPrivilegeEscalation": False,
@@ -153,7 +154,7 @@ def test_selectors_match_the_pods_of_the_deployment_and_no_others(objects: list[
     template = the(objects, "Deployment")["spec"]["template"]
     selectors = [
         the(objects, "Deployment")["spec"]["selector"]["matchLabels"],
-        the(objects, "Service")["spec"]["selector"],
+        *(obj["spec"]["selector"] for obj in of_kind(objects, "Service")),
         *(obj["spec"]["selector"]["matchLabels"] for obj in of_kind(objects, "PodDisruptionBudget")),
         *(obj["spec"]["podSelector"]["matchLabels"] for obj in of_kind(objects, "NetworkPolicy")),
         *(each["labelSelector"]["matchLabels"] for each in template["spec"]["topologySpreadConstraints"]),
@@ -173,13 +174,17 @@ def test_each_service_port_has_a_container_port(objects: list[Object]) -> None:
         for container in containers(the(objects, "Deployment")).values()
         for port in container["ports"]
     }
-    ports = the(objects, "Service")["spec"]["ports"]
-    assert [port["targetPort"] for port in ports] == list(named)
+    assert len(set(named.values())) == len(named), "all containers of a pod share one network"
+    assert all(len(name) <= 15 for name in named)
+    ports = [port for service in of_kind(objects, "Service") for port in service["spec"]["ports"]]
+    assert sorted(port["targetPort"] for port in ports) == sorted(named)
     assert all(port["port"] == named[port["targetPort"]] for port in ports if port["name"] != "webhook")
     for policy in of_kind(objects, "NetworkPolicy"):
-        assert [port["port"] for rule in policy["spec"]["ingress"] for port in rule["ports"]] == list(named)
+        admitted = [port["port"] for rule in policy["spec"]["ingress"] for port in rule["ports"]]
+        assert sorted(admitted) == sorted(named)
     for monitor in of_kind(objects, "ServiceMonitor"):
-        assert [each["port"] for each in monitor["spec"]["endpoints"]] == [name for name in named if name != "webhook"]
+        scraped = [each["port"] for each in monitor["spec"]["endpoints"]]
+        assert scraped == [name for name in named if name.startswith("metrics-")]
 
 
 def test_webhooks_call_the_service_of_their_release_whatever_its_name(chart: helm_python.Chart) -> None:
@@ -196,8 +201,9 @@ def test_webhooks_call_the_service_of_their_release_whatever_its_name(chart: hel
         ("r" * 53, "n" * 63, {"certificates": {"mode": "cert-manager"}, "dashboards": {"enabled": True}}),
         ("gate", "gatekeeping", {"nameOverride": "n" * 48}),
         ("gate", "gatekeeping", {"fullnameOverride": "f" * 48, "networkPolicy": {"enabled": True}}),
+        ("r" * 53, "n" * 63, {"server": {"url": "http://a", "callbacks": {"enabled": True}}}),
     ],
-    ids=["long", "nameOverride", "fullnameOverride"],
+    ids=["long", "nameOverride", "fullnameOverride", "callbacks"],
 )
 def test_objects_refer_to_each_other_under_any_name_and_namespace(
     chart: helm_python.Chart, release: str, namespace: str, values: Object
@@ -250,6 +256,7 @@ def test_rendering_is_deterministic(chart: helm_python.Chart, values: Object) ->
         ({"reconciler": {"startTimeoutSeconds": 300}}, True),
         ({"certificates": {"leafLifetimeSeconds": 3600}}, True),
         ({"podAnnotations": {"example.com/a": "b"}}, True),
+        ({"server": {"url": "http://a"}}, True),
         ({"replicas": 5}, False),
         ({"webhooks": {"validating": {"failurePolicy": "Ignore", "timeoutSeconds": 1}}}, False),
         ({"podDisruptionBudget": {"maxUnavailable": 2}, "networkPolicy": {"enabled": True}}, False),

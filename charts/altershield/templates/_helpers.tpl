@@ -56,6 +56,29 @@ app.kubernetes.io/component: gate
 {{- default (printf "%s-tls" (include "altershield.fullname" .)) .Values.certificates.secretName -}}
 {{- end -}}
 
+{{- /* "true" if the callback port of an AlterShield server is on, otherwise empty. */ -}}
+{{- define "altershield.callbacks" -}}
+{{- if and .Values.server.url .Values.server.callbacks.enabled -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{- /* The DNS names of the Services to which the serving certificate belongs, as a JSON list. API servers use the first.
+Without callbacks over TLS, there is only one Service. */ -}}
+{{- define "altershield.hosts" -}}
+{{- $name := include "altershield.fullname" . -}}
+{{- $services := list $name -}}
+{{- if and (include "altershield.callbacks" .) .Values.server.callbacks.tls -}}
+{{- $services = append $services (printf "%s-callbacks" $name) -}}
+{{- end -}}
+{{- $hosts := list -}}
+{{- range $services -}}
+{{- $host := printf "%s.%s" . $.Release.Namespace -}}
+{{- $hosts = concat $hosts (list (printf "%s.svc" $host) (printf "%s.svc.cluster.local" $host) $host) -}}
+{{- end -}}
+{{- toJson $hosts -}}
+{{- end -}}
+
 {{- /* The fields that all containers have in common. Argument: a dict with `root`, `port` (for probes and metrics) and
 `resources`. */ -}}
 {{- define "altershield.container" -}}
@@ -98,6 +121,38 @@ readinessProbe:
 {{- end -}}
 {{- if and (eq .mode "certgen") (gt (mul 3 (int .settleSeconds)) (int .leafLifetimeSeconds)) -}}
 {{- fail (printf "certificates.leafLifetimeSeconds (%d) must be at least three times certificates.settleSeconds (%d)" (int .leafLifetimeSeconds) (int .settleSeconds)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* The reconciler refuses these values. Fail here, before pods are created that cannot start. */ -}}
+{{- define "altershield.refuseServer" -}}
+{{- with .Values.server -}}
+{{- $url := "^https?://([A-Za-z0-9._-]+|\\[[0-9A-Fa-f:.]+\\])(:[1-9][0-9]{0,4})?(/[^?#]*)?$" -}}
+{{- if and .url (not (regexMatch $url .url)) -}}
+{{- fail "server.url must look like http://altershield:8080 or https://altershield.example/path, without a user, a password, a query or a fragment (for the token, use server.tokenSecret)" -}}
+{{- end -}}
+{{- $port := include "altershield.serverPort" $ -}}
+{{- if and $port (or (lt (int $port) 1) (gt (int $port) 65535)) -}}
+{{- fail (printf "server.url must have a port from 1 to 65535, not %s" $port) -}}
+{{- end -}}
+{{- if and .callbacks.enabled (not .url) -}}
+{{- fail "server.callbacks.enabled needs server.url: the callbacks come from this AlterShield server" -}}
+{{- end -}}
+{{- if and .callbacks.enabled (has (int .callbacks.port) (list 8080 8081 8082 9443)) -}}
+{{- fail (printf "server.callbacks.port must not be %d: another container of the pod uses this port" (int .callbacks.port)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* The port of the AlterShield server's URL; empty without a server. */ -}}
+{{- define "altershield.serverPort" -}}
+{{- with .Values.server.url -}}
+{{- $host := regexFind "^https?://[^/]*" . -}}
+{{- with regexFind ":[0-9]+$" $host -}}
+{{- trimPrefix ":" . -}}
+{{- else -}}
+{{- ternary "443" "80" (hasPrefix "https:" .) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
