@@ -23,9 +23,14 @@ def eventually(met: Callable[[], T], waiting_for: str, seconds: float = _SECONDS
 
 
 async def until(
-    met: Callable[[], T | Awaitable[T]], waiting_for: str = "the condition", seconds: float = _SECONDS
+    met: Callable[[], T | Awaitable[T]],
+    waiting_for: str = "the condition",
+    seconds: float = _SECONDS,
+    *,
+    pause: float = 0.01,
 ) -> T:
-    """The first true result of `met`; AssertionError after `seconds`."""
+    """The first true result of `met`; AssertionError after `seconds`. If `met` sends requests, the `pause` between two
+    calls should be longer, because the requests take CPU time from the processes that the test waits for."""
     result: T | None = None
     try:
         async with asyncio.timeout(seconds):
@@ -34,7 +39,7 @@ async def until(
                 result = await found if inspect.isawaitable(found) else found
                 if result:
                     return result
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(pause)
     except TimeoutError:
         raise AssertionError(_failure(waiting_for, seconds, result)) from None
 

@@ -6,7 +6,7 @@ The schemas of built-in kinds come from the models of the Kubernetes client, tho
 import copy
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 
 import orjson
@@ -49,24 +49,30 @@ def serve(registry: Registry, path: list[str], accept: str) -> web.Response:
     readable = ("application/json", "*/*", "application/*")
     media_types = [media_type for media_type, _ in accepted(accept)]
     if path == ["v2"] and openapi_protobuf.REQUESTED_TYPE in media_types:
-        body = openapi_protobuf.encode(_swagger(registry))
+        body = _cached(registry, openapi_protobuf.MEDIA_TYPE, lambda: openapi_protobuf.encode(_swagger(registry)))
         return web.Response(body=body, headers={"Content-Type": openapi_protobuf.MEDIA_TYPE})
     if not any(media_type in readable for media_type in media_types):
         raise StatusError(406, "only the following media types are accepted: application/json")
     match path:
         case ["v2"]:
-            return _json_response(_swagger(registry))
+            return _json_response(_cached(registry, "v2", lambda: orjson.dumps(_swagger(registry))))
         case ["v3"]:
-            return _json_response(
-                {"paths": {where: _index_entry(registry, where) for where in _document_paths(registry)}}
-            )
-        case ["v3", *rest] if "/".join(rest) in (found := _document_paths(registry)):
-            return _json_response(_document(registry, *found["/".join(rest)]))
+            paths = {where: _index_entry(registry, where) for where in _document_paths(registry)}
+            return _json_response(orjson.dumps({"paths": paths}))
+        case ["v3", *rest] if (where := "/".join(rest)) in (found := _document_paths(registry)):
+            document = _cached(registry, where, lambda: orjson.dumps(_document(registry, *found[where])))
+            return _json_response(document)
     raise not_served()
 
 
-def _json_response(document: Object) -> web.Response:
-    data = orjson.dumps(document)
+def _cached(registry: Registry, name: str, build: Callable[[], bytes]) -> bytes:
+    """kubectl reads the documents in each of its processes, and building one takes a tenth of a second."""
+    if name not in registry.documents:
+        registry.documents[name] = build()
+    return registry.documents[name]
+
+
+def _json_response(data: bytes) -> web.Response:
     response = web.Response(body=data, content_type="application/json")
     response.etag = hashlib.sha256(data).hexdigest()[:32]
     return response

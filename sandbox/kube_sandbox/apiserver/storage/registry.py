@@ -246,6 +246,8 @@ class Registry:
             self._types[resource.group, resource.version, resource.plural] = resource
         self.changes = 0
         """The number of changes so far. It identifies a version of the OpenAPI documents."""
+        self.documents: dict[str, bytes] = {}
+        """The encoded OpenAPI documents that were read since the last change, by path and media type."""
 
     def find(self, group: str, version: str, plural: str) -> ResourceType | None:
         return self._types.get((group, version, plural))
@@ -268,6 +270,7 @@ class Registry:
         for resource in resources:
             self._types[resource.group, resource.version, resource.plural] = resource
         self.changes += 1
+        self.documents.clear()
 
     def group_versions(self) -> dict[str, list[str]]:
         """The versions of each group. The preferred version comes first."""
