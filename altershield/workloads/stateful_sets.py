@@ -20,17 +20,23 @@ class _Strategy(msgspec.Struct, frozen=True, rename="camel", gc=False):
     rolling_update: _RollingUpdate | None = None
 
 
+class _Ordinals(msgspec.Struct, frozen=True, gc=False):
+    start: int = 0
+
+
 class _Spec(msgspec.Struct, frozen=True, rename="camel", gc=False):
     template: WireTemplate
     replicas: int = 1
     min_ready_seconds: int = 0
     pod_management_policy: str = "OrderedReady"
     update_strategy: _Strategy = _Strategy()
+    ordinals: _Ordinals | None = None
     selector: WireSelector = WireSelector()
 
 
 class _Status(msgspec.Struct, frozen=True, rename="camel", gc=False):
     observed_generation: int = 0
+    current_revision: str = ""
     update_revision: str = ""
 
 
@@ -65,6 +71,8 @@ class StatefulSets(OfRevisions):
             waits_for_ready=spec.pod_management_policy == "OrderedReady",
             update_revision=wire.status.update_revision,
             refused="",
+            kept_below=0 if on_delete else _start(spec) + _partition(spec),
+            kept_revision=wire.status.current_revision,
             **common(STATEFUL_SETS.kind, wire.metadata, spec.selector, spec.template, wire.status.observed_generation),
         )
 
@@ -74,11 +82,21 @@ class StatefulSets(OfRevisions):
         return [{"op": "add", "path": "/spec/updateStrategy", "value": rolling}]
 
 
-def _reach(spec: _Spec) -> int:
-    """The number of pods that the partition does not hold back.
+def _start(spec: _Spec) -> int:
+    """The first ordinal."""
+    return spec.ordinals.start if spec.ordinals is not None else 0
 
-    The StatefulSet controller counts the partition from the first ordinal, also if `spec.ordinals.start` is not 0
+
+def _reach(spec: _Spec) -> int:
+    """The number of pods that the partition does not hold back."""
+    return max(0, spec.replicas - _partition(spec))
+
+
+def _partition(spec: _Spec) -> int:
+    """The number of pods, from the first ordinal on, that the partition holds back.
+
+    The StatefulSet controller counts from the first ordinal, also if `spec.ordinals.start` is not 0
     (kubernetes/kubernetes, newVersionedStatefulSetPod).
     """
     rolling = spec.update_strategy.rolling_update
-    return max(0, spec.replicas - max(0, rolling.partition if rolling is not None else 0))
+    return max(0, rolling.partition) if rolling is not None else 0

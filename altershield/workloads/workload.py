@@ -73,6 +73,10 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     """The label selector of its pods, in the syntax of a list request."""
     selects_version: bool
     """Whether its selector uses the version label. The label of its pods is then never changed."""
+    kept_below: int = 0
+    """A pod with a lower ordinal that is created again gets the template of `kept_revision`, not the current one."""
+    kept_revision: str = ""
+    """The name of the revision that its controller has rolled out completely, from its status; else empty."""
 
 
 class WireTemplate(Template, frozen=True):

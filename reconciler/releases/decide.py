@@ -9,7 +9,7 @@ from altershield.releases import rolled_back, state
 from altershield.releases.release import version
 from altershield.workloads import BY_KIND, is_pod_of_revision
 from reconciler.releases import rollback, suspension, verification
-from reconciler.releases.effects import After, Announce, Before, Decision, DeletePod, Remove, RestoreLabel, SetThreshold
+from reconciler.releases.effects import After, Announce, Before, Decision, Remove, RestoreLabel, SetThreshold
 from reconciler.releases.ending import automatic_target, ending, health_counts, no_rollback_reason, overdue_verdict
 from reconciler.releases.pod_groups import Group, PodGroups
 from reconciler.releases.projection import Release
@@ -214,21 +214,22 @@ def _restore_labels(snapshot: Snapshot, groups: PodGroups) -> list[Before]:
     return [RestoreLabel(pod) for pod in groups.mislabelled()]
 
 
-def _delete_stuck(snapshot: Snapshot, groups: PodGroups) -> list[Before]:
+def _delete_stuck(snapshot: Snapshot, groups: PodGroups) -> tuple[Before, ...]:
     """Deletes pods of rolled-back versions that are not ready, if the workload's controller would wait for them for
     ever.
 
     A pod that was ready when its version was rolled back may have become unready since.
     """
-    if not snapshot.workload.waits_for_ready:
-        return []
     adapter = BY_KIND[snapshot.workload.kind]
     gone = [each.status.source for each in snapshot.others if rolled_back(each) and each.status.source.uid]
-    return [
-        DeletePod(pod)
-        for pod in groups.older
-        if not pod.ready and any(is_pod_of_revision(adapter, pod, source.name, source.uid) for source in gone)
-    ]
+    return rollback.stuck_pods(
+        snapshot.workload,
+        (
+            pod
+            for pod in groups.older
+            if any(is_pod_of_revision(adapter, pod, source.name, source.uid) for source in gone)
+        ),
+    )
 
 
 def _stalled(snapshot: Snapshot, draft: Draft) -> tuple[Announce, ...]:

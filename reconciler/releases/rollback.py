@@ -215,8 +215,18 @@ def _version_text(source: SourceRef) -> str:
     return f"version {source.version}" if source.version else "the version from before AlterShield was installed"
 
 
-def stuck_pods(workload: Workload, pods: Iterable[Pod]) -> tuple[Before, ...]:
-    """The pods of the failed version that the workload's controller would wait for for ever."""
+def stuck_pods(workload: Workload, pods: Iterable[Pod]) -> tuple[DeletePod, ...]:
+    """Deletes the pods of a failed version that the workload's controller would wait for for ever.
+
+    A pod that a partition holds back is created again with the revision that was rolled out completely. It is not
+    deleted if it has this revision: the next pod would be deleted too, before it is ready.
+    """
     if not workload.waits_for_ready:
         return ()
-    return tuple(DeletePod(pod) for pod in pods if pod.exists and not pod.ready)
+    return tuple(DeletePod(pod) for pod in pods if pod.exists and not pod.ready and not _is_kept(workload, pod))
+
+
+def _is_kept(workload: Workload, pod: Pod) -> bool:
+    """Whether the pod is created again with the same template when it is deleted."""
+    ordinal = pod.metadata.name.rpartition("-")[2]
+    return pod.hash == workload.kept_revision and ordinal.isdecimal() and int(ordinal) < workload.kept_below

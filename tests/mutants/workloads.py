@@ -80,8 +80,10 @@ SOURCES = (
         "altershield/workloads/stateful_sets.py",
         _KINDS,
         (
-            ("return max(0, spec.replicas - max(0,", "return (spec.replicas - max(0,"),
-            ("spec.replicas - max(0, rolling", "spec.replicas - (rolling"),
+            ("max(0, spec.replicas - _partition(spec))", "spec.replicas - _partition(spec)"),
+            ("max(0, rolling.partition)", "rolling.partition"),
+            ("_start(spec) + _partition(spec)", "_partition(spec)"),
+            ("0 if on_delete else _start(spec)", "_start(spec)"),
             ("None if on_delete else _reach(spec)", "_reach(spec)"),
             ('== "OrderedReady",', '== "Parallel",'),
             ("update_revision=wire.status.update_revision", 'update_revision=""'),

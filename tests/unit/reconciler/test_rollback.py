@@ -219,6 +219,30 @@ def test_request_for_a_version_that_is_not_current_deletes_none_of_its_pods() ->
     assert world.state() == SUCCESS
 
 
+@pytest.mark.parametrize(
+    ("partition", "kept", "deleted"), [(99, "web-v2", False), (99, "web-v1", True), (0, "web-v2", True)]
+)
+def test_rollback_deletes_no_pod_that_its_stateful_set_would_create_with_the_same_template(
+    partition: int, kept: str, deleted: bool
+) -> None:
+    """A partition keeps all pods at the current revision, which is v2 if v2 was rolled out completely."""
+    world = World("StatefulSet", replicas=3)
+    world.roll_out("v1")
+    pod, *others = world.roll_out("v2")
+    world.up(*world.make(1, "v1"))
+    world.partition, world.current_revision = partition, kept
+    world.ask_rollback("web-v1")
+    world.touch(pod.lose_readiness(world.t))
+    world.rest()
+    world.run(30)
+    assert world.image == "v1"
+    assert world.state("v2") == FAILED
+    assert (pod.uid not in world.pods) is deleted
+    world.touch(others[0].lose_readiness(world.t))
+    world.rest()
+    assert (others[0].uid not in world.pods) is deleted
+
+
 @each_kind
 def test_requested_rollback_is_withdrawn_if_its_target_was_edited(kind: str) -> None:
     world, _ = second_release(kind)

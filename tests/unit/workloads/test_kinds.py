@@ -269,6 +269,16 @@ def test_stateful_set_reaches_the_pods_beyond_its_partition(
     assert (found.reach, found.strategy) == (reach, Strategy.ROLLING)
 
 
+def test_stateful_set_keeps_the_pods_below_its_partition_at_its_current_revision() -> None:
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
+    status = {"currentRevision": "web-6b8"}
+    found = stateful_set(updateStrategy=rolling, ordinals={"start": 10}, status=status)
+
+    assert (found.kept_below, found.kept_revision) == (12, "web-6b8")
+    assert stateful_set(updateStrategy=rolling).kept_below == 2
+    assert stateful_set(updateStrategy={**rolling, "type": "OnDelete"}).kept_below == 0
+
+
 def test_stateful_set_with_on_delete_has_no_reach() -> None:
     found = stateful_set(replicas=5, updateStrategy={"type": "OnDelete"})
 

@@ -42,6 +42,8 @@ class Cluster:
         self.replicas, self.image = replicas, ""
         self.rolling, self.paused, self.min_ready = True, False, 0
         self.partition: int | str = 0
+        self.current_revision = ""
+        """The revision that a StatefulSet has rolled out completely."""
         self.observed = True
         self.refusal = ""
         """Why the workload's controller cannot create pods."""
@@ -102,6 +104,7 @@ class Cluster:
                     if self.rolling
                     else {"type": "OnDelete"}
                 )
+                status["currentRevision"] = self.current_revision
             case "DaemonSet":
                 status["desiredNumberScheduled"] = self.replicas
                 spec["updateStrategy"] = {"type": "RollingUpdate" if self.rolling else "OnDelete"}
