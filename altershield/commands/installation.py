@@ -154,7 +154,7 @@ async def install(admin: Client) -> None:
     await _apply(admin, NAMESPACES, namespace)
     for crd in crds.crds():
         await _apply(admin, CRDS, crd)
-    for obj in (*rbac.objects(names.SYSTEM_NAMESPACE), *rbac.user_roles()):
+    for obj in (*rbac.objects(names.SYSTEM_NAMESPACE, callbacks=True), *rbac.user_roles()):
         await _apply(admin, rbac.RESOURCES[obj["kind"]], obj)
     for crd in crds.crds():
         await _established(admin, crd["metadata"]["name"])
