@@ -25,12 +25,17 @@ class Command(NamedTuple):
 
 
 def here(container: Object, ports: dict[str, int], directory: Path) -> Command:
-    """The container's command, with ports and directories of this machine."""
+    """The container's command, with ports and directories of this machine. The token of an AlterShield server is read
+    from the file `token` of the directory."""
     own = {
         "--port=9443": f"--port={ports['webhook']}",
         "--directory=/certificates": f"--directory={directory}",
         "--tls-cert-file=/certificates/tls.crt": f"--tls-cert-file={directory}/tls.crt",
         "--tls-private-key-file=/certificates/tls.key": f"--tls-private-key-file={directory}/tls.key",
+        "--server-token-file=/server/token": f"--server-token-file={directory}/token",
+        "--callback-port=8090": f"--callback-port={ports.get('callbacks')}",
+        "--callback-tls-cert-file=/certificates/tls.crt": f"--callback-tls-cert-file={directory}/tls.crt",
+        "--callback-tls-private-key-file=/certificates/tls.key": f"--callback-tls-private-key-file={directory}/tls.key",
     }
     arguments = [own.get(argument, argument) for argument in container["args"]]
     arguments = [
@@ -40,7 +45,8 @@ def here(container: Object, ports: dict[str, int], directory: Path) -> Command:
     ]
     environment = variables(container)
     if container["name"] == "certgen":
-        environment["ALTERSHIELD_SAN"] = f"127.0.0.1 {RELEASE}.{SYSTEM_NAMESPACE}.svc"
+        names = environment.get("ALTERSHIELD_SAN", f"{RELEASE}.{SYSTEM_NAMESPACE}.svc")
+        environment["ALTERSHIELD_SAN"] = f"127.0.0.1 {names}"
     if container["name"] == "gatekeeper":
         arguments += ["--host=127.0.0.1", "--shutdown-delay=0"]
     return Command([*container["command"][1:], *arguments], environment)
@@ -97,6 +103,6 @@ def is_ready(port: int) -> bool:
 
 
 def ports_for(deployment: Object) -> dict[str, int]:
-    """Free ports: one for the webhook, and one for the metrics and probes of each container."""
-    names = ("webhook", *containers(deployment))
+    """Free ports: for the webhook, for callbacks, and for the metrics and probes of each container."""
+    names = ("webhook", "callbacks", *containers(deployment))
     return dict(zip(names, free_ports(len(names)), strict=True))

@@ -1,0 +1,130 @@
+"""AlterShield's processes with the chart's arguments and permissions for an AlterShield server."""
+
+import base64
+import contextlib
+import http.client
+import json
+import socket
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from altershield.api.names import SYSTEM_NAMESPACE
+from kube_sandbox.altershield_server.server import AlterShieldServer
+from tests.chart.pod import account, here, is_ready, point_webhooks_here, ports_for, process
+from tests.chart.recorder import Recorder, recording
+from tests.chart.release import Release
+from tests.chart.rendering import RELEASE, containers
+from tests.e2e.sleep import release as released
+from tests.e2e.sleep import sleep
+from tests.support.kubectl import Kubectl
+from tests.support.polling import eventually
+from tests.support.threads import in_a_thread
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
+
+NAMESPACE = "altershield-server-test"
+SERVICE = f"{RELEASE}-callbacks.{SYSTEM_NAMESPACE}.svc"
+TOKEN = "the-platform-token"
+PREFIX = "/openapi/altershield"
+REVIEWS = {
+    ("create", "authentication.k8s.io", "tokenreviews"),
+    ("create", "authorization.k8s.io", "subjectaccessreviews"),
+}
+
+
+class CallbackPort:
+    """The callback port of this machine, as a client sees it that trusts the CA of the release's Secret."""
+
+    def __init__(self, port: int, authority: bytes) -> None:
+        self._port = port
+        self._context = ssl.create_default_context(cadata=authority.decode())
+
+    def __call__(self, method: str, path: str, token: str = "") -> tuple[int, dict[str, Any]]:
+        """The status and the body of the answer. The certificate must be for the Service."""
+        connection = http.client.HTTPSConnection(SERVICE, self._port, context=self._context, timeout=30)
+        with contextlib.closing(connection):
+            plain = socket.create_connection(("127.0.0.1", self._port), 30)
+            connection.sock = self._context.wrap_socket(plain, server_hostname=SERVICE)
+            connection.request(method, PREFIX + path, headers={"Authorization": f"Bearer {token}"} if token else {})
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())
+
+
+@pytest.fixture
+def server() -> Iterator[AlterShieldServer]:
+    """It refuses requests that are not signed with the token."""
+    with in_a_thread(AlterShieldServer(token=TOKEN)) as server:
+        yield server
+
+
+@pytest.fixture
+def shop(system: Kubectl) -> Iterator[Kubectl]:
+    """kubectl in a namespace that is not governed yet."""
+    kubectl = Kubectl(system.kubeconfig, NAMESPACE)
+    kubectl("create", "namespace", NAMESPACE)
+    yield kubectl
+    kubectl.run("delete", "namespace", NAMESPACE)
+
+
+def test_releases_are_checked_by_the_server_and_the_callback_port_serves_https(
+    release: Release, system: Kubectl, shop: Kubectl, server: AlterShieldServer, tmp_path: Path
+) -> None:
+    for left in ("opsconfiginfoes", "leases"):  # of an earlier release
+        system.run("delete", left, "--all")
+    values = {"url": server.url, "tokenSecret": {"name": "altershield-server"}, "callbacks": {"enabled": True}}
+    release.install({"server": values})
+    deployment = system.json("deployment", RELEASE)
+    system("delete", "deployment", RELEASE)  # simulated nodes run no processes
+    (tmp_path / "token").write_text(TOKEN)
+    with recording(str(system.kubeconfig)) as recorder, contextlib.ExitStack() as running:
+        kubeconfig, ports = account(system, RELEASE, recorder.url, tmp_path), ports_for(deployment)
+        for name, container in containers(deployment).items():
+            command = here(container, ports, tmp_path)
+            running.enter_context(process(command, kubeconfig, tmp_path / f"{name}.log"))
+        point_webhooks_here(system, ports["webhook"])
+        try:
+            eventually(lambda: is_ready(ports["gatekeeper"]) and is_ready(ports["reconciler"]), "the pod to be ready")
+            check_releases(shop, server)
+            secret = system.json("secret", f"{RELEASE}-tls")["data"]
+            check_callback_port(CallbackPort(ports["callbacks"], base64.b64decode(secret["ca.crt"])), shop, recorder)
+        finally:
+            for log in tmp_path.glob("*.log"):
+                print(f"--- {log.name}\n{log.read_text()[-4000:]}")
+
+
+def check_releases(shop: Kubectl, server: AlterShieldServer) -> None:
+    shop("label", "namespace", NAMESPACE, "admission-webhook-altershield=enabled")
+
+    def governed() -> bool:
+        return (
+            "antgroup" in shop.run("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=sleep("probe")).stdout
+        )
+
+    eventually(governed, "the namespace to be governed")
+    version = released(shop, sleep(replicas=1))
+    (order,) = server.orders.values()
+    assert order.platform == "kubernetes"
+    status = shop.json("changeworkload", f"sleep--x--{version}")["status"]
+    assert {each["type"]: each["status"] for each in status["conditions"]}["Reported"] == "True"
+    (batch,) = shop.json("changepods")["items"]
+    assert batch["status"]["message"] == "PostFinish"
+
+
+def check_callback_port(request: CallbackPort, shop: Kubectl, recorder: Recorder) -> None:
+    status, answer = request("POST", "/callback")
+    assert (status, answer["success"]) == (401, False), "an unsigned callback"
+    path = f"/suspend/deployment?namespace={NAMESPACE}"
+    assert request("GET", path)[0] == 401
+
+    shop("create", "serviceaccount", "tool")
+    token = shop("create", "token", "tool", "--duration=1h").strip()
+    assert request("GET", path, token)[0] == 403
+    shop("create", "rolebinding", "tool", "--clusterrole=view", f"--serviceaccount={NAMESPACE}:tool")
+    eventually(lambda: request("GET", path, token)[0] == 200, "the permission to be known")
+
+    assert recorder.forbidden == []
+    assert {(each.verb, each.group, each.resource) for each in recorder.asked} >= REVIEWS
