@@ -154,7 +154,7 @@ class _Check:
         return await self._until(
             succeeded,
             "the release to succeed; check that a reconciler is the leader, and that the pod can be created, be "
-            "scheduled and pull its image",
+            "scheduled and pull its image, and that the AlterShield server answers in time if one is configured",
         )
 
     async def suspended(self, version: str) -> str:
