@@ -61,6 +61,7 @@ class CloneSets(OfRevisions):
             waits_for_ready=False,
             update_revision=status.update_revision,
             refused="",
+            holds_share=isinstance(spec.update_strategy.partition, str),
             **common(CLONE_SETS.kind, wire.metadata, spec.selector, spec.template, status.observed_generation),
         )
 

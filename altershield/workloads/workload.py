@@ -73,6 +73,8 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     """The label selector of its pods, in the syntax of a list request."""
     selects_version: bool
     """Whether its selector uses the version label. The label of its pods is then never changed."""
+    holds_share: bool = False
+    """Whether the number of pods that keep an older template is a share of the replicas."""
     kept_below: int = 0
     """A pod with a lower ordinal that is created again gets the template of `kept_revision`, not the current one."""
     kept_revision: str = ""

@@ -69,8 +69,10 @@ def _reaches_further(snapshot: Snapshot, groups: PodGroups) -> bool:
     """Whether the strategy lets the release reach further than when it succeeded: a partition was lowered, or another
     pod was deleted under OnDelete. Pods that are added by scaling up do not count."""
     known, (reached, replicas) = snapshot.release.status, extent(snapshot, groups)
-    further = reached - known.reached > max(0, replicas - known.replicas)
-    return further and not complete(snapshot, groups)
+    added = replicas - known.replicas
+    if snapshot.workload.reach is None or snapshot.workload.holds_share:
+        added = max(0, added)  # scaling down does not tell how many pods the release would reach now
+    return reached > max(0, known.reached + added) and not complete(snapshot, groups)
 
 
 def extent(snapshot: Snapshot, groups: PodGroups) -> tuple[int, int]:

@@ -9,7 +9,12 @@ SOURCES = (
         RELEASE_TESTS,
         (
             ("existing >= groups.wanted", "True"),
-            ("reached - known.reached > max(0, replicas - known.replicas)", "reached > known.reached"),
+            ("reached > max(0, known.reached + added)", "reached > known.reached"),
+            ("reached > max(0, known.reached + added)", "reached > known.reached + added"),
+            ("added = max(0, added)", "pass"),
+            ("if snapshot.workload.reach is None or snapshot.workload.holds_share:", "if True:"),
+            ("snapshot.workload.reach is None or snapshot.workload.holds_share", "snapshot.workload.reach is None"),
+            ("snapshot.workload.reach is None or snapshot.workload.holds_share", "snapshot.workload.holds_share"),
             ("return known.reached, min(known.replicas, replicas)", "return reached, replicas"),
             ("scaled = replicas != known.replicas and reached != replicas", "scaled = False"),
             ("if info.verdict and groups.has_no_batch(info.uid)", "if info.verdict"),

@@ -142,6 +142,23 @@ def test_on_delete_release_stays_settled_when_it_is_scaled_down_and_up() -> None
     assert (world.state(), world.said(SETTLED)[0]) == (SUCCESS, "True")
 
 
+def test_on_delete_release_with_a_broken_pod_stays_settled_when_it_is_scaled_down() -> None:
+    world = World("StatefulSet")
+    world.rolling = False
+    old = world.roll_out("v1")
+    world.release("v2")
+    world.rest()
+    world.remove(*old)
+    pods = world.make(3)
+    world.up(*pods)
+    world.run(200)
+    world.touch(pods[0].crash(world.t))
+    world.replicas = 2
+    world.generation += 1
+    world.run(300)
+    assert (world.image, world.state(), world.said(SETTLED)[0]) == ("v2", SUCCESS, "True")
+
+
 @pytest.mark.parametrize(("kind", "partition"), [("StatefulSet", 3), ("CloneSet", "50%")])
 def test_release_with_a_partition_stays_settled_when_it_is_scaled_down_and_up(kind: str, partition: int | str) -> None:
     world = World(kind, replicas=6)
@@ -196,6 +213,40 @@ def test_release_continues_if_the_partition_is_lowered_after_a_scale_up() -> Non
     world.generation += 1
     world.rest()
     assert world.state() == RUNNING
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after", "continues"),
+    [
+        ("StatefulSet", 4, 2, True),
+        ("CloneSet", 4, 2, True),
+        ("StatefulSet", 4, 4, False),
+        ("CloneSet", "80%", "80%", False),
+    ],
+)
+def test_release_continues_if_the_partition_is_lowered_with_a_scale_down(
+    kind: str, before: int | str, after: int | str, continues: bool
+) -> None:
+    """Both happen in one write. The number of pods that the release reaches stays 1."""
+    world = World(kind, replicas=5)
+    old = world.roll_out("v1")
+    world.partition = before
+    world.release("v2")
+    world.rest()
+    (first,) = world.make(1)
+    world.up(first)
+    world.remove(old[4])
+    world.run(140)
+    assert (world.state(), world.said(SETTLED)[0], world.status().reached) == (SUCCESS, "True", 1)
+    world.replicas, world.partition = 3, after
+    world.generation += 1
+    world.remove(first, old[3])
+    world.rest()
+    assert world.state() == (RUNNING if continues else SUCCESS)
+    world.remove(old[2])
+    world.touch(*[pod.wait_for_image() for pod in world.make(1)])
+    world.run(130)
+    assert is_restored(world) is continues
 
 
 def test_release_with_a_partition_succeeds_although_a_pod_of_the_older_version_is_missing() -> None:
