@@ -149,13 +149,17 @@ class Manager:
         endpoints = Endpoints(
             settings, self.caches, self._client, self._writer, self.metrics, self._callbacks.receive, self._clock
         )
-        async with endpoints, asyncio.TaskGroup() as group:
-            follower = group.create_task(certificate.follow()) if certificate is not None else None
+        if certificate is None:
+            async with endpoints:
+                yield
+            return
+        certificate.reload()
+        async with endpoints:
+            following = asyncio.create_task(certificate.follow())
             try:
                 yield
             finally:
-                if follower is not None:
-                    follower.cancel()
+                await _cancel(following)
 
     async def _reconcile_namespaces(self) -> None:
         """Runs in every replica, because a replica that becomes the leader needs full caches."""

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
 
-_GROUPS = ("stories", "docs", "chart", "e2e", "availability", "monitoring", "conformance")
+_GROUPS = ("stories", "docs", "chart", "e2e", "availability", "server", "monitoring", "conformance")
 """Groups of tests that share a cluster, the longest first: a group that starts late keeps one worker busy at the end
 while the others are idle."""
 

@@ -98,7 +98,7 @@ async def running_installation(
         await _refuse_running(admin)
         await remove_webhooks(admin)
         await _refuse_second(admin)
-        await install(admin)
+        await install(admin, callbacks=bool(server and server.callback_port))
         authority = Authority.create("AlterShield development", lifetime=datetime.timedelta(days=30))
         serving = authority.issue("gatekeeper", hosts=[host], lifetime=datetime.timedelta(days=30))
         certificate, key = directory / "tls.crt", directory / "tls.key"
@@ -144,8 +144,9 @@ async def remove_webhooks(admin: Client) -> None:
             await admin.delete(resource, CONFIGURATION)
 
 
-async def install(admin: Client) -> None:
-    """Apply the system namespace, the CRDs, the service account and its permissions, and wait for the CRDs."""
+async def install(admin: Client, *, callbacks: bool = False) -> None:
+    """Apply the system namespace, the CRDs, the service account and its permissions (with `callbacks` those of the
+    callback port too), and wait for the CRDs."""
     namespace = {
         "apiVersion": "v1",
         "kind": "Namespace",
@@ -154,7 +155,7 @@ async def install(admin: Client) -> None:
     await _apply(admin, NAMESPACES, namespace)
     for crd in crds.crds():
         await _apply(admin, CRDS, crd)
-    for obj in (*rbac.objects(names.SYSTEM_NAMESPACE, callbacks=True), *rbac.user_roles()):
+    for obj in (*rbac.objects(names.SYSTEM_NAMESPACE, callbacks=callbacks), *rbac.user_roles()):
         await _apply(admin, rbac.RESOURCES[obj["kind"]], obj)
     for crd in crds.crds():
         await _established(admin, crd["metadata"]["name"])

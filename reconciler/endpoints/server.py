@@ -224,7 +224,13 @@ class Endpoints:
         requested = await self._rollbacks.request(adapter, wanted.namespace, wanted.name, wanted.version or "")
         logger.info(
             "rollback requested by a user of the callback port",
-            extra={"user": texts.one_line(user.username, 253), **msgspec.to_builtins(requested)},
+            extra={
+                "user": texts.one_line(user.username, 253),
+                "namespace": requested.namespace,
+                "workload": requested.name,
+                "version": requested.version,
+                "to": requested.rollback_to,
+            },
         )
         return _envelope(200, success=True, domain=requested)
 

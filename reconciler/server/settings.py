@@ -17,4 +17,4 @@ class Settings:
     scene: str = SCENE
     phase: str = PHASE
     token_file: Path | None = None
-    """None: requests are not signed."""
+    """None: requests are signed with an empty token."""

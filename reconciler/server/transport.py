@@ -51,7 +51,8 @@ class Transport:
         self._token_file = TokenFile(settings.token_file, _loop_time) if settings.token_file is not None else None
         if self._token_file is None:
             logger.warning(
-                "requests to the AlterShield server are not signed, because there is no --server-token-file",
+                "there is no --server-token-file: requests to the AlterShield server are signed with an empty token, "
+                "which only a server that checks no signatures accepts, and callbacks are refused",
                 extra={"server": settings.url},
             )
         self._session = aiohttp.ClientSession(
@@ -132,12 +133,11 @@ class Transport:
         headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "altershield"}
         if data is not None:
             headers["Content-Type"] = "application/json"
-        if token:
-            timestamp = round(self._now() * 1000)
-            content = signature.query_content(call.query) if data is None else signature.body_content(data)
-            headers[signature.PLATFORM_HEADER] = self._settings.platform
-            headers[signature.TIMESTAMP_HEADER] = str(timestamp)
-            headers[signature.SIGN_HEADER] = signature.sign(timestamp, content, token)
+        timestamp = round(self._now() * 1000)
+        content = signature.query_content(call.query) if data is None else signature.body_content(data)
+        headers[signature.PLATFORM_HEADER] = self._settings.platform
+        headers[signature.TIMESTAMP_HEADER] = str(timestamp)
+        headers[signature.SIGN_HEADER] = signature.sign(timestamp, content, token)
         return headers
 
     def _refused(self, call: Call, answer: Envelope) -> UnavailableError | RejectedError | NotAllowedError:

@@ -1,0 +1,166 @@
+"""Releases that an AlterShield server checks: `altershield sandbox --altershield-server` and `altershield dev`."""
+
+import json
+import re
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from altershield.process.children import free_ports
+from tests.e2e.conftest import OBSERVE, START_TIMEOUT, govern, raise_webhook_timeouts
+from tests.e2e.sleep import SUSPEND, TEMPLATE_PATCH, VERSION, sleep, succeed
+from tests.support.kubectl import Json, Kubectl
+from tests.support.polling import eventually
+from tests.support.processes import command, wait_for_line
+
+pytestmark = pytest.mark.xdist_group("server")
+
+RULE = {"name": "error rate", "owner": "sre", "msg": "12 % of requests fail"}
+
+
+@dataclass(frozen=True)
+class Installed:
+    kubeconfig: Path
+    server: str
+    callbacks: str
+
+    def script(self, **script: Any) -> None:
+        _send("PUT", f"{self.server}/sandbox/script", script)
+
+
+@pytest.fixture(scope="module")
+def installed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+    """A cluster of its own, with an AlterShield server and an installation that uses it."""
+    if request.config.getoption("--kubeconfig"):
+        pytest.skip("needs a cluster without AlterShield: the one of --kubeconfig has an installation already")
+    directory = tmp_path_factory.mktemp("server")
+    kubeconfig, log = directory / "kubeconfig", directory / "sandbox.log"
+    port = free_ports(1)[0]
+    callbacks = f"http://127.0.0.1:{port}/openapi/altershield"
+    with command(
+        "sandbox", "--output", str(kubeconfig), "--altershield-server", "--server-callback", f"{callbacks}/callback",
+        log=log,
+    ) as sandbox:  # fmt: skip
+        wait_for_line(sandbox, log, "Serving ")
+        options = re.search(r"--server-url .*", log.read_text())
+        assert options is not None, log.read_text()
+        arguments = [*options[0].split(), "--start-timeout", str(START_TIMEOUT), "--observe-seconds", str(OBSERVE)]
+        assert f"--callback-port {port}" in options[0]
+        log = directory / "altershield.log"
+        with command("dev", "--yes", "--kubeconfig", str(kubeconfig), *arguments, log=log) as dev:
+            wait_for_line(dev, log, "The gatekeeper is ready")
+            raise_webhook_timeouts(kubeconfig)
+            yield Installed(kubeconfig, arguments[1], callbacks)
+
+
+@pytest.fixture
+def kubectl(installed: Installed, has_kubectl: None) -> Iterator[Kubectl]:
+    namespace = f"server-{uuid.uuid4().hex[:8]}"
+    govern(installed.kubeconfig, [namespace])
+    installed.script()
+    kubectl = Kubectl(installed.kubeconfig, namespace)
+    yield kubectl
+    kubectl.run("delete", "namespace", namespace, "--wait=false")
+
+
+def release(kubectl: Kubectl, **options: Any) -> str:
+    kubectl("apply", "-f", "-", stdin=sleep(replicas=2, **options))
+    return kubectl.labels("deployment", "sleep")[VERSION]
+
+
+def suspended(kubectl: Kubectl, version: str) -> Json:
+    """The release after the server failed it."""
+    name = f"sleep--x--{version}"
+    eventually(lambda: kubectl.exists("changeworkload", name), name)
+    kubectl.wait(f"changeworkload/{name}", "jsonpath={.status.status}=Suspend")
+    eventually(lambda: SUSPEND in kubectl.labels("deployment", "sleep"), "the label suspend")
+    found: Json = kubectl.json("changeworkload", name)
+    return found
+
+
+def test_release_that_the_server_passes_succeeds(kubectl: Kubectl) -> None:
+    version = release(kubectl)
+    succeed(kubectl, version)
+    for change_pod in kubectl.json("changepods")["items"]:
+        status = change_pod["status"]
+        assert [(each["phase"], each["state"]) for each in status["checks"]] == [("Pre", "Passed"), ("Post", "Passed")]
+        assert {each["verdict"] for each in status["podResults"]} == {"pass"}
+
+
+def test_release_that_the_server_fails_is_suspended_until_a_release_passes(
+    installed: Installed, kubectl: Kubectl
+) -> None:
+    succeed(kubectl, release(kubectl))
+    installed.script(post={"verdict": "fail", "rules": [RULE]})
+    found = suspended(kubectl, release(kubectl, image="busybox:2"))
+    assert {pod["message"] for pod in found["status"]["defenseCheckFailPods"]} == {
+        "error rate (sre): 12 % of requests fail"
+    }
+
+    denied = kubectl.run("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH)
+    assert "deployment sleep is suspended" in denied.stderr
+    assert "error rate (sre): 12 % of requests fail" in denied.stderr
+
+    installed.script()
+    kubectl("label", "deployment", "sleep", "altershield.defense.antgroup.com/ignored-suspend=true")
+    kubectl("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH)
+    succeed(kubectl, kubectl.labels("deployment", "sleep")[VERSION])
+    eventually(lambda: SUSPEND not in kubectl.labels("deployment", "sleep"), "the end of the suspension")
+
+
+def test_person_overrules_the_server(installed: Installed, kubectl: Kubectl) -> None:
+    installed.script(post={"verdict": "fail", "rules": [RULE]})
+    version = release(kubectl)
+    suspended(kubectl, version)
+    for change_pod in kubectl.json("changepods")["items"]:
+        results = [{"pod": pod["pod"], "verdict": "pass"} for pod in change_pod["spec"]["podInfos"]]
+        patch = json.dumps({"status": {"podResults": results}})
+        kubectl(
+            "patch", "changepod", change_pod["metadata"]["name"], "--subresource=status", "--type=merge", "-p", patch
+        )
+    succeed(kubectl, version)
+
+
+def test_suspended_deployments_are_listed_and_rolled_back_for_callers_with_the_permission(
+    installed: Installed, kubectl: Kubectl
+) -> None:
+    good = release(kubectl)
+    succeed(kubectl, good)
+    installed.script(post={"verdict": "fail", "rules": [RULE]})
+    suspended(kubectl, release(kubectl, image="busybox:2"))
+    kubectl("create", "serviceaccount", "tool")
+    listing = f"{installed.callbacks}/suspend/deployment?namespace={kubectl.namespace}"
+    token = kubectl("create", "token", "tool").strip()
+
+    assert _send("GET", listing)[0] == 401
+    assert _send("GET", listing, token=token)[0] == 403
+
+    kubectl("create", "rolebinding", "tool", "--clusterrole=edit", f"--serviceaccount={kubectl.namespace}:tool")
+    kubectl(
+        "create", "rolebinding", "tool-verdicts", "--clusterrole=altershield-verdicts",
+        f"--serviceaccount={kubectl.namespace}:tool",
+    )  # fmt: skip
+    eventually(lambda: _send("GET", listing, token=token)[0] == 200, "the permission")
+    assert [each["name"] for each in _send("GET", listing, token=token)[1]["domain"]] == ["sleep"]
+
+    wanted = {"namespace": kubectl.namespace, "name": "sleep"}
+    code, answer = _send("PUT", f"{installed.callbacks}/deployment/rollback", wanted, token=token)
+    assert code == 200, answer
+    eventually(lambda: kubectl.labels("deployment", "sleep")[VERSION] == good, "the rollback")
+
+
+def _send(method: str, url: str, body: object = None, token: str = "") -> tuple[int, Any]:
+    headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, headers, method=method)  # noqa: S310  (loopback)
+    try:
+        with urllib.request.urlopen(request, timeout=30) as response:  # noqa: S310
+            return response.status, json.loads(response.read() or b"null")
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read() or b"null")
