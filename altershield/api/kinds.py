@@ -111,6 +111,9 @@ class ConditionType(enum.StrEnum):
     REPORTED = "Reported"
     """ChangeWorkload, with an AlterShield server: True if the server has the order of the release, False if it refused
     it, Unknown while it cannot be reached."""
+    CHECKED = "Checked"
+    """ChangeWorkload in the state Success, with an AlterShield server: False if pods count as passed without a
+    verdict."""
     ACCEPTED = "Accepted"
     """OpsConfigInfo: False if the setting is invalid and has no effect."""
 

@@ -55,7 +55,8 @@ ServerTokenFile = Annotated[
     typer.Option(
         "--server-token-file",
         envvar="ALTERSHIELD_SERVER_TOKEN_FILE",
-        help="The file with the platform's token. It is read again when it changes. Without it, only a server that checks no signatures accepts requests.",
+        help="The file with the platform's token. It is read again when it changes. Without it, only a server that "
+        "checks no signatures accepts requests.",
         show_default=False,
     ),
 ]

@@ -109,6 +109,15 @@ CONDITIONS: dict[ConditionType, tuple[str, dict[str, str]]] = {
             ReportReason.CLOSED: "`True`. The release has ended, and its order is closed.",
         },
     ),
+    ConditionType.CHECKED: (
+        "ChangeWorkload in the state `Success`, with an AlterShield server. `True`: every pod had a verdict when the "
+        "release succeeded. `False`: some pods counted as passed without one.",
+        {
+            "AllChecked": "`True`. Every pod had a verdict.",
+            "NotChecked": "`False`. The server gave no verdict on some pods: it was down, refused a batch, or a check "
+            "did not end in time. The field `message` of the ChangePods says which.",
+        },
+    ),
     ConditionType.ACCEPTED: (
         "OpsConfigInfo. `True`: the setting is in effect. `False`: the setting is wrong and changes nothing.",
         {

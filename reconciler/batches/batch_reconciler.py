@@ -8,7 +8,7 @@ from altershield.api.kinds import ChangePod, ChangePodStatus, ConditionType, Pod
 from altershield.api.meta import find_condition
 from reconciler.batches.transitions import Answer, Ask, Availability, BatchSnapshot, Call, Checked, Later, decide
 from reconciler.machinery.caches import Caches, Key
-from reconciler.machinery.metrics import Metrics
+from reconciler.machinery.metrics import UNCHECKED_ENDS, Metrics
 from reconciler.machinery.writer import Writer
 
 
@@ -88,15 +88,16 @@ class BatchReconciler:
         if status.status != PodState.EXECUTE_DONE:
             return
         results = {result.pod: result.verdict for result in status.pod_results if result.verdict}
-        verdicts = [
-            Verdict.PASS if results.get(pod.pod, Verdict.PASS) == Verdict.PASS else Verdict.UNPASS
-            for pod in change_pod.spec.pod_infos
-        ]
+        given = [results.get(pod.pod, "") for pod in change_pod.spec.pod_infos]
         if change_pod.status.status == PodState.EXECUTE_DONE:
             fails_now = _fails(status) and not _fails(change_pod.status)
-            verdicts = [verdict for verdict in verdicts if fails_now and verdict == Verdict.UNPASS]
-        for verdict in verdicts:
-            self._metrics.verifications.labels(verdict).inc()
+            given = [verdict for verdict in given if fails_now and verdict not in ("", Verdict.PASS)]
+        for verdict in given:
+            if not verdict and self._server is not None and status.message in UNCHECKED_ENDS:
+                self._metrics.unchecked.labels(status.message).inc()
+            else:
+                passed = verdict in ("", Verdict.PASS)
+                self._metrics.verifications.labels(Verdict.PASS if passed else Verdict.UNPASS).inc()
 
 
 def _fails(status: ChangePodStatus) -> bool:

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
-from altershield.api.kinds import Verdict, WorkloadState
+from altershield.api.kinds import PodState, Verdict, WorkloadState
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, OPS_CONFIG_INFOS, PODS
 from altershield.kube.client import Client
 from altershield.kube.events import EventRecorder
@@ -36,6 +36,9 @@ _RESULTS = {
     WorkloadState.SUSPEND: "suspended",
     WorkloadState.FAILED: "rolled-back",
 }
+UNCHECKED_ENDS = (PodState.PRE_FAILED, PodState.PRE_TIMEOUT, PodState.POST_FAILED, PodState.POST_TIMEOUT)
+"""How batches end without a verdict of the AlterShield server."""
+
 _UNGATED = {UngatedReason.NO_VERSION: "no-version", UngatedReason.VERSION_REUSED: "version-reused"}
 
 
@@ -63,6 +66,12 @@ class Metrics:
             "Verdicts on pods. A pod can get two: one when its batch is done, and one when a person fails it later.",
             ["verdict"],
         )
+        self.unchecked = self._counter(
+            "altershield_unchecked_pods",
+            "Pods that count as passed without a verdict of the AlterShield server that is configured, by how their "
+            "batch ended.",
+            ["reason"],
+        )
         self.rollbacks = self._counter("altershield_rollbacks", "Releases rolled back.", ["reason"])
         self.ungated_releases = self._counter(
             "altershield_ungated_releases",
@@ -83,6 +92,8 @@ class Metrics:
                 self.writes.labels(kind, verb)
         for verdict in Verdict:
             self.verifications.labels(verdict)
+        for end in UNCHECKED_ENDS:
+            self.unchecked.labels(end)
         for cause in (RollbackReason.POD_NOT_UP, RollbackReason.REQUESTED):
             self.rollbacks.labels(cause)
         for reason in _UNGATED.values():

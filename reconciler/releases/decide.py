@@ -120,11 +120,12 @@ def _advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_roll
         draft, settles = with_settling(draft, snapshot, entered)
         wakes.append(settles)
         if groups is not None:
+            draft = _checked(draft, snapshot, groups) if entered else draft
             noted = verification.extent if entered else verification.next_extent
             reached, replicas = noted(snapshot, groups)
             draft = draft.replace(reached=reached, replicas=replicas)
     else:
-        draft = draft.without(ConditionType.SETTLED).replace(settle_time_unix=0)
+        draft = draft.without(ConditionType.SETTLED).without(ConditionType.CHECKED).replace(settle_time_unix=0)
     draft = _verified(draft.enter(target), snapshot, target, message, failing)
     if no_rollback and not _released_again(snapshot):
         draft = draft.condition(ConditionType.ROLLED_BACK, False, RollbackReason.NOT_UNDONE, no_rollback)
@@ -190,6 +191,18 @@ def _verified(
             return draft.condition(ConditionType.VERIFIED, True, "PodsPassed", message)
         case _:
             return draft.condition(ConditionType.VERIFIED, None, "InProgress", message)
+
+
+def _checked(draft: Draft, snapshot: Snapshot, groups: PodGroups) -> Draft:
+    """Sets the condition Checked of a release that succeeds: a pod without a verdict of the AlterShield server counts
+    as passed, but not unnoticed."""
+    if not snapshot.server:
+        return draft.without(ConditionType.CHECKED)
+    number = verification.unchecked(groups)
+    if not number:
+        return draft.condition(ConditionType.CHECKED, True, "AllChecked", "every pod has a verdict")
+    message = f"{number} of {len(groups)} pods count as passed without a verdict; their ChangePods say why"
+    return draft.condition(ConditionType.CHECKED, False, "NotChecked", message)
 
 
 def _without_refusal(draft: Draft) -> Draft:

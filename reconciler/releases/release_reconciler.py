@@ -60,6 +60,7 @@ class ReleaseReconciler:
         self._executor = Executor(caches, writer, self._live, recorder, metrics, clock)
         self._ungated = UngatedCheck(caches, writer, self._live, self._creator, self._executor, metrics, clock)
         self._reporter = Reporter(server, writer, clock)
+        self._server = server is not None
         self._refusals: dict[WorkloadKey, int] = {}
         """How often in a row the API server refused to release the older template, by workload."""
 
@@ -163,6 +164,7 @@ class ReleaseReconciler:
             timing=self._timing,
             source=source,
             previous=known if known.uid else previous(release, others),
+            server=self._server,
             reported=await self._reporter.report(release),
         )
         decision = decide(snapshot, now)

@@ -191,6 +191,12 @@ def summary(snapshot: Snapshot, failing: Sequence[PodInfo] = ()) -> str:
     return ", ".join([passed, *(f"{number} {what}" for number, what in waits if number)])
 
 
+def unchecked(groups: PodGroups) -> int:
+    """How many pods count as passed although nobody gave a verdict on them."""
+    members = (groups.member(tracked) for tracked in groups.pods_in(Group.PASSED))
+    return sum(member is None or not member.verdict for member in members)
+
+
 def failed_now(groups: PodGroups, tracked: TrackedPod, message: str) -> PodInfo:
     """The pod with a failing verdict, because it was not up in time."""
     return msgspec.structs.replace(groups.info(tracked), verdict=Verdict.UNPASS.value, message=message)

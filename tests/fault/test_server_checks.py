@@ -87,6 +87,7 @@ async def test_release_that_the_server_passes_succeeds_and_its_order_is_closed(
         await cluster.release(V1)
         found = await until_state(cluster, V1, "Success")
         assert condition(found, "Reported") == ("True", "OrderCreated")
+        assert condition(found, "Checked") == ("True", "AllChecked")
         assert {each["status"]["message"] for each in await batches(cluster)} == {"PostFinish"}
 
         async def closed() -> bool:
@@ -114,7 +115,7 @@ async def test_check_that_does_not_end_counts_as_passed_and_is_visible(
     """A poll says `fail` while a check is running. This is no verdict."""
     async with checked(cluster, tmp_path, Script(**{stage: StageScript(verdict="never")})):
         await cluster.release(V1)
-        await until_state(cluster, V1, "Success")
+        assert condition(await until_state(cluster, V1, "Success"), "Checked") == ("False", "NotChecked")
         for each in await batches(cluster):
             assert each["status"]["message"] == message
             assert condition(each, "Verified") == ("True", "NotChecked")

@@ -23,7 +23,10 @@ SOURCES = (
                 "    refusal = no_rollback_reason(snapshot, sum(each.serving for each in targets))\n",
                 '    refusal = ""\n',
             ),
-            ("draft.without(ConditionType.SETTLED).replace(settle_time_unix=0)", "draft"),
+            (
+                "draft.without(ConditionType.SETTLED).without(ConditionType.CHECKED).replace(settle_time_unix=0)",
+                "draft",
+            ),
             ("    before += suspension.resume(snapshot, target)\n", ""),
             (" or suspension.inherited(snapshot, target)", ""),
             ("    after += [Remove(each) for each in verification.surplus(groups)]\n", "    pass\n"),

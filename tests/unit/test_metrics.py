@@ -50,6 +50,7 @@ CONTRACT = {
         "altershield_api_writes": (COUNTER, "kind verb"),
         "altershield_callbacks": (COUNTER, "outcome"),
         "altershield_verifications": (COUNTER, "verdict"),
+        "altershield_unchecked_pods": (COUNTER, "reason"),
         "altershield_rollbacks": (COUNTER, "reason"),
         "altershield_ungated_releases": (COUNTER, "reason"),
         "altershield_releases": (GAUGE, "state"),
