@@ -271,7 +271,7 @@ def test_notes_say_what_to_create_and_to_register_for_the_server(chart: helm_pyt
     assert "server" not in notes(chart).replace("API server", "")
     unsigned = notes(chart, {"server": {"url": URL}})
     assert "WARNING: server.tokenSecret.name is not set" in unsigned
-    assert "refuses\nunsigned requests" in unsigned
+    assert "signed with an empty token" in unsigned
     assert "callback" not in unsigned
     assert "All its callbacks are refused" in notes(chart, {"server": {"url": URL, "callbacks": {"enabled": True}}})
 
