@@ -1,5 +1,6 @@
 """AlterShield's processes with the arguments, the service account and the permissions of the chart."""
 
+import asyncio
 import contextlib
 import functools
 import json
@@ -82,15 +83,19 @@ def recorder(release: Release, system: Kubectl, tmp_path_factory: pytest.TempPat
 async def test_processes_need_every_granted_permission_and_no_other(
     recorder: Recorder, system: Kubectl, cluster: Path
 ) -> None:
-    async with await Client.connect(str(cluster)) as client:
+    others = {
+        "altershield-permissions": replace_pods_until_change_pods_are_deleted,
+        "altershield-ungated": release_without_a_gatekeeper,
+        "altershield-sets": roll_back_what_has_no_replica_sets,
+    }
+    async with await Client.connect(str(cluster)) as client, asyncio.TaskGroup() as at_once:
+        for namespace, act in others.items():
+            at_once.create_task(asyncio.to_thread(act, Kubectl(cluster, namespace)))
         story = Story(client, START_TIMEOUT)
         async with story.watching():
             for step in STEPS:
                 await step.run(story)
     reject_a_setting_twice(system)
-    replace_pods_until_change_pods_are_deleted(Kubectl(cluster, "altershield-permissions"))
-    release_without_a_gatekeeper(Kubectl(cluster, "altershield-ungated"))
-    roll_back_what_has_no_replica_sets(Kubectl(cluster, "altershield-sets"))
 
     granted = {"ClusterRole": system.json("clusterrole", RELEASE), "Role": system.json("role", RELEASE)}
     assert recorder.forbidden == [], "permissions that are needed, but not granted"
