@@ -93,12 +93,13 @@ class Reporter:
 
 def finish_state(release: Release, workload: Workload) -> FinishState | None:
     """How the release ended for the server. None: it is under way, or waits for a person."""
+    superseded = version(release) != workload.version
     if rolled_back(release):
         return FinishState.ROLLBACK if state(release) is WorkloadState.FAILED else None
     if state(release) is WorkloadState.SUCCESS:
         settled = find_condition(release.status.conditions, ConditionType.SETTLED)
-        return FinishState.SUCCESS if settled is not None and settled.is_true else None
-    return None if version(release) == workload.version else FinishState.CANCEL
+        return FinishState.SUCCESS if superseded or (settled is not None and settled.is_true) else None
+    return FinishState.CANCEL if superseded else None
 
 
 def is_refused(release: Release) -> bool:
