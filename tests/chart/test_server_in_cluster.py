@@ -6,16 +6,21 @@ import http.client
 import json
 import socket
 import ssl
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from altershield.api.names import SYSTEM_NAMESPACE
+from kube_sandbox.altershield_server import signature
+from kube_sandbox.altershield_server.callbacks import callback_body
+from kube_sandbox.altershield_server.rules import verdict_body
 from kube_sandbox.altershield_server.server import AlterShieldServer
+from kube_sandbox.altershield_server.vocabulary import Stage
 from tests.chart.pod import account, here, is_ready, point_webhooks_here, ports_for, process
-from tests.chart.recorder import Recorder, recording
+from tests.chart.recorder import recording
 from tests.chart.release import Release
 from tests.chart.rendering import RELEASE, containers
 from tests.e2e.sleep import release as released
@@ -43,13 +48,15 @@ class CallbackPort:
         self._port = port
         self._context = ssl.create_default_context(cadata=authority.decode())
 
-    def __call__(self, method: str, path: str, token: str = "") -> tuple[int, dict[str, Any]]:
+    def __call__(
+        self, method: str, path: str, headers: Mapping[str, str] | None = None, body: bytes = b""
+    ) -> tuple[int, dict[str, Any]]:
         """The status and the body of the answer. The certificate must be for the Service."""
         connection = http.client.HTTPSConnection(SERVICE, self._port, context=self._context, timeout=30)
         with contextlib.closing(connection):
             plain = socket.create_connection(("127.0.0.1", self._port), 30)
             connection.sock = self._context.wrap_socket(plain, server_hostname=SERVICE)
-            connection.request(method, PREFIX + path, headers={"Authorization": f"Bearer {token}"} if token else {})
+            connection.request(method, PREFIX + path, body, dict(headers or {}))
             answer = connection.getresponse()
             return answer.status, json.loads(answer.read())
 
@@ -90,7 +97,11 @@ def test_releases_are_checked_by_the_server_and_the_callback_port_serves_https(
             eventually(lambda: is_ready(ports["gatekeeper"]) and is_ready(ports["reconciler"]), "the pod to be ready")
             check_releases(shop, server)
             secret = system.json("secret", f"{RELEASE}-tls")["data"]
-            check_callback_port(CallbackPort(ports["callbacks"], base64.b64decode(secret["ca.crt"])), shop, recorder)
+            request = CallbackPort(ports["callbacks"], base64.b64decode(secret["ca.crt"]))
+            check_callbacks(request, server)
+            check_tools(request, shop)
+            assert recorder.forbidden == []
+            assert {(each.verb, each.group, each.resource) for each in recorder.asked} >= REVIEWS
         finally:
             for log in tmp_path.glob("*.log"):
                 print(f"--- {log.name}\n{log.read_text()[-4000:]}")
@@ -114,17 +125,23 @@ def check_releases(shop: Kubectl, server: AlterShieldServer) -> None:
     assert batch["status"]["message"] == "PostFinish"
 
 
-def check_callback_port(request: CallbackPort, shop: Kubectl, recorder: Recorder) -> None:
-    status, answer = request("POST", "/callback")
-    assert (status, answer["success"]) == (401, False), "an unsigned callback"
+def check_callbacks(request: CallbackPort, server: AlterShieldServer) -> None:
+    (node,) = server.nodes.values()
+    executions = node.checks[Stage.POST].executions
+    body = callback_body(node, Stage.POST, verdict_body("pass", executions)).encode()
+    signed = signature.headers("kubernetes", TOKEN, signature.post_content(body), round(time.time() * 1000))
+    forged = signature.headers("kubernetes", "other", signature.post_content(body), round(time.time() * 1000))
+    assert request("POST", "/callback", forged, body)[0] == 401
+    status, answer = request("POST", "/callback", signed, body)
+    assert (status, answer["success"]) == (200, True)
+
+
+def check_tools(request: CallbackPort, shop: Kubectl) -> None:
     path = f"/suspend/deployment?namespace={NAMESPACE}"
     assert request("GET", path)[0] == 401
 
     shop("create", "serviceaccount", "tool")
-    token = shop("create", "token", "tool", "--duration=1h").strip()
-    assert request("GET", path, token)[0] == 403
+    bearer = {"Authorization": "Bearer " + shop("create", "token", "tool", "--duration=1h").strip()}
+    assert request("GET", path, bearer)[0] == 403
     shop("create", "rolebinding", "tool", "--clusterrole=view", f"--serviceaccount={NAMESPACE}:tool")
-    eventually(lambda: request("GET", path, token)[0] == 200, "the permission to be known")
-
-    assert recorder.forbidden == []
-    assert {(each.verb, each.group, each.resource) for each in recorder.asked} >= REVIEWS
+    eventually(lambda: request("GET", path, bearer)[0] == 200, "the permission to be known")
