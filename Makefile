@@ -23,7 +23,7 @@ lint: $(BIN)/.ready
 
 check: export PYTHONDONTWRITEBYTECODE =  # the tests start hundreds of processes, which would compile the same modules
 check: $(BIN)/.ready
-	$(BIN)/pytest -n 5 --dist loadgroup --no-loadscope-reorder  # for two cores: many tests wait
+	$(BIN)/pytest -n 4 --dist loadgroup --no-loadscope-reorder  # for two cores: many tests wait
 
 mutants: $(BIN)/.ready  ## whether the tests notice small mistakes in the code; the suite tries a few of them
 	$(BIN)/python -m tests.mutants
