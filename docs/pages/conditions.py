@@ -104,6 +104,8 @@ CONDITIONS: dict[ConditionType, tuple[str, dict[str, str]]] = {
             ReportReason.CREATED: "`True`. The order exists on the server.",
             ReportReason.REFUSED: "`False`. The server refused the order. The release is `Failed`, and none of its "
             "pods is verified. The message gives the server's reason.",
+            ReportReason.DENIED: "`Unknown`. The server does not accept the token or the platform. The release goes "
+            "on, and is reported again every 10 s.",
             ReportReason.UNREACHABLE: "`Unknown`. The server gave no answer. The release goes on, and is reported "
             "again every 10 s.",
             ReportReason.CLOSED: "`True`. The release has ended, and its order is closed.",

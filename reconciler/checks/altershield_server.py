@@ -48,6 +48,11 @@ class AlterShieldServer:
             return Availability.UNREACHABLE
         return Availability.AVAILABLE if self._enabled else Availability.SWITCHED_OFF
 
+    @property
+    def enabled(self) -> bool:
+        """Whether the server's kill switch lets it check releases."""
+        return self._enabled
+
     async def follow(self) -> None:
         """Read the server's kill switch until cancelled. This also finds out when an unreachable server is back."""
         while True:
@@ -58,7 +63,7 @@ class AlterShieldServer:
     async def report(self, release: ChangeWorkload) -> None:
         """Create the order of a release if the server does not have it yet. AlterShieldServerError."""
         order = order_of(release)
-        if order.id in self._orders or not self._enabled:
+        if order.id in self._orders:
             return
         await self._client.create_order(order)
         self._orders[order.id] = None

@@ -12,7 +12,8 @@ from altershield.releases import rolled_back, state, version
 from altershield.workloads.workload import Workload
 from reconciler.machinery.writer import Writer
 from reconciler.releases.projection import Release
-from reconciler.server.errors import AlterShieldServerError, UnavailableError
+from reconciler.server.answers import DENIED
+from reconciler.server.errors import AlterShieldServerError, RejectedError, UnavailableError
 from reconciler.server.messages import FinishState
 
 RETRY_SECONDS = 10.0
@@ -24,6 +25,7 @@ class ReportReason(StrEnum):
 
     CREATED = "OrderCreated"
     REFUSED = "OrderRefused"
+    DENIED = "AccessDenied"
     UNREACHABLE = "ServerUnreachable"
     CLOSED = "OrderClosed"
 
@@ -34,6 +36,11 @@ _MAX_MESSAGE = 512
 
 class OrderServer(Protocol):
     """The part of an AlterShield server's client that is about orders."""
+
+    @property
+    def enabled(self) -> bool:
+        """Whether releases are reported at all."""
+        ...
 
     async def report(self, release: ChangeWorkload) -> None:
         """Create the order. AlterShieldServerError."""
@@ -58,6 +65,7 @@ class Reporter:
         known = find_condition(release.status.conditions, ConditionType.REPORTED)
         if (
             self._server is None
+            or not self._server.enabled
             or state(release) not in _UNDER_WAY
             or (known is not None and known.status != "Unknown")
         ):
@@ -67,6 +75,9 @@ class Reporter:
         except UnavailableError as error:
             return _condition(release, "Unknown", ReportReason.UNREACHABLE, str(error))
         except AlterShieldServerError as error:
+            # a wrong token says nothing about the release, and may be one that is being replaced
+            if isinstance(error, RejectedError) and error.code == DENIED:
+                return _condition(release, "Unknown", ReportReason.DENIED, str(error))
             return _condition(release, "False", ReportReason.REFUSED, str(error))
         return _condition(release, "True", ReportReason.CREATED, "the AlterShield server has the order of this release")
 

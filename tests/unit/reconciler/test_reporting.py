@@ -26,6 +26,7 @@ class Server:
 
     def __init__(self, error: Exception | None = None) -> None:
         self.error = error
+        self.enabled = True
         self.calls: list[object] = []
 
     async def report(self, release: ChangeWorkload) -> None:
@@ -66,6 +67,7 @@ def refused() -> RejectedError:
         (None, ("True", "OrderCreated")),
         (unavailable(), ("Unknown", "ServerUnreachable")),
         (refused(), ("False", "OrderRefused")),
+        (RejectedError("bad signature", code="102", text=""), ("Unknown", "AccessDenied")),
     ],
 )
 async def test_condition_says_what_the_server_answered(error: Exception | None, expected: tuple[str, str]) -> None:
@@ -78,6 +80,13 @@ async def test_condition_says_what_the_server_answered(error: Exception | None, 
 async def test_release_that_is_not_under_way_is_not_reported(state: str) -> None:
     server = Server()
     assert await reporter(server).report(with_status(state)) is None
+    assert server.calls == []
+
+
+async def test_nothing_is_reported_while_the_server_is_switched_off() -> None:
+    server = Server()
+    server.enabled = False
+    assert await reporter(server).report(with_status("Init")) is None
     assert server.calls == []
 
 
