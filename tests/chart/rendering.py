@@ -1,5 +1,6 @@
 """The chart's path, and functions that render it and select objects."""
 
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 Object = dict[str, Any]
 
 CHART = Path(__file__).parents[2] / "charts" / "altershield"
+SCHEMA: Object = json.loads((CHART / "values.schema.json").read_text())
+DEFAULTS: Object = yaml.safe_load((CHART / "values.yaml").read_text())
 VALUES = sorted(CHART.glob("ci/*-values.yaml"))
 RELEASE = "altershield"
 HOOK = "helm.sh/hook"

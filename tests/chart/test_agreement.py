@@ -2,12 +2,10 @@
 
 import tomllib
 from pathlib import Path
-from typing import cast
 
 import helm_python
 import pytest
-import typer
-from typer.core import TyperGroup, TyperOption
+from typer.core import TyperOption
 
 import certgen.command
 import gatekeeper.__main__
@@ -19,6 +17,7 @@ from altershield.install import crds, rbac, webhooks
 from altershield.install.__main__ import files
 from altershield.workloads import ADAPTERS
 from certgen.settings import service_hosts
+from tests.chart.arguments import parsed
 from tests.chart.rendering import CHART, Object, containers, of_kind, rendered, the, user_roles, variables
 
 
@@ -149,14 +148,6 @@ def test_certgen_commands_in_the_container_use_the_settings_of_certgen_run(
         assert {name: params[name] for name in params.keys() & run.params} == {
             name: run.params[name] for name in params.keys() & run.params
         }
-
-
-def parsed(process: typer.Typer, arguments: list[str]) -> typer.Context:
-    """Parse arguments without running the command. Raises an exception if an argument is unknown."""
-    command = typer.main.get_command(process)
-    if isinstance(command, TyperGroup):
-        command = command.commands[arguments.pop(0)]
-    return cast(typer.Context, command.make_context("process", arguments))
 
 
 def test_gatekeeper_gets_the_service_account_of_the_reconciler(chart: helm_python.Chart) -> None:

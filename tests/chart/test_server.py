@@ -13,8 +13,11 @@ from altershield.errors import UsageError
 from altershield.process.server_options import PHASES, ServerOptions
 from certgen.settings import service_hosts
 from reconciler.server.options import server_settings
+from tests.chart.arguments import parsed
 from tests.chart.rendering import (
+    DEFAULTS,
     RELEASE,
+    SCHEMA,
     Object,
     callback_services,
     containers,
@@ -24,8 +27,6 @@ from tests.chart.rendering import (
     the,
     variables,
 )
-from tests.chart.test_agreement import parsed
-from tests.chart.test_values import DEFAULTS, SCHEMA
 
 URL = "http://altershield.altershield:8080"
 TOKEN: Object = {"name": "altershield-server", "key": "platform-token"}

@@ -6,12 +6,8 @@ from collections.abc import Iterator
 
 import helm_python
 import pytest
-import yaml
 
-from tests.chart.rendering import CHART, Object, rendered
-
-SCHEMA: Object = json.loads((CHART / "values.schema.json").read_text())
-DEFAULTS: Object = yaml.safe_load((CHART / "values.yaml").read_text())
+from tests.chart.rendering import CHART, DEFAULTS, SCHEMA, Object, rendered
 
 
 def keys(schema: Object, path: str = "") -> Iterator[str]:
