@@ -37,7 +37,7 @@ from bench.processes import Server, answering, cpu, free_ports, kubernetes
 from bench.reviews import write_reviews
 
 RESULTS = Path(__file__).parent / "results" / "gatekeeper.json"
-SIZES = {"4 KB": 4_000, "64 KB": 64_000, "1 MB": 1_000_000}
+SIZES = {"8 KB": 8_000, "64 KB": 64_000, "1 MB": 1_000_000}
 MEMORY_REQUESTS = 200_000
 SERVER_CORE, CLIENT_CORE = 0, 1
 CONNECTIONS = 8
@@ -126,7 +126,7 @@ async def run(seconds: float, rounds: int, output: Path) -> None:
                     console.print(f"{size} {path}: {rounds} rounds …", style="dim")
                     rows.append(await _measure(floor, gatekeeper, size, path, bodies, seconds, rounds))
             console.print(f"memory over {MEMORY_REQUESTS:,} requests …", style="dim")
-            memory = await _memory(gatekeeper, write_reviews(directory, "memory", SIZES["4 KB"]))
+            memory = await _memory(gatekeeper, write_reviews(directory, "memory", SIZES["8 KB"]))
     figures = {
         "taken": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
         "machine": {"cpu": cpu(), "python": platform.python_version(), "aiohttp": aiohttp.__version__},

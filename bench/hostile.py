@@ -3,7 +3,7 @@
     python -m bench.hostile
 
 The gatekeeper runs on one core. 40 attackers without credentials run in another process on the other core. In each
-phase they do one thing, again as soon as it ends. Meanwhile the bench sends reviews of 4 KB at fixed times on kept
+phase they do one thing, again as soon as it ends. Meanwhile the bench sends reviews of 8 KB at fixed times on kept
 connections, as API servers do. Latencies count from these times. A review fails if it has no answer of 200 within the
 chart's timeout.
 
@@ -302,7 +302,7 @@ def main(
 async def _run(seconds: float, only: list[str]) -> tuple[list[Phase], int]:
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
-        bodies = [file.read_bytes() for file in write_reviews(directory, "4KB", 4_000)]
+        bodies = [file.read_bytes() for file in write_reviews(directory, "8KB", 8_000)]
         async with _gatekeeper(directory) as server:
             phases = [await _phase(server, "nothing", bodies, seconds)]
             for attack_ in (*attacks(), "everything"):

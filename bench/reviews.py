@@ -1,4 +1,8 @@
-"""AdmissionReviews for measurements of the gatekeeper."""
+"""AdmissionReviews for measurements of the gatekeeper.
+
+The Deployments in them are as `kubectl apply` leaves them: with its annotation, which repeats the manifest, and with
+the managed fields of kubectl and of the Deployment controller.
+"""
 
 import json
 from pathlib import Path
@@ -51,6 +55,18 @@ def _deployment(image: str, variables: int) -> dict[str, Any]:
         "image": image,
         "command": ["/bin/sleep", "infinity"],
         "env": [{"name": f"VARIABLE_{n}", "value": f"the value of variable {n}"} for n in range(variables)],
+    }
+    manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"annotations": {}, "labels": {"app": "sleep"}, "name": "sleep", "namespace": "default"},
+        "spec": {
+            "replicas": 5,
+            "selector": {"matchLabels": {"app": "sleep"}},
+            "template": {"metadata": {"labels": {"app": "sleep"}}, "spec": {"containers": [container]}},
+        },
+    }
+    defaults = {
         "resources": {},
         "terminationMessagePath": "/dev/termination-log",
         "terminationMessagePolicy": "File",
@@ -67,17 +83,11 @@ def _deployment(image: str, variables: int) -> dict[str, Any]:
             "generation": 2,
             "creationTimestamp": "2023-05-11T07:46:13Z",
             "labels": {"app": "sleep", labels.VERSION: version, labels.DEFENSE_STATUS: labels.PROCESSED},
-            "annotations": {"deployment.kubernetes.io/revision": "1"},
-            "managedFields": [
-                {
-                    "manager": "kubectl",
-                    "operation": "Update",
-                    "apiVersion": "apps/v1",
-                    "time": "2023-05-11T07:46:13Z",
-                    "fieldsType": "FieldsV1",
-                    "fieldsV1": {"f:spec": {"f:replicas": {}, "f:selector": {}, "f:template": {"f:spec": {}}}},
-                }
-            ],
+            "annotations": {
+                "deployment.kubernetes.io/revision": "1",
+                "kubectl.kubernetes.io/last-applied-configuration": json.dumps(manifest, separators=(",", ":")),
+            },
+            "managedFields": _managed_fields(variables),
         },
         "spec": {
             "replicas": 5,
@@ -85,7 +95,7 @@ def _deployment(image: str, variables: int) -> dict[str, Any]:
             "template": {
                 "metadata": {"labels": {"app": "sleep", labels.VERSION: version}},
                 "spec": {
-                    "containers": [container],
+                    "containers": [container | defaults],
                     "restartPolicy": "Always",
                     "terminationGracePeriodSeconds": 30,
                     "dnsPolicy": "ClusterFirst",
@@ -99,3 +109,57 @@ def _deployment(image: str, variables: int) -> dict[str, Any]:
         },
         "status": {"observedGeneration": 2, "replicas": 5, "updatedReplicas": 5, "readyReplicas": 5},
     }
+
+
+def _managed_fields(variables: int) -> list[dict[str, Any]]:
+    names = (f"VARIABLE_{n}" for n in range(variables))
+    container: dict[str, Any] = {
+        ".": {},
+        "f:command": {},
+        "f:env": {".": {}, **{f'k:{{"name":"{name}"}}': {".": {}, "f:name": {}, "f:value": {}} for name in names}},
+        "f:image": {},
+        "f:imagePullPolicy": {},
+        "f:name": {},
+        "f:resources": {},
+        "f:terminationMessagePath": {},
+        "f:terminationMessagePolicy": {},
+    }
+    pod = {
+        "f:containers": {'k:{"name":"sleep"}': container},
+        "f:dnsPolicy": {},
+        "f:restartPolicy": {},
+        "f:schedulerName": {},
+        "f:securityContext": {},
+        "f:terminationGracePeriodSeconds": {},
+    }
+    applied = {
+        "f:metadata": {"f:annotations": {}, "f:labels": {".": {}, "f:app": {}}},
+        "f:spec": {
+            "f:progressDeadlineSeconds": {},
+            "f:replicas": {},
+            "f:revisionHistoryLimit": {},
+            "f:selector": {},
+            "f:strategy": {"f:rollingUpdate": {".": {}, "f:maxSurge": {}, "f:maxUnavailable": {}}, "f:type": {}},
+            "f:template": {"f:metadata": {"f:labels": {".": {}, "f:app": {}}}, "f:spec": pod},
+        },
+    }
+    observed = {
+        "f:metadata": {"f:annotations": {"f:deployment.kubernetes.io/revision": {}}},
+        "f:status": {"f:observedGeneration": {}, "f:readyReplicas": {}, "f:replicas": {}, "f:updatedReplicas": {}},
+    }
+    return [
+        _managed("kubectl-client-side-apply", applied, ""),
+        _managed("kube-controller-manager", observed, "status"),
+    ]
+
+
+def _managed(manager: str, fields: dict[str, Any], subresource: str) -> dict[str, Any]:
+    entry = {
+        "manager": manager,
+        "operation": "Update",
+        "apiVersion": "apps/v1",
+        "time": "2023-05-11T07:46:13Z",
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fields,
+    }
+    return {**entry, "subresource": subresource} if subresource else entry
