@@ -83,7 +83,7 @@ def called(server: AlterShieldServer, call: Call) -> int:
 async def test_release_that_the_server_passes_succeeds_and_its_order_is_closed(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    async with checked(cluster, tmp_path, Script()) as server:
+    async with checked(cluster, tmp_path, Script(), seconds=60) as server:
         await cluster.release(V1)
         found = await until_state(cluster, V1, "Success")
         assert condition(found, "Reported") == ("True", "OrderCreated")
