@@ -1,9 +1,16 @@
 """Verdicts about pods, and labels of pods that are not trusted."""
 
+from dataclasses import replace
+
+import msgspec
 import pytest
 
 from altershield.api import labels
-from altershield.api.kinds import Giver
+from altershield.api.kinds import ChangeWorkloadStatus, Giver
+from altershield.api.meta import Condition, find_condition
+from reconciler.releases import projection
+from reconciler.releases.decide import decide
+from reconciler.releases.projection import Release
 
 from .scenarios import (
     RUNNING,
@@ -238,3 +245,39 @@ def test_pod_with_an_operate_finished_label_from_its_template_is_overdue_if_not_
     world.touch(pod)
     world.run(121)
     assert is_restored(world)
+
+
+# with an AlterShield server
+
+
+def current(world: World) -> Release:
+    """The current release, as the cache holds it."""
+    return projection.read(msgspec.json.encode(world.releases[world.version]))
+
+
+def test_release_whose_order_the_server_refuses_fails_and_verifies_no_pod() -> None:
+    world = first_release("Deployment")
+    world.up(*world.make(world.replicas))
+    workload = world.workload
+    release = current(world)
+    refused = Condition("Reported", "False", "OrderRefused", "no such scene")
+    snapshot = replace(world.snapshot(release, [], workload), reported=refused)
+    decision = decide(snapshot, world.now)
+    assert decision.status is not None
+    assert decision.status.status == "Failed"
+    assert (decision.before, [type(each).__name__ for each in decision.after]) == ((), ["Announce"])
+    assert decide(replace(snapshot, reported=None), world.now).status != decision.status
+
+
+def test_success_tells_pods_that_passed_without_a_verdict() -> None:
+    world = first_release("Deployment")
+    world.roll_out("v1")
+    snapshot = replace(world.snapshot(current(world), [], world.workload), server=True)
+    entering = replace(
+        snapshot, release=msgspec.structs.replace(snapshot.release, status=ChangeWorkloadStatus(status=RUNNING))
+    )
+    status = decide(entering, world.now).status
+    assert status is not None
+    checked = find_condition(status.conditions, "Checked")
+    assert checked is not None
+    assert (status.status, checked.status, checked.reason) == (SUCCESS, "False", "NotChecked")
