@@ -12,6 +12,7 @@ from altershield.api.resources import DEPLOYMENTS
 from reconciler.endpoints import access
 from reconciler.endpoints.access import Access, User
 from reconciler.endpoints.errors import EndpointError
+from tests.support.polling import until
 from tests.support.stub_api import StubApi, answer, serving
 
 HEADERS = CIMultiDictProxy(CIMultiDict({"Authorization": "Bearer abc"}))
@@ -111,16 +112,21 @@ async def test_api_server_that_does_not_answer_holds_up_a_bounded_number_of_call
     asked: tuple[StubApi, Access], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     api, own = asked
-    monkeypatch.setattr(access, "_SECONDS", 0.3)
+    monkeypatch.setattr(access, "_SECONDS", 2.0)
 
     async def silent(request: web.Request) -> web.StreamResponse:
         await asyncio.sleep(60)
         raise AssertionError
 
+    async def as_many_as_allowed() -> bool:
+        return len(api.requests) == 4
+
     api.fault(lambda request: True, silent, times=1000)
     callers = [asyncio.create_task(own.user(HEADERS)) for _ in range(50)]
+    await until(as_many_as_allowed, "four requests")
+    await asyncio.sleep(0.1)
+    assert len(api.requests) == 4
     errors = await asyncio.gather(*callers, return_exceptions=True)
     busy = [each for each in errors if "busy" in str(each)]
     assert len(busy) == 50 - 32
     assert {each.code for each in errors if isinstance(each, EndpointError)} == {503}
-    assert len(api.requests) <= 4
