@@ -12,8 +12,9 @@ import contextlib
 import heapq
 import itertools
 
-from aiohttp import hdrs, web
+from aiohttp import web
 
+from altershield.process.listener import ask_for_body
 from gatekeeper import memory
 from gatekeeper.errors import ReviewError
 from gatekeeper.structure import is_dense, problem
@@ -33,7 +34,6 @@ _PACE = 1024 * 1024  # bytes per second: a review of 1 MiB waits for small ones 
 _PART_SECONDS = 0.05  # for the next part of a large body, while others wait to be read
 _PAUSE = 5  # times that the event loop runs between two turns; a small review on an open connection needs three
 _TURN_SECONDS = 2.0  # for the turn of a large review
-_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _AGAIN = "the gatekeeper is busy with large reviews; send the request again"
 _SHRINK = "make the object smaller: move large texts out of the pod template, for example into a ConfigMap"
 
@@ -77,9 +77,7 @@ class Intake:
         body = Body(due=due(request.content_length))
         if (request.content_length or 0) > MAX_BODY:
             raise too_large()
-        if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue" and not content.is_eof():
-            await request.writer.write(_CONTINUE)
-            request.writer.output_size = 0  # the answer has not begun
+        await ask_for_body(request)
         try:
             async with asyncio.timeout(_BODY_SECONDS) as body.deadline:
                 body.data = await self._read(request, body)

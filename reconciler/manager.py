@@ -6,7 +6,7 @@ import logging
 import secrets
 import socket
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 from altershield.api.names import LEASE
@@ -95,6 +95,8 @@ class Manager:
             pre_timeout=options.pre_timeout,
             post_timeout=options.post_timeout,
         )
+        files = options.callback_tls_cert_file, options.callback_tls_private_key_file
+        self._certificate = Certificate(files[0], files[1]) if files[0] is not None and files[1] is not None else None
         self._callbacks = CallbackReceiver(client, self.caches, batches)
         self._controllers: dict[str, Reconcile[Any]] = {
             "settings": self._settings.reconcile,
@@ -108,6 +110,8 @@ class Manager:
 
         An error that ends a background task is raised.
         """
+        if self._certificate is not None:
+            self._certificate.reload()
         async with (
             serving(Health(self.metrics.registry, self._not_ready), self._options.metrics_port),
             self._callback_port(),
@@ -116,6 +120,7 @@ class Manager:
                 asyncio.create_task(run_informers(self.caches)),
                 asyncio.create_task(self._recorder.run()),
                 asyncio.create_task(self._reconcile_namespaces()),
+                *([asyncio.create_task(self._certificate.follow())] if self._certificate is not None else []),
             ]
             freezing = asyncio.create_task(freeze_caches(self.caches))
             leading = asyncio.create_task(self._lead())
@@ -128,38 +133,23 @@ class Manager:
                 await _cancel(leading)  # first: reconciles under way need caches that are up to date
                 await _cancel(stopping, freezing, *background)
 
-    @contextlib.asynccontextmanager
-    async def _callback_port(self) -> AsyncIterator[None]:
-        """Take the callbacks of the AlterShield server, if a port is configured. Every replica does so: the server
+    def _callback_port(self) -> contextlib.AbstractAsyncContextManager[object]:
+        """The port for the callbacks of the AlterShield server, if one is configured. Every replica has it: the server
         sends each callback to any of them."""
         options, server = self._options, self._server_client
         if server is None or not options.callback_port:
-            yield
-            return
-        files = options.callback_tls_cert_file, options.callback_tls_private_key_file
-        certificate = Certificate(files[0], files[1]) if files[0] is not None and files[1] is not None else None
+            return contextlib.nullcontext()
         token_file = server.settings.token_file
         settings = Settings(
             port=options.callback_port,
             host=options.callback_host,
-            context=certificate.context if certificate is not None else None,
+            context=self._certificate.context if self._certificate is not None else None,
             platform=server.settings.platform,
             token=TokenFile(token_file).current if token_file is not None else None,
         )
-        endpoints = Endpoints(
+        return Endpoints(
             settings, self.caches, self._client, self._writer, self.metrics, self._callbacks.receive, self._clock
         )
-        if certificate is None:
-            async with endpoints:
-                yield
-            return
-        certificate.reload()
-        async with endpoints:
-            following = asyncio.create_task(certificate.follow())
-            try:
-                yield
-            finally:
-                await _cancel(following)
 
     async def _reconcile_namespaces(self) -> None:
         """Runs in every replica, because a replica that becomes the leader needs full caches."""

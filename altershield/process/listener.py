@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from aiohttp import web
+from aiohttp import hdrs, web
 
 CONNECTIONS = 512
 """The most open connections of one port, including those in the TLS handshake. A further connection closes the one that
@@ -27,6 +27,7 @@ _ACCEPTS = 32  # new connections in one run of the event loop; the others wait i
 _RECEIVE_BUFFER = 128 * 1024  # bytes that the kernel keeps of one connection
 _READ_BUFFER = 64 * 1024  # bytes; a connection is paused while it holds more encrypted ones, or twice as many decrypted
 _CLOSE_SECONDS = 5.0  # for the caller to confirm the end of a TLS connection
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
@@ -237,6 +238,13 @@ class Listener:
                 if connection.since < oldest:
                     self._new.pop(key, None)
                     connection.abort()
+
+
+async def ask_for_body(request: web.BaseRequest) -> None:
+    """Answer `100 Continue` to a caller that waits for it before it sends the body."""
+    if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue" and not request.content.is_eof():
+        await request.writer.write(_CONTINUE)
+        request.writer.output_size = 0  # the answer has not begun
 
 
 async def _bound(host: str, port: int) -> list[socket.socket]:

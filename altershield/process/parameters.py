@@ -39,6 +39,17 @@ def with_options(type_: type[T]) -> Callable[[Callable[[T], None]], Callable[...
     return decorated
 
 
+def arguments(options: object, declared: type[Any]) -> list[str]:
+    """The command-line arguments that give another process these options: the fields of the dataclass `declared`,
+    without those that are None."""
+    return [
+        argument
+        for field in dataclasses.fields(declared)
+        if (value := getattr(options, field.name)) is not None
+        for argument in (f"--{field.name.replace('_', '-')}", str(value))
+    ]
+
+
 def _default(field: "dataclasses.Field[Any]") -> Any:
     if field.default_factory is not dataclasses.MISSING:
         return field.default_factory()

@@ -1,10 +1,12 @@
 """The options for an AlterShield server, of the commands that run a reconciler."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from altershield.process.parameters import arguments
 
 PLATFORM = "kubernetes"
 TENANT = "default"
@@ -117,9 +119,4 @@ class ServerOptions:
     @property
     def server_arguments(self) -> list[str]:
         """The command-line arguments for `python -m reconciler`."""
-        return [
-            argument
-            for field in fields(ServerOptions)
-            if (value := getattr(self, field.name)) is not None
-            for argument in (f"--{field.name.replace('_', '-')}", str(value))
-        ]
+        return arguments(self, ServerOptions)

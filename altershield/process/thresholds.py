@@ -1,8 +1,9 @@
 """The thresholds of the reconciler, as options of the commands that run a reconciler."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from altershield.process import options
+from altershield.process.parameters import arguments
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,8 +20,4 @@ class Thresholds:
     @property
     def arguments(self) -> list[str]:
         """The command-line arguments for `python -m reconciler`."""
-        return [
-            argument
-            for field in fields(Thresholds)
-            for argument in (f"--{field.name.replace('_', '-')}", str(getattr(self, field.name)))
-        ]
+        return arguments(self, Thresholds)

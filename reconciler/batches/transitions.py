@@ -92,6 +92,10 @@ class Checked:
     passed: bool
     message: str
 
+    @property
+    def outcome(self) -> CheckState:
+        return CheckState.PASSED if self.passed else CheckState.FAILED
+
 
 @dataclass(frozen=True, slots=True)
 class NoResult:
@@ -193,9 +197,9 @@ def _before(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> tupl
             return msgspec.structs.replace(state, status=PodState.INIT, checks=()), Later(POLL_INTERVAL)
         case PodState.PRE_WAIT, Refused(reason):
             return _done(state, PodState.PRE_FAILED, now, reason), None
-        case _, Checked(passed=False, message=message):
-            state = _with_results(state, snapshot.change_pod, Verdict.UNPASS, message)
-            return _done(state, PodState.PRE_FAILED, now, message, CheckState.FAILED), None
+        case _, Checked(passed=False) as result:
+            state = _with_results(state, snapshot.change_pod, result)
+            return _done(state, PodState.PRE_FAILED, now, result.message, result.outcome), None
         case _, Checked(message=message):
             checks = ended(state.checks, SERVER_CHECK, Phase.PRE, CheckState.PASSED, message, now)
             state = msgspec.structs.replace(
@@ -217,11 +221,9 @@ def _after(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> tuple
     passed_time = now - state.post_submit_time_unix
     left = state.post_timeout_threshold - passed_time
     match state.status, snapshot.answer:
-        case _, Checked(passed=passed, message=message):
-            verdict = Verdict.PASS if passed else Verdict.UNPASS
-            state = _with_results(state, snapshot.change_pod, verdict, message)
-            outcome = CheckState.PASSED if passed else CheckState.FAILED
-            return _done(state, PodState.POST_FINISH, now, message, outcome), None
+        case _, Checked() as result:
+            state = _with_results(state, snapshot.change_pod, result)
+            return _done(state, PodState.POST_FINISH, now, result.message, result.outcome), None
         case PodState.POST_WAIT, Accepted():
             return msgspec.structs.replace(state, status=PodState.POST_SUBMITTED), _next_poll(0, left)
         case PodState.POST_WAIT, Refused(reason):
@@ -266,25 +268,28 @@ def _with_late_result(state: ChangePodStatus, snapshot: BatchSnapshot, now: floa
     answer = snapshot.answer
     if not isinstance(answer, Checked) or not _undecided(state, snapshot.change_pod):
         return state
-    phase = Phase.POST if state.post_submit_time_unix else Phase.PRE
+    phase = _last_phase(state)
     if answer.passed and phase is Phase.PRE:
         return state  # the check after the batch never began, so nothing is proven
-    outcome, verdict = (CheckState.PASSED, Verdict.PASS) if answer.passed else (CheckState.FAILED, Verdict.UNPASS)
-    state = _with_results(state, snapshot.change_pod, verdict, answer.message)
-    checks = ended(state.checks, SERVER_CHECK, phase, outcome, answer.message, now)
+    state = _with_results(state, snapshot.change_pod, answer)
+    checks = ended(state.checks, SERVER_CHECK, phase, answer.outcome, answer.message, now)
     return msgspec.structs.replace(state, checks=checks)
 
 
 def awaits(status: ChangePodStatus, phase: Phase) -> bool:
     """Whether a result of this phase is still of use: the phase is under way, or the batch ended in it without a
     result. A server also sends results of a phase that is over (its callback comes late)."""
-    last = Phase.POST if status.post_submit_time_unix else Phase.PRE
-    return last is phase and status.status in (
+    return _last_phase(status) is phase and status.status in (
         PodState.PRE_SUBMITTED,
         PodState.POST_WAIT,
         PodState.POST_SUBMITTED,
         PodState.EXECUTE_DONE,
     )
+
+
+def _last_phase(status: ChangePodStatus) -> Phase:
+    """The phase that began last."""
+    return Phase.POST if status.post_submit_time_unix else Phase.PRE
 
 
 def failed_by(change_pod: ChangePod) -> Giver:
@@ -332,12 +337,13 @@ def _undecided(state: ChangePodStatus, change_pod: ChangePod) -> set[str]:
     return {pod.pod for pod in change_pod.spec.pod_infos} - decided
 
 
-def _with_results(state: ChangePodStatus, change_pod: ChangePod, verdict: str, message: str) -> ChangePodStatus:
+def _with_results(state: ChangePodStatus, change_pod: ChangePod, result: Checked) -> ChangePodStatus:
     """The server's verdict on every pod that has no explicit verdict yet."""
     undecided = _undecided(state, change_pod)
-    results: list[PodInfo] = [result for result in state.pod_results if result.pod not in undecided]
+    verdict = Verdict.PASS if result.passed else Verdict.UNPASS
+    results: list[PodInfo] = [known for known in state.pod_results if known.pod not in undecided]
     results += [
-        msgspec.structs.replace(pod, verdict=verdict, message=message)
+        msgspec.structs.replace(pod, verdict=verdict, message=result.message)
         for pod in change_pod.spec.pod_infos
         if pod.pod in undecided
     ]

@@ -2,9 +2,8 @@
 
 from altershield.api.kinds import ChangeWorkload
 from altershield.releases.release import version
+from reconciler.server import texts
 from reconciler.server.messages import EXECUTOR, Order, Workload
-
-_MAX_BYTES = 128  # of an order's id
 
 
 def order_id(release: ChangeWorkload) -> str:
@@ -14,7 +13,7 @@ def order_id(release: ChangeWorkload) -> str:
     """
     metadata, spec = release.metadata, release.spec
     text = f"{metadata.uid}/{spec.workload_generation}/{metadata.namespace}/{spec.service_name}"
-    return text[:_MAX_BYTES]  # names in Kubernetes are ASCII
+    return texts.order_id(text)
 
 
 def workload_of(release: ChangeWorkload) -> Workload:

@@ -8,8 +8,9 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
-from aiohttp import hdrs, web
+from aiohttp import web
 
+from altershield.process.listener import ask_for_body
 from reconciler.endpoints.errors import EndpointError
 from reconciler.endpoints.outcome import CallbackOutcome
 
@@ -19,7 +20,6 @@ PLACES = 8
 """Bodies larger than `SMALL` that are in memory at the same time."""
 
 _BODY_SECONDS = 5.0  # for a body to arrive; an AlterShield server waits six seconds for the answer
-_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class Intake:
@@ -34,9 +34,7 @@ class Intake:
         if there is no place for it in time."""
         if (request.content_length or 0) > limit:
             raise _too_large(limit)
-        if request.headers.get(hdrs.EXPECT, "").lower() == "100-continue" and not request.content.is_eof():
-            await request.writer.write(_CONTINUE)
-            request.writer.output_size = 0  # the answer has not begun
+        await ask_for_body(request)
         async with contextlib.AsyncExitStack() as stack:
             try:
                 async with asyncio.timeout(_BODY_SECONDS):

@@ -62,13 +62,10 @@ class Reporter:
     async def report(self, release: Release) -> Condition | None:
         """Create the order of a release that is under way. Returns the condition Reported; None if nothing is to be
         reported, or was before."""
+        if self._server is None or not self._server.enabled or state(release) not in _UNDER_WAY:
+            return None
         known = find_condition(release.status.conditions, ConditionType.REPORTED)
-        if (
-            self._server is None
-            or not self._server.enabled
-            or state(release) not in _UNDER_WAY
-            or (known is not None and known.status != "Unknown")
-        ):
+        if known is not None and known.status != "Unknown":
             return None
         try:
             await self._server.report(release)
@@ -84,9 +81,11 @@ class Reporter:
     async def close(self, release: Release, workload: Workload) -> float | None:
         """Close the order of a release that has ended, once. Returns the seconds until the next attempt if the server
         cannot be reached, else None."""
+        if self._server is None:
+            return None
         known = find_condition(release.status.conditions, ConditionType.REPORTED)
         ending = finish_state(release, workload)
-        if self._server is None or ending is None or known is None or known.reason != ReportReason.CREATED:
+        if ending is None or known is None or known.reason != ReportReason.CREATED:
             return None
         message = f"the order of this release is closed as {ending}"
         try:

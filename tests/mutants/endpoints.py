@@ -51,7 +51,7 @@ SOURCES = (
             ("            if size > limit:\n                raise _too_large(limit)\n", ""),
             ("async with asyncio.timeout(_BODY_SECONDS):", "async with asyncio.timeout(60):"),
             ("            if size > SMALL and not has_place:\n", "            if not has_place:\n"),
-            ("            await request.writer.write(_CONTINUE)\n", ""),
+            ("        await ask_for_body(request)\n", ""),
         ),
     ),
     Source(
