@@ -28,7 +28,6 @@ from reconciler.server.messages import BatchFinish, BatchStart, FinishState, Loc
 
 _KNOWN_ORDERS = 4096  # ids of orders that the server has, so that they are not created before each batch
 _HEARTBEAT_SECONDS = 15.0
-_PRE_RUNNING = "PRE_AOP"  # the beginning of the states of a node whose first check has not ended
 
 
 class AlterShieldServer:
@@ -62,11 +61,11 @@ class AlterShieldServer:
 
     async def report(self, release: ChangeWorkload) -> None:
         """Create the order of a release if the server does not have it yet. AlterShieldServerError."""
-        order = order_of(release)
-        if order.id in self._orders:
+        order = order_id(release)
+        if order in self._orders:
             return
-        await self._client.create_order(order)
-        self._orders[order.id] = None
+        await self._client.create_order(order_of(release))
+        self._orders[order] = None
         if len(self._orders) > _KNOWN_ORDERS:
             self._orders.popitem(last=False)
 
@@ -139,24 +138,20 @@ class AlterShieldServer:
             return NoResult()
         if found.verdict.passed:
             return Checked(True, found.message)
-        if not last or await self._is_running(release, node, stage):
+        if not last or not await self._is_over(release, node, stage):
             return NoResult()
         why = found.message or "the server reports a failure, but has not sent the rules that failed"
         return Checked(False, why)
 
-    async def _is_running(self, release: ChangeWorkload, node: str, stage: Stage) -> bool:
-        """Whether the check has not ended on the server. The server says so only when the batch is finished: it refuses
-        this while a check is running. If the first check failed, the batch is finished as failed, since it does not go
-        on."""
-        first = stage is Stage.PRE
-        failure = "the check before this batch failed" if first else ""
+    async def _is_over(self, release: ChangeWorkload, node: str, stage: Stage) -> bool:
+        """Whether the check has ended on the server. Only one answer shows it: the server takes the batch as finished.
+        It refuses this while a check is running, for a node that it does not know, and to callers that it does not
+        know. If the first check failed, the batch is finished as failed, since it does not go on."""
+        failure = "the check before this batch failed" if stage is Stage.PRE else ""
         try:
-            begun = await self._client.finish_batch(self._finished(release, node, failure))
-        except NotAllowedError as error:
-            return first and error.state.startswith(_PRE_RUNNING)
-        except RejectedError:
+            return await self._client.finish_batch(self._finished(release, node, failure))
+        except (NotAllowedError, RejectedError):
             return False
-        return not begun
 
     def _finished(self, release: ChangeWorkload, node: str, failure: str) -> BatchFinish:
         return BatchFinish(

@@ -1,0 +1,68 @@
+"""What the answers of an AlterShield server mean at the deadline of a check, when a poll says `fail`."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from altershield.api.kinds import ChangePodStatus
+from reconciler.batches.transitions import Answer, Call, Checked, NoResult
+from reconciler.checks.altershield_server import AlterShieldServer
+from reconciler.server.answers import Polled, ServerVerdict
+from reconciler.server.errors import NotAllowedError, RejectedError
+from tests.unit.reconciler.builders import NOW, change_pod, release
+
+
+class Client:
+    """A server that says `fail` when it is polled, and that answers `end` when a batch is finished."""
+
+    def __init__(self, end: bool | Exception) -> None:
+        self.end = end
+        self.finished = 0
+
+    async def poll(self, *_: object) -> Polled:
+        return Polled(True, ServerVerdict.FAIL, "")
+
+    async def finish_batch(self, _: object) -> bool:
+        self.finished += 1
+        if isinstance(self.end, Exception):
+            raise self.end
+        return self.end
+
+
+async def asked(call: Call, client: Client) -> Answer:
+    caches = SimpleNamespace(releases=SimpleNamespace(get=lambda *_: release()))
+    server = AlterShieldServer(cast(Any, client), cast(Any, caches), lambda: NOW)
+    return await server.ask(call, change_pod(1, "a", status=ChangePodStatus(change_pod_id="node-1")))
+
+
+@pytest.mark.parametrize("call", [Call.POLL_PRE, Call.POLL_POST])
+async def test_failure_is_no_result_before_the_deadline(call: Call) -> None:
+    client = Client(True)
+    assert await asked(call, client) == NoResult()
+    assert client.finished == 0
+
+
+@pytest.mark.parametrize("call", [Call.END_PRE, Call.END_POST])
+async def test_failure_counts_at_the_deadline_if_the_check_is_over(call: Call) -> None:
+    found = await asked(call, Client(True))
+    assert isinstance(found, Checked)
+    assert not found.passed
+
+
+@pytest.mark.parametrize("call", [Call.END_PRE, Call.END_POST])
+@pytest.mark.parametrize(
+    "end",
+    [
+        False,
+        NotAllowedError("running", state="PRE_AOP", text=""),
+        NotAllowedError("the server does not know the node", state="", text=""),
+        RejectedError("skipped", code="101", text=""),
+        RejectedError("wrong token", code="102", text=""),
+    ],
+    ids=["check running", "first check running", "unknown node", "skipped", "wrong token"],
+)
+async def test_failure_is_no_result_unless_the_server_shows_that_the_check_is_over(
+    call: Call, end: bool | Exception
+) -> None:
+    assert await asked(call, Client(end)) == NoResult()
