@@ -9,6 +9,7 @@ from typing import Annotated
 import msgspec
 
 from altershield.api.meta import Condition, ObjectMeta
+from altershield.api.policy import AppliedPolicy
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, GROUP, OPS_CONFIG_INFOS
 
 # `gc=False`: there are many of these objects, and none can be part of a reference cycle.
@@ -64,13 +65,6 @@ class PodState(enum.StrEnum):
     POST_TIMEOUT = "PostTimeout"
     POST_FINISH = "PostFinish"
     EXECUTE_DONE = "ExecuteDone"
-
-
-class Phase(enum.StrEnum):
-    """When a check of a batch is made: before the batch counts as rolled out, or after it."""
-
-    PRE = "Pre"
-    POST = "Post"
 
 
 class CheckState(enum.StrEnum):
@@ -201,6 +195,9 @@ class ChangeWorkloadSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename
     workload_generation: Annotated[
         Generation, _doc("The workload's generation when this version was released. It orders releases.")
     ] = 0
+    policy: Annotated[
+        AppliedPolicy, _doc("The DefensePolicy that applies to this release, as it was when the release began.")
+    ] = AppliedPolicy()
 
 
 class ChangeWorkloadStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
@@ -270,12 +267,14 @@ class ChangePodSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="cam
 class CheckResult(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """A check of the batch. Its start is stored before the check is requested."""
 
-    name: Annotated[Name, _doc("Its name: `server` is the check of an AlterShield server.")] = ""
+    name: Annotated[Name, _doc("Its name in the DefensePolicy; `server` without one: the AlterShield server's.")] = ""
     phase: Annotated[Name, _doc("`Pre` or `Post`: before or after the batch.")] = ""
     state: Annotated[Name, _doc("`Running`, `Passed`, `Failed` or `Unknown` (it ended without a result).")] = ""
     reason: Annotated[Text, _doc("The reason for the state, as text.")] = ""
     start_time: Annotated[Text, _doc("When it began, UTC.")] = ""
     end_time: Annotated[Text, _doc("When it ended, UTC.")] = ""
+    start_time_unix: Annotated[Seconds, _doc("When it began, in Unix seconds.")] = 0
+    handle: Annotated[Text, _doc("What identifies the check where it runs; empty until it has been started.")] = ""
 
 
 _POD_STATUS_NAMES = {"post_timeout_threshold": "postTimeOutThreshold"}

@@ -32,6 +32,7 @@ GROUP = "app.ops.cloud.alipay.com"
 CHANGE_WORKLOADS = Resource(GROUP, "v1alpha1", "changeworkloads", "ChangeWorkload")
 CHANGE_PODS = Resource(GROUP, "v1alpha1", "changepods", "ChangePod")
 OPS_CONFIG_INFOS = Resource(GROUP, "v1alpha1", "opsconfiginfoes", "OpsConfigInfo")
+DEFENSE_POLICIES = Resource(GROUP, "v1alpha1", "defensepolicies", "DefensePolicy")
 
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet")

@@ -24,6 +24,12 @@ CATEGORY = "altershield"
 _STATUS = ("STATUS", "string", ".status.status", 0)
 _CREATED = ("CREATETIME", "string", ".spec.createTime", 0)
 
+_COPIED = (
+    *("maxLength", "minLength", "minimum", "maximum", "minItems", "maxItems", "maxProperties"),
+    *("enum", "description"),
+)
+"""What a structural schema takes from a JSON schema as it is."""
+
 _COLUMNS = {
     CHANGE_WORKLOADS: (
         _STATUS,
@@ -128,11 +134,24 @@ def _structural(schema: Schema, definitions: dict[str, Schema]) -> Schema:
     described = {key: value for key, value in schema.items() if key == "description"}
     if "$ref" in schema:
         return _structural(definitions[schema["$ref"]], definitions) | described
-    if "anyOf" in schema:  # the types have no other union than `type | None`
-        (value,) = [option for option in schema["anyOf"] if option.get("type") != "null"]
-        return _structural(value, definitions) | described | {"nullable": True}
-    out: Schema = {"type": schema["type"]}
-    for key in ("maxLength", "minLength", "minimum", "maximum", "minItems", "maxItems", "description"):
+    if "anyOf" in schema:  # the types have no other unions than `type | None` and `int | str`
+        values = [option for option in schema["anyOf"] if option.get("type") != "null"]
+        nullable = {"nullable": True} if len(values) < len(schema["anyOf"]) else {}
+        if len(values) > 1:
+            return {"x-kubernetes-int-or-string": True} | described | nullable
+        return _structural(values[0], definitions) | described | nullable
+    out: Schema = {"type": schema.get("type", "string")}  # the schema of a StrEnum has no type
+    for key in (
+        "maxLength",
+        "minLength",
+        "minimum",
+        "maximum",
+        "minItems",
+        "maxItems",
+        "maxProperties",
+        "enum",
+        "description",
+    ):
         if key in schema:
             out[key] = schema[key]
     if out["type"] == "integer":
@@ -141,6 +160,11 @@ def _structural(schema: Schema, definitions: dict[str, Schema]) -> Schema:
         out["properties"] = {name: _structural(sub, definitions) for name, sub in schema["properties"].items()}
         if schema.get("required"):
             out["required"] = list(schema["required"])
+    if out["type"] == "object" and "properties" not in schema:
+        if "additionalProperties" in schema:
+            out["additionalProperties"] = _structural(schema["additionalProperties"], definitions)
+        else:
+            out["x-kubernetes-preserve-unknown-fields"] = True
     if "items" in schema:
         out["items"] = _structural(schema["items"], definitions)
         if {"type", "status", "lastTransitionTime"} <= out["items"].get("properties", {}).keys():

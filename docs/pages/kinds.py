@@ -129,4 +129,4 @@ def _type(field: Schema) -> str:
         bounds.append(f"at most {field['maxLength']} characters")
     if "minimum" in field and field["minimum"] > 0:
         bounds.append(f"from {field['minimum']}")
-    return ", ".join([field["type"], *bounds])
+    return ", ".join([field.get("type", "integer or string"), *bounds])

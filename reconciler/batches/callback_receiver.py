@@ -4,7 +4,8 @@ leader finds it."""
 import asyncio
 import logging
 
-from altershield.api.kinds import ChangePod, Phase
+from altershield.api.kinds import ChangePod
+from altershield.api.policy import Phase
 from altershield.api.resources import CHANGE_PODS
 from altershield.kube.client import Client
 from altershield.kube.errors import ConflictError, NotFoundError

@@ -2,8 +2,9 @@
 
 import msgspec
 
-from altershield.api.kinds import CheckResult, CheckState, Phase
+from altershield.api.kinds import CheckResult, CheckState
 from altershield.api.meta import plain_time
+from altershield.api.policy import Phase
 from altershield.workloads.pods import clip
 
 SERVER_CHECK = "server"

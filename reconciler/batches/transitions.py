@@ -19,12 +19,12 @@ from altershield.api.kinds import (
     CheckState,
     ConditionType,
     Giver,
-    Phase,
     PodInfo,
     PodState,
     Verdict,
 )
 from altershield.api.meta import Condition, find_condition, plain_time, set_condition
+from altershield.api.policy import Phase
 from reconciler.batches.checks import SERVER_CHECK, begun, ended
 
 POLL_INTERVAL = 3.0

@@ -18,6 +18,7 @@ TYPES = {
 STRUCTURAL = {
     "type", "format", "properties", "required", "items", "maxItems", "minItems", "maxLength", "minLength",
     "minimum", "maximum", "enum", "nullable", "description", "x-kubernetes-list-type", "x-kubernetes-list-map-keys",
+    "maxProperties", "additionalProperties", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-int-or-string",
 }  # fmt: skip
 
 
@@ -37,12 +38,14 @@ def nodes(value: dict[str, Any]) -> Any:
 def test_every_node_of_the_schemas_is_structural_and_has_a_limit(kind: str) -> None:
     for node in nodes(schema(kind)):
         assert node.keys() <= STRUCTURAL
-        assert "type" in node
+        assert ("type" in node) != ("x-kubernetes-int-or-string" in node)
     for part in ("spec", "status"):
         for node in nodes(schema(kind)["properties"][part]):
-            if node["type"] == "array":
+            if node.get("type") == "array":
                 assert "maxItems" in node
-            if node["type"] == "string" and "description" not in node:
+            if "additionalProperties" in node:
+                assert "maxProperties" in node
+            if node.get("type") == "string" and "description" not in node:
                 assert "maxLength" in node or "enum" in node, node
 
 

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from altershield.api.kinds import ChangePod, ChangePodStatus, Giver, Phase, PodInfo, PodState
+from altershield.api.kinds import ChangePod, ChangePodStatus, Giver, PodInfo, PodState
 from altershield.api.meta import find_condition
+from altershield.api.policy import Phase
 from reconciler.batches import batch
 from reconciler.batches.transitions import (
     POLL_INTERVAL,

@@ -1,0 +1,253 @@
+"""The kind DefensePolicy: how the releases of a namespace are verified, and what a failure leads to. The CRD is
+generated from these types.
+
+A ChangeWorkload has a copy of the policy that applies to its release. So an edit of the policy changes later releases
+only.
+"""
+
+import enum
+from typing import Annotated, Any
+
+import msgspec
+
+from altershield.api.meta import Condition, ObjectMeta
+from altershield.api.resources import DEFENSE_POLICIES, GROUP
+
+API_VERSION = f"{GROUP}/v1alpha1"
+
+MAX_CHECKS = 8
+"""The maximum number of checks in a policy."""
+
+_CHECK_TIMEOUT = 120
+_INTERVAL = 15
+_SAMPLES = 4
+
+Name = Annotated[str, msgspec.Meta(max_length=253)]
+Word = Annotated[str, msgspec.Meta(max_length=64)]
+Url = Annotated[str, msgspec.Meta(max_length=2048)]
+Query = Annotated[str, msgspec.Meta(max_length=4096)]
+Decimal = Annotated[str, msgspec.Meta(max_length=32)]
+Text = Annotated[str, msgspec.Meta(max_length=1024)]
+Seconds = Annotated[int, msgspec.Meta(ge=0, le=86_400)]
+
+
+def _doc(text: str) -> msgspec.Meta:
+    """The description of a field in `kubectl explain` and in the reference."""
+    return msgspec.Meta(description=text)
+
+
+class Phase(enum.StrEnum):
+    """When a check of a batch is made: before the batch counts as rolled out, or after it."""
+
+    PRE = "Pre"
+    POST = "Post"
+
+
+class Mode(enum.StrEnum):
+    """`DefensePolicy.spec.mode`."""
+
+    OBSERVE = "observe"
+    """Verdicts, Events and ChangeWorkloads only: no release is denied, suspended, paused or rolled back."""
+    WARN = "warn"
+    """As `observe`, and a release that `enforce` would deny gets a warning at admission."""
+    ENFORCE = "enforce"
+
+
+class OnFailure(enum.StrEnum):
+    """What a failed verification leads to."""
+
+    SUSPEND = "suspend"
+    PAUSE = "pause"
+    """Suspend, and pause the rollout."""
+    ROLLBACK = "rollback"
+    """Release the last version that passed again; suspend if that is not possible."""
+
+
+class OnStartFailure(enum.StrEnum):
+    """What overdue pods lead to."""
+
+    ROLLBACK = "rollback"
+    SUSPEND = "suspend"
+
+
+class OnUnknown(enum.StrEnum):
+    """What a check without a result means for its batch."""
+
+    PASS = "pass"  # noqa: S105  (an outcome, not a password)
+    HOLD = "hold"
+    """The batch waits for a person."""
+    FAIL = "fail"
+
+
+class SecretRef(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """A Secret in the policy's own namespace."""
+
+    name: Annotated[Name, _doc('Its name. It needs the label `altershield.defense.antgroup.com/credentials: "true"`.')]
+
+
+class ServerCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """The check of the AlterShield server that the reconciler is configured with."""
+
+
+class PrometheusCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """Samples of a PromQL query, compared with bounds, or with the old version."""
+
+    url: Annotated[Url, _doc("The URL of Prometheus, without `/api/v1`.")]
+    query: Annotated[
+        Query,
+        _doc(
+            "PromQL with one sample as its result. `{{namespace}}`, `{{workload}}`, `{{kind}}`, `{{version}}`, "
+            "`{{previousVersion}}`, `{{pods}}` and `{{previousPods}}` (regular expressions) are replaced."
+        ),
+    ]
+    min: Annotated[Decimal, _doc("A sample below this number fails.")] = ""
+    max: Annotated[Decimal, _doc("A sample above this number fails.")] = ""
+    baseline_query: Annotated[
+        Query, _doc("The same for the old version. A sample of `query` is then compared with one of this query.")
+    ] = ""
+    max_increase: Annotated[Decimal, _doc("A sample fails that exceeds the old version's by more than this.")] = ""
+    max_ratio: Annotated[
+        Decimal, _doc("A sample fails that is more than so many times the old version's. With `maxIncrease`: both.")
+    ] = ""
+    count_query: Annotated[
+        Query, _doc("PromQL: how many events the sample of `query` is based on. Fewer than `minCount` prove nothing.")
+    ] = ""
+    baseline_count_query: Annotated[Query, _doc("The same for the old version.")] = ""
+    min_count: Annotated[int, msgspec.Meta(ge=0, le=2**31, description="See `countQuery`.")] = 0
+    interval_seconds: Annotated[int, msgspec.Meta(ge=1, le=3600, description="Seconds between two samples.")] = (
+        _INTERVAL
+    )
+    samples: Annotated[int, msgspec.Meta(ge=1, le=100, description="How many samples are taken.")] = _SAMPLES
+    failure_limit: Annotated[int, msgspec.Meta(ge=0, le=99, description="How many samples may fail.")] = 0
+    secret_ref: Annotated[
+        SecretRef | None,
+        _doc("Keys: `token`, or `username` and `password`, or `tls.crt` and `tls.key`; `ca.crt` for the server."),
+    ] = None
+
+
+class HttpCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """A POST request with the batch. Its answer is the verdict, or announces one by callback."""
+
+    url: Annotated[Url, _doc("The URL.")]
+    callback: Annotated[
+        bool, _doc("Whether the answer 202 means that the verdict comes later, by a request to the callback port.")
+    ] = False
+    secret_ref: Annotated[SecretRef | None, _doc("Key `hmac`: the key of the signature; `ca.crt` for the server.")] = (
+        None
+    )
+    metadata: Annotated[
+        dict[str, str], msgspec.Meta(max_length=32, description="Sent as `metadata`, as Flagger does.")
+    ] = {}
+
+
+class JobCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """A Job in the workload's namespace. Its result is the verdict."""
+
+    template: Annotated[
+        dict[str, Any],
+        _doc("A JobTemplateSpec. `{{...}}` in the values of env variables are replaced as in queries."),
+    ]
+
+
+class CheckSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """A check of each batch: exactly one of `server`, `prometheus`, `http` and `job`."""
+
+    name: Annotated[Word, _doc("Its name, unique in the policy.")]
+    phases: Annotated[
+        tuple[Phase, ...],
+        msgspec.Meta(min_length=1, max_length=2, description="`Pre`, `Post` or both; `server` always has both."),
+    ] = (Phase.POST,)
+    timeout_seconds: Annotated[int, msgspec.Meta(ge=1, le=86_400, description="Seconds until it is Unknown.")] = (
+        _CHECK_TIMEOUT
+    )
+    on_unknown: Annotated[OnUnknown, _doc("What a check without a result means: `pass`, `hold` or `fail`.")] = (
+        OnUnknown.PASS
+    )
+    server: Annotated[ServerCheck | None, _doc("The check of the AlterShield server.")] = None
+    prometheus: Annotated[PrometheusCheck | None, _doc("A check by PromQL.")] = None
+    http: Annotated[HttpCheck | None, _doc("A check by an HTTP request.")] = None
+    job: Annotated[JobCheck | None, _doc("A check by a Job.")] = None
+
+
+class Requirement(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """A requirement of a label selector."""
+
+    key: Annotated[str, msgspec.Meta(max_length=317)]
+    operator: Word
+    values: Annotated[tuple[Word, ...], msgspec.Meta(max_length=64)] = ()
+
+
+class Selector(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """A label selector. An empty one selects all."""
+
+    match_labels: Annotated[dict[str, str], msgspec.Meta(max_length=64)] = {}
+    match_expressions: Annotated[tuple[Requirement, ...], msgspec.Meta(max_length=64)] = ()
+
+
+class Rules(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """What a policy says about a release. A value that is not set leaves the reconciler's option, or the setting."""
+
+    checks: Annotated[
+        tuple[CheckSpec, ...],
+        msgspec.Meta(
+            max_length=MAX_CHECKS,
+            description="The checks of each batch. None: the AlterShield server's, if one is configured.",
+        ),
+    ] = ()
+    observe_seconds: Annotated[Seconds | None, _doc("Seconds for which a pod has to stay ready.")] = None
+    start_timeout_seconds: Annotated[
+        Seconds | None,
+        _doc("Seconds that a pod may take to come up. An annotation of the workload overrides it."),
+    ] = None
+    batch: Annotated[int | str | None, _doc("Pods in a batch: a number, or a share of the replicas (`10%`).")] = None
+    mode: Annotated[Mode, _doc("`observe`, `warn` or `enforce`.")] = Mode.ENFORCE
+    on_failure: Annotated[OnFailure, _doc("What a failed check leads to: `suspend`, `pause` or `rollback`.")] = (
+        OnFailure.SUSPEND
+    )
+    on_start_failure: Annotated[OnStartFailure, _doc("What overdue pods lead to: `rollback` or `suspend`.")] = (
+        OnStartFailure.ROLLBACK
+    )
+    rollback_share: Annotated[
+        int | str | None,
+        _doc("How many of a version's pods must be overdue to end its release: a number, or a share (`10%`)."),
+    ] = None
+
+
+class DefensePolicySpec(Rules, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """The policy."""
+
+    selector: Annotated[Selector, _doc("The labels of the workloads that it is about. Empty: all.")] = Selector()
+    priority: Annotated[
+        int,
+        msgspec.Meta(ge=-(2**31), le=2**31 - 1, description="Of several policies, the one with the highest applies."),
+    ] = 0
+
+
+class AppliedPolicy(Rules, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """The policy that applies to a release, as it was when the release began."""
+
+    namespace: Annotated[Name, _doc("The policy's namespace.")] = ""
+    name: Annotated[Name, _doc("Its name; empty: no policy applies.")] = ""
+    generation: Annotated[int, msgspec.Meta(ge=0, le=2**53, description="Its generation.")] = 0
+
+
+class DefensePolicyStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """Whether the policy is in force."""
+
+    accepted: Annotated[DefensePolicySpec | None, _doc("The spec in force: the one that was accepted last.")] = None
+    conditions: Annotated[
+        tuple[Condition, ...], msgspec.Meta(max_length=16, description="The state as Kubernetes conditions.")
+    ] = ()
+    observed_generation: Annotated[
+        int, msgspec.Meta(ge=0, le=2**53, description="The generation of the spec that this status describes.")
+    ] = 0
+
+
+class DefensePolicy(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """How the releases of a namespace are verified, and what a failure leads to."""
+
+    metadata: ObjectMeta
+    spec: DefensePolicySpec = DefensePolicySpec()
+    status: DefensePolicyStatus = DefensePolicyStatus()
+    api_version: str = msgspec.field(default_factory=lambda: API_VERSION)
+    kind: str = msgspec.field(default_factory=lambda: DEFENSE_POLICIES.kind)

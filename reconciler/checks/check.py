@@ -1,0 +1,101 @@
+"""The protocol of a check of a batch. One file for each kind of check is beside this one.
+
+The batch reconciler stores `ChangePod.status.checks[]` before each request to a check, and decides again with the
+answer. So a check keeps no state of its own: its handle and the start time are in the ChangePod. A restart of the
+reconciler resumes a check with them.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from altershield.api.kinds import ChangePod, ChangeWorkload
+from altershield.api.policy import CheckSpec, Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is checked. Times are Unix seconds."""
+
+    change_pod: ChangePod
+    release: ChangeWorkload
+    check: CheckSpec
+    phase: Phase
+    started: float
+    """When the check began: before it was started."""
+    deadline: float
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The check runs. `handle` identifies it (at most 1024 characters)."""
+
+    handle: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotStarted:
+    """The start surely had no effect. It is repeated until the deadline."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """It is not known whether the start had an effect. It is repeated only if the check is `repeatable`."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """The check has no result yet. `reason`: why, if it is known."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """The batch passes."""
+
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """The batch fails."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The check ends without a result. The policy says what this means."""
+
+    reason: str
+
+
+Result = Pass | Fail | Unknown
+StartAnswer = Started | NotStarted | Lost | Result
+PollAnswer = Pending | Result
+
+
+class Check(Protocol):
+    """A kind of check. Its methods never raise: an error that a retry may mend is `Pending`, `NotStarted` or `Lost`,
+    any other one is `Unknown`."""
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether a start may be repeated: it has no effect, or a second one finds the first one."""
+        ...
+
+    async def start(self, subject: Subject) -> StartAnswer:
+        """Start the check."""
+        ...
+
+    async def poll(self, subject: Subject, handle: str, *, last: bool) -> PollAnswer:
+        """Ask for the result. `last`: the deadline has come, so there is no later poll."""
+        ...
+
+    async def end(self, subject: Subject, handle: str) -> None:
+        """Clean up after a check that has ended, with or without a result. It may be called more than once."""
+        ...
