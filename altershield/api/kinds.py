@@ -1,4 +1,5 @@
-"""The three kinds that AlterShield stores in the cluster. The CRDs are generated from these types.
+"""The kinds that AlterShield stores in the cluster, without DefensePolicy (see policy.py). The CRDs are generated from
+these types.
 
 The field names are those of the product's first release. Most follow from the Python names by camel case.
 """
@@ -86,7 +87,7 @@ class Verdict(enum.StrEnum):
 
 
 class ConditionType(enum.StrEnum):
-    """`status.conditions[].type` of ChangeWorkloads, ChangePods and OpsConfigInfos."""
+    """`status.conditions[].type` of all kinds."""
 
     VERIFIED = "Verified"
     """ChangeWorkload and ChangePod: True when every pod passed, False when one failed."""
@@ -109,7 +110,9 @@ class ConditionType(enum.StrEnum):
     """ChangeWorkload in the state Success, with an AlterShield server: False if pods count as passed without a
     verdict."""
     ACCEPTED = "Accepted"
-    """OpsConfigInfo: False if the setting is invalid and has no effect."""
+    """OpsConfigInfo, DefensePolicy: False if the setting or the policy is invalid and has no effect."""
+    SHADOWED = "Shadowed"
+    """DefensePolicy: True if another policy of its namespace has precedence for every workload that it selects."""
 
 
 class Giver(enum.StrEnum):

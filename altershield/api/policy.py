@@ -24,16 +24,40 @@ _SAMPLES = 4
 
 Name = Annotated[str, msgspec.Meta(max_length=253)]
 Word = Annotated[str, msgspec.Meta(max_length=64)]
-Url = Annotated[str, msgspec.Meta(max_length=2048)]
+Url = Annotated[str, msgspec.Meta(max_length=2048), msgspec.Meta(extra_json_schema={"pattern": "^https?://[^ ]+$"})]
 Query = Annotated[str, msgspec.Meta(max_length=4096)]
-Decimal = Annotated[str, msgspec.Meta(max_length=32)]
 Text = Annotated[str, msgspec.Meta(max_length=1024)]
 Seconds = Annotated[int, msgspec.Meta(ge=0, le=86_400)]
+
+# Patterns and rules are for the API server. They do not restrict decoding, so that an object of an older schema can
+# still be read.
+
+_LABEL = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 
 
 def _doc(text: str) -> msgspec.Meta:
     """The description of a field in `kubectl explain` and in the reference."""
     return msgspec.Meta(description=text)
+
+
+def _pattern(pattern: str) -> msgspec.Meta:
+    return msgspec.Meta(extra_json_schema={"pattern": pattern})
+
+
+def _rules(*rules: tuple[str, str]) -> msgspec.Meta:
+    """CEL rules, each with its message."""
+    listed = [{"rule": rule, "message": message} for rule, message in rules]
+    return msgspec.Meta(extra_json_schema={"x-kubernetes-validations": listed})
+
+
+Decimal = Annotated[str, msgspec.Meta(max_length=32), _pattern(r"^-?[0-9]+(\.[0-9]+)?$")]
+LabelValue = Annotated[str, msgspec.Meta(max_length=63), _pattern(f"^({_LABEL})?$")]
+LabelKey = Annotated[str, msgspec.Meta(max_length=317), _pattern(rf"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?{_LABEL}$")]
+Share = (
+    Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+    | Annotated[str, msgspec.Meta(max_length=4), _pattern("^([1-9][0-9]?|100)%$")]
+)
+"""A number of pods, or a share of them."""
 
 
 class Phase(enum.StrEnum):
@@ -68,6 +92,15 @@ class OnStartFailure(enum.StrEnum):
 
     ROLLBACK = "rollback"
     SUSPEND = "suspend"
+
+
+class Operator(enum.StrEnum):
+    """The operators of label selectors."""
+
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"
 
 
 class OnUnknown(enum.StrEnum):
@@ -136,7 +169,7 @@ class HttpCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel",
         None
     )
     metadata: Annotated[
-        dict[str, str], msgspec.Meta(max_length=32, description="Sent as `metadata`, as Flagger does.")
+        dict[str, Text], msgspec.Meta(max_length=32, description="Sent as `metadata`, as Flagger does.")
     ] = {}
 
 
@@ -152,10 +185,15 @@ class JobCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", 
 class CheckSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """A check of each batch: exactly one of `server`, `prometheus`, `http` and `job`."""
 
-    name: Annotated[Word, _doc("Its name, unique in the policy.")]
+    name: Annotated[
+        str,
+        msgspec.Meta(max_length=63, description="Its name, unique in the policy."),
+        _pattern("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"),
+    ]
     phases: Annotated[
         tuple[Phase, ...],
         msgspec.Meta(min_length=1, max_length=2, description="`Pre`, `Post` or both; `server` always has both."),
+        msgspec.Meta(extra_json_schema={"x-kubernetes-list-type": "set"}),
     ] = (Phase.POST,)
     timeout_seconds: Annotated[int, msgspec.Meta(ge=1, le=86_400, description="Seconds until it is Unknown.")] = (
         _CHECK_TIMEOUT
@@ -164,7 +202,32 @@ class CheckSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel",
         OnUnknown.PASS
     )
     server: Annotated[ServerCheck | None, _doc("The check of the AlterShield server.")] = None
-    prometheus: Annotated[PrometheusCheck | None, _doc("A check by PromQL.")] = None
+    prometheus: Annotated[
+        PrometheusCheck | None,
+        _doc("A check by PromQL."),
+        _rules(
+            (
+                "has(self.min) || has(self.max) || has(self.baselineQuery)",
+                "a sample needs a bound: set min, max or baselineQuery",
+            ),
+            (
+                "has(self.baselineQuery) == (has(self.maxIncrease) || has(self.maxRatio))",
+                "baselineQuery needs maxIncrease or maxRatio, and they need baselineQuery",
+            ),
+            (
+                "!has(self.minCount) || self.minCount == 0 || has(self.countQuery)",
+                "minCount needs countQuery",
+            ),
+            (
+                "!has(self.baselineCountQuery) || (has(self.baselineQuery) && has(self.countQuery))",
+                "baselineCountQuery needs baselineQuery and countQuery",
+            ),
+            (
+                f"(has(self.failureLimit) ? self.failureLimit : 0) < (has(self.samples) ? self.samples : {_SAMPLES})",
+                "failureLimit must be less than samples",
+            ),
+        ),
+    ] = None
     http: Annotated[HttpCheck | None, _doc("A check by an HTTP request.")] = None
     job: Annotated[JobCheck | None, _doc("A check by a Job.")] = None
 
@@ -172,34 +235,67 @@ class CheckSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel",
 class Requirement(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """A requirement of a label selector."""
 
-    key: Annotated[str, msgspec.Meta(max_length=317)]
-    operator: Word
-    values: Annotated[tuple[Word, ...], msgspec.Meta(max_length=64)] = ()
+    key: Annotated[LabelKey, _doc("The key of the label.")]
+    operator: Annotated[Operator, _doc("`In`, `NotIn`, `Exists` or `DoesNotExist`.")]
+    values: Annotated[
+        tuple[LabelValue, ...], msgspec.Meta(max_length=64, description="The values, for `In` and `NotIn`.")
+    ] = ()
 
 
 class Selector(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """A label selector. An empty one selects all."""
 
-    match_labels: Annotated[dict[str, str], msgspec.Meta(max_length=64)] = {}
-    match_expressions: Annotated[tuple[Requirement, ...], msgspec.Meta(max_length=64)] = ()
+    match_labels: Annotated[
+        dict[str, LabelValue], msgspec.Meta(max_length=64, description="Labels that a workload has to have.")
+    ] = {}
+    match_expressions: Annotated[
+        tuple[
+            Annotated[
+                Requirement,
+                _rules(
+                    (
+                        "(self.operator in ['In', 'NotIn']) == (has(self.values) && self.values.size() > 0)",
+                        "In and NotIn need values; Exists and DoesNotExist have none",
+                    )
+                ),
+            ],
+            ...,
+        ],
+        msgspec.Meta(max_length=64, description="Requirements that the labels of a workload have to meet."),
+    ] = ()
 
 
 class Rules(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """What a policy says about a release. A value that is not set leaves the reconciler's option, or the setting."""
 
     checks: Annotated[
-        tuple[CheckSpec, ...],
+        tuple[
+            Annotated[
+                CheckSpec,
+                _rules(
+                    (
+                        "[has(self.server), has(self.prometheus), has(self.http), has(self.job)]"
+                        ".filter(each, each).size() == 1",
+                        "a check has exactly one of server, prometheus, http and job",
+                    ),
+                    ("self.name != 'server' || has(self.server)", "only a check with `server` has the name server"),
+                ),
+            ],
+            ...,
+        ],
         msgspec.Meta(
             max_length=MAX_CHECKS,
             description="The checks of each batch. None: the AlterShield server's, if one is configured.",
         ),
+        msgspec.Meta(extra_json_schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}),
+        _rules(("self.filter(each, has(each.server)).size() <= 1", "only one check may have `server`")),
     ] = ()
     observe_seconds: Annotated[Seconds | None, _doc("Seconds for which a pod has to stay ready.")] = None
     start_timeout_seconds: Annotated[
-        Seconds | None,
+        Annotated[int, msgspec.Meta(ge=1, le=86_400)] | None,
         _doc("Seconds that a pod may take to come up. An annotation of the workload overrides it."),
     ] = None
-    batch: Annotated[int | str | None, _doc("Pods in a batch: a number, or a share of the replicas (`10%`).")] = None
+    batch: Annotated[Share | None, _doc("Pods in a batch: a number, or a share of the replicas (`10%`).")] = None
     mode: Annotated[Mode, _doc("`observe`, `warn` or `enforce`.")] = Mode.ENFORCE
     on_failure: Annotated[OnFailure, _doc("What a failed check leads to: `suspend`, `pause` or `rollback`.")] = (
         OnFailure.SUSPEND
@@ -208,7 +304,7 @@ class Rules(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=
         OnStartFailure.ROLLBACK
     )
     rollback_share: Annotated[
-        int | str | None,
+        Share | None,
         _doc("How many of a version's pods must be overdue to end its release: a number, or a share (`10%`)."),
     ] = None
 
@@ -216,7 +312,11 @@ class Rules(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=
 class DefensePolicySpec(Rules, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """The policy."""
 
-    selector: Annotated[Selector, _doc("The labels of the workloads that it is about. Empty: all.")] = Selector()
+    selector: Annotated[
+        Selector,
+        _doc("The labels of the workloads that it is about. Empty: all."),
+        msgspec.Meta(extra_json_schema={"x-kubernetes-map-type": "atomic"}),
+    ] = Selector()
     priority: Annotated[
         int,
         msgspec.Meta(ge=-(2**31), le=2**31 - 1, description="Of several policies, the one with the highest applies."),

@@ -15,7 +15,8 @@ from altershield.api.kinds import (
     PodState,
     WorkloadState,
 )
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, OPS_CONFIG_INFOS, Resource
+from altershield.api.policy import DefensePolicy
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES, OPS_CONFIG_INFOS, Resource
 
 Schema = dict[str, Any]
 
@@ -25,10 +26,14 @@ _STATUS = ("STATUS", "string", ".status.status", 0)
 _CREATED = ("CREATETIME", "string", ".spec.createTime", 0)
 
 _COPIED = (
-    *("maxLength", "minLength", "minimum", "maximum", "minItems", "maxItems", "maxProperties"),
-    *("enum", "description"),
+    *("maxLength", "minLength", "minimum", "maximum", "minItems", "maxItems", "maxProperties", "pattern"),
+    *("enum", "description", "x-kubernetes-validations"),
+    *("x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type"),
 )
 """What a structural schema takes from a JSON schema as it is."""
+
+_ONLY_IN_SPECS = ("pattern", "x-kubernetes-validations", "default")
+"""What copies of a policy lack: they hold what an older version of the schema accepted."""
 
 _COLUMNS = {
     CHANGE_WORKLOADS: (
@@ -56,15 +61,25 @@ _COLUMNS = {
         ("CONTENT", "string", ".spec.content", 1),
         ("ACCEPTED", "string", '.status.conditions[?(@.type=="Accepted")].status', 1),
     ),
+    DEFENSE_POLICIES: (
+        ("MODE", "string", ".spec.mode", 0),
+        ("ONFAILURE", "string", ".spec.onFailure", 0),
+        ("PRIORITY", "integer", ".spec.priority", 0),
+        ("ACCEPTED", "string", '.status.conditions[?(@.type=="Accepted")].status', 0),
+        ("AGE", "date", ".metadata.creationTimestamp", 0),
+        ("CHECKS", "string", ".spec.checks[*].name", 1),
+        ("SHADOWED", "string", '.status.conditions[?(@.type=="Shadowed")].status', 1),
+    ),
 }
 
 
 def crds() -> list[dict[str, Any]]:
-    """The three CustomResourceDefinition objects (apiextensions.k8s.io/v1)."""
+    """The CustomResourceDefinition objects (apiextensions.k8s.io/v1)."""
     return [
         _crd(CHANGE_WORKLOADS, "changeworkload", ["cw"], ChangeWorkload, tuple(WorkloadState)),
         _crd(CHANGE_PODS, "changepod", ["cp"], ChangePod, tuple(PodState)),
         _crd(OPS_CONFIG_INFOS, "opsconfiginfo", ["oci"], OpsConfigInfo, ()),
+        _crd(DEFENSE_POLICIES, "defensepolicy", ["dp"], DefensePolicy, ()),
     ]
 
 
@@ -76,7 +91,10 @@ def _crd(
     states: tuple[str, ...],
 ) -> dict[str, Any]:
     schema = structural_schema(type_)
-    status_schema = schema["properties"]["status"]
+    spec_schema, status_schema = schema["properties"]["spec"], schema["properties"]["status"]
+    for copied in (spec_schema["properties"].get("policy"), status_schema["properties"].get("accepted")):
+        if copied is not None:
+            _lift_restrictions(copied)
     if states:
         status_schema["properties"]["status"]["enum"] = ["", *map(str, states)]
     return {
@@ -113,7 +131,7 @@ def _crd(
                                 "apiVersion": {"type": "string"},
                                 "kind": {"type": "string"},
                                 "metadata": {"type": "object"},
-                                "spec": schema["properties"]["spec"],
+                                "spec": spec_schema,
                                 "status": status_schema,
                             },
                         }
@@ -131,29 +149,20 @@ def structural_schema(type_: type) -> Schema:
 
 
 def _structural(schema: Schema, definitions: dict[str, Schema]) -> Schema:
-    described = {key: value for key, value in schema.items() if key == "description"}
+    own = {key: schema[key] for key in _COPIED if key in schema}
+    if isinstance(schema.get("default"), str) and schema["default"]:
+        own["default"] = schema["default"]  # of a field with a fixed set of values
     if "$ref" in schema:
-        return _structural(definitions[schema["$ref"]], definitions) | described
+        return _structural(definitions[schema["$ref"]], definitions) | own
     if "anyOf" in schema:  # the types have no other unions than `type | None` and `int | str`
         values = [option for option in schema["anyOf"] if option.get("type") != "null"]
-        nullable = {"nullable": True} if len(values) < len(schema["anyOf"]) else {}
+        if len(values) < len(schema["anyOf"]):
+            own["nullable"] = True
         if len(values) > 1:
-            return {"x-kubernetes-int-or-string": True} | described | nullable
-        return _structural(values[0], definitions) | described | nullable
-    out: Schema = {"type": schema.get("type", "string")}  # the schema of a StrEnum has no type
-    for key in (
-        "maxLength",
-        "minLength",
-        "minimum",
-        "maximum",
-        "minItems",
-        "maxItems",
-        "maxProperties",
-        "enum",
-        "description",
-    ):
-        if key in schema:
-            out[key] = schema[key]
+            limits = {key: option[key] for option in values for key in _COPIED if key in option}
+            return {"x-kubernetes-int-or-string": True} | limits | own
+        return _structural(values[0], definitions) | own
+    out: Schema = {"type": schema.get("type", "string")} | own  # the schema of a StrEnum has no type
     if out["type"] == "integer":
         out["format"] = "int64"
     if "properties" in schema:
@@ -171,3 +180,11 @@ def _structural(schema: Schema, definitions: dict[str, Schema]) -> Schema:
             out["x-kubernetes-list-type"] = "map"
             out["x-kubernetes-list-map-keys"] = ["type"]
     return out
+
+
+def _lift_restrictions(schema: Schema) -> None:
+    for key in _ONLY_IN_SPECS:
+        schema.pop(key, None)
+    for below in (*schema.get("properties", {}).values(), schema.get("items"), schema.get("additionalProperties")):
+        if isinstance(below, dict):
+            _lift_restrictions(below)

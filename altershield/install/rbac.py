@@ -69,8 +69,12 @@ CLUSTER_RULES = (
     # `get` after a creation without an answer, and before the verdict of a callback is stored
     _rule(GROUP, ["changeworkloads"], "get list watch create patch delete"),
     _rule(GROUP, ["changepods"], "get list watch create delete"),
-    _rule(GROUP, ["changeworkloads/status", "changepods/status", "opsconfiginfoes/status"], "patch"),
-    _rule(GROUP, ["opsconfiginfoes"], "list watch"),
+    _rule(
+        GROUP,
+        ["changeworkloads/status", "changepods/status", "opsconfiginfoes/status", "defensepolicies/status"],
+        "patch",
+    ),
+    _rule(GROUP, ["opsconfiginfoes", "defensepolicies"], "list watch"),
 )
 """The permissions in all namespaces."""
 
@@ -87,14 +91,19 @@ SYSTEM_RULES = (
 """The permissions in the system namespace only."""
 
 
-READER_RULES = (_rule(GROUP, ["changeworkloads", "changepods", "opsconfiginfoes"], "get list watch"),)
-"""The permissions to read releases, their pods and the settings."""
+READER_RULES = (
+    _rule(GROUP, ["changeworkloads", "changepods", "opsconfiginfoes", "defensepolicies"], "get list watch"),
+)
+"""The permissions to read releases, their pods, the settings and the policies."""
 
 VERDICT_RULES = (
     _rule(GROUP, ["changeworkloads", "changepods"], "get list watch"),
     _rule(GROUP, ["changeworkloads/status", "changepods/status"], "get patch"),
 )
 """The permissions to give verdicts and to request rollbacks. `kubectl patch --subresource=status` reads the object."""
+
+POLICY_RULES = (_rule(GROUP, ["defensepolicies"], "get list watch create update patch delete"),)
+"""The permissions to write DefensePolicies."""
 
 _AGGREGATED_TO = ("view", "edit", "admin")
 """The built-in ClusterRoles that include READER_RULES by aggregation."""
@@ -105,12 +114,14 @@ def user_roles() -> list[Object]:
 
     The built-in ClusterRoles `view`, `edit` and `admin` include the permissions to read. No built-in ClusterRole
     includes verdicts: a user who may give a verdict may end a suspension, and users with `edit` or `admin` make the
-    releases that are verified. No role may delete a ChangeWorkload, because this would end a suspension.
+    releases that are verified. For the same reason, none includes DefensePolicies: a policy can switch verification
+    off. No role may delete a ChangeWorkload, because this would end a suspension.
     """
     aggregated = {f"{_RBAC}/aggregate-to-{role}": "true" for role in _AGGREGATED_TO}
     return [
         _cluster_role(f"{NAME}-view", LABELS | aggregated, READER_RULES),
         _cluster_role(f"{NAME}-verdicts", LABELS, VERDICT_RULES),
+        _cluster_role(f"{NAME}-policies", LABELS, POLICY_RULES),
     ]
 
 

@@ -121,14 +121,19 @@ CONDITIONS: dict[ConditionType, tuple[str, dict[str, str]]] = {
         },
     ),
     ConditionType.ACCEPTED: (
-        "OpsConfigInfo. `True`: the setting is in effect. `False`: the setting is wrong and changes nothing.",
+        "OpsConfigInfo, DefensePolicy. `True`: the object is in effect. `False`: it is wrong and changes nothing; of a "
+        "DefensePolicy, the spec in `status.accepted` stays in force.",
         {
-            "Valid": "`True`. The setting is in effect.",
+            "Valid": "`True`. The setting or the policy is in effect.",
             "UnknownName": "`False`. No setting has this name.",
             "UnknownType": "`False`. `spec.type` is not the type of this setting.",
             "InvalidContent": "`False`. `spec.content` is neither a number of pods nor a share.",
             "WrongNamespace": "`False`. The object is not in AlterShield's system namespace.",
         },
+    ),
+    ConditionType.SHADOWED: (
+        "DefensePolicy. `True`: another policy of its namespace has precedence for every workload that it selects.",
+        {},
     ),
 }
 """The meaning of each type, and of its reasons."""

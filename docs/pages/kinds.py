@@ -46,7 +46,8 @@ ChangeWorkloads and ChangePods are in the namespace of their workload, and are d
 
 {_NAMES}
 If a name would be too long, the workload's part is cut and ends with a hash. Lists of pods have the fields of a
-ChangePod's `spec.podInfos[]`.
+ChangePod's `spec.podInfos[]`. Copies of a policy have the fields of a DefensePolicy's `spec`; `spec.policy` of a
+ChangeWorkload also has the policy's `namespace`, `name` and `generation`.
 """
 
 _STATES: dict[str, dict[str, str]] = {
@@ -117,7 +118,7 @@ def _fields(schema: Schema, path: str = "") -> Iterator[tuple[str, str, str]]:
         if path == "status.":
             required = ""
         yield f"`{here}`", f"{_type(field)}{required}", field.get("description", "")
-        if name not in ("conditions", "podResults") and not name.startswith("defense"):
+        if name not in ("conditions", "podResults", "policy", "accepted") and not name.startswith("defense"):
             yield from _fields({"properties": {}} | (items or field), f"{here}.")
 
 

@@ -135,7 +135,7 @@ def test_objects_of_a_release_can_be_renamed(release: Release, system: Kubectl) 
     release.install()
     release.upgrade({"fullnameOverride": "renamed"})
     kinds = f"{WEBHOOKS},deployments,services,clusterroles,clusterrolebindings"
-    names = {"renamed", "renamed-view", "renamed-verdicts"}
+    names = {"renamed", "renamed-view", "renamed-verdicts", "renamed-policies"}
     assert {name.partition("/")[2] for name in left(system, kinds)} == names
 
 

@@ -62,7 +62,7 @@ def allowed(kubectl: Kubectl, verbs: Sequence[str], resource: str, group: str = 
 def test_built_in_roles_may_read_releases_but_not_change_them(released: Kubectl, role: str) -> None:
     own = user(released, role)
     assert len(own("get", RELEASES, "-o", "name").splitlines()) >= 2
-    for kind in ("changeworkloads", "changepods", "opsconfiginfoes"):
+    for kind in ("changeworkloads", "changepods", "opsconfiginfoes", "defensepolicies"):
         assert allowed(own, (*READS, *WRITES), kind) == [*READS]
         assert allowed(own, WRITES, f"{kind}/status") == []
     refused = own.run("patch", "changepod", change_pod(released), "--subresource=status", "--type=merge", "-p", VERDICT)
@@ -79,6 +79,17 @@ def test_role_verdicts_may_patch_change_pods_but_not_delete_change_workloads(rel
     for kind in ("changeworkloads", "changepods"):
         assert allowed(own, WRITES, kind) == []
     assert allowed(own, ["get"], "deployments", "apps") == []
+
+
+def test_role_policies_may_write_policies_but_not_their_status(kubectl: Kubectl) -> None:
+    kubectl("create", "rolebinding", "policies", "--clusterrole=altershield-policies", "--user=policies-user")
+    own = Kubectl(kubectl.kubeconfig, kubectl.namespace, "--as=policies-user")
+    eventually(lambda: own.run("get", "defensepolicies").returncode == 0, "the role to be in effect")
+    assert allowed(own, (*READS, "create", "update", "patch", "delete"), "defensepolicies") == [
+        *READS, "create", "update", "patch", "delete",
+    ]  # fmt: skip
+    assert allowed(own, WRITES, "defensepolicies/status") == []
+    assert allowed(own, (*READS, *WRITES), "changeworkloads") == []
 
 
 @pytest.fixture

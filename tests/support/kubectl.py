@@ -20,6 +20,7 @@ _READ_DIRECTLY = (
     *(adapter.resource for adapter in ADAPTERS),
     resources.CHANGE_PODS,
     resources.CHANGE_WORKLOADS,
+    resources.DEFENSE_POLICIES,
     resources.EVENTS,
     resources.MUTATING_WEBHOOKS,
     resources.OPS_CONFIG_INFOS,

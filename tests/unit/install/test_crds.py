@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from altershield.api import kinds
+from altershield.api import kinds, policy
 from altershield.api.meta import Condition, ObjectMeta
 from altershield.install.crds import crds
 
@@ -14,11 +14,13 @@ TYPES = {
     "ChangeWorkload": (kinds.ChangeWorkloadSpec, kinds.ChangeWorkloadStatus),
     "ChangePod": (kinds.ChangePodSpec, kinds.ChangePodStatus),
     "OpsConfigInfo": (kinds.OpsConfigInfoSpec, kinds.OpsConfigInfoStatus),
+    "DefensePolicy": (policy.DefensePolicySpec, policy.DefensePolicyStatus),
 }
 STRUCTURAL = {
     "type", "format", "properties", "required", "items", "maxItems", "minItems", "maxLength", "minLength",
     "minimum", "maximum", "enum", "nullable", "description", "x-kubernetes-list-type", "x-kubernetes-list-map-keys",
     "maxProperties", "additionalProperties", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-int-or-string",
+    "pattern", "default", "x-kubernetes-map-type", "x-kubernetes-validations",
 }  # fmt: skip
 
 
@@ -61,6 +63,7 @@ def test_names_and_categories_of_the_crds_are_fixed() -> None:
         "changeworkloads.app.ops.cloud.alipay.com",
         "changepods.app.ops.cloud.alipay.com",
         "opsconfiginfoes.app.ops.cloud.alipay.com",
+        "defensepolicies.app.ops.cloud.alipay.com",
     }
     for crd in CRDS.values():
         assert crd["spec"]["names"]["categories"] == ["altershield"]
@@ -73,11 +76,22 @@ def test_names_and_categories_of_the_crds_are_fixed() -> None:
         ("ChangeWorkload", ["STATUS", "CREATETIME"]),
         ("ChangePod", ["STATUS", "MESSAGE", "CREATETIME"]),
         ("OpsConfigInfo", ["AGE"]),
+        ("DefensePolicy", ["MODE", "ONFAILURE", "PRIORITY", "ACCEPTED", "AGE"]),
     ],
 )
 def test_printer_columns_are_those_of_the_walkthrough(kind: str, columns: list[str]) -> None:
     shown = CRDS[kind]["spec"]["versions"][0]["additionalPrinterColumns"]
     assert [column["name"] for column in shown if not column.get("priority")] == columns
+
+
+def test_copies_of_a_policy_have_no_patterns_rules_or_defaults() -> None:
+    copies = [
+        schema("ChangeWorkload")["properties"]["spec"]["properties"]["policy"],
+        schema("DefensePolicy")["properties"]["status"]["properties"]["accepted"],
+    ]
+    for copy in copies:
+        for node in nodes(copy):
+            assert not node.keys() & {"pattern", "x-kubernetes-validations", "default"}
 
 
 def test_encoded_field_names_are_those_of_the_first_release() -> None:

@@ -31,6 +31,8 @@ WANTED = {
     (OURS, "changepods/status"): "patch",
     (OURS, "opsconfiginfoes"): "list watch",
     (OURS, "opsconfiginfoes/status"): "patch",
+    (OURS, "defensepolicies"): "list watch",
+    (OURS, "defensepolicies/status"): "patch",
 }
 FOR_CALLBACKS = {
     ("authentication.k8s.io", "tokenreviews"): "create",
@@ -57,16 +59,16 @@ def test_cluster_role_reads_only_the_crds_of_optional_kinds() -> None:
 
 
 def test_view_edit_and_admin_include_only_read_permissions() -> None:
-    reader, _ = rbac.user_roles()
+    reader, *_ = rbac.user_roles()
     labels = [key.rpartition("/")[2] for key in reader["metadata"]["labels"] if "aggregate-to-" in key]
     assert labels == ["aggregate-to-view", "aggregate-to-edit", "aggregate-to-admin"]
     (rule,) = reader["rules"]
-    assert rule["resources"] == ["changeworkloads", "changepods", "opsconfiginfoes"]
+    assert rule["resources"] == ["changeworkloads", "changepods", "opsconfiginfoes", "defensepolicies"]
     assert set(rule["verbs"]) == {"get", "list", "watch"}
 
 
 def test_role_verdicts_is_not_aggregated_and_may_only_patch_status() -> None:
-    _, verdicts = rbac.user_roles()
+    _, verdicts, _ = rbac.user_roles()
     assert not [key for key in verdicts["metadata"]["labels"] if "aggregate-to-" in key]
     verbs = {(resource, verb) for rule in verdicts["rules"] for resource in rule["resources"] for verb in rule["verbs"]}
     assert {("changeworkloads/status", "patch"), ("changepods/status", "patch")} <= verbs
@@ -74,3 +76,11 @@ def test_role_verdicts_is_not_aggregated_and_may_only_patch_status() -> None:
         "changeworkloads/status", "changepods/status",
     }  # fmt: skip
     assert not [verb for _, verb in verbs if verb.startswith(("delete", "create", "update"))]
+
+
+def test_role_policies_is_not_aggregated_and_may_not_write_the_status() -> None:
+    *_, policies = rbac.user_roles()
+    assert not [key for key in policies["metadata"]["labels"] if "aggregate-to-" in key]
+    (rule,) = policies["rules"]
+    assert rule["resources"] == ["defensepolicies"]
+    assert set(rule["verbs"]) == {"get", "list", "watch", "create", "update", "patch", "delete"}

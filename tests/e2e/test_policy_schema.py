@@ -1,0 +1,126 @@
+"""What the API server refuses in a DefensePolicy, by schema and CEL rules."""
+
+import copy
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from altershield.api.policy import API_VERSION
+from tests.support.kubectl import Kubectl
+
+PROMETHEUS = {"url": "http://prometheus.monitoring:9090", "query": "up", "max": "0.05"}
+CHECK = {"name": "errors", "prometheus": PROMETHEUS}
+FULL = {
+    "selector": {
+        "matchLabels": {"app": "web", "example.com/tier": ""},
+        "matchExpressions": [
+            {"key": "stage", "operator": "In", "values": ["a", "b"]},
+            {"key": "example.com/free", "operator": "DoesNotExist"},
+        ],
+    },
+    "priority": -1,
+    "checks": [
+        CHECK,
+        {"name": "server", "server": {}, "phases": ["Pre", "Post"], "timeoutSeconds": 60, "onUnknown": "hold"},
+        {"name": "gate", "http": {"url": "https://gate.tools/verify", "metadata": {"team": "shop"}}},
+        {"name": "smoke", "job": {"template": {"spec": {"template": {"spec": {"containers": []}}}}}},
+    ],
+    "observeSeconds": 0,
+    "startTimeoutSeconds": 300,
+    "batch": "10%",
+    "mode": "warn",
+    "onFailure": "pause",
+    "onStartFailure": "suspend",
+    "rollbackShare": 2,
+}
+
+
+def with_check(**changes: Any) -> dict[str, Any]:
+    return {"checks": [{**CHECK, **changes}]}
+
+
+def with_prometheus(**changes: Any) -> dict[str, Any]:
+    wanted = {**PROMETHEUS, **changes}
+    return with_check(prometheus={key: value for key, value in wanted.items() if value is not None})
+
+
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "no kind of check": ({"checks": [{"name": "a"}]}, "exactly one of"),
+    "two kinds of check": (with_check(server={}), "exactly one of"),
+    "two checks of one name": ({"checks": [CHECK, CHECK]}, "Duplicate value"),
+    "two server checks": ({"checks": [{"name": "a", "server": {}}, {"name": "b", "server": {}}]}, "only one check"),
+    "another check called server": (with_check(name="server"), "only a check with `server`"),
+    "too many checks": ({"checks": [{**CHECK, "name": f"c{number}"} for number in range(9)]}, "must have at most 8"),
+    "phase twice": (with_check(phases=["Pre", "Pre"]), "Duplicate value"),
+    "no phase": (with_check(phases=[]), "phases"),
+    "no bound": (with_prometheus(max=None), "a sample needs a bound"),
+    "not a decimal": (with_prometheus(max="1e3"), "max"),
+    "number that is no text": (with_prometheus(max=1), "max"),
+    "baseline without a bound": (with_prometheus(baselineQuery="up"), "needs maxIncrease or maxRatio"),
+    "bound without a baseline": (with_prometheus(maxRatio="2"), "needs maxIncrease or maxRatio"),
+    "minimum count of nothing": (with_prometheus(minCount=5), "minCount needs countQuery"),
+    "all samples may fail": (with_prometheus(samples=2, failureLimit=2), "failureLimit must be less than samples"),
+    "not a URL": (with_prometheus(url="prometheus:9090"), "url"),
+    "batch of 0": ({"batch": 0}, "batch"),
+    "batch of 0%": ({"batch": "0%"}, "batch"),
+    "batch of 101%": ({"batch": "101%"}, "batch"),
+    "batch as text": ({"batch": "10"}, "batch"),
+    "no share": ({"rollbackShare": "half"}, "rollbackShare"),
+    "unknown mode": ({"mode": "Enforce"}, "Unsupported value"),
+    "unknown consequence": ({"onFailure": "restart"}, "Unsupported value"),
+    "operator": ({"selector": {"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]}}, "Unsupported"),
+    "In without values": ({"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}, "need values"),
+    "Exists with values": (
+        {"selector": {"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}},
+        "need values",
+    ),
+    "label value": ({"selector": {"matchLabels": {"a": "b c"}}}, "matchLabels"),
+    "start timeout of 0": ({"startTimeoutSeconds": 0}, "startTimeoutSeconds"),
+}
+
+
+def manifest(spec: dict[str, Any]) -> str:
+    made = {"apiVersion": API_VERSION, "kind": "DefensePolicy", "metadata": {"name": "policy"}, "spec": spec}
+    return json.dumps(made)
+
+
+@pytest.fixture(scope="module")
+def space(installed: Path, has_kubectl: None) -> Iterator[Kubectl]:
+    kubectl = Kubectl(installed, "policy-schema")
+    kubectl("create", "namespace", kubectl.namespace)
+    yield kubectl
+    kubectl.run("delete", "namespace", kubectl.namespace, "--wait=false")
+
+
+def test_policy_with_all_fields_is_accepted_with_its_defaults(space: Kubectl) -> None:
+    space("apply", "-f", "-", stdin=manifest(FULL))
+    wanted: dict[str, Any] = copy.deepcopy(FULL)
+    for check in wanted["checks"]:
+        check.setdefault("onUnknown", "pass")
+    assert space.json("defensepolicy", "policy")["spec"] == wanted
+    space("apply", "-f", "-", stdin=manifest({}))
+    defaults = {"mode": "enforce", "onFailure": "suspend", "onStartFailure": "rollback"}
+    assert space.json("defensepolicy", "policy")["spec"] == defaults
+    assert space("get", "dp").split()[:5] == ["NAME", "MODE", "ONFAILURE", "PRIORITY", "ACCEPTED"]
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_api_server_refuses_wrong_policies_and_says_why(space: Kubectl, case: str) -> None:
+    spec, message = WRONG[case]
+    done = space.run("create", "--dry-run=server", "-f", "-", stdin=manifest(spec))
+    assert done.returncode == 1, done.stdout
+    assert message in done.stderr
+
+
+def test_server_side_apply_merges_checks_by_name(space: Kubectl) -> None:
+    space("delete", "defensepolicy", "--all")
+    other = {"name": "smoke", "http": {"url": "http://smoke.tools/"}}
+    for manager, check in (("one", CHECK), ("two", other)):
+        space(
+            "apply", "--server-side", f"--field-manager={manager}", "-f", "-", stdin=manifest({"checks": [check]})
+        )  # fmt: skip
+    names = [check["name"] for check in space.json("defensepolicy", "policy")["spec"]["checks"]]
+    assert sorted(names) == ["errors", "smoke"]
