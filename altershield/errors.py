@@ -21,6 +21,12 @@ AlterShieldError                    (altershield.errors)
 │   ├── UnavailableError            no usable answer, or none at all
 │   ├── RejectedError               the server refused the call
 │   └── NotAllowedError             the server does not know the node, or the node is in another state
+├── OutboundError                   (reconciler.outbound.errors) a request to a URL of a DefensePolicy has no answer
+│   ├── UrlNotAllowedError          the URL, or an address of its host, is not allowed
+│   ├── NotDeliveredError           the request surely had no effect
+│   ├── NoAnswerError               the request may have had an effect
+│   ├── CredentialsError            a Secret with credentials cannot be used
+│   └── SecretUnreadableError       the API server did not return a Secret
 ├── ReviewError                     (gatekeeper.errors) a request that the gatekeeper cannot review
 ├── EndpointError                   (reconciler.endpoints.errors) a request to the callback port that is refused
 ├── CertificateError                (certgen.errors) a certificate, a key or its Secret cannot be used

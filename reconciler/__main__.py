@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import os
 
 from altershield.kube.client import Client
 from altershield.process.parameters import with_options
@@ -9,6 +10,8 @@ from altershield.process.signals import stop_event
 from altershield.process.startup import main, run, single
 from reconciler.manager import Manager
 from reconciler.options import Options
+from reconciler.outbound.client import Outbound, api_servers
+from reconciler.outbound.urls import allowed_hosts
 from reconciler.server.client import ServerClient
 from reconciler.server.options import server_settings
 
@@ -22,10 +25,13 @@ def reconciler(options: Options) -> None:
 async def _run(options: Options) -> None:
     stop = stop_event()
     settings = server_settings(options)
+    allowed = allowed_hosts(options.checks_allowed_hosts)
     async with contextlib.AsyncExitStack() as stack:
         client = await stack.enter_async_context(await Client.connect(options.kubeconfig))
         server = await stack.enter_async_context(ServerClient(settings)) if settings is not None else None
-        await Manager(client, options, server=server).run(stop)
+        api_server = api_servers(os.environ.get("KUBERNETES_SERVICE_HOST", ""), url=client.server)
+        outbound = await stack.enter_async_context(Outbound(allowed, api_server))
+        await Manager(client, options, server=server, outbound=outbound).run(stop)
 
 
 app = single(reconciler)

@@ -28,6 +28,7 @@ from reconciler.machinery.runner import Reconcile, work
 from reconciler.machinery.writer import Writer
 from reconciler.namespaces import NamespaceReconciler
 from reconciler.options import Options
+from reconciler.outbound.client import Outbound
 from reconciler.releases.health import Timing
 from reconciler.releases.release_reconciler import ReleaseReconciler
 from reconciler.routes import Queues, Routes
@@ -46,8 +47,9 @@ _WORKERS = 16  # per controller; a worker mostly waits for the API server
 class Manager:
     """One reconciler process.
 
-    `server` is the client of the AlterShield server that verifies batches, or None. `clock` returns this machine's
-    time in Unix seconds. The manager corrects it by the API server's clock, which it reads from the responses.
+    `server` is the client of the AlterShield server that verifies batches, or None. `outbound` is the client for the
+    URLs of policies, or None: no such request is sent. `clock` returns this machine's time in Unix seconds. The manager
+    corrects it by the API server's clock, which it reads from the responses.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Manager:
         options: Options,
         *,
         server: ServerClient | None = None,
+        outbound: Outbound | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._client = client
@@ -69,6 +72,7 @@ class Manager:
         self.metrics = Metrics()
         self._recorder = EventRecorder(client, COMPONENT)
         writer = Writer(client, self.caches, self.metrics)
+        self._outbound = outbound
         self._server_client, self._writer, self._clock = server, writer, clock
         self._server = AlterShieldServer(server, self.caches, clock) if server is not None else None
         releases = ReleaseReconciler(

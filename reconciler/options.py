@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from altershield.process import options
+from altershield.process.check_options import CheckOptions
 from altershield.process.server_options import ServerOptions
 from altershield.process.startup import ProcessOptions
 from altershield.process.thresholds import Thresholds
@@ -21,7 +22,7 @@ Identity = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Thresholds, ServerOptions, ProcessOptions):
+class Options(Thresholds, ServerOptions, CheckOptions, ProcessOptions):
     """The options of `python -m reconciler`."""
 
     identity: Identity = ""

@@ -24,6 +24,10 @@ IGNORED_SUSPEND = "altershield.defense.antgroup.com/ignored-suspend"
 WORKLOAD_NAME = "app.kubernetes.io/deployment-name"
 """On ChangeWorkloads and ChangePods: the workload's name, cut and hashed past 63 characters."""
 
+CREDENTIALS = "altershield.defense.antgroup.com/credentials"
+"""On a Secret, set by the user with value `true`: checks of policies in its namespace may use it."""
+CREDENTIALS_VALUE = "true"
+
 OWNED = (VERSION, DEFENSE_STATUS, SUSPEND)
 """Labels of a workload that only AlterShield writes."""
 

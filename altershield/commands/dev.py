@@ -15,6 +15,7 @@ from altershield.api import labels
 from altershield.commands.confirm import confirm
 from altershield.commands.installation import LOOPBACK, running_installation
 from altershield.process import options
+from altershield.process.check_options import CheckOptions
 from altershield.process.parameters import with_options
 from altershield.process.server_options import ServerOptions
 from altershield.process.signals import cancel_on
@@ -31,7 +32,7 @@ Port = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Thresholds, ServerOptions):
+class Options(Thresholds, ServerOptions, CheckOptions):
     context: options.Context = None
     kubeconfig: options.Kubeconfig = None
     host: Host = LOOPBACK
@@ -66,6 +67,7 @@ async def _dev(chosen: Options) -> None:
             host=chosen.host,
             port=chosen.port,
             server=chosen,
+            checks=chosen,
             log_level=chosen.log_level,
         ) as installation:
             console.print(

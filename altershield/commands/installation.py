@@ -36,6 +36,7 @@ from altershield.kube.client import Client, ObjectList, PatchType
 from altershield.kube.errors import NotFoundError
 from altershield.pki import Authority
 from altershield.process import options
+from altershield.process.check_options import CheckOptions
 from altershield.process.children import Process, free_ports
 from altershield.process.health import until_ready
 from altershield.process.server_options import ServerOptions
@@ -86,6 +87,7 @@ async def running_installation(
     host: str = LOOPBACK,
     port: int = 0,
     server: ServerOptions | None = None,
+    checks: CheckOptions | None = None,
     log_level: str = options.LOG_LEVEL,
     log: Path | None = None,
 ) -> AsyncIterator[Installation]:
@@ -119,7 +121,7 @@ async def running_installation(
         )
         server = server or ServerOptions()
         server = dataclasses.replace(server, callback_host=server.callback_host or listen)
-        arguments = [*thresholds.arguments, *server.server_arguments]
+        arguments = [*thresholds.arguments, *server.server_arguments, *(checks or CheckOptions()).check_arguments]
         reconciler = _process("reconciler", *common, str(health_ports[1]), *arguments, log=log)
         installation = Installation(
             {"gatekeeper": gatekeeper, "reconciler": reconciler}, f"https://{_in_url(host)}:{port}"

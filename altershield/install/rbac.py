@@ -154,3 +154,17 @@ def objects(namespace: str, *, callbacks: bool = False) -> list[Object]:
         obj("Role", namespace, rules=list(SYSTEM_RULES)),
         obj("RoleBinding", namespace, roleRef=reference("Role"), subjects=[subject]),
     ]
+
+
+def secret_reader(namespace: str, *names: str, system_namespace: str) -> list[Object]:
+    """The permission to read the Secrets `names` of a namespace (none: all of them), for the checks of its policies. No
+    command grants it: RBAC cannot select Secrets by their label, so somebody decides about each namespace or Secret."""
+    metadata = {"name": f"{NAME}-check-secrets", "namespace": namespace, "labels": LABELS}
+    rule = _rule("", ["secrets"], "get") | ({"resourceNames": list(names)} if names else {})
+    subject = {"kind": "ServiceAccount", "name": SERVICE_ACCOUNT, "namespace": system_namespace}
+    role = {"apiGroup": _RBAC, "kind": ROLES.kind, "name": metadata["name"]}
+    head = {"apiVersion": f"{_RBAC}/v1", "metadata": metadata}
+    return [
+        {**head, "kind": ROLES.kind, "rules": [rule]},
+        {**head, "kind": ROLE_BINDINGS.kind, "roleRef": role, "subjects": [subject]},
+    ]

@@ -41,11 +41,12 @@ def with_options(type_: type[T]) -> Callable[[Callable[[T], None]], Callable[...
 
 def arguments(options: object, declared: type[Any]) -> list[str]:
     """The command-line arguments that give another process these options: the fields of the dataclass `declared`,
-    without those that are None."""
+    without those that are None. An option with several values is repeated."""
     return [
         argument
         for field in dataclasses.fields(declared)
-        if (value := getattr(options, field.name)) is not None
+        if (values := getattr(options, field.name)) is not None
+        for value in (values if isinstance(values, list) else (values,))
         for argument in (f"--{field.name.replace('_', '-')}", str(value))
     ]
 
