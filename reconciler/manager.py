@@ -18,6 +18,7 @@ from altershield.process.certificate import Certificate
 from altershield.process.health import Health, serving
 from reconciler.batches.batch_reconciler import BatchReconciler
 from reconciler.batches.callback_receiver import CallbackReceiver
+from reconciler.batches.plan import SERVER
 from reconciler.checks.altershield_server import AlterShieldServer
 from reconciler.endpoints.server import Endpoints, Settings
 from reconciler.machinery.caches import Caches
@@ -95,7 +96,7 @@ class Manager:
             writer,
             self.metrics,
             clock,
-            server=self._server,
+            checks={SERVER: self._server} if self._server is not None else {},
             pre_timeout=options.pre_timeout,
             post_timeout=options.post_timeout,
         )

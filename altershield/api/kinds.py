@@ -120,6 +120,8 @@ class Giver(enum.StrEnum):
 
     PERSON = "FailedByPerson"
     SERVER = "FailedByServer"
+    CHECK = "FailedByCheck"
+    """A check of a DefensePolicy other than the AlterShield server."""
     HEALTH = "FailedByHealth"
     """The pod was not up for longer than the start timeout."""
 

@@ -18,7 +18,6 @@ API_VERSION = f"{GROUP}/v1alpha1"
 MAX_CHECKS = 8
 """The maximum number of checks in a policy."""
 
-_CHECK_TIMEOUT = 120
 _INTERVAL = 15
 _SAMPLES = 4
 
@@ -195,9 +194,10 @@ class CheckSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel",
         msgspec.Meta(min_length=1, max_length=2, description="`Pre`, `Post` or both; `server` always has both."),
         msgspec.Meta(extra_json_schema={"x-kubernetes-list-type": "set"}),
     ] = (Phase.POST,)
-    timeout_seconds: Annotated[int, msgspec.Meta(ge=1, le=86_400, description="Seconds until it is Unknown.")] = (
-        _CHECK_TIMEOUT
-    )
+    timeout_seconds: Annotated[
+        Annotated[int, msgspec.Meta(ge=1, le=86_400)] | None,
+        _doc("Seconds after which a check without a result ends as Unknown. Default: the reconciler's option."),
+    ] = None
     on_unknown: Annotated[OnUnknown, _doc("What a check without a result means: `pass`, `hold` or `fail`.")] = (
         OnUnknown.PASS
     )

@@ -60,10 +60,11 @@ class By(StrEnum):
     NOBODY = ""
     PERSON = "person"
     SERVER = "server"
+    CHECK = "check"
     HEALTH = "health"
 
 
-_BY = {Giver.PERSON: By.PERSON, Giver.SERVER: By.SERVER, Giver.HEALTH: By.HEALTH}
+_BY = {Giver.PERSON: By.PERSON, Giver.SERVER: By.SERVER, Giver.CHECK: By.CHECK, Giver.HEALTH: By.HEALTH}
 
 
 def version(release: Release) -> str:

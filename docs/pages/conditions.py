@@ -42,6 +42,8 @@ CONDITIONS: dict[ConditionType, tuple[str, dict[str, str]]] = {
             "NotChecked": "`True`, ChangePod only. Some of the pods have no verdict. They count as passed.",
             Giver.PERSON: "`False`. A person wrote the verdict.",
             Giver.SERVER: "`False`. The AlterShield server gave the verdict.",
+            Giver.CHECK: "`False`. A check of the DefensePolicy failed, or has no result and the policy says `fail`.",
+            "Held": "`Unknown`, ChangePod only. A check has no result, and the policy says `hold`: a person decides.",
             Giver.HEALTH: "`False`. Pods were overdue, and the release was not rolled back. The condition `RolledBack` "
             "says why not.",
         },

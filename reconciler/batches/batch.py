@@ -75,7 +75,7 @@ def read(data: bytes | msgspec.Raw, find: FindPod = lambda namespace, name: None
 def project(change_pod: ChangePod, find: FindPod = lambda namespace, name: None) -> Batch:
     """The projection of a ChangePod. See `read`."""
     # Imported here because the two modules depend on each other.
-    from reconciler.batches.transitions import failed_by, needs_work
+    from reconciler.batches.verdicts import failed_by, needs_work
 
     metadata = change_pod.metadata
     results = {result.pod: result for result in change_pod.status.pod_results if result.verdict}
@@ -88,6 +88,7 @@ def project(change_pod: ChangePod, find: FindPod = lambda namespace, name: None)
         if known is not None and known.metadata.packed_uid == uid:
             pod, uid = known.metadata.name, known.metadata.packed_uid
         members.append(Member(pod, uid, sys.intern(result.verdict), clip(result.message, MAX_MESSAGE), overruled))
+    failed = any(each.verdict not in ("", Verdict.PASS) for each in members)
     owner = metadata.controller
     return Batch(
         Meta(
@@ -101,7 +102,7 @@ def project(change_pod: ChangePod, find: FindPod = lambda namespace, name: None)
         NO_OWNER if owner is None else shared(owner),
         tuple(members),
         change_pod.status.status == PodState.EXECUTE_DONE,
-        failed_by(change_pod) if any(each.verdict not in ("", Verdict.PASS) for each in members) else "",
+        failed_by(change_pod.status, change_pod) if failed else "",
         change_pod.status.change_pod_id,
         change_pod if needs_work(change_pod) else None,
     )

@@ -1,34 +1,27 @@
-"""Controller: takes each ChangePod to its end state, with or without an AlterShield server. The status of ChangePods is
-written by this controller, by people, and by the receiver of the server's callbacks."""
+"""Controller: takes each ChangePod to its end state, with or without checks. The status of ChangePods is written by
+this controller, by people, and by the receiver of the server's callbacks."""
 
+import asyncio
 from collections.abc import Callable
-from typing import Protocol
+from dataclasses import replace
 
-from altershield.api.kinds import ChangePod, ChangePodStatus, ConditionType, PodState, Verdict
+import msgspec
+
+from altershield.api.kinds import ChangePod, ChangePodStatus, ChangeWorkload, ConditionType, PodState, Verdict
 from altershield.api.meta import find_condition
-from reconciler.batches.transitions import Answer, Ask, Availability, BatchSnapshot, Call, Checked, Later, decide
+from altershield.api.policy import Phase
+from reconciler.batches.check_run import Answer, Ask, Step
+from reconciler.batches.plan import Checks, kind_of, plan, subject
+from reconciler.batches.transitions import BatchSnapshot, awaits, decide, recorded
+from reconciler.checks.check import Fail, Pass, Unknown
 from reconciler.machinery.caches import Caches, Key
 from reconciler.machinery.metrics import UNCHECKED_ENDS, Metrics
 from reconciler.machinery.writer import Writer
 
 
-class Server(Protocol):
-    """The client of an AlterShield server."""
-
-    @property
-    def availability(self) -> Availability:
-        """Whether a request can be sent now."""
-        ...
-
-    async def ask(self, call: Call, change_pod: ChangePod) -> Answer:
-        """Send a request about a batch. It never raises: if the server cannot be reached, the answer is `NotSent` or
-        `NoResult`."""
-        ...
-
-
 class BatchReconciler:
-    """Its keys are the namespace and name of a ChangePod. `server` is None if none is configured. Timeouts are in
-    seconds."""
+    """Its keys are the namespace and name of a ChangePod. `checks`: the checks that this reconciler can run. Timeouts
+    are in seconds, for checks that have none of their own."""
 
     def __init__(
         self,
@@ -37,7 +30,7 @@ class BatchReconciler:
         metrics: Metrics,
         clock: Callable[[], float],
         *,
-        server: Server | None,
+        checks: Checks,
         pre_timeout: int,
         post_timeout: int,
     ) -> None:
@@ -45,7 +38,7 @@ class BatchReconciler:
         self._writer = writer
         self._metrics = metrics
         self._clock = clock
-        self._server = server
+        self._checks = checks
         self._pre_timeout = pre_timeout
         self._post_timeout = post_timeout
 
@@ -54,28 +47,71 @@ class BatchReconciler:
         if batch is None or batch.unfinished is None or batch.metadata.deleting:
             return None
         change_pod = batch.unfinished
-        answer: Answer | None = None
+        snapshot, status = self._snapshot(change_pod), change_pod.status
         while True:
-            status, following = decide(change_pod.status, self._snapshot(change_pod, answer), self._clock())
-            if status != change_pod.status:
-                change_pod = await self._save(change_pod, status)  # before the request
-            match following:
-                case Ask(call) if self._server is not None:
-                    answer = await self._server.ask(call, change_pod)
-                case Later(seconds):
-                    return seconds
-                case _:
-                    return None
+            status, following = decide(status, snapshot, self._clock())
+            if status != change_pod.status and (following.save_first or not following.asks):
+                change_pod = await self._save(change_pod, status)  # before the requests
+            if not following.asks:
+                if status.status == PodState.EXECUTE_DONE:
+                    await self._clean_up(change_pod, snapshot)
+                return following.after
+            asked = msgspec.structs.replace(change_pod, status=status)
+            answers = await asyncio.gather(*(self._ask(each, asked, snapshot) for each in following.asks))
+            new = {each.key: answer for each, answer in zip(following.asks, answers, strict=True)}
+            snapshot = replace(snapshot, change_pod=change_pod, answers={**snapshot.answers, **new})
 
-    async def receive(self, change_pod: ChangePod, result: Checked) -> None:
-        """Store the result of the server's check on a batch. ConflictError: the ChangePod has changed meanwhile."""
-        status, _ = decide(change_pod.status, self._snapshot(change_pod, result), self._clock())
+    async def receive(self, change_pod: ChangePod, phase: Phase, result: Pass | Fail) -> bool:
+        """Store the result of the AlterShield server's check on a batch. Returns false if it is of no use any more.
+
+        ConflictError: the ChangePod has changed meanwhile.
+        """
+        snapshot, now = self._snapshot(change_pod), self._clock()
+        name = next((each.spec.name for each in snapshot.plan if each.spec.server is not None), "")
+        if not awaits(change_pod.status, name, phase):
+            return False
+        snapshot = replace(snapshot, answers={(name, phase): result})
+        status, following = decide(change_pod.status, snapshot, now)
+        if following.asks:  # only the leader starts and polls checks
+            status = recorded(change_pod.status, snapshot, now)
         if status != change_pod.status:
             await self._save(change_pod, status)
+        return True
 
-    def _snapshot(self, change_pod: ChangePod, answer: Answer | None) -> BatchSnapshot:
-        server = self._server.availability if self._server is not None else Availability.NOT_CONFIGURED
-        return BatchSnapshot(change_pod, server, answer, self._pre_timeout, self._post_timeout)
+    def _snapshot(self, change_pod: ChangePod) -> BatchSnapshot:
+        return BatchSnapshot(
+            change_pod,
+            plan(self._release(change_pod), self._checks),
+            pre_timeout=self._pre_timeout,
+            post_timeout=self._post_timeout,
+        )
+
+    def _release(self, change_pod: ChangePod) -> ChangeWorkload | None:
+        return self._caches.releases.get(change_pod.metadata.namespace, change_pod.spec.change_workload_id)
+
+    async def _ask(self, ask: Ask, change_pod: ChangePod, snapshot: BatchSnapshot) -> Answer:
+        planned = next(each for each in snapshot.plan if each.spec.name == ask.name)
+        check, release = self._checks.get(kind_of(planned.spec)), self._release(change_pod)
+        if check is None or release is None:
+            return Unknown("the check is not configured any more" if check is None else "the release does not exist")
+        what = subject(change_pod, release, planned, ask.phase)
+        if ask.step is Step.START:
+            return await check.start(what)
+        handle = next(
+            each.handle for each in change_pod.status.checks if (each.name, each.phase) == (ask.name, ask.phase)
+        )
+        return await check.poll(what, handle, last=ask.step is Step.LAST_POLL)
+
+    async def _clean_up(self, change_pod: ChangePod, snapshot: BatchSnapshot) -> None:
+        """Let each check of a batch that is done remove what it has created."""
+        release = self._release(change_pod)
+        if release is None:
+            return
+        for planned in snapshot.plan:
+            check = self._checks.get(kind_of(planned.spec))
+            for entry in change_pod.status.checks:
+                if check is not None and entry.name == planned.spec.name and entry.handle:
+                    await check.end(subject(change_pod, release, planned, Phase(entry.phase)), entry.handle)
 
     async def _save(self, change_pod: ChangePod, status: ChangePodStatus) -> ChangePod:
         saved = await self._writer.save_batch(change_pod, status)
@@ -93,7 +129,7 @@ class BatchReconciler:
             fails_now = _fails(status) and not _fails(change_pod.status)
             given = [verdict for verdict in given if fails_now and verdict not in ("", Verdict.PASS)]
         for verdict in given:
-            if not verdict and self._server is not None and status.message in UNCHECKED_ENDS:
+            if not verdict and status.checks and status.message in UNCHECKED_ENDS:
                 self._metrics.unchecked.labels(status.message).inc()
             else:
                 passed = verdict in ("", Verdict.PASS)

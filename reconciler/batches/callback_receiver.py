@@ -10,7 +10,7 @@ from altershield.api.resources import CHANGE_PODS
 from altershield.kube.client import Client
 from altershield.kube.errors import ConflictError, NotFoundError
 from reconciler.batches.batch_reconciler import BatchReconciler
-from reconciler.batches.transitions import Checked, awaits
+from reconciler.checks.check import Fail, Pass
 from reconciler.endpoints.callback import Callback, CheckType
 from reconciler.machinery.caches import Caches
 from reconciler.server.messages import Stage
@@ -40,21 +40,21 @@ class CallbackReceiver:
         if callback.check_type is not CheckType.BATCH:
             return  # AlterShield starts batches only
         phase, node = _PHASES[callback.stage], callback.node
-        result = Checked(callback.verdict.passed, callback.message or _reason(callback))
+        said = callback.message or _reason(callback)
+        result = Pass(said) if callback.verdict.passed else Fail(said)
         for _ in range(_ATTEMPTS):
             change_pod = await self._change_pod(node)
             if change_pod is None:
                 logger.warning("callback for an unknown batch", extra={"node": node, "order": callback.order})
                 return
-            if not awaits(change_pod.status, phase):
+            try:
+                used = await self._batches.receive(change_pod, phase, result)
+            except (ConflictError, NotFoundError):
+                continue
+            if not used:
                 logger.info(
                     "callback for a check that is over", extra={"node": node, "state": change_pod.status.status}
                 )
-                return
-            try:
-                await self._batches.receive(change_pod, result)
-            except (ConflictError, NotFoundError):
-                continue
             return
         raise ConflictError(f"the ChangePod of the batch {node} changes all the time", code=409)
 

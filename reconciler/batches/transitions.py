@@ -1,119 +1,48 @@
 """The state machine of a ChangePod: one batch of pods under verification. Pure functions.
 
-Without an AlterShield server, one step leads from Init to ExecuteDone. With a server, each state names the last step
-that was done, and the next step follows from it. Every wait has a deadline, which follows from the object.
-
-The batch is submitted to the server at most once, because each submission starts another check there. So PreWait is
-stored before the submission. If its outcome is unknown (no answer, or a restart in between), it is not repeated: the
-server's callback may still tell the id of the batch. All other requests may be repeated.
+Without checks, one step leads from Init to ExecuteDone. With checks, those of the phase Pre run first, at the same
+time, then those of the phase Post. The state of the batch follows from the entries of the checks (`check_run`). Every
+wait has a deadline, which follows from the object. One exception waits for a person: a check without a result whose
+policy says `hold`.
 """
 
-from dataclasses import dataclass
-from enum import Enum, auto
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import msgspec
 
 from altershield.api.kinds import (
     ChangePod,
     ChangePodStatus,
+    CheckResult,
     CheckState,
-    ConditionType,
     Giver,
-    PodInfo,
     PodState,
     Verdict,
 )
-from altershield.api.meta import Condition, find_condition, plain_time, set_condition
-from altershield.api.policy import Phase
-from reconciler.batches.checks import SERVER_CHECK, begun, ended
+from altershield.api.meta import plain_time, set_condition
+from altershield.api.policy import OnUnknown, Phase
+from altershield.workloads.pods import clip
+from reconciler.batches.check_run import (
+    Answer,
+    Ask,
+    Later,
+    Planned,
+    Run,
+    Step,
+    advance,
+    ended,
+    entry_of,
+    with_entry,
+    with_result,
+)
+from reconciler.batches.verdicts import failed_by, undecided, verified, with_initial_verdicts, with_results
+from reconciler.checks.check import Fail, Pass
 
-POLL_INTERVAL = 3.0
-"""Seconds before the first poll for a result, and before a request without an answer is repeated. The later polls come
-at longer intervals, because the server sends the result by itself."""
+SERVER_CHECK = "server"
+"""The name of the check of an AlterShield server that no DefensePolicy names."""
 
-_POLL_SHARE = 0.25  # of the time since the check began
-_LONGEST_INTERVAL = 30.0
-
-_NAMED = 3  # pods that a message names
-
-
-class Call(Enum):
-    """The requests to an AlterShield server about a batch."""
-
-    SUBMIT_PRE = auto()
-    POLL_PRE = auto()
-    END_PRE = auto()
-    """The last poll, at the deadline."""
-    SUBMIT_POST = auto()
-    POLL_POST = auto()
-    END_POST = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """Send this request to the AlterShield server, and decide again with its answer."""
-
-    call: Call
-
-
-@dataclass(frozen=True, slots=True)
-class Later:
-    """Decide again after this many seconds."""
-
-    seconds: float
-
-
-Next = Ask | Later | None
-
-
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """The server accepted the batch. `node` is the server's id for it."""
-
-    node: str
-
-
-@dataclass(frozen=True, slots=True)
-class NotSent:
-    """The request did not reach the server."""
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """The server rejects the batch. A retry is of no use."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """The server's verdict on the batch."""
-
-    passed: bool
-    message: str
-
-    @property
-    def outcome(self) -> CheckState:
-        return CheckState.PASSED if self.passed else CheckState.FAILED
-
-
-@dataclass(frozen=True, slots=True)
-class NoResult:
-    """The server has no result yet, or did not answer."""
-
-
-Answer = Accepted | NotSent | Refused | Checked | NoResult
-
-
-class Availability(Enum):
-    """Whether an AlterShield server takes requests."""
-
-    NOT_CONFIGURED = auto()
-    UNREACHABLE = auto()
-    """The last requests got no answer, so that no request is sent for a while."""
-    SWITCHED_OFF = auto()
-    """The server says that releases are not to be checked (its kill switch)."""
-    AVAILABLE = auto()
+Answers = Mapping[tuple[str, Phase], Answer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,12 +50,27 @@ class BatchSnapshot:
     """The input of a decision."""
 
     change_pod: ChangePod
-    server: Availability
-    answer: Answer | None
-    """The server's answer to the `Ask` of the last decision, or its callback; None for the first decision."""
-    pre_timeout: int
-    """Seconds; so is `post_timeout`."""
-    post_timeout: int
+    plan: Sequence[Planned] = ()
+    """The checks that the batch needs."""
+    answers: Answers = field(default_factory=dict)
+    """By name and phase: the checks' answers to the `Ask`s of this reconcile, or a callback."""
+    pre_timeout: int = 120
+    """Seconds, for checks that have none of their own; so is `post_timeout`."""
+    post_timeout: int = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """What to do after the status is stored: send the requests `asks` at the same time and decide again with the
+    answers, else decide again after `after` seconds (None: when something happens)."""
+
+    asks: tuple[Ask, ...] = ()
+    after: float | None = None
+    save_first: bool = True
+    """Whether the status has to be stored before the requests are sent, because one of them cannot be repeated."""
+
+
+DONE = Next()
 
 
 def decide(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> tuple[ChangePodStatus, Next]:
@@ -134,263 +78,240 @@ def decide(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> tuple
 
     `now` is in Unix seconds.
     """
-    wanted, following = _step(state, snapshot, now)
-    generation = snapshot.change_pod.metadata.generation
-    by = _failed_by(state, snapshot.change_pod, by_server=wanted.pod_results != state.pod_results)
+    wanted, by, held, following = _step(state, snapshot, now)
+    change_pod = snapshot.change_pod
+    giver = failed_by(state, change_pod, by)
     wanted = msgspec.structs.replace(
         wanted,
-        conditions=set_condition(wanted.conditions, _verified(wanted, snapshot.change_pod, by), now),
-        observed_generation=generation,
+        conditions=set_condition(wanted.conditions, verified(wanted, change_pod, giver, held), now),
+        observed_generation=change_pod.metadata.generation,
     )
     if wanted == state:
         return state, following
     return msgspec.structs.replace(wanted, update_time=plain_time(now), update_time_unix=int(now)), following
 
 
-def _step(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> tuple[ChangePodStatus, Next]:
-    if state.status == PodState.EXECUTE_DONE:
-        return _with_late_result(state, snapshot, now), None
-    state = _with_initial_verdicts(state, snapshot.change_pod)
-    if not _undecided(state, snapshot.change_pod):
-        return _done(state, PodState.POST_FINISH, now, "every pod has a verdict already"), None
-    if snapshot.server is Availability.NOT_CONFIGURED:
-        posting = state.status in (PodState.POST_WAIT, PodState.POST_SUBMITTED)
-        return _done(state, PodState.POST_FAILED if posting else PodState.PRE_FAILED, now), None
-    match state.status:
-        case "" | PodState.INIT:
-            return _submit(state, snapshot, now)
-        case PodState.PRE_WAIT | PodState.PRE_SUBMITTED:
-            return _before(state, snapshot, now)
-        case PodState.POST_WAIT | PodState.POST_SUBMITTED:
-            return _after(state, snapshot, now)
-        case last:  # a state that the controller never stores: a person wrote it
-            return _done(state, last, now), None
-
-
-def _submit(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> tuple[ChangePodStatus, Next]:
-    left = snapshot.change_pod.spec.create_time_unix + snapshot.pre_timeout - now
-    if snapshot.server is Availability.SWITCHED_OFF or left <= 0:
-        return _done(state, PodState.PRE_FAILED, now), None
-    if snapshot.server is Availability.UNREACHABLE:
-        return state, Later(min(POLL_INTERVAL, left))
-    state = msgspec.structs.replace(
-        state,
-        status=PodState.PRE_WAIT,
-        checks=begun(state.checks, SERVER_CHECK, Phase.PRE, now),
-        pre_submit_time=plain_time(now),
-        pre_submit_time_unix=int(now),
-        pre_timeout_threshold=snapshot.pre_timeout,
-        post_timeout_threshold=snapshot.post_timeout,
+def recorded(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> ChangePodStatus:
+    """The status with the results among the answers, and nothing else. It is for callbacks: the leader goes on."""
+    checks = tuple(
+        with_result(each, snapshot.answers.get((each.name, Phase(each.phase))), now) for each in state.checks
     )
-    return state, Ask(Call.SUBMIT_PRE)
-
-
-def _before(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> tuple[ChangePodStatus, Next]:
-    """The check before the batch."""
-    passed_time = now - state.pre_submit_time_unix
-    left = state.pre_timeout_threshold - passed_time
-    match state.status, snapshot.answer:
-        case PodState.PRE_WAIT, Accepted(node):
-            state = msgspec.structs.replace(state, status=PodState.PRE_SUBMITTED, change_pod_id=node)
-            return state, _next_poll(0, left)
-        case PodState.PRE_WAIT, NotSent():
-            return msgspec.structs.replace(state, status=PodState.INIT, checks=()), Later(POLL_INTERVAL)
-        case PodState.PRE_WAIT, Refused(reason):
-            return _done(state, PodState.PRE_FAILED, now, reason), None
-        case _, Checked(passed=False) as result:
-            state = _with_results(state, snapshot.change_pod, result)
-            return _done(state, PodState.PRE_FAILED, now, result.message, result.outcome), None
-        case _, Checked(message=message):
-            checks = ended(state.checks, SERVER_CHECK, Phase.PRE, CheckState.PASSED, message, now)
-            state = msgspec.structs.replace(
-                state,
-                status=PodState.POST_WAIT,
-                checks=begun(checks, SERVER_CHECK, Phase.POST, now),
-                post_submit_time=plain_time(now),
-                post_submit_time_unix=int(now),
-            )
-            return state, Ask(Call.SUBMIT_POST)
-        case PodState.PRE_WAIT, _:
-            return (state, Later(left)) if left > 0 else (_done(state, PodState.PRE_FAILED, now), None)
-        case _, answer:
-            return _polled(state, answer, (Call.POLL_PRE, Call.END_PRE), PodState.PRE_TIMEOUT, passed_time, left, now)
-
-
-def _after(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> tuple[ChangePodStatus, Next]:
-    """The check after the batch."""
-    passed_time = now - state.post_submit_time_unix
-    left = state.post_timeout_threshold - passed_time
-    match state.status, snapshot.answer:
-        case _, Checked() as result:
-            state = _with_results(state, snapshot.change_pod, result)
-            return _done(state, PodState.POST_FINISH, now, result.message, result.outcome), None
-        case PodState.POST_WAIT, Accepted():
-            return msgspec.structs.replace(state, status=PodState.POST_SUBMITTED), _next_poll(0, left)
-        case PodState.POST_WAIT, Refused(reason):
-            return _done(state, PodState.POST_FAILED, now, reason), None
-        case PodState.POST_WAIT, answer:
-            if left <= 0:
-                return _done(state, PodState.POST_FAILED, now), None
-            if answer is None and snapshot.server is Availability.AVAILABLE:
-                return state, Ask(Call.SUBMIT_POST)
-            return state, _next_poll(passed_time, left)
-        case _, answer:
-            return _polled(
-                state, answer, (Call.POLL_POST, Call.END_POST), PodState.POST_TIMEOUT, passed_time, left, now
-            )
-
-
-def _polled(
-    state: ChangePodStatus,
-    answer: Answer | None,
-    calls: tuple[Call, Call],
-    timeout: PodState,
-    passed_time: float,
-    left: float,
-    now: float,
-) -> tuple[ChangePodStatus, Next]:
-    """Poll for the result, poll again later, or end the batch: a batch without a result counts as passed."""
-    poll, last_poll = calls
-    if left <= 0:
-        return (state, Ask(last_poll)) if answer is None else (_done(state, timeout, now), None)
-    due = answer is None and passed_time >= POLL_INTERVAL  # an event of the object may come earlier
-    return state, Ask(poll) if due else _next_poll(passed_time, left)
-
-
-def _next_poll(passed_time: float, left: float) -> Later:
-    interval = min(_LONGEST_INTERVAL, max(POLL_INTERVAL, passed_time * _POLL_SHARE))
-    return Later(min(interval, max(left, 0.0)))
-
-
-def _with_late_result(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> ChangePodStatus:
-    """The result of a check that came after the batch had ended without one. The message, which says how the batch
-    ended, stays."""
-    answer = snapshot.answer
-    if not isinstance(answer, Checked) or not _undecided(state, snapshot.change_pod):
-        return state
-    phase = _last_phase(state)
-    if answer.passed and phase is Phase.PRE:
-        return state  # the check after the batch never began, so nothing is proven
-    state = _with_results(state, snapshot.change_pod, answer)
-    checks = ended(state.checks, SERVER_CHECK, phase, answer.outcome, answer.message, now)
     return msgspec.structs.replace(state, checks=checks)
 
 
-def awaits(status: ChangePodStatus, phase: Phase) -> bool:
-    """Whether a result of this phase is still of use: the phase is under way, or the batch ended in it without a
-    result. A server also sends results of a phase that is over (its callback comes late)."""
-    return _last_phase(status) is phase and status.status in (
-        PodState.PRE_SUBMITTED,
-        PodState.POST_WAIT,
-        PodState.POST_SUBMITTED,
-        PodState.EXECUTE_DONE,
-    )
+def _step(
+    state: ChangePodStatus, snapshot: BatchSnapshot, now: float
+) -> tuple[ChangePodStatus, Giver | None, str, Next]:
+    """Status, whose verdict fails the batch now (or None), why it is held (or empty), and what to do next."""
+    if state.status == PodState.EXECUTE_DONE:
+        return *_with_late_results(state, snapshot, now), "", DONE
+    state = with_initial_verdicts(state, snapshot.change_pod)
+    if not undecided(state, snapshot.change_pod):
+        return _done(state, PodState.POST_FINISH, now, "every pod has a verdict already"), None, "", DONE
+    match state.status:
+        case "" | PodState.INIT | PodState.PRE_WAIT | PodState.PRE_SUBMITTED:
+            nothing = PodState.PRE_FAILED
+        case PodState.POST_WAIT | PodState.POST_SUBMITTED:
+            nothing = PodState.POST_FAILED
+        case last:  # a state that the controller never stores: a person wrote it
+            return _done(state, last, now), None, "", DONE
+    if not snapshot.plan:
+        return _done(state, nothing, now), None, "", DONE
+    for phase in Phase:
+        state, runs, waits = _advance_phase(state, snapshot, phase, now)
+        failed = _failed(state, runs)
+        if failed is not None:
+            by, message = failed
+            state = with_results(state, snapshot.change_pod, Verdict.UNPASS, message)
+            last = PodState.PRE_FAILED if phase is Phase.PRE else PodState.POST_FINISH
+            return _done(state, last, now, "another check failed"), by, "", DONE
+        if waits:
+            return state, None, "", _following(waits, runs)
+        held = _held(state, runs)
+        if held:
+            return state, None, held, DONE
+    return _concluded(state, snapshot, now), None, "", DONE
 
 
-def _last_phase(status: ChangePodStatus) -> Phase:
-    """The phase that began last."""
-    return Phase.POST if status.post_submit_time_unix else Phase.PRE
-
-
-def failed_by(change_pod: ChangePod) -> Giver:
-    """Whose verdict fails the batch. The value has no meaning for a batch that has not failed."""
-    return _failed_by(change_pod.status, change_pod, by_server=False)
-
-
-def needs_work(change_pod: ChangePod) -> bool:
-    """Whether the batch has not reached ExecuteDone, or its condition does not match its results."""
-    status = change_pod.status
-    if status.status != PodState.EXECUTE_DONE:
-        return True
-    known = find_condition(status.conditions, ConditionType.VERIFIED)
-    wanted = _verified(status, change_pod, failed_by(change_pod))
-    return known is None or (known.status, known.reason, known.message) != (
-        wanted.status,
-        wanted.reason,
-        wanted.message,
-    )
-
-
-def _with_initial_verdicts(state: ChangePodStatus, change_pod: ChangePod) -> ChangePodStatus:
-    """Takes over the verdicts in the spec: a batch of pods that were not up in time is created with its verdicts."""
-    known = {result.pod for result in state.pod_results if result.verdict}
-    born = [pod for pod in change_pod.spec.pod_infos if pod.verdict and pod.pod not in known]
-    return msgspec.structs.replace(state, pod_results=(*state.pod_results, *born)) if born else state
-
-
-def _done(
-    state: ChangePodStatus, last: str, now: float, reason: str = "", outcome: CheckState = CheckState.UNKNOWN
-) -> ChangePodStatus:
-    """The end state. A message that a person wrote stays. A check that has not ended has this outcome."""
-    phase = Phase.POST if state.status in (PodState.POST_WAIT, PodState.POST_SUBMITTED) else Phase.PRE
-    return msgspec.structs.replace(
-        state,
-        status=PodState.EXECUTE_DONE,
-        message=state.message or last,
-        checks=ended(state.checks, SERVER_CHECK, phase, outcome, reason or last, now),
-    )
-
-
-def _undecided(state: ChangePodStatus, change_pod: ChangePod) -> set[str]:
-    """The names of the pods in the batch that have no explicit verdict."""
-    decided = {result.pod for result in state.pod_results if result.verdict}
-    return {pod.pod for pod in change_pod.spec.pod_infos} - decided
-
-
-def _with_results(state: ChangePodStatus, change_pod: ChangePod, result: Checked) -> ChangePodStatus:
-    """The server's verdict on every pod that has no explicit verdict yet."""
-    undecided = _undecided(state, change_pod)
-    verdict = Verdict.PASS if result.passed else Verdict.UNPASS
-    results: list[PodInfo] = [known for known in state.pod_results if known.pod not in undecided]
-    results += [
-        msgspec.structs.replace(pod, verdict=verdict, message=result.message)
-        for pod in change_pod.spec.pod_infos
-        if pod.pod in undecided
-    ]
-    return msgspec.structs.replace(state, pod_results=tuple(results))
-
-
-def _failed_by(state: ChangePodStatus, change_pod: ChangePod, *, by_server: bool) -> Giver:
-    """The `Giver` of the verdict that failed the batch first. The condition Verified stores it.
-
-    A person may write conditions too. The reason FailedByHealth is not valid for a batch that was created without
-    verdicts, because AlterShield's own health checks write their verdicts into the spec.
-
-    Without such a condition, the following applies. A batch that was created with verdicts has the verdicts of
-    AlterShield's own health checks, or `spec.failedBy` says whose they are. The server's verdict is stored together
-    with its condition (`by_server`). Every other verdict was written by a person.
-    """
-    known = find_condition(state.conditions, ConditionType.VERIFIED)
-    has_verdicts = any(pod.verdict for pod in change_pod.spec.pod_infos)
-    if known is not None and known.status == "False":
-        for giver in Giver:
-            if known.reason == giver and (has_verdicts or giver is not Giver.HEALTH):
-                return giver
-    if has_verdicts:
-        return next((each for each in Giver if each == change_pod.spec.failed_by), Giver.HEALTH)
-    return Giver.SERVER if by_server else Giver.PERSON
-
-
-def _verified(state: ChangePodStatus, change_pod: ChangePod, by: Giver) -> Condition:
-    pods = {pod.pod for pod in change_pod.spec.pod_infos}
-    results = {result.pod: result for result in state.pod_results if result.verdict}
-    failed = [result for name, result in results.items() if name in pods and result.verdict != Verdict.PASS]
-    strangers = [name for name in results if name not in pods]
-    if failed:
-        named = "; ".join(f"{pod.pod} ({pod.message or pod.verdict})" for pod in failed[:_NAMED])
-        status, reason, message = "False", str(by), f"{len(failed)} of {len(pods)} pods failed: {named}"
-    elif state.status != PodState.EXECUTE_DONE:
-        status, reason, message = "Unknown", "InProgress", "the pods of this batch are being verified"
-    elif pods <= results.keys():
-        status, reason, message = "True", "PodsPassed", "all pods passed"
-    else:
-        status, reason, message = (
-            "True",
-            "NotChecked",
-            "not all pods got a verdict; a pod without a verdict counts as passed",
+def _advance_phase(
+    state: ChangePodStatus, snapshot: BatchSnapshot, phase: Phase, now: float
+) -> tuple[ChangePodStatus, Sequence[Run], Sequence[Ask | Later]]:
+    """All checks of a phase, one step further."""
+    runs = [_run(state, snapshot, each, phase, now) for each in snapshot.plan if _runs_in(each, phase, state.checks)]
+    waits: list[Ask | Later] = []
+    before = state
+    for run in runs:
+        entry, following = advance(
+            run, entry_of(state.checks, run.name, phase), snapshot.answers.get((run.name, phase)), now
         )
-    if strangers:
-        message += f"; these pods are not in this batch, and their results are ignored: {', '.join(strangers[:_NAMED])}"
-    return Condition(
-        ConditionType.VERIFIED, status, reason, message, observed_generation=change_pod.metadata.generation
+        state = msgspec.structs.replace(state, checks=with_entry(state.checks, run, entry))
+        if run.planned.spec.server is not None and phase is Phase.PRE and entry is not None and entry.handle:
+            state = msgspec.structs.replace(state, change_pod_id=entry.handle)
+        if following is not None:
+            waits.append(following)
+    if not runs or (not waits and state == before):
+        return state, runs, ()
+    return _with_phase(state, before, snapshot, runs, phase, now), runs, waits
+
+
+def _with_phase(
+    state: ChangePodStatus,
+    before: ChangePodStatus,
+    snapshot: BatchSnapshot,
+    runs: Sequence[Run],
+    phase: Phase,
+    now: float,
+) -> ChangePodStatus:
+    """The state of the batch, and the times of its phase, which follow from the entries of the checks."""
+    begun = [entry for run in runs if (entry := entry_of(state.checks, run.name, phase)) is not None]
+    if not begun:
+        taken_back = phase is Phase.PRE and before.checks
+        return msgspec.structs.replace(state, status=PodState.INIT) if taken_back else state
+    if not any(each.phase == phase for each in before.checks):
+        state = _with_times(state, snapshot, phase, now)
+    started = len(begun) == len(runs) and all(each.handle or each.state != CheckState.RUNNING for each in begun)
+    if phase is Phase.PRE:
+        reached = PodState.PRE_SUBMITTED if started else PodState.PRE_WAIT
+    else:
+        reached = PodState.POST_SUBMITTED if started else PodState.POST_WAIT
+    return msgspec.structs.replace(state, status=reached)
+
+
+def _with_times(state: ChangePodStatus, snapshot: BatchSnapshot, phase: Phase, now: float) -> ChangePodStatus:
+    """The begin of a phase. Post begins once, because the deadline of checks that have not begun follows from it."""
+    state = msgspec.structs.replace(
+        state,
+        pre_timeout_threshold=state.pre_timeout_threshold or snapshot.pre_timeout,
+        post_timeout_threshold=state.post_timeout_threshold or snapshot.post_timeout,
     )
+    if phase is Phase.PRE:
+        return msgspec.structs.replace(state, pre_submit_time=plain_time(now), pre_submit_time_unix=int(now))
+    if state.post_submit_time_unix:
+        return state
+    return msgspec.structs.replace(state, post_submit_time=plain_time(now), post_submit_time_unix=int(now))
+
+
+def _following(waits: Sequence[Ask | Later], runs: Sequence[Run]) -> Next:
+    asks = tuple(each for each in waits if isinstance(each, Ask))
+    if asks:
+        repeatable = {run.name for run in runs if run.repeatable}
+        return Next(asks, save_first=any(each.step is Step.START and each.name not in repeatable for each in asks))
+    return Next(after=min(each.seconds for each in waits if isinstance(each, Later)))
+
+
+def _runs_in(planned: Planned, phase: Phase, checks: Sequence[CheckResult]) -> bool:
+    """Whether the check runs in this phase. That of an AlterShield server runs in both, and in Post only after it
+    passed in Pre: the server does not begin the second check before."""
+    spec = planned.spec
+    if spec.server is None:
+        return phase in spec.phases
+    first = entry_of(checks, spec.name, Phase.PRE)
+    return phase is Phase.PRE or (first is not None and first.state == CheckState.PASSED)
+
+
+def _run(state: ChangePodStatus, snapshot: BatchSnapshot, planned: Planned, phase: Phase, now: float) -> Run:
+    if phase is Phase.PRE:
+        timeout = state.pre_timeout_threshold or snapshot.pre_timeout
+        began = float(snapshot.change_pod.spec.create_time_unix)
+    else:
+        timeout = state.post_timeout_threshold or snapshot.post_timeout
+        began = state.post_submit_time_unix or now
+    return Run(planned, phase, planned.spec.timeout_seconds or timeout, began)
+
+
+def _failed(state: ChangePodStatus, runs: Sequence[Run]) -> tuple[Giver, str] | None:
+    """Whose verdict fails the batch, and the message; None if no check fails it."""
+    for run in runs:
+        entry, spec = entry_of(state.checks, run.name, run.phase), run.planned.spec
+        if entry is None:
+            continue
+        by = Giver.SERVER if spec.server is not None else Giver.CHECK
+        if entry.state == CheckState.FAILED:
+            return by, said(entry)
+        if entry.state == CheckState.UNKNOWN and spec.on_unknown is OnUnknown.FAIL:
+            return by, f"{spec.name}: no result: {entry.reason}"
+    return None
+
+
+def _held(state: ChangePodStatus, runs: Sequence[Run]) -> str:
+    """Why the batch waits for a person; empty if it does not."""
+    for run in runs:
+        entry, spec = entry_of(state.checks, run.name, run.phase), run.planned.spec
+        if entry is not None and entry.state == CheckState.UNKNOWN and spec.on_unknown is OnUnknown.HOLD:
+            return f"the check {spec.name} has no result: {entry.reason}"
+    return ""
+
+
+def _concluded(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> ChangePodStatus:
+    """The end of a batch that no check fails. The pods get an explicit verdict only if every check passed. The message
+    tells of the first check without a result."""
+    ends = {
+        Phase.PRE: (PodState.PRE_FAILED, PodState.PRE_TIMEOUT),
+        Phase.POST: (PodState.POST_FAILED, PodState.POST_TIMEOUT),
+    }
+    for phase, (not_started, timeout) in ends.items():
+        unknown = [each for each in state.checks if (each.phase, each.state) == (phase, CheckState.UNKNOWN)]
+        if unknown:
+            return _done(state, timeout if all(each.handle for each in unknown) else not_started, now)
+    return _done(_all_pass(state, snapshot), PodState.POST_FINISH, now)
+
+
+def _all_pass(state: ChangePodStatus, snapshot: BatchSnapshot) -> ChangePodStatus:
+    last = Phase.POST if any(each.phase == Phase.POST for each in state.checks) else Phase.PRE
+    message = "; ".join(said(each) for each in state.checks if each.phase == last and each.reason)
+    return with_results(state, snapshot.change_pod, Verdict.PASS, clip(message))
+
+
+def said(entry: CheckResult) -> str:
+    """What a check says, with its name."""
+    return entry.reason if entry.name == SERVER_CHECK else f"{entry.name}: {entry.reason}"
+
+
+def _with_late_results(
+    state: ChangePodStatus, snapshot: BatchSnapshot, now: float
+) -> tuple[ChangePodStatus, Giver | None]:
+    """The results of checks that came after the batch had ended without them, and whose verdict fails it now.
+
+    The message, which says how the batch ended, stays. A late pass of a check in Pre proves nothing: the batch ended
+    before the checks in Post began.
+    """
+    if not undecided(state, snapshot.change_pod):
+        return state, None
+    for planned in snapshot.plan:
+        for phase in Phase:
+            answer, entry = (
+                snapshot.answers.get((planned.spec.name, phase)),
+                entry_of(state.checks, planned.spec.name, phase),
+            )
+            if entry is None or entry.state != CheckState.UNKNOWN:
+                continue
+            run = _run(state, snapshot, planned, phase, now)
+            if isinstance(answer, Fail) or (isinstance(answer, Pass) and phase is Phase.POST):
+                state = msgspec.structs.replace(
+                    state, checks=with_entry(state.checks, run, with_result(entry, answer, now))
+                )
+            if isinstance(answer, Fail):
+                by = Giver.SERVER if planned.spec.server is not None else Giver.CHECK
+                message = said(with_result(entry, answer, now))
+                return with_results(state, snapshot.change_pod, Verdict.UNPASS, message), by
+    if state.checks and all(each.state == CheckState.PASSED for each in state.checks):
+        return _all_pass(state, snapshot), None
+    return state, None
+
+
+def awaits(status: ChangePodStatus, name: str, phase: Phase) -> bool:
+    """Whether a result of this check in this phase is still of use: the check runs, or it ended without a result. A
+    server also sends results of a phase that is over (its callback comes late)."""
+    entry = entry_of(status.checks, name, phase)
+    if entry is None or entry.state not in (CheckState.RUNNING, CheckState.UNKNOWN):
+        return False
+    return phase is Phase.POST or (bool(entry.handle) and entry_of(status.checks, name, Phase.POST) is None)
+
+
+def _done(state: ChangePodStatus, last: str, now: float, reason: str = "") -> ChangePodStatus:
+    """The end state. A message that a person wrote stays. A check that still runs has no result; `reason` says why."""
+    checks = tuple(
+        ended(each, CheckState.UNKNOWN, reason or last, now) if each.state == CheckState.RUNNING else each
+        for each in state.checks
+    )
+    return msgspec.structs.replace(state, status=PodState.EXECUTE_DONE, message=state.message or last, checks=checks)

@@ -7,17 +7,21 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable
 
-from altershield.api.kinds import ChangePod, ChangeWorkload
+from altershield.api.kinds import ChangeWorkload
 from altershield.api.names import change_pod_number
-from reconciler.batches.transitions import (
-    Accepted,
-    Answer,
+from altershield.api.policy import Phase
+from reconciler.checks.check import (
     Availability,
-    Call,
-    Checked,
-    NoResult,
-    NotSent,
-    Refused,
+    Fail,
+    Lost,
+    NotStarted,
+    Pass,
+    Pending,
+    PollAnswer,
+    StartAnswer,
+    Started,
+    Subject,
+    Unknown,
 )
 from reconciler.checks.orders import order_id, order_of, workload_of
 from reconciler.machinery.caches import Caches
@@ -28,6 +32,7 @@ from reconciler.server.messages import BatchFinish, BatchStart, FinishState, Loc
 
 _KNOWN_ORDERS = 4096  # ids of orders that the server has, so that they are not created before each batch
 _HEARTBEAT_SECONDS = 15.0
+_STAGES = {Phase.PRE: Stage.PRE, Phase.POST: Stage.POST}
 
 
 class AlterShieldServer:
@@ -73,35 +78,46 @@ class AlterShieldServer:
         """Close the order of a release. AlterShieldServerError."""
         await self._client.close_order(order_id(release), state, message)
 
-    async def ask(self, call: Call, change_pod: ChangePod) -> Answer:
-        """Send a request about a batch."""
-        found = self._caches.releases.get(change_pod.metadata.namespace, change_pod.spec.change_workload_id)
-        if found is None:
-            return NotSent()
-        try:
-            match call:
-                case Call.SUBMIT_PRE:
-                    return await self._start(found, change_pod)
-                case Call.SUBMIT_POST:
-                    return await self._finish(found, change_pod)
-                case Call.POLL_PRE:
-                    return await self._poll(found, change_pod, Stage.PRE)
-                case Call.POLL_POST:
-                    return await self._poll(found, change_pod, Stage.POST)
-                case Call.END_PRE:
-                    return await self._poll(found, change_pod, Stage.PRE, last=True)
-                case Call.END_POST:
-                    return await self._poll(found, change_pod, Stage.POST, last=True)
-        except UnavailableError as error:
-            return NoResult() if error.delivered else NotSent()
-        except AlterShieldServerError as error:
-            return Refused(str(error))
+    @property
+    def repeatable(self) -> frozenset[Phase]:
+        """Each start of the first check starts another one on the server. The second check starts once at most."""
+        return frozenset({Phase.POST})
 
-    async def _start(self, release: ChangeWorkload, change_pod: ChangePod) -> Answer:
+    async def start(self, subject: Subject) -> StartAnswer:
+        """Submit the batch, or tell the server that its pods came up, which starts the second check."""
+        try:
+            return await (self._submit(subject) if subject.phase is Phase.PRE else self._finish(subject))
+        except UnavailableError as error:
+            return Lost(str(error)) if error.delivered else NotStarted(str(error))
+        except AlterShieldServerError as error:
+            return Unknown(str(error))
+
+    async def poll(self, subject: Subject, handle: str, *, last: bool) -> PollAnswer:
+        """Ask for a result. A server answers `fail` also while the check is running. So a polled failure counts only
+        at the deadline, and only if the check is over then."""
+        try:
+            found = await self._client.poll(order_id(subject.release), handle, _STAGES[subject.phase])
+            if not found.finished:
+                return Pending()
+            if found.verdict.passed:
+                return Pass(found.message)
+            if not last or not await self._is_over(subject, handle):
+                return Pending()
+        except UnavailableError as error:
+            return Pending(str(error))
+        except AlterShieldServerError as error:
+            return Unknown(str(error))
+        return Fail(found.message or "the server reports a failure, but has not sent the rules that failed")
+
+    async def end(self, subject: Subject, handle: str) -> None:
+        """Nothing: the end of the release closes its order."""
+
+    async def _submit(self, subject: Subject) -> StartAnswer:
+        release, change_pod = subject.release, subject.change_pod
         try:
             await self.report(release)
-        except UnavailableError:
-            return NotSent()  # the batch itself was not submitted
+        except UnavailableError as error:
+            return NotStarted(str(error))  # the batch itself was not submitted
         number, total = change_pod_number(change_pod.metadata.name), self._batches(release)
         node = await self._client.start_batch(
             BatchStart(
@@ -117,39 +133,23 @@ class AlterShieldServer:
                 start_time=self._clock(),
             )
         )
-        return Accepted(node)
+        return Started(node)
 
-    async def _finish(self, release: ChangeWorkload, change_pod: ChangePod) -> Answer:
-        """Tell the server that the pods of the batch came up, which starts its second check."""
-        node = change_pod.status.change_pod_id
-        finish = self._finished(release, node, "")
+    async def _finish(self, subject: Subject) -> StartAnswer:
+        node = subject.change_pod.status.change_pod_id
         try:
-            await self._client.finish_batch(finish)
-        except NotAllowedError:
-            return NoResult()  # for the server, the first check is still running
-        return Accepted(node)
+            await self._client.finish_batch(self._finished(subject.release, node, ""))
+        except NotAllowedError as error:
+            return Lost(str(error))  # for the server, the first check is still running
+        return Started(node)
 
-    async def _poll(self, release: ChangeWorkload, batch: ChangePod, stage: Stage, *, last: bool = False) -> Answer:
-        """Ask for a result. A server answers `fail` also while the check is running. So a polled failure counts only
-        at the deadline, and only if the check is over then."""
-        node = batch.status.change_pod_id
-        found = await self._client.poll(order_id(release), node, stage)
-        if not found.finished:
-            return NoResult()
-        if found.verdict.passed:
-            return Checked(True, found.message)
-        if not last or not await self._is_over(release, node, stage):
-            return NoResult()
-        why = found.message or "the server reports a failure, but has not sent the rules that failed"
-        return Checked(False, why)
-
-    async def _is_over(self, release: ChangeWorkload, node: str, stage: Stage) -> bool:
+    async def _is_over(self, subject: Subject, node: str) -> bool:
         """Whether the check has ended on the server. Only one answer shows it: the server takes the batch as finished.
         It refuses this while a check is running, for a node that it does not know, and to callers that it does not
         know. If the first check failed, the batch is finished as failed, since it does not go on."""
-        failure = "the check before this batch failed" if stage is Stage.PRE else ""
+        failure = "the check before this batch failed" if subject.phase is Phase.PRE else ""
         try:
-            return await self._client.finish_batch(self._finished(release, node, failure))
+            return await self._client.finish_batch(self._finished(subject.release, node, failure))
         except (NotAllowedError, RejectedError):
             return False
 

@@ -6,6 +6,7 @@ reconciler resumes a check with them.
 """
 
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Protocol
 
 from altershield.api.kinds import ChangePod, ChangeWorkload
@@ -74,6 +75,17 @@ class Unknown:
     reason: str
 
 
+class Availability(Enum):
+    """Whether a check can be asked now."""
+
+    AVAILABLE = auto()
+    NOT_CONFIGURED = auto()
+    UNREACHABLE = auto()
+    """The last requests got no answer, so that no request is sent for a while."""
+    SWITCHED_OFF = auto()
+    """The AlterShield server says that releases are not to be checked (its kill switch)."""
+
+
 Result = Pass | Fail | Unknown
 StartAnswer = Started | NotStarted | Lost | Result
 PollAnswer = Pending | Result
@@ -84,8 +96,13 @@ class Check(Protocol):
     any other one is `Unknown`."""
 
     @property
-    def repeatable(self) -> bool:
-        """Whether a start may be repeated: it has no effect, or a second one finds the first one."""
+    def availability(self) -> Availability:
+        """Whether the check can be asked now."""
+        ...
+
+    @property
+    def repeatable(self) -> frozenset[Phase]:
+        """The phases in which a start may be repeated: it has no effect, or a second one finds the first one."""
         ...
 
     async def start(self, subject: Subject) -> StartAnswer:

@@ -121,7 +121,7 @@ def create_batches(groups: PodGroups, found: Sequence[tuple[PodInfo, ...]]) -> t
 def repeat_batch(release: Release, groups: PodGroups, pods: tuple[PodInfo, ...]) -> CreateBatch:
     """The batch of failed pods once more. `failedBy` says who failed the release."""
     known = find_condition(release.status.conditions, ConditionType.VERIFIED)
-    by = known.reason if known is not None and known.reason in (Giver.PERSON, Giver.SERVER) else ""
+    by = known.reason if known is not None and known.reason in (Giver.PERSON, Giver.SERVER, Giver.CHECK) else ""
     return CreateBatch(groups.highest_batch + 1, pods, by)
 
 
@@ -163,7 +163,7 @@ def surplus(groups: PodGroups) -> list[Batch]:
 
 
 def giver(groups: PodGroups) -> Giver:
-    """Whose verdict failed the release: a person's counts first, then a server's, then that of the health checks."""
+    """Whose verdict failed the release: a person's counts first, then a check's, then that of the health checks."""
     found = {groups.giver(tracked) for tracked in groups.pods_in(Group.FAILED)}
     return next((each for each in Giver if each in found), Giver.PERSON)
 

@@ -5,32 +5,50 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from altershield.api.kinds import ChangePod, ChangePodStatus, Giver, PodInfo, PodState
+from altershield.api.kinds import ChangePod, ChangePodStatus, CheckResult, CheckState, Giver, PodInfo, PodState
 from altershield.api.meta import find_condition
-from altershield.api.policy import Phase
+from altershield.api.policy import CheckSpec, Phase, ServerCheck
 from reconciler.batches import batch
-from reconciler.batches.transitions import (
-    POLL_INTERVAL,
-    Accepted,
-    Answer,
-    Ask,
+from reconciler.batches.check_run import POLL_INTERVAL, Answer, Ask, Planned, Step
+from reconciler.batches.transitions import DONE, SERVER_CHECK, BatchSnapshot, Next, awaits, decide
+from reconciler.batches.verdicts import needs_work
+from reconciler.checks.check import (
     Availability,
-    BatchSnapshot,
-    Call,
-    Checked,
-    Later,
-    Next,
-    NoResult,
-    NotSent,
-    Refused,
-    awaits,
-    decide,
-    needs_work,
+    Fail,
+    Lost,
+    NotStarted,
+    Pass,
+    Pending,
+    Started,
+    Unknown,
 )
 from tests.unit.reconciler.builders import NOW, change_pod
 
-PASSED, FAILED = Checked(True, "fine"), Checked(False, "error rate 12 %")
-NO_SERVER, UNREACHABLE, SWITCHED_OFF, AVAILABLE = Availability
+PASSED, FAILED = Pass("fine"), Fail("error rate 12 %")
+AVAILABLE, NO_SERVER, UNREACHABLE, SWITCHED_OFF = Availability
+PRE, POST = Phase
+SERVER = CheckSpec(name=SERVER_CHECK, server=ServerCheck())
+
+
+def start(phase: Phase, name: str = SERVER_CHECK) -> Next:
+    """The next step is to start a check."""
+    return Next((Ask(name, phase, Step.START),), save_first=name != SERVER_CHECK or phase is PRE)
+
+
+def poll(phase: Phase, step: Step = Step.POLL) -> Next:
+    return Next((Ask(SERVER_CHECK, phase, step),), save_first=False)
+
+
+def later(seconds: float) -> Next:
+    return Next(after=seconds)
+
+
+def snapshot_of(made: ChangePod, answer: Answer | None = None, *, server: Availability = AVAILABLE) -> BatchSnapshot:
+    """The answer is the one to the last request to the server's check."""
+    phase = POST if made.status.post_submit_time_unix else PRE
+    answers = {(SERVER_CHECK, phase): answer} if answer is not None else {}
+    plan = () if server is NO_SERVER else (Planned(SERVER, server, frozenset({POST})),)
+    return BatchSnapshot(made, plan, answers, pre_timeout=120, post_timeout=90)
 
 
 def run(
@@ -41,21 +59,38 @@ def run(
     server: Availability = AVAILABLE,
     pods: str = "ab",
 ) -> tuple[ChangePodStatus, Next]:
-    release = change_pod(1, *pods, status=status)
-    return decide(status, BatchSnapshot(release, server, answer, pre_timeout=120, post_timeout=90), now)
+    return decide(status, snapshot_of(change_pod(1, *pods, status=status), answer, server=server), now)
 
 
 def projected(made: ChangePod) -> batch.Batch:
     return batch.read(msgspec.json.encode(made))
 
 
+def check(phase: Phase, state: CheckState = CheckState.RUNNING, handle: str = "node-1") -> CheckResult:
+    return CheckResult(SERVER_CHECK, phase, state, start_time_unix=NOW, handle=handle)
+
+
+_CHECKS = {
+    "PreWait": (check(PRE, handle=""),),
+    "PreSubmitted": (check(PRE),),
+    "PreTimeout": (check(PRE, CheckState.UNKNOWN),),
+    "PostWait": (check(PRE, CheckState.PASSED), check(POST, handle="")),
+    "PostSubmitted": (check(PRE, CheckState.PASSED), check(POST)),
+    "PostTimeout": (check(PRE, CheckState.PASSED), check(POST, CheckState.UNKNOWN)),
+    "PostFailed": (check(PRE, CheckState.PASSED), check(POST, CheckState.UNKNOWN, handle="")),
+}
+
+
 def at(state: str, **fields: object) -> ChangePodStatus:
+    """A batch in this state, or with this message at its end."""
+    checks = _CHECKS.get(str(fields.get("message", state)), ())
     begun = ChangePodStatus(
         status=state,
         pre_submit_time_unix=NOW,
         pre_timeout_threshold=120,
-        post_submit_time_unix=NOW,
+        post_submit_time_unix=NOW if any(each.phase == POST for each in checks) else 0,
         post_timeout_threshold=90,
+        checks=checks,
     )
     return msgspec.structs.replace(begun, **fields)
 
@@ -64,33 +99,33 @@ def test_batch_without_a_server_ends_in_one_write() -> None:
     status, following = run(ChangePodStatus(), server=NO_SERVER)
 
     assert (status.status, status.message, status.pod_results) == ("ExecuteDone", "PreFailed", ())
-    assert following is None
+    assert following == DONE
     condition = find_condition(status.conditions, "Verified")
     assert condition is not None
     assert (condition.status, condition.reason) == ("True", "NotChecked")
-    assert run(status, server=NO_SERVER, now=NOW + 99) == (status, None)
+    assert run(status, server=NO_SERVER, now=NOW + 99) == (status, DONE)
 
 
 def test_batch_goes_through_all_states_with_a_server_that_passes_it() -> None:
     status, following = run(ChangePodStatus())
-    assert (status.status, following) == (PodState.PRE_WAIT, Ask(Call.SUBMIT_PRE))
+    assert (status.status, following) == (PodState.PRE_WAIT, start(PRE))
     assert (status.pre_timeout_threshold, status.post_timeout_threshold) == (120, 90)
 
-    status, following = run(status, Accepted("node-1"))
-    assert (status.status, status.change_pod_id, following) == ("PreSubmitted", "node-1", Later(POLL_INTERVAL))
+    status, following = run(status, Started("node-1"))
+    assert (status.status, status.change_pod_id, following) == ("PreSubmitted", "node-1", later(POLL_INTERVAL))
 
-    assert run(status)[1] == Later(POLL_INTERVAL)
-    assert run(status, now=NOW + 3)[1] == Ask(Call.POLL_PRE)
-    assert run(status, NoResult(), now=NOW + 3)[1] == Later(POLL_INTERVAL)
+    assert run(status)[1] == later(POLL_INTERVAL)
+    assert run(status, now=NOW + 3)[1] == poll(PRE)
+    assert run(status, Pending(), now=NOW + 3)[1] == later(POLL_INTERVAL)
 
     status, following = run(status, PASSED, now=NOW + 5)
-    assert (status.status, status.post_submit_time_unix, following) == ("PostWait", NOW + 5, Ask(Call.SUBMIT_POST))
+    assert (status.status, status.post_submit_time_unix, following) == ("PostWait", NOW + 5, start(POST))
 
-    status, _ = run(status, Accepted("node-1"), now=NOW + 5)
+    status, _ = run(status, Started("node-1"), now=NOW + 5)
     assert status.status == "PostSubmitted"
 
     status, following = run(status, PASSED, now=NOW + 9)
-    assert (status.status, status.message, following) == ("ExecuteDone", "PostFinish", None)
+    assert (status.status, status.message, following) == ("ExecuteDone", "PostFinish", DONE)
     assert [(result.pod, result.verdict) for result in status.pod_results] == [("a", "pass"), ("b", "pass")]
 
 
@@ -112,67 +147,69 @@ def test_failed_check_fails_the_batch(state: str, message: str) -> None:
 def test_request_without_an_answer_ends_the_batch_at_the_deadline_and_it_passes(
     state: str, deadline: int, message: str
 ) -> None:
-    before, following = run(at(state), NoResult(), now=NOW + deadline - 1)
+    before, following = run(at(state), Lost(), now=NOW + deadline - 1)
     assert before.status == state
-    assert following == Later(1)
+    assert following == later(1)
 
     status, following = run(at(state), now=NOW + deadline)
-    assert (status.status, status.message, status.pod_results, following) == ("ExecuteDone", message, (), None)
+    assert (status.status, status.message, status.pod_results, following) == ("ExecuteDone", message, (), DONE)
 
 
 @pytest.mark.parametrize(
-    ("state", "deadline", "poll", "last_poll", "message"),
-    [
-        ("PreSubmitted", 120, Call.POLL_PRE, Call.END_PRE, "PreTimeout"),
-        ("PostSubmitted", 90, Call.POLL_POST, Call.END_POST, "PostTimeout"),
-    ],
+    ("state", "deadline", "phase", "message"),
+    [("PreSubmitted", 120, PRE, "PreTimeout"), ("PostSubmitted", 90, POST, "PostTimeout")],
 )
 def test_check_without_a_result_is_polled_once_more_at_the_deadline_and_then_passes(
-    state: str, deadline: int, poll: Call, last_poll: Call, message: str
+    state: str, deadline: int, phase: Phase, message: str
 ) -> None:
-    assert run(at(state), now=NOW + deadline - 1)[1] == Ask(poll)
-    assert run(at(state), NoResult(), now=NOW + deadline - 1)[1] == Later(1)
-    assert run(at(state), now=NOW + deadline)[1] == Ask(last_poll)
+    assert run(at(state), now=NOW + deadline - 1)[1] == poll(phase)
+    assert run(at(state), Pending(), now=NOW + deadline - 1)[1] == later(1)
+    assert run(at(state), now=NOW + deadline)[1] == poll(phase, Step.LAST_POLL)
     assert run(at(state), FAILED, now=NOW + deadline)[0].pod_results[0].verdict == "unpass"
 
-    status, following = run(at(state), NoResult(), now=NOW + deadline)
-    assert (status.status, status.message, status.pod_results, following) == ("ExecuteDone", message, (), None)
+    status, following = run(at(state), Pending(), now=NOW + deadline)
+    assert (status.status, status.message, status.pod_results, following) == ("ExecuteDone", message, (), DONE)
     assert reason(status) == ("True", "NotChecked")
 
 
 @pytest.mark.parametrize(("elapsed", "wait"), [(0, 3), (12, 3), (40, 10), (80, 20)])
 def test_polls_come_at_longer_intervals(elapsed: int, wait: int) -> None:
-    assert run(at("PreSubmitted"), NoResult(), now=NOW + elapsed)[1] == Later(wait)
+    assert run(at("PreSubmitted"), Pending(), now=NOW + elapsed)[1] == later(wait)
 
 
 def test_submission_with_an_unknown_outcome_is_not_repeated() -> None:
     """It may have reached the server, where it would start another check."""
-    assert run(at("PreWait"), NoResult(), now=NOW + 20)[1] == Later(100)
-    assert run(at("PreWait"), now=NOW + 20)[1] == Later(100)  # after a restart
+    assert run(at("PreWait"), Lost(), now=NOW + 20)[1] == later(100)
+    assert run(at("PreWait"), now=NOW + 20)[1] == later(100)  # after a restart
+
+
+def test_start_that_is_repeatable_is_repeated_after_a_restart() -> None:
+    assert run(at("PostWait"), now=NOW + 20)[1] == start(POST)
+    assert run(at("PostWait"), server=UNREACHABLE, now=NOW + 20)[1] == later(5)
 
 
 def test_submission_that_did_not_reach_the_server_is_repeated() -> None:
-    status, following = run(at("PreWait"), NotSent(), now=NOW + 5)
-    assert (status.status, status.checks, following) == ("Init", (), Later(POLL_INTERVAL))
-    assert run(status, now=NOW + 8)[1] == Ask(Call.SUBMIT_PRE)
+    status, following = run(at("PreWait"), NotStarted(), now=NOW + 5)
+    assert (status.status, status.checks, following) == ("Init", (), later(POLL_INTERVAL))
+    assert run(status, now=NOW + 8)[1] == start(PRE)
 
 
 def test_nothing_is_written_while_the_server_is_unreachable_until_the_deadline() -> None:
     before, following = run(ChangePodStatus(), server=UNREACHABLE, now=NOW + 50)
     assert before.status == ""
-    assert following == Later(POLL_INTERVAL)
+    assert following == later(POLL_INTERVAL)
     status, following = run(ChangePodStatus(), server=UNREACHABLE, now=NOW + 120)
-    assert (status.status, status.message, following) == ("ExecuteDone", "PreFailed", None)
+    assert (status.status, status.message, following) == ("ExecuteDone", "PreFailed", DONE)
 
 
 def test_batch_ends_if_the_server_is_switched_off() -> None:
     status, following = run(ChangePodStatus(), server=SWITCHED_OFF)
-    assert (status.status, status.message, following) == ("ExecuteDone", "PreFailed", None)
+    assert (status.status, status.message, following) == ("ExecuteDone", "PreFailed", DONE)
 
 
 def test_checks_tell_what_happened() -> None:
     status = run(ChangePodStatus())[0]
-    for answer in (Accepted("node-1"), PASSED, Accepted("node-1"), FAILED):
+    for answer in (Started("node-1"), PASSED, Started("node-1"), FAILED):
         status = run(status, answer)[0]
     assert [(each.name, each.phase, each.state, each.reason) for each in status.checks] == [
         ("server", "Pre", "Passed", "fine"),
@@ -183,7 +220,7 @@ def test_checks_tell_what_happened() -> None:
 
 def test_result_of_the_second_check_may_come_before_the_answer_to_its_request() -> None:
     status, following = run(at("PostWait"), FAILED)
-    assert (status.message, status.pod_results[0].verdict, following) == ("PostFinish", "unpass", None)
+    assert (status.message, status.pod_results[0].verdict, following) == ("PostFinish", "unpass", DONE)
 
 
 @pytest.mark.parametrize("message", ["PostTimeout", "PostFailed"])
@@ -196,7 +233,7 @@ def test_result_that_comes_after_the_timeout_still_counts(message: str) -> None:
 
 
 def test_pass_of_the_first_check_after_its_timeout_proves_nothing() -> None:
-    ended = run(at("PreSubmitted", post_submit_time_unix=0), NoResult(), now=NOW + 120)[0]
+    ended = run(at("PreSubmitted"), Pending(), now=NOW + 120)[0]
     assert run(ended, PASSED, now=NOW + 500)[0] == ended
     assert reason(run(ended, FAILED, now=NOW + 500)[0]) == ("False", Giver.SERVER)
 
@@ -209,27 +246,28 @@ def test_late_result_does_not_replace_the_verdict_of_a_person() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "began", "phase", "expected"),
+    ("state", "phase", "expected"),
     [
-        ("PreWait", 0, "Pre", False),
-        ("PreSubmitted", 0, "Pre", True),
-        ("PreSubmitted", 0, "Post", False),
-        ("PostWait", NOW, "Pre", False),
-        ("PostWait", NOW, "Post", True),
-        ("PostSubmitted", NOW, "Pre", False),
-        ("PostSubmitted", NOW, "Post", True),
-        ("ExecuteDone", 0, "Pre", True),
-        ("ExecuteDone", NOW, "Pre", False),
-        ("ExecuteDone", NOW, "Post", True),
+        ("PreWait", "Pre", False),
+        ("PreSubmitted", "Pre", True),
+        ("PreSubmitted", "Post", False),
+        ("PostWait", "Pre", False),
+        ("PostWait", "Post", True),
+        ("PostSubmitted", "Pre", False),
+        ("PostSubmitted", "Post", True),
+        ("PreTimeout", "Pre", True),
+        ("PostTimeout", "Pre", False),
+        ("PostTimeout", "Post", True),
     ],
 )
-def test_result_of_a_phase_that_is_over_is_of_no_use(state: str, began: int, phase: str, expected: bool) -> None:
-    assert awaits(at(state, post_submit_time_unix=began), Phase(phase)) is expected
+def test_result_of_a_phase_that_is_over_is_of_no_use(state: str, phase: str, expected: bool) -> None:
+    assert awaits(at(state), SERVER_CHECK, Phase(phase)) is expected
+    assert not awaits(at(state), "another", Phase(phase))
 
 
 @pytest.mark.parametrize(("state", "message"), [("PreWait", "PreFailed"), ("PostWait", "PostFailed")])
 def test_refused_check_passes_immediately(state: str, message: str) -> None:
-    status, _ = run(at(state), Refused("unknown scene"))
+    status, _ = run(at(state), Unknown("unknown scene"))
 
     assert (status.status, status.message, status.pod_results) == ("ExecuteDone", message, ())
 
@@ -244,7 +282,7 @@ def test_verdict_of_a_person_on_every_pod_ends_the_batch(state: str) -> None:
         "ExecuteDone",
         "I decided",
         results,
-        None,
+        DONE,
     )
 
 
@@ -296,9 +334,9 @@ def created_failed(*pods: str) -> ChangePod:
 
 def test_batch_created_with_verdicts_ends_in_one_write() -> None:
     made = created_failed("a", "b")
-    status, following = decide(made.status, BatchSnapshot(made, AVAILABLE, None, 120, 90), NOW)
+    status, following = decide(made.status, snapshot_of(made), NOW)
 
-    assert (status.status, status.message, following) == ("ExecuteDone", "PostFinish", None)
+    assert (status.status, status.message, following) == ("ExecuteDone", "PostFinish", DONE)
     assert [(result.pod, result.verdict) for result in status.pod_results] == [("a", "unpass"), ("b", "unpass")]
     assert reason(status) == ("False", Giver.HEALTH)
 
@@ -306,7 +344,7 @@ def test_batch_created_with_verdicts_ends_in_one_write() -> None:
 def test_person_overrules_the_verdict_that_a_batch_was_created_with() -> None:
     made = created_failed("a", "b")
     written = ChangePodStatus(pod_results=(PodInfo("a", verdict="pass"),))
-    status, _ = decide(written, BatchSnapshot(made, NO_SERVER, None, 120, 90), NOW)
+    status, _ = decide(written, snapshot_of(made, server=NO_SERVER), NOW)
 
     assert [(result.pod, result.verdict) for result in status.pod_results] == [("a", "pass"), ("b", "unpass")]
     assert reason(status) == ("False", Giver.HEALTH)
@@ -323,7 +361,7 @@ def reason(status: ChangePodStatus) -> tuple[str, str]:
 # who gave the verdict
 
 
-def decided(status: ChangePodStatus, answer: Checked | None = None) -> ChangePodStatus:
+def decided(status: ChangePodStatus, answer: Answer | None = None) -> ChangePodStatus:
     return run(status, answer, pods="abc")[0]
 
 
@@ -358,7 +396,7 @@ def test_verdict_of_a_person_who_writes_the_reason_of_the_health_checks_stays_at
 
 
 def test_verdict_of_the_server_stays_attributed_to_the_server() -> None:
-    failed = decided(at("PreSubmitted"), Checked(False, "error rate 12 %"))
+    failed = decided(at("PreSubmitted"), FAILED)
     assert reason(failed) == ("False", Giver.SERVER)
     assert decided(failed) == failed
     assert projected(change_pod(1, *"abc", status=failed)).giver == Giver.SERVER
@@ -367,7 +405,7 @@ def test_verdict_of_the_server_stays_attributed_to_the_server() -> None:
 def test_batch_failed_by_a_person_stays_attributed_when_the_server_fails_the_rest() -> None:
     judged = decided(at("PreSubmitted", pod_results=(PodInfo("a", verdict="unpass"),)))
     assert reason(judged) == ("False", Giver.PERSON)
-    both = decided(judged, Checked(False, "error rate 12 %"))
+    both = decided(judged, FAILED)
     assert len(both.pod_results) == 3
     assert reason(both) == ("False", Giver.PERSON)
 

@@ -6,8 +6,9 @@ from typing import Any, cast
 import pytest
 
 from altershield.api.kinds import ChangePodStatus
-from reconciler.batches.transitions import Answer, Call, Checked, NoResult
+from altershield.api.policy import CheckSpec, Phase, ServerCheck
 from reconciler.checks.altershield_server import AlterShieldServer
+from reconciler.checks.check import Fail, Pending, PollAnswer, Subject
 from reconciler.server.answers import Polled, ServerVerdict
 from reconciler.server.errors import NotAllowedError, RejectedError
 from tests.unit.reconciler.builders import NOW, change_pod, release
@@ -30,27 +31,27 @@ class Client:
         return self.end
 
 
-async def asked(call: Call, client: Client) -> Answer:
+async def polled(phase: Phase, client: Client, *, last: bool) -> PollAnswer:
     caches = SimpleNamespace(releases=SimpleNamespace(get=lambda *_: release()))
     server = AlterShieldServer(cast(Any, client), cast(Any, caches), lambda: NOW)
-    return await server.ask(call, change_pod(1, "a", status=ChangePodStatus(change_pod_id="node-1")))
+    batch = change_pod(1, "a", status=ChangePodStatus(change_pod_id="node-1"))
+    spec = CheckSpec(name="server", server=ServerCheck())
+    return await server.poll(Subject(batch, release(), spec, phase, NOW, NOW + 120), "node-1", last=last)
 
 
-@pytest.mark.parametrize("call", [Call.POLL_PRE, Call.POLL_POST])
-async def test_failure_is_no_result_before_the_deadline(call: Call) -> None:
+@pytest.mark.parametrize("phase", Phase)
+async def test_failure_is_no_result_before_the_deadline(phase: Phase) -> None:
     client = Client(True)
-    assert await asked(call, client) == NoResult()
+    assert await polled(phase, client, last=False) == Pending()
     assert client.finished == 0
 
 
-@pytest.mark.parametrize("call", [Call.END_PRE, Call.END_POST])
-async def test_failure_counts_at_the_deadline_if_the_check_is_over(call: Call) -> None:
-    found = await asked(call, Client(True))
-    assert isinstance(found, Checked)
-    assert not found.passed
+@pytest.mark.parametrize("phase", Phase)
+async def test_failure_counts_at_the_deadline_if_the_check_is_over(phase: Phase) -> None:
+    assert isinstance(await polled(phase, Client(True), last=True), Fail)
 
 
-@pytest.mark.parametrize("call", [Call.END_PRE, Call.END_POST])
+@pytest.mark.parametrize("phase", Phase)
 @pytest.mark.parametrize(
     "end",
     [
@@ -63,6 +64,6 @@ async def test_failure_counts_at_the_deadline_if_the_check_is_over(call: Call) -
     ids=["check running", "first check running", "unknown node", "skipped", "wrong token"],
 )
 async def test_failure_is_no_result_unless_the_server_shows_that_the_check_is_over(
-    call: Call, end: bool | Exception
+    phase: Phase, end: bool | Exception
 ) -> None:
-    assert await asked(call, Client(end)) == NoResult()
+    assert await polled(phase, Client(end), last=True) == Pending()

@@ -94,9 +94,9 @@ class World(Executor):
     def _reconcile_batches(self) -> None:
         for name in list(self.batches):
             release = self.batches[name]
-            observed = batches.BatchSnapshot(release, batches.Availability.NOT_CONFIGURED, None, 120, 120)
+            observed = batches.BatchSnapshot(release)
             status, following = batches.decide(release.status, observed, self.now)
-            assert following is None
+            assert following == batches.DONE
             if status != release.status:
                 self._write("batch")
                 self._store_batch(release, status)

@@ -1,0 +1,53 @@
+"""Which checks a batch needs. They follow from the DefensePolicy of its release."""
+
+from collections.abc import Mapping
+
+from altershield.api.kinds import ChangePod, ChangeWorkload
+from altershield.api.policy import CheckSpec, Phase, ServerCheck
+from reconciler.batches.check_run import Planned
+from reconciler.batches.transitions import SERVER_CHECK
+from reconciler.checks.check import Availability, Check, Subject
+
+SERVER, PROMETHEUS, HTTP, JOB = "server", "prometheus", "http", "job"
+
+Checks = Mapping[str, Check]
+"""The checks that the reconciler can run, by kind: the field of CheckSpec that is set."""
+
+_DEFAULT = CheckSpec(name=SERVER_CHECK, server=ServerCheck())
+
+
+def kind_of(spec: CheckSpec) -> str:
+    """The kind of a check; empty for one without any."""
+    kinds = {SERVER: spec.server, PROMETHEUS: spec.prometheus, HTTP: spec.http, JOB: spec.job}
+    return next((kind for kind, value in kinds.items() if value is not None), "")
+
+
+def plan(release: ChangeWorkload | None, checks: Checks) -> tuple[Planned, ...]:
+    """The checks of a release's batches. Without checks in its policy: that of the AlterShield server, if one is
+    configured."""
+    specs = release.spec.policy.checks if release is not None else ()
+    if not specs and SERVER in checks:
+        specs = (_DEFAULT,)
+    return tuple(_planned(spec, checks.get(kind_of(spec))) for spec in specs)
+
+
+def _planned(spec: CheckSpec, check: Check | None) -> Planned:
+    if check is None:
+        return Planned(spec, Availability.NOT_CONFIGURED)
+    return Planned(spec, check.availability, check.repeatable)
+
+
+def subject(change_pod: ChangePod, release: ChangeWorkload, planned: Planned, phase: Phase) -> Subject:
+    """What a check is asked about."""
+    status = change_pod.status
+    entry = next((each for each in status.checks if (each.name, each.phase) == (planned.spec.name, phase)), None)
+    started = float(entry.start_time_unix) if entry is not None else 0.0
+    default = status.pre_timeout_threshold if phase is Phase.PRE else status.post_timeout_threshold
+    return Subject(
+        change_pod=change_pod,
+        release=release,
+        check=planned.spec,
+        phase=phase,
+        started=started,
+        deadline=started + (planned.spec.timeout_seconds or default),
+    )

@@ -1,0 +1,105 @@
+"""The verdicts on the pods of a batch, and the condition Verified that follows from them. Pure functions."""
+
+import msgspec
+
+from altershield.api.kinds import (
+    ChangePod,
+    ChangePodStatus,
+    ConditionType,
+    Giver,
+    PodInfo,
+    PodState,
+    Verdict,
+)
+from altershield.api.meta import Condition, find_condition
+
+_NAMED = 3  # pods that a message names
+
+
+def undecided(state: ChangePodStatus, change_pod: ChangePod) -> set[str]:
+    """The names of the pods in the batch that have no explicit verdict."""
+    decided = {result.pod for result in state.pod_results if result.verdict}
+    return {pod.pod for pod in change_pod.spec.pod_infos} - decided
+
+
+def with_initial_verdicts(state: ChangePodStatus, change_pod: ChangePod) -> ChangePodStatus:
+    """Takes over the verdicts in the spec: a batch of pods that were not up in time is created with its verdicts."""
+    known = {result.pod for result in state.pod_results if result.verdict}
+    born = [pod for pod in change_pod.spec.pod_infos if pod.verdict and pod.pod not in known]
+    return msgspec.structs.replace(state, pod_results=(*state.pod_results, *born)) if born else state
+
+
+def with_results(state: ChangePodStatus, change_pod: ChangePod, verdict: Verdict, message: str) -> ChangePodStatus:
+    """This verdict on every pod that has no explicit one yet."""
+    open_pods = undecided(state, change_pod)
+    results: list[PodInfo] = [known for known in state.pod_results if known.pod not in open_pods]
+    results += [
+        msgspec.structs.replace(pod, verdict=verdict, message=message)
+        for pod in change_pod.spec.pod_infos
+        if pod.pod in open_pods
+    ]
+    return msgspec.structs.replace(state, pod_results=tuple(results))
+
+
+def failed_by(state: ChangePodStatus, change_pod: ChangePod, by: Giver | None = None) -> Giver:
+    """The `Giver` of the verdict that failed the batch first. The condition Verified stores it. The value has no
+    meaning for a batch that has not failed.
+
+    A person may write conditions too. The reason FailedByHealth is not valid for a batch that was created without
+    verdicts, because AlterShield's own health checks write their verdicts into the spec.
+
+    Without such a condition, the following applies. A batch that was created with verdicts has the verdicts of
+    AlterShield's own health checks, or `spec.failedBy` says whose they are. The verdict of a check is stored together
+    with its condition (`by`). Every other verdict was written by a person.
+    """
+    known = find_condition(state.conditions, ConditionType.VERIFIED)
+    has_verdicts = any(pod.verdict for pod in change_pod.spec.pod_infos)
+    if known is not None and known.status == "False":
+        for giver in Giver:
+            if known.reason == giver and (has_verdicts or giver is not Giver.HEALTH):
+                return giver
+    if has_verdicts:
+        return next((each for each in Giver if each == change_pod.spec.failed_by), Giver.HEALTH)
+    return by or Giver.PERSON
+
+
+def verified(state: ChangePodStatus, change_pod: ChangePod, by: Giver, held: str = "") -> Condition:
+    """The condition Verified. `held`: why the batch waits for a person; empty if it does not."""
+    pods = {pod.pod for pod in change_pod.spec.pod_infos}
+    results = {result.pod: result for result in state.pod_results if result.verdict}
+    failed = [result for name, result in results.items() if name in pods and result.verdict != Verdict.PASS]
+    strangers = [name for name in results if name not in pods]
+    if failed:
+        named = "; ".join(f"{pod.pod} ({pod.message or pod.verdict})" for pod in failed[:_NAMED])
+        status, reason, message = "False", str(by), f"{len(failed)} of {len(pods)} pods failed: {named}"
+    elif held:
+        status, reason, message = "Unknown", "Held", f"{held}; the batch waits for the verdict of a person"
+    elif state.status != PodState.EXECUTE_DONE:
+        status, reason, message = "Unknown", "InProgress", "the pods of this batch are being verified"
+    elif pods <= results.keys():
+        status, reason, message = "True", "PodsPassed", "all pods passed"
+    else:
+        status, reason, message = (
+            "True",
+            "NotChecked",
+            "not all pods got a verdict; a pod without a verdict counts as passed",
+        )
+    if strangers:
+        message += f"; these pods are not in this batch, and their results are ignored: {', '.join(strangers[:_NAMED])}"
+    return Condition(
+        ConditionType.VERIFIED, status, reason, message, observed_generation=change_pod.metadata.generation
+    )
+
+
+def needs_work(change_pod: ChangePod) -> bool:
+    """Whether the batch has not reached ExecuteDone, or its condition does not match its results."""
+    status = change_pod.status
+    if status.status != PodState.EXECUTE_DONE:
+        return True
+    known = find_condition(status.conditions, ConditionType.VERIFIED)
+    wanted = verified(status, change_pod, failed_by(status, change_pod))
+    return known is None or (known.status, known.reason, known.message) != (
+        wanted.status,
+        wanted.reason,
+        wanted.message,
+    )
