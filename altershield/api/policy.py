@@ -20,6 +20,7 @@ MAX_CHECKS = 8
 
 _INTERVAL = 15
 _SAMPLES = 4
+_LAG = 5
 
 Name = Annotated[str, msgspec.Meta(max_length=253)]
 Word = Annotated[str, msgspec.Meta(max_length=64)]
@@ -129,7 +130,8 @@ class PrometheusCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
         Query,
         _doc(
             "PromQL with one sample as its result. `{{namespace}}`, `{{workload}}`, `{{kind}}`, `{{version}}`, "
-            "`{{previousVersion}}`, `{{pods}}` and `{{previousPods}}` (regular expressions) are replaced."
+            "`{{previousVersion}}`, `{{pods}}`, `{{previousPods}}` (regular expressions) and `{{podCount}}` are "
+            "replaced."
         ),
     ]
     min: Annotated[Decimal, _doc("A sample below this number fails.")] = ""
@@ -151,6 +153,19 @@ class PrometheusCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
     )
     samples: Annotated[int, msgspec.Meta(ge=1, le=100, description="How many samples are taken.")] = _SAMPLES
     failure_limit: Annotated[int, msgspec.Meta(ge=0, le=99, description="How many samples may fail.")] = 0
+    initial_delay_seconds: Annotated[
+        int,
+        msgspec.Meta(ge=0, le=3600, description="Seconds before the first interval, so that rates have data."),
+    ] = 0
+    lag_seconds: Annotated[
+        int,
+        msgspec.Meta(
+            ge=0,
+            le=600,
+            description="Seconds after which a sample is read. Data that arrives later, or a clock of Prometheus that "
+            "is further behind, makes samples wrong.",
+        ),
+    ] = _LAG
     secret_ref: Annotated[
         SecretRef | None,
         _doc("Keys: `token`, or `username` and `password`, or `tls.crt` and `tls.key`; `ca.crt` for the server."),

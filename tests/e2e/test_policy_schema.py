@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from altershield.api.policy import API_VERSION
+from tests.docs.pages import ROOT, blocks
 from tests.support.kubectl import Kubectl
 
 PROMETHEUS = {"url": "http://prometheus.monitoring:9090", "query": "up", "max": "0.05"}
@@ -113,6 +115,16 @@ def test_api_server_refuses_wrong_policies_and_says_why(space: Kubectl, case: st
     done = space.run("create", "--dry-run=server", "-f", "-", stdin=manifest(spec))
     assert done.returncode == 1, done.stdout
     assert message in done.stderr
+
+
+def test_api_server_accepts_the_examples_of_the_page(space: Kubectl) -> None:
+    page = (ROOT / "docs" / "checks.md").read_text()
+    parts = [part for block in blocks(page) if block.language == "yaml" for part in yaml.safe_load_all(block.text)]
+    policies = [part for part in parts if part["kind"] == "DefensePolicy"]
+    assert policies
+    for policy in policies:
+        policy["metadata"]["namespace"] = space.namespace
+        space("create", "--dry-run=server", "--validate=strict", "-f", "-", stdin=json.dumps(policy))
 
 
 def test_server_side_apply_merges_checks_by_name(space: Kubectl) -> None:

@@ -1,0 +1,86 @@
+"""The placeholders `{{name}}` in the texts of a DefensePolicy's checks, and their values for a batch."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from altershield.api.kinds import ChangeWorkload
+from altershield.workloads import BY_KIND
+from reconciler.checks.check import Subject
+
+NAMES = ("namespace", "workload", "kind", "version", "previousVersion", "pods", "previousPods", "podCount")
+
+PATTERNS = ("pods", "previousPods")
+"""These are regular expressions."""
+
+NUMBERS = ("podCount",)
+
+PLACEHOLDER = re.compile(r"\{\{[ \t]*([A-Za-z]*)[ \t]*\}\}")
+
+_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_MAX_GENERATED_PREFIX = 58  # k8s.io/apiserver, names.SimpleNameGenerator: a longer prefix of a pod's name is cut
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value. `pattern` is a regular expression that matches `text`, or the value itself if that is a regular
+    expression. Both consist of characters that have no meaning in a quoted string of any kind."""
+
+    text: str
+    pattern: str
+
+
+def unknown_placeholder(text: str) -> str:
+    """A sentence about the first placeholder that does not exist; empty if there is none."""
+    rest = PLACEHOLDER.sub(lambda match: "" if match[1] in NAMES else match[0], text)
+    start = rest.find("{{")
+    if start < 0:
+        return ""
+    shown = re.match(r"\{\{[^}\n]{0,32}}{0,2}", rest[start:])
+    known = ", ".join(NAMES)
+    return f"{shown[0] if shown else '{{'} is not a placeholder; there are: {known}"
+
+
+def values_of(subject: Subject) -> Mapping[str, Value]:
+    """The values of the placeholders. One without a value is absent: a first release has no previous version.
+
+    ValueError if a name in the ChangePod or the ChangeWorkload is not a name that Kubernetes accepts.
+    """
+    release = subject.release
+    pods = subject.change_pod.spec.pod_infos
+    plain = {
+        "namespace": subject.change_pod.metadata.namespace,
+        "workload": release.spec.workload_ref.name or release.spec.service_name,
+        "kind": release.spec.workload_ref.kind,
+        "version": release.spec.reversion,
+        "previousVersion": release.status.previous.version,
+        "podCount": str(len(pods)),
+    }
+    found = {name: Value(text, escaped(text)) for name, text in plain.items() if text}
+    alternatives = "|".join(escaped(pod.pod) for pod in pods)
+    previous = _previous_pods(release)
+    return (
+        found
+        | {"pods": Value(alternatives, alternatives)}
+        | ({"previousPods": Value(previous, previous)} if previous else {})
+    )
+
+
+def escaped(name: str) -> str:
+    """The regular expression that matches a name. ValueError if it is not a name.
+
+    Of the characters of names, only the dot has a meaning in regular expressions. `[.]` needs no backslash, which would
+    be another text in each kind of quotes.
+    """
+    if _NAME.fullmatch(name) is None:
+        raise ValueError(f"{name[:64]!r} is not a name")
+    return name.replace(".", "[.]")
+
+
+def _previous_pods(release: ChangeWorkload) -> str:
+    """The regular expression of the previous version's pods; empty if their names do not show the version."""
+    adapter = BY_KIND.get(release.spec.workload_ref.kind)
+    prefix = f"{release.status.previous.name}-"
+    if adapter is None or adapter.intermediate is None or not 1 < len(prefix) <= _MAX_GENERATED_PREFIX:
+        return ""
+    return f"{escaped(release.status.previous.name)}-[a-z0-9]{{5}}"

@@ -1,0 +1,165 @@
+"""The check by PromQL: its queries to Prometheus. It stores nothing: each poll reads all samples since the start with
+range queries, so a restarted reconciler continues where the last one was."""
+
+import asyncio
+import contextlib
+import email.utils
+import urllib.parse
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from altershield.api.policy import PrometheusCheck
+from altershield.errors import AlterShieldError
+from reconciler.checks import promql
+from reconciler.checks.check import PollAnswer, Started, Subject, Unknown
+from reconciler.checks.placeholders import values_of
+from reconciler.checks.prometheus_answers import MAX_ANSWER, Reading, read
+from reconciler.checks.samples import Sample, conclude, first_time, problem, times_until
+from reconciler.outbound.client import Outbound
+from reconciler.outbound.credentials import Credentials
+
+_HANDLE = "queries"
+_PATH = "/api/v1/query_range"
+_TIMEOUT = 10.0
+_REMEMBERED = 4096
+
+
+class SecretReader(Protocol):
+    """Reads the credentials in a Secret of a policy's namespace. AlterShieldError: it cannot."""
+
+    async def read(self, namespace: str, name: str) -> Credentials: ...
+
+
+_Key = tuple[str, str, str, float]
+"""The uid of the ChangePod, the name of the check, the phase, and when it began."""
+
+
+class PrometheusCheckRunner:
+    """`clock` returns Unix seconds."""
+
+    def __init__(self, outbound: Outbound, secrets: SecretReader, clock: Callable[[], float]) -> None:
+        self._outbound = outbound
+        self._secrets = secrets
+        self._clock = clock
+        self._latest: OrderedDict[_Key, list[Sample]] = OrderedDict()
+        """The samples of the last poll if all are known: a poll before the next sample then needs no request."""
+
+    @property
+    def repeatable(self) -> bool:
+        return True
+
+    async def start(self, subject: Subject) -> Started | Unknown:
+        """Nothing runs before the first poll. A check that can never have a result ends here."""
+        try:
+            _queries(subject)
+        except ValueError as error:
+            return Unknown(str(error))
+        return Started(_HANDLE)
+
+    async def poll(self, subject: Subject, handle: str, *, last: bool) -> PollAnswer:
+        del handle  # the definition and the start time are all that is needed
+        now, key = self._clock(), _key(subject)
+        try:
+            check, queries = _queries(subject)
+        except ValueError as error:
+            return Unknown(str(error))
+        count = times_until(check, subject.started, now, subject.deadline)
+        samples = self._latest.get(key, [])
+        if len(samples) != count:
+            samples = await self._samples(subject, check, queries, count, now)
+            if all(isinstance(reading, float | None) for sample in samples for reading in sample):
+                self._latest[key] = samples
+                self._latest.move_to_end(key)
+                if len(self._latest) > _REMEMBERED:
+                    self._latest.popitem(last=False)
+        return conclude(check, samples, last=last)
+
+    async def end(self, subject: Subject, handle: str) -> None:
+        del handle
+        self._latest.pop(_key(subject), None)
+
+    async def _samples(
+        self, subject: Subject, check: PrometheusCheck, queries: Mapping[str, str], count: int, now: float
+    ) -> list[Sample]:
+        if not count:
+            return []
+        try:
+            credentials = await self._credentials(subject, check)
+        except AlterShieldError as error:
+            return [Sample(str(error))] * count
+        answers = await asyncio.gather(
+            *(self._query(subject, check, query, credentials, count, now) for query in queries.values())
+        )
+        readings = dict(zip(queries, answers, strict=True))
+        return [Sample(**{name: every[index] for name, every in readings.items()}) for index in range(count)]
+
+    async def _credentials(self, subject: Subject, check: PrometheusCheck) -> Credentials | None:
+        if check.secret_ref is None:
+            return None
+        return await self._secrets.read(subject.release.spec.policy.namespace, check.secret_ref.name)
+
+    async def _query(
+        self,
+        subject: Subject,
+        check: PrometheusCheck,
+        query: str,
+        credentials: Credentials | None,
+        count: int,
+        now: float,
+    ) -> list[Reading]:
+        """The readings of a query at the first `count` times (at least 1)."""
+        start, step = first_time(check, subject.started), check.interval_seconds
+        end = start + (count - 1) * step
+        form = {
+            "query": query,
+            "start": f"{start:.3f}",
+            "end": f"{end:.3f}",
+            "step": str(step),
+            "timeout": f"{_TIMEOUT - 1:g}s",
+        }
+        try:
+            reply = await self._outbound.request(
+                "POST",  # a query with the names of many pods is longer than a URL may be
+                check.url.rstrip("/") + _PATH,
+                headers={"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"},
+                body=urllib.parse.urlencode(form).encode(),
+                credentials=credentials,
+                timeout=_TIMEOUT,
+                limit=MAX_ANSWER,
+            )
+            readings = read(reply.status, reply.body, start=start, step=step, count=count)
+        except (AlterShieldError, ValueError) as error:
+            return [str(error)] * count
+        there = _server_time(reply.headers, now)
+        known = times_until(check, subject.started, min(now, there), subject.deadline)
+        return readings[:known] + ["Prometheus' clock has not come to its time"] * (count - known)
+
+
+def _key(subject: Subject) -> _Key:
+    return subject.change_pod.metadata.uid, subject.check.name, subject.phase, subject.started
+
+
+def _queries(subject: Subject) -> tuple[PrometheusCheck, dict[str, str]]:
+    """The definition of the check, and its queries with the values of this batch, by the field of `Sample`. ValueError
+    if the check cannot run."""
+    check = subject.check.prometheus
+    if check is None:
+        raise ValueError("the check has no PromQL")
+    if sentence := problem(subject.check):
+        raise ValueError(sentence)
+    queries = {
+        "value": check.query,
+        "baseline": check.baseline_query,
+        "events": check.count_query,
+        "baseline_events": check.baseline_count_query,
+    }
+    values = values_of(subject)
+    return check, {name: promql.render(query, values) for name, query in queries.items() if query}
+
+
+def _server_time(headers: Mapping[str, str], now: float) -> float:
+    """The time at the server, from the header Date (whole seconds); `now` if there is none."""
+    with contextlib.suppress(ValueError, OverflowError, TypeError):
+        return email.utils.parsedate_to_datetime(headers.get("Date", "")).timestamp() + 1
+    return now

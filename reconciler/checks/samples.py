@@ -1,0 +1,224 @@
+"""A check by PromQL, without I/O: when its samples are taken, which of them fail, and what follows for the batch.
+
+Everything follows from the start of the check, the policy and the answers of Prometheus. So a restarted reconciler
+comes to the same result.
+
+- Sample k (from 1) is the value at `start + initialDelaySeconds + k * intervalSeconds`. One interval passes before the
+  first sample, so that there is data of the new pods.
+- A sample is read when it is `lagSeconds` old, because Prometheus' clock may differ and a scrape takes time.
+- A sample that is not known does not count: not as a pass, and not as a failure. A later one takes its place.
+- The check fails with the first sample that exceeds `failureLimit`. It passes when `samples` samples are known.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from altershield.api.policy import CheckSpec, PrometheusCheck
+from reconciler.checks import promql
+from reconciler.checks.check import Fail, Pass, Pending, PollAnswer, Unknown
+from reconciler.checks.prometheus_answers import Reading
+
+MAX_TIMES = 1000
+"""The maximum number of times at which samples are taken. Later ones are not taken."""
+
+_DECIMAL = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
+
+
+class Sample(NamedTuple):
+    """The readings at one time. Readings of queries that the check does not have are None."""
+
+    value: Reading
+    baseline: Reading | None = None
+    events: Reading | None = None
+    """Of `countQuery`."""
+    baseline_events: Reading | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The numbers that a sample is compared with."""
+
+    min: float | None
+    max: float | None
+    max_increase: float | None
+    max_ratio: float | None
+    min_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _NotKnown:
+    reason: str
+
+
+_PASSED = None
+_Judgement = _Failed | _NotKnown | None
+
+
+def problem(check: CheckSpec) -> str:
+    """A sentence about why a check by PromQL cannot be accepted; empty if it can."""
+    spec = check.prometheus
+    if spec is None:
+        return ""
+    return next(_problems(check, spec), "")
+
+
+def bounds_of(check: PrometheusCheck) -> Bounds:
+    """ValueError, as a sentence, if a number is not one."""
+    return Bounds(
+        min=_decimal("min", check.min),
+        max=_decimal("max", check.max),
+        max_increase=_decimal("maxIncrease", check.max_increase),
+        max_ratio=_decimal("maxRatio", check.max_ratio),
+        min_count=check.min_count,
+    )
+
+
+def first_time(check: PrometheusCheck, started: float) -> float:
+    """When the first sample is taken, in Unix seconds."""
+    return started + check.initial_delay_seconds + check.interval_seconds
+
+
+def times_until(check: PrometheusCheck, started: float, now: float, deadline: float) -> int:
+    """How many samples can be read at the time `now`. None is read that is not old enough at the deadline, even if a
+    reconciler comes back later."""
+    age = min(now, deadline) - check.lag_seconds - first_time(check, started)
+    return 0 if age < 0 else min(MAX_TIMES, int(age // check.interval_seconds) + 1)
+
+
+def conclude(check: PrometheusCheck, samples: Sequence[Sample], *, last: bool) -> PollAnswer:
+    """The result of the samples so far, in their order."""
+    bounds = bounds_of(check)
+    known = failed = 0
+    doubt = "no sample is old enough"
+    for sample in samples:
+        judgement = judge(bounds, sample)
+        if isinstance(judgement, _NotKnown):
+            doubt = judgement.reason
+            continue
+        known += 1
+        if isinstance(judgement, _Failed):
+            failed += 1
+            if failed > check.failure_limit:
+                return Fail(f"{judgement.reason} ({_many(failed, 'sample')} failed, {check.failure_limit} may fail)")
+        if known == check.samples:
+            return Pass(f"{known - failed} of {_many(known, 'sample')} passed")
+    if known < len(samples) or not samples:
+        missing = f"; the last one that is not: {doubt}" if samples else f"; {doubt}"
+    else:
+        missing = ""
+    progress = f"{known} of {_many(check.samples, 'sample')} are known{missing}"
+    return Unknown(progress) if last else Pending(progress)
+
+
+def judge(bounds: Bounds, sample: Sample) -> _Judgement:
+    """Whether a sample passes."""
+    count = _enough("countQuery", sample.events, bounds.min_count)
+    if count is not _PASSED:
+        return count
+    if isinstance(sample.value, str):
+        return _NotKnown(f"query: {sample.value}")
+    if bounds.min is not None and sample.value < bounds.min:
+        return _Failed(f"{sample.value:g} is below min {bounds.min:g}")
+    if bounds.max is not None and sample.value > bounds.max:
+        return _Failed(f"{sample.value:g} is above max {bounds.max:g}")
+    if sample.baseline is None:
+        return _PASSED
+    count = _enough("baselineCountQuery", sample.baseline_events, bounds.min_count)
+    if count is not _PASSED:
+        return count
+    if isinstance(sample.baseline, str):
+        return _NotKnown(f"baselineQuery: {sample.baseline}")
+    return _compare(bounds, sample.value, sample.baseline)
+
+
+def _compare(bounds: Bounds, value: float, baseline: float) -> _Judgement:
+    """Compare with the old version's value. If both bounds are set, a sample fails that exceeds both.
+
+    A baseline of 0 or less has no meaningful multiple: there, `maxIncrease` decides alone.
+    """
+    if bounds.max_increase is not None and value - baseline <= bounds.max_increase:
+        return _PASSED
+    if bounds.max_ratio is not None:
+        if baseline > 0 and value <= baseline * bounds.max_ratio:
+            return _PASSED
+        if baseline <= 0 and bounds.max_increase is None:
+            if baseline == 0 and value <= 0:
+                return _PASSED
+            return _NotKnown(f"the old version's value is {baseline:g}, which has no multiple: set maxIncrease too")
+    return _Failed(f"{value:g} is too far above the old version's {baseline:g}")
+
+
+def _enough(name: str, count: Reading | None, least: int) -> _NotKnown | None:
+    if count is None:
+        return None
+    if isinstance(count, str):
+        return _NotKnown(f"{name}: {count}")
+    return None if count >= least else _NotKnown(f"{name}: {count:g} is less than minCount {least}")
+
+
+def _problems(check: CheckSpec, spec: PrometheusCheck) -> Iterator[str]:
+    queries = (
+        ("query", spec.query),
+        ("baselineQuery", spec.baseline_query),
+        ("countQuery", spec.count_query),
+        ("baselineCountQuery", spec.baseline_count_query),
+    )
+    if "?" in spec.url or "#" in spec.url:
+        yield "url has a query or a fragment"
+    if not spec.query.strip():
+        yield "query is empty"
+    for name, query in queries:
+        if sentence := promql.problem(query):
+            yield f"{name}: {sentence}"
+    try:
+        bounds = bounds_of(spec)
+    except ValueError as error:
+        yield str(error)
+        return
+    compared = bounds.max_increase is not None or bounds.max_ratio is not None
+    if bounds.min is None and bounds.max is None and not compared:
+        yield "there is no bound: set min, max, maxIncrease or maxRatio"
+    if bounds.min is not None and bounds.max is not None and bounds.min > bounds.max:
+        yield "min is above max"
+    if compared and not spec.baseline_query:
+        yield "maxIncrease and maxRatio need baselineQuery"
+    if spec.baseline_query and not compared:
+        yield "baselineQuery needs maxIncrease or maxRatio"
+    if bounds.max_increase is not None and bounds.max_increase < 0:
+        yield "maxIncrease is negative"
+    if bounds.max_ratio is not None and bounds.max_ratio <= 0:
+        yield "maxRatio is not above 0"
+    if bool(spec.count_query) != (spec.min_count > 0):
+        yield "countQuery and minCount need each other"
+    if bool(spec.baseline_count_query) != bool(spec.baseline_query and spec.count_query):
+        yield "with baselineQuery and countQuery there has to be baselineCountQuery, and only then"
+    if spec.failure_limit >= spec.samples:
+        yield "failureLimit is not below samples, so that the check can never fail"
+    needed = spec.initial_delay_seconds + spec.samples * spec.interval_seconds + spec.lag_seconds
+    if needed > check.timeout_seconds:
+        yield f"the samples take {needed} s, which is longer than timeoutSeconds {check.timeout_seconds}"
+    if spec.samples > MAX_TIMES:
+        yield f"samples is above {MAX_TIMES}"
+
+
+def _decimal(name: str, text: str) -> float | None:
+    """The number in a decimal text; None if the text is empty. The same type as Prometheus' values: the decimal 0.1 is
+    the value that Prometheus writes as 0.1."""
+    if not text:
+        return None
+    value = float(text) if _DECIMAL.fullmatch(text) else math.inf
+    if math.isinf(value):
+        raise ValueError(f"{name}: {text[:32]!r} is not a decimal number such as 0.05")
+    return value
+
+
+def _many(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
