@@ -32,6 +32,7 @@ AlterShieldError                    (altershield.errors)
 ├── CertificateError                (certgen.errors) a certificate, a key or its Secret cannot be used
 ├── InstallationStoppedError        (altershield.commands.installation) a process of AlterShield did not start, or ended
 ├── StatusError                     (altershield.commands.status.snapshot) the requested releases cannot be shown
+├── RequestError                    (altershield.commands.requests.asking) a person's request was not carried out
 ├── StepFailedError                 (altershield.commands.demo.story) a step of the demo failed
 ├── CheckFailedError                (altershield.commands.check) AlterShield does not work in the cluster
 ├── LeftOverError                   (altershield.commands.uninstall) objects of AlterShield may still be in a cluster

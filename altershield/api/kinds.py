@@ -21,6 +21,9 @@ API_VERSION = f"{GROUP}/v1alpha1"
 MAX_PODS = 10_000
 """The maximum number of pods in a list of a status."""
 
+MAX_ACTIONS = 16
+"""The maximum number of `actions` in a status."""
+
 Name = Annotated[str, msgspec.Meta(max_length=253)]
 Text = Annotated[str, msgspec.Meta(max_length=1024)]
 Seconds = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
@@ -86,6 +89,35 @@ class Verdict(enum.StrEnum):
     UNPASS = "unpass"
 
 
+class Verb(enum.StrEnum):
+    """`ChangeWorkload.status.request.verb`: what a person asks for."""
+
+    APPROVE = "Approve"
+    """The failure is a false alarm: the failed pods count as passed, and the suspension ends."""
+    REPAIR = "Repair"
+    """The next release passes the suspension, once."""
+    RESUME = "Resume"
+    """Further releases pass. The verdict on this release stays."""
+    ROLLBACK = "Rollback"
+    """An older version is released again."""
+    RETRY = "Retry"
+    """The failed pods are verified again. A refused order or rollback is tried again."""
+
+
+BYPASS = "Bypass"
+"""The verb of an action without a request: a release passed the suspension by the label `ignored-suspend`."""
+
+
+class Result(enum.StrEnum):
+    """`ChangeWorkload.status.actions[].result`."""
+
+    DONE = "Done"
+    UNCHANGED = "Unchanged"
+    """The request did not apply in the state of the release, or its effect was there already."""
+    REFUSED = "Refused"
+    """The request cannot be carried out."""
+
+
 class ConditionType(enum.StrEnum):
     """`status.conditions[].type` of all kinds."""
 
@@ -143,6 +175,7 @@ class PodInfo(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", g
         ),
     ] = ""
     message: Annotated[Text, _doc("The reason for the verdict, as text.")] = ""
+    by: Annotated[Text, _doc("The user who gave the verdict, if a person gave it and said so.")] = ""
 
 
 Pods = Annotated[tuple[PodInfo, ...], msgspec.Meta(max_length=MAX_PODS)]
@@ -180,6 +213,42 @@ class DownPod(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", g
     message: Annotated[Text, _doc("The reason, as the kubelet reports it.")] = ""
 
 
+class Request(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """What a person asks AlterShield to do about this release. AlterShield carries it out, removes it, and adds it to
+    `actions`."""
+
+    verb: Annotated[Name, _doc("What to do.")]
+    by: Annotated[Text, _doc("The user who asks; the API server refuses the name of another user.")] = ""
+    reason: Annotated[str, msgspec.Meta(max_length=512, description="The reason, for other people.")] = ""
+    time: Annotated[Name, _doc("When it was asked for, UTC.")] = ""
+    to: Annotated[
+        Name,
+        _doc("Of a `Rollback`: the version, or the name of the object that holds it; empty: the last that passed."),
+    ] = ""
+
+
+class Action(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """A request that was carried out, or the reason why it was not."""
+
+    verb: Annotated[
+        Name, _doc("The verb of the request. `Bypass`: a release passed the suspension by the label `ignored-suspend`.")
+    ] = ""
+    by: Annotated[Text, _doc("The user who asked.")] = ""
+    reason: Annotated[Text, _doc("The reason that the user gave.")] = ""
+    time: Annotated[Name, _doc("When AlterShield answered, UTC.")] = ""
+    result: Annotated[Name, _doc("`Done`, `Unchanged` (it did not apply) or `Refused` (it was not possible).")] = ""
+    outcome: Annotated[Text, _doc("What was done, or why nothing was done.")] = ""
+
+
+class Resumption(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """A person admitted further releases although this one failed. It ends when another pod fails."""
+
+    since_unix: Annotated[Seconds, _doc("Since when, in Unix seconds; 0: it was not resumed.")] = 0
+    pods: Annotated[
+        tuple[Name, ...], msgspec.Meta(max_length=MAX_PODS, description="The uids of the pods that had failed then.")
+    ] = ()
+
+
 class ChangeWorkloadSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """The release."""
 
@@ -206,7 +275,7 @@ class ChangeWorkloadSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename
 
 
 class ChangeWorkloadStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
-    """The state of the release. People may write only `status: Rollback`, with or without `rollbackTo`."""
+    """The state of the release. People may write `request`, or `status: Rollback` with or without `rollbackTo`."""
 
     status: Annotated[
         Text, _doc("The state. If a person writes `Rollback`, AlterShield releases an older version again.")
@@ -240,6 +309,15 @@ class ChangeWorkloadStatus(msgspec.Struct, frozen=True, omit_defaults=True, rena
     ] = ""
     rollback_target: Annotated[SourceRef, _doc("The version that a rollback releases again.")] = SourceRef()
     rollback_requested: Annotated[bool, _doc("Whether a person requested this rollback.")] = False
+    request: Annotated[Request | None, _doc("What a person asks AlterShield to do about this release.")] = None
+    actions: Annotated[
+        tuple[Action, ...],
+        msgspec.Meta(max_length=MAX_ACTIONS, description="The answers to the last requests, the newest last."),
+    ] = ()
+    resumption: Annotated[Resumption, _doc("Whether a person admitted further releases.")] = Resumption()
+    retry_time_unix: Annotated[
+        Seconds, _doc("When a person last asked to verify the failed pods again, in Unix seconds.")
+    ] = 0
     conditions: Conditions = ()
     observed_generation: Annotated[Generation, _doc("The generation of the spec that this status describes.")] = 0
 

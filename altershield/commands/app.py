@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from altershield.commands import check, demo, dev, sandbox, status, uninstall
+from altershield.commands import check, demo, dev, requests, sandbox, status, uninstall
 from altershield.errors import AlterShieldError
 
 PLUGIN = "kubectl-altershield"
@@ -29,6 +29,15 @@ app.command()(demo.demo)
 app.command()(sandbox.sandbox)
 app.command()(dev.dev)
 app.command()(status.status)
+for each in (
+    requests.approve,
+    requests.verdict,
+    requests.resume,
+    requests.repair,
+    requests.rollback,
+    requests.retry,
+):
+    app.command()(each)
 app.command()(check.check)
 app.command()(uninstall.uninstall)
 

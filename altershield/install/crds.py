@@ -13,6 +13,7 @@ from altershield.api.kinds import (
     ChangeWorkload,
     OpsConfigInfo,
     PodState,
+    Verb,
     WorkloadState,
 )
 from altershield.api.policy import DefensePolicy
@@ -97,6 +98,8 @@ def _crd(
             _lift_restrictions(copied)
     if states:
         status_schema["properties"]["status"]["enum"] = ["", *map(str, states)]
+    if "request" in status_schema["properties"]:
+        status_schema["properties"]["request"]["properties"]["verb"]["enum"] = list(map(str, Verb))
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",

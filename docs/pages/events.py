@@ -26,6 +26,12 @@ MEANINGS = {
     "the API server's answer.",
     "RollbackImpossible": "A person asked for a rollback, but its target is not known. The message lists the values "
     "that `rollbackTo` accepts.",
+    "RequestCarriedOut": "A person's request was carried out. The message says who asked for what, why, and what was "
+    "done. `status.actions` of the ChangeWorkload keeps it.",
+    "RequestNotCarriedOut": "A person's request changed nothing: it does not apply in the state of the release, or it "
+    "is not possible. The message says why.",
+    "SuspensionBypassed": "A release passed the suspension of its workload by the label `ignored-suspend`. The message "
+    "says which version, and who released it.",
     "UngatedRelease": "No gatekeeper checked the release: none answered, the webhooks were missing, or the namespace "
     "was not governed at that time.",
     "SettingRejected": "The object is an OpsConfigInfo. The setting is wrong and changes nothing. The message says "

@@ -18,6 +18,7 @@ from reconciler.machinery.caches import Caches
 from reconciler.machinery.ownership import WorkloadKey, belongs
 from reconciler.machinery.writer import Writer
 from reconciler.releases.projection import Release
+from reconciler.releases.requests import went_back_to
 
 _ATTEMPTS = 5
 _PAUSE_SECONDS = 0.2  # for the caches to get the change that a write met
@@ -100,17 +101,10 @@ def _known(workload: Workload, own: Sequence[Release], to: str) -> Requested | N
         if to and to in names and is_current(release, workload):
             return _requested(workload, release, to, "this is the current version")
         # without this, a client that sends its request again after a rollback would go back one version more
-        if not to and rolled_back(release) and _went_back_to(release, workload):
+        if not to and rolled_back(release) and went_back_to(release, workload):
             message = f"version {version_of(release)} was rolled back to the current version"
             return _requested(workload, release, to, f"{message}; to go back further, name a version")
     return None
-
-
-def _went_back_to(release: Release, workload: Workload) -> bool:
-    """Whether the current version is the one to which this version was rolled back."""
-    target = release.status.rollback_target
-    versions = {release.status.rollback_to, target.version, target.fingerprint} - {""}
-    return workload.version in versions or workload.fingerprint == target.fingerprint != ""
 
 
 def _requested(workload: Workload, current: Release, to: str, message: str) -> Requested:

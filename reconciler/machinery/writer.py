@@ -28,6 +28,7 @@ from altershield.kube.errors import (
 )
 from altershield.kube.informer import Informer
 from altershield.kube.objects import Metadata, T
+from reconciler.batches.batch import Batch
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.metrics import Metrics
 from reconciler.releases.projection import Release
@@ -90,6 +91,19 @@ class Writer:
                 patch.pop(name, None)
         answer = await self._save(CHANGE_WORKLOADS, release.metadata, patch)
         return self._to_cache(self._caches.releases, answer, "patch status")
+
+    async def read_batch(self, batch: Batch) -> ChangePod:
+        """The whole ChangePod of a batch, as the API server has it now. ConflictError if it does not exist any more."""
+        metadata = batch.metadata
+        try:
+            found = await self._client.get(CHANGE_PODS, metadata.name, metadata.namespace, as_=ChangePod)
+        except NotFoundError as error:
+            raise ConflictError(
+                f"ChangePod {metadata.namespace}/{metadata.name} does not exist any more", code=409
+            ) from error
+        if found.metadata.uid != metadata.uid:
+            raise ConflictError(f"ChangePod {metadata.namespace}/{metadata.name} was created again", code=409)
+        return found
 
     async def save_batch(self, batch: ChangePod, status: ChangePodStatus) -> ChangePod:
         """Store the changed fields of the status, guarded by the resourceVersion."""

@@ -85,6 +85,8 @@ class ReleaseCreator:
             source=release.status.source,
             previous=previous(release, others),
             conditions=(*_kept_conditions(release, now), *more),
+            request=release.status.request,
+            actions=release.status.actions,
             observed_generation=release.metadata.generation,
         )
         release = await self._writer.save_release(release, status, lists=True)

@@ -3,12 +3,12 @@ parts."""
 
 from collections.abc import Sequence
 
-from altershield.api.kinds import ConditionType, Giver, PodInfo, WorkloadState
+from altershield.api.kinds import ConditionType, Giver, PodInfo, Resumption, WorkloadState
 from altershield.api.meta import find_condition, has_reason
 from altershield.releases import rolled_back, state
 from altershield.releases.release import version
 from altershield.workloads import BY_KIND, is_pod_of_revision
-from reconciler.releases import rollback, suspension, verification
+from reconciler.releases import requests, rollback, suspension, verification
 from reconciler.releases.effects import After, Announce, Before, Decision, Remove, RestoreLabel, SetThreshold
 from reconciler.releases.ending import automatic_target, ending, health_counts, no_rollback_reason, overdue_verdict
 from reconciler.releases.pod_groups import Group, PodGroups
@@ -29,6 +29,9 @@ from reconciler.releases.waiting import with_settling, with_waits
 
 def decide(snapshot: Snapshot, now: float) -> Decision:
     """The next step of the release, at `now` (Unix seconds). The same input gives the same decision."""
+    request = snapshot.release.status.request
+    if request is not None:
+        return requests.answer(snapshot, request, now)
     match state(snapshot.release):
         case WorkloadState.FAILED:
             return Decision()  # an end state
@@ -117,6 +120,7 @@ def _advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_roll
     draft, waits = with_waits(draft, snapshot, target)
     wakes = [wake, waits, groups.next_due() if groups is not None else None]
     if target is WorkloadState.SUCCESS:
+        draft = draft.replace(resumption=Resumption())
         draft, settles = with_settling(draft, snapshot, entered)
         wakes.append(settles)
         if groups is not None:

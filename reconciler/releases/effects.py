@@ -45,6 +45,23 @@ class SetThreshold:
 
 
 @dataclass(frozen=True, slots=True)
+class Overrule:
+    """Replace the failing verdicts on these pods of a ChangePod by `pass`, as a person does."""
+
+    batch: Batch
+    pods: frozenset[str]
+    """The names of the pods."""
+    by: str
+    """The user who approves."""
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class AllowRepair:
+    """Set the label `ignored-suspend` of the workload: the next release passes the suspension."""
+
+
+@dataclass(frozen=True, slots=True)
 class Resume:
     """Remove the label `suspend` from the workload, before the status that explains it is replaced."""
 
@@ -87,7 +104,7 @@ class Announce:
     warning: bool = True
 
 
-Before = Mark | RestoreLabel | CreateBatch | SetThreshold | Resume | DeletePod
+Before = Mark | RestoreLabel | CreateBatch | SetThreshold | Overrule | AllowRepair | Resume | DeletePod | Remove
 After = Suspend | ReleaseAgain | Remove | Announce
 
 

@@ -7,6 +7,8 @@ import logging
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import assert_never
 
+import msgspec
+
 from altershield.api import labels, names
 from altershield.api.json_patch import Operation, label_path
 from altershield.api.kinds import (
@@ -16,6 +18,7 @@ from altershield.api.kinds import (
     ChangeWorkloadStatus,
     ConditionType,
     SourceRef,
+    Verdict,
     WorkloadState,
 )
 from altershield.api.meta import ObjectMeta, find_condition, plain_time
@@ -37,16 +40,19 @@ from altershield.workloads import BY_KIND
 from altershield.workloads.pods import Pod
 from altershield.workloads.sets import Set
 from altershield.workloads.workload import Workload
+from reconciler.batches.batch import Batch
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.writer import Writer, owner
 from reconciler.releases.effects import (
+    AllowRepair,
     Announce,
     Before,
     CreateBatch,
     Decision,
     DeletePod,
     Mark,
+    Overrule,
     ReleaseAgain,
     Remove,
     RestoreLabel,
@@ -109,9 +115,7 @@ class Executor:
                 case ReleaseAgain(target):
                     await self._release_again(workload, target)
                 case Remove(obj):
-                    await self._writer.delete(
-                        CHANGE_WORKLOADS if isinstance(obj, Release) else CHANGE_PODS, obj.metadata
-                    )
+                    await self._remove(obj)
                 case Announce(reason, message, warning):
                     self._announce(workload, reason, message, warning=warning)
                 case _:
@@ -135,7 +139,11 @@ class Executor:
                     work.append(self._create_batch(release, effect))
                 case DeletePod(pod):
                     work.append(self._writer.delete(PODS, pod.metadata))
-                case SetThreshold() | Resume():
+                case Remove(obj):
+                    work.append(self._remove(obj))
+                case Overrule():
+                    work.append(self._overrule(effect))
+                case SetThreshold() | AllowRepair() | Resume():
                     pass
                 case _:
                     assert_never(effect)
@@ -145,9 +153,31 @@ class Executor:
         for effect in effects:
             if isinstance(effect, SetThreshold):
                 release = await self._set_threshold(release, effect.count)
+            elif isinstance(effect, AllowRepair):
+                workload = await self.label(
+                    workload, [{"op": "add", "path": label_path(labels.IGNORED_SUSPEND), "value": "true"}]
+                )
             elif isinstance(effect, Resume):
-                await self.label(workload, [{"op": "remove", "path": _SUSPEND}])
+                workload = await self.label(workload, [{"op": "remove", "path": _SUSPEND}])
         return release
+
+    async def _remove(self, obj: ChangeWorkload | Batch) -> None:
+        await self._writer.delete(CHANGE_WORKLOADS if isinstance(obj, ChangeWorkload) else CHANGE_PODS, obj.metadata)
+
+    async def _overrule(self, effect: Overrule) -> None:
+        """Write the verdict `pass` on pods whose verdict fails them. A pod that somebody failed meanwhile stays so."""
+        change_pod = await self._writer.read_batch(effect.batch)
+        known = {result.pod: result for result in change_pod.status.pod_results if result.verdict}
+        overruled = {
+            info.pod: msgspec.structs.replace(info, verdict=Verdict.PASS.value, message=effect.message, by=effect.by)
+            for info in change_pod.spec.pod_infos
+            if info.pod in effect.pods and known.get(info.pod, info).verdict not in ("", Verdict.PASS)
+        }
+        if not overruled:
+            return
+        kept = [result for result in change_pod.status.pod_results if result.pod not in overruled]
+        status = msgspec.structs.replace(change_pod.status, pod_results=(*kept, *overruled.values()))
+        await self._writer.save_batch(change_pod, status)
 
     async def _mark(self, pod: Pod, at: int) -> None:
         mark: Operation = {"op": "add", "path": label_path(labels.OPERATE_FINISHED), "value": str(at)}

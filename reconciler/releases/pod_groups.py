@@ -95,7 +95,9 @@ class PodGroups:
         """When a pod last came up, Unix seconds."""
         self._adapter = BY_KIND[workload.kind]
         self._created = release.spec.create_time_unix
-        self._began = self._created
+        self._retried = release.status.retry_time_unix
+        # after a retry, pods that are not up have the start timeout once more
+        self._began = max(self._created, self._retried)
         self._nodes = nodes
         self._timing = timing
         stall = find_condition(release.status.conditions, ConditionType.STALLED)
@@ -121,11 +123,12 @@ class PodGroups:
 
     def is_for(self, workload: Workload, release: Release, source: SourceRef) -> bool:
         """Whether these groups are about exactly this release."""
-        return (self.workload.metadata.uid, self.release_uid, self.source.uid, self._created) == (
+        return (self.workload.metadata.uid, self.release_uid, self.source.uid, self._created, self._retried) == (
             workload.metadata.uid,
             release.metadata.uid,
             source.uid,
             release.spec.create_time_unix,
+            release.status.retry_time_unix,
         )
 
     # queries
@@ -298,6 +301,9 @@ class PodGroups:
         known = self._memberships.get(uid)
         if known is None or known.batch.number <= membership.batch.number:
             self._memberships[uid] = membership
+            tracked = self._tracked.get(uid)
+            if tracked is not None and membership.member.overruled and known is not None and _fails(known.member):
+                tracked.was_up = False  # it counts as not up yet: only if it comes up and breaks, it fails again
             self._changed.add(uid)
             self.revision += 1
 

@@ -15,7 +15,7 @@ from reconciler.machinery.caches import Caches
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.ownership import WorkloadKey, belongs
 from reconciler.machinery.writer import Writer
-from reconciler.releases import rollback
+from reconciler.releases import requests, rollback
 from reconciler.releases.creation import ReleaseCreator, previous, processed
 from reconciler.releases.decide import decide
 from reconciler.releases.effects import Decision, RestoreLabel
@@ -83,6 +83,12 @@ class ReleaseReconciler:
             ):
                 return await self._end_rollback(key, workload, other)
         for other in own:
+            request = other.status.request
+            if request is not None and version_of(other) != workload.version:
+                decision = requests.not_current(other, workload, request, self._clock())
+                await self._executor.carry_out(other, workload, decision)
+                return 0.0
+        for other in own:
             if version_of(other) != workload.version:
                 await self._reporter.close(other, workload)
         await self._ungated.refresh_denied(key, workload, own)
@@ -95,9 +101,10 @@ class ReleaseReconciler:
         if release is None or not is_current(release, workload):
             await self._begin(workload, existing)
             return None
-        if state(release) is WorkloadState.FAILED:
-            if not is_refused(release):  # it belongs to an earlier release: the current release begins anew
-                await self._begin(workload, existing)
+        if state(release) is WorkloadState.FAILED and not is_refused(release):
+            await self._begin(workload, existing)  # it belongs to an earlier release: the current release begins anew
+            return None
+        if state(release) is WorkloadState.FAILED and release.status.request is None:
             return None
         return await self._verify(key, workload, release, [each for each in existing if each is not release])
 

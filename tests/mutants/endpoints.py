@@ -125,7 +125,7 @@ SOURCES = (
                 "        if to and is_current(release, workload):",
             ),
             ("        if not to and rolled_back(release) and ", "        if rolled_back(release) and "),
-            ("        if not to and rolled_back(release) and _went", "        if not to and False and _went"),
+            ("        if not to and rolled_back(release) and went", "        if not to and False and went"),
             ("            if to and to not in (", "            if to not in ("),
             ("            except InvalidError as error:\n", "            except ZeroDivisionError as error:\n"),
             ("        if not filled(self._caches, adapter):\n", "        if False:\n"),

@@ -48,7 +48,7 @@ SOURCES = (
                 "wanted = target is WorkloadState.SUSPEND and snapshot.settings.blocking",
                 "wanted = target is WorkloadState.SUSPEND",
             ),
-            ("if wanted and not snapshot.workload.suspended else ()", "if wanted else ()"),
+            ("    if not wanted or snapshot.workload.suspended:\n", "    if not wanted:\n"),
             ("if each.metadata.controller is None]", "]"),
             ("(Suspend(min(since)),)", "(Suspend(0),)"),
             ("if target is WorkloadState.SUSPEND and before is not target:", "if target is WorkloadState.SUSPEND:"),

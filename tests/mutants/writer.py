@@ -80,8 +80,8 @@ SOURCES = (
                 "                    workload = await self._suspend(workload, since)\n",
                 "                    await self._suspend(workload, since)\n",
             ),
-            ("CHANGE_WORKLOADS if isinstance(obj, Release) else CHANGE_PODS", "CHANGE_WORKLOADS"),
-            ("CHANGE_WORKLOADS if isinstance(obj, Release) else CHANGE_PODS", "CHANGE_PODS"),
+            ("CHANGE_WORKLOADS if isinstance(obj, ChangeWorkload) else CHANGE_PODS", "CHANGE_WORKLOADS"),
+            ("CHANGE_WORKLOADS if isinstance(obj, ChangeWorkload) else CHANGE_PODS", "CHANGE_PODS"),
             (
                 "self._announce(workload, reason, message, warning=warning)",
                 "self._announce(workload, reason, message, warning=True)",

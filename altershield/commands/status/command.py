@@ -107,20 +107,24 @@ async def _status(
     mode: Mode,
 ) -> int:
     async with await Client.connect(kubeconfig, context=context) as client:
-        namespace = client.namespace if namespace is None else namespace
-        reader, printer = Reader(client, namespace, targets), Printer(output, namespace)
-        snapshot = await reader.read()
-        demand(snapshot, targets, namespace)
-        if mode.watch or (mode.wait and Outcome.UNDER_WAY in outcomes(snapshot)):
-            try:
-                async with asyncio.timeout(mode.timeout):
-                    snapshot = await _follow(reader, printer, targets, namespace, mode)
-            except TimeoutError:
-                snapshot = await reader.read()
-                _report_timeout(snapshot, mode)
-        if not mode.watch:
-            printer.whole(shown(snapshot))
-        return exit_code(outcomes(snapshot))
+        return await show(client, client.namespace if namespace is None else namespace, targets, output, mode)
+
+
+async def show(client: Client, namespace: str, targets: Sequence[Target], output: Output | None, mode: Mode) -> int:
+    """Show the releases of the targets, and return the exit code. An empty namespace means all namespaces."""
+    reader, printer = Reader(client, namespace, targets), Printer(output, namespace)
+    snapshot = await reader.read()
+    demand(snapshot, targets, namespace)
+    if mode.watch or (mode.wait and Outcome.UNDER_WAY in outcomes(snapshot)):
+        try:
+            async with asyncio.timeout(mode.timeout):
+                snapshot = await _follow(reader, printer, targets, namespace, mode)
+        except TimeoutError:
+            snapshot = await reader.read()
+            _report_timeout(snapshot, mode)
+    if not mode.watch:
+        printer.whole(shown(snapshot))
+    return exit_code(outcomes(snapshot))
 
 
 async def _follow(reader: Reader, printer: Printer, targets: Sequence[Target], namespace: str, mode: Mode) -> Snapshot:

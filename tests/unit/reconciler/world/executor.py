@@ -9,11 +9,13 @@ from altershield.api.kinds import ChangePod, ChangePodSpec, ChangePodStatus, Sou
 from altershield.api.meta import ObjectMeta, OwnerReference, plain_time
 from altershield.workloads.workload import Workload
 from reconciler.releases.effects import (
+    AllowRepair,
     Announce,
     CreateBatch,
     Decision,
     DeletePod,
     Mark,
+    Overrule,
     ReleaseAgain,
     Remove,
     RestoreLabel,
@@ -74,8 +76,17 @@ class Executor(Storage):
                     sim = self.pods.get(pod.metadata.uid)
                     if sim is not None:
                         self.remove(sim)
+                case Remove(obj):
+                    self._write("remove")
+                    self._remove(obj)
+                case Overrule():
+                    self._write("overrule")
+                    self._overrule(effect)
         for effect in decision.before:
             match effect:
+                case AllowRepair():
+                    self._write("allow repair")
+                    self.own_labels[labels.IGNORED_SUSPEND] = "true"
                 case SetThreshold(count):
                     self._write("threshold")
                     whole = self.releases[names.version_of(release.metadata.name)]
@@ -137,6 +148,16 @@ class Executor(Storage):
         )
         spec = ChangePodSpec(release.metadata.name, plain_time(self.now), int(self.now), effect.pods, effect.failed_by)
         self._store_batch(ChangePod(metadata, spec), ChangePodStatus())
+
+    def _overrule(self, effect: Overrule) -> None:
+        change_pod = self.batches[effect.batch.metadata.name]
+        others = tuple(each for each in change_pod.status.pod_results if each.pod not in effect.pods)
+        passed = tuple(
+            msgspec.structs.replace(info, verdict="pass", message=effect.message, by=effect.by)
+            for info in change_pod.spec.pod_infos
+            if info.pod in effect.pods
+        )
+        self._store_batch(change_pod, msgspec.structs.replace(change_pod.status, pod_results=(*others, *passed)))
 
     def _release_again(self, target: SourceRef) -> None:
         if self.write_refused:

@@ -17,7 +17,7 @@ from altershield.workloads import change_workload_name, is_pod_of_revision
 from altershield.workloads.workload import Workload
 from reconciler.batches import batch as batch_projections
 from reconciler.batches import transitions as batches
-from reconciler.releases import creation, rollback
+from reconciler.releases import creation, requests, rollback
 from reconciler.releases.decide import decide
 from reconciler.releases.effects import Decision
 from reconciler.releases.live_reader import LiveReader, _revision
@@ -109,6 +109,10 @@ class World(Executor):
             if other.status.status == WorkloadState.ROLLBACK and names.version_of(other.metadata.name) != self.version:
                 self._close(other, workload)
                 return
+        for other in own:
+            if other.status.request is not None and names.version_of(other.metadata.name) != self.version:
+                self._carry_out(other, workload, requests.not_current(other, workload, other.status.request, self.now))
+                return
         release = next((each for each in own if names.version_of(each.metadata.name) == self.version), None)
         if release is None or not workload.processed:
             self._begin(workload, release, [each for each in own if each is not release])
@@ -150,6 +154,8 @@ class World(Executor):
                 source=release.status.source,
                 previous=creation.previous(release, others),
                 conditions=creation._kept_conditions(release, self.now),
+                request=release.status.request,
+                actions=release.status.actions,
             )
             self._write("status")
             self._store(ChangeWorkload(metadata, release.spec, status))

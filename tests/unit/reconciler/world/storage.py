@@ -13,6 +13,7 @@ from altershield.api.kinds import (
     ChangeWorkloadStatus,
     ConditionType,
     PodInfo,
+    Request,
     WorkloadState,
 )
 from altershield.api.meta import Condition, find_condition
@@ -56,6 +57,10 @@ class Storage(Cluster):
 
     def ask_rollback(self, to: str = "") -> None:
         self.edit_status(status=WorkloadState.ROLLBACK, rollback_to=to)
+
+    def request(self, verb: str, *, to: str = "", image: str = "") -> None:
+        """Ask for something as a person does."""
+        self.edit_status(image, request=Request(verb, "alice", "seen", "", to))
 
     def judge(self, pod: SimPod, verdict: str, message: str = "find error") -> bool:
         """Write a person's verdict into the newest batch of the pod and its version. Return whether there is one."""

@@ -1,0 +1,229 @@
+"""The command lines of the requests."""
+
+import asyncio
+import sys
+import time
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from altershield.api.kinds import Request, Result, Verb, Verdict
+from altershield.api.meta import rfc3339
+from altershield.commands.requests import finding
+from altershield.commands.requests.asking import RequestError, ask, user
+from altershield.commands.requests.judging import judge
+from altershield.commands.status import objects
+from altershield.commands.status.durations import seconds
+from altershield.commands.status.following import outcome_code
+from altershield.commands.status.snapshot import StoredRelease
+from altershield.commands.status.targets import is_namespace, parse, types
+from altershield.errors import UsageError
+from altershield.kube.client import Client
+from altershield.process import options
+
+_MAX_REASON = 512  # of the field in the CRD
+
+
+class Format(StrEnum):
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+
+
+class Word(StrEnum):
+    """A verdict."""
+
+    PASS = "pass"  # noqa: S105  (a verdict, not a password)
+    FAIL = "fail"
+
+
+Workload = Annotated[
+    str,
+    typer.Argument(
+        metavar="TYPE/NAME", autocompletion=types, help="The workload: deploy/web, sts/db, or web.", show_default=False
+    ),
+]
+Namespace = Annotated[
+    str,
+    typer.Option(
+        "--namespace",
+        "-n",
+        envvar="ALTERSHIELD_NAMESPACE",
+        help="The namespace. Default: the context's.",
+        show_default=False,
+    ),
+]
+Reason = Annotated[
+    str, typer.Option("--message", "-m", help="The reason, for other people. It is stored.", show_default=False)
+]
+Printed = Annotated[
+    Format | None,
+    typer.Option("--output", "-o", help="Print the ChangeWorkload: json, yaml or name.", show_default=False),
+]
+Wait = Annotated[bool, typer.Option("--wait", help="Then wait until the release is not under way any more.")]
+Timeout = Annotated[str, typer.Option("--timeout", help="The timeout of --wait, as 90s, 5m or 1h30m. 0: no timeout.")]
+
+
+def approve(
+    workload: Workload,
+    message: Reason = "",
+    namespace: Namespace = "",
+    wait: Wait = False,
+    timeout: Timeout = "0",
+    output: Printed = None,
+    context: options.Context = None,
+    kubeconfig: options.Kubeconfig = None,
+) -> None:
+    """Accept a release that failed by a false alarm.
+
+    Its failed pods count as passed, the suspension ends at once, and the release goes on. If another pod fails later,
+    the release is suspended again.
+    """
+    _run(Verb.APPROVE, workload, message, namespace, wait, timeout, output, context, kubeconfig)
+
+
+def resume(
+    workload: Workload,
+    message: Reason = "",
+    namespace: Namespace = "",
+    wait: Wait = False,
+    timeout: Timeout = "0",
+    output: Printed = None,
+    context: options.Context = None,
+    kubeconfig: options.Kubeconfig = None,
+) -> None:
+    """Admit further releases of a suspended workload. The verdict on the present release stays.
+
+    If another pod of the present release fails, releases are suspended again.
+    """
+    _run(Verb.RESUME, workload, message, namespace, wait, timeout, output, context, kubeconfig)
+
+
+def repair(
+    workload: Workload,
+    message: Reason = "",
+    namespace: Namespace = "",
+    wait: Wait = False,
+    timeout: Timeout = "0",
+    output: Printed = None,
+    context: options.Context = None,
+    kubeconfig: options.Kubeconfig = None,
+) -> None:
+    """Let the next release of a suspended workload pass, once. The suspension ends when that release succeeds."""
+    _run(Verb.REPAIR, workload, message, namespace, wait, timeout, output, context, kubeconfig)
+
+
+def retry(
+    workload: Workload,
+    message: Reason = "",
+    namespace: Namespace = "",
+    wait: Wait = False,
+    timeout: Timeout = "0",
+    output: Printed = None,
+    context: options.Context = None,
+    kubeconfig: options.Kubeconfig = None,
+) -> None:
+    """Verify the failed pods of a release again.
+
+    A release that the AlterShield server refused is reported again. A rollback that the API server refuses is tried
+    again.
+    """
+    _run(Verb.RETRY, workload, message, namespace, wait, timeout, output, context, kubeconfig)
+
+
+def rollback(
+    workload: Workload,
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to", help="The version, or the object that holds it. Default: the last that passed.", show_default=False
+        ),
+    ] = "",
+    message: Reason = "",
+    namespace: Namespace = "",
+    wait: Wait = False,
+    timeout: Timeout = "0",
+    output: Printed = None,
+    context: options.Context = None,
+    kubeconfig: options.Kubeconfig = None,
+) -> None:
+    """Release an older version of a workload again."""
+    _run(Verb.ROLLBACK, workload, message, namespace, wait, timeout, output, context, kubeconfig, to=to)
+
+
+def verdict(
+    pod: Annotated[str, typer.Argument(metavar="POD", help="The name of the pod.", show_default=False)],
+    word: Annotated[Word, typer.Argument(metavar="pass|fail", help="The verdict.", show_default=False)],
+    message: Reason = "",
+    namespace: Namespace = "",
+    context: options.Context = None,
+    kubeconfig: options.Kubeconfig = None,
+) -> None:
+    """Give a verdict on a pod. It replaces every other verdict on the pod."""
+    _check(namespace, message)
+    given = Verdict.PASS if word is Word.PASS else Verdict.UNPASS
+    name = pod.removeprefix("pod/").removeprefix("pods/")
+
+    async def run() -> None:
+        async with await Client.connect(kubeconfig, context=context) as client:
+            batch = await judge(client, namespace or client.namespace, name, given, message)
+            print(f"pod/{name}: {given} (changepod/{batch.metadata.name})")
+
+    asyncio.run(run())
+
+
+def _run(
+    verb: Verb,
+    workload: str,
+    message: str,
+    namespace: str,
+    wait: bool,
+    timeout: str,
+    output: Format | None,
+    context: str | None,
+    kubeconfig: str | None,
+    *,
+    to: str = "",
+) -> None:
+    _check(namespace, message)
+    limit = seconds(timeout, "--timeout")
+    if limit and not wait:
+        raise UsageError("--timeout is the timeout of --wait; add --wait, or remove --timeout")
+    target = finding.only(parse([workload]))
+
+    async def run() -> int:
+        async with await Client.connect(kubeconfig, context=context) as client:
+            where = namespace or client.namespace
+            found = await finding.current(client, where, target)
+            request = Request(verb, await user(client), message, rfc3339(time.time()), to)
+            answer = await ask(client, found, request)
+            if answer.action.result == Result.REFUSED:
+                raise RequestError(f"{finding.resource_name(found)}: {answer.action.outcome}")
+            _print(answer.release, answer.action.outcome, output)
+            return await outcome_code(client, where, found.release.spec.workload_ref, limit or None) if wait else 0
+
+    raise typer.Exit(asyncio.run(run()))
+
+
+def _print(release: StoredRelease, outcome: str, output: Format | None) -> None:
+    line = f"{finding.resource_name(release)}: {outcome}"
+    if output is None:
+        print(line)
+        return
+    print(line, file=sys.stderr)
+    (obj,) = objects.objects([release])
+    match output:
+        case Format.JSON:
+            sys.stdout.write(objects.to_json(obj))
+        case Format.YAML:
+            sys.stdout.write(objects.to_yaml(obj))
+        case Format.NAME:
+            print(objects.names([release])[0])
+
+
+def _check(namespace: str, message: str) -> None:
+    if namespace and not is_namespace(namespace):
+        raise UsageError(f'"{namespace}" is not a namespace: such a name has lower case letters, digits and "-"')
+    if len(message) > _MAX_REASON:
+        raise UsageError(f"the reason has {len(message)} characters; at most {_MAX_REASON} are stored")

@@ -1,0 +1,14 @@
+"""Waits until a release is not under way any more, for commands that begin something."""
+
+from altershield.api.kinds import WorkloadRef
+from altershield.commands.status.command import Mode, show
+from altershield.commands.status.targets import Target
+from altershield.kube.client import Client
+from altershield.workloads import BY_KIND
+
+
+async def outcome_code(client: Client, namespace: str, workload: WorkloadRef, limit: float | None) -> int:
+    """Wait until the workload has no release under way, print it as `altershield status` does, and return its exit
+    code. `limit`: the timeout in seconds; None: no timeout."""
+    target = Target((BY_KIND[workload.kind],), workload.name)
+    return await show(client, namespace, [target], None, Mode(False, True, limit))

@@ -1,0 +1,297 @@
+"""What a person's request about a release means in its present state. Pure functions.
+
+A request is in the status of the ChangeWorkload. The status write that adds the answer to `actions` removes it. Until
+that write, each decision carries the request out again, so all effects before that write can be repeated.
+"""
+
+from dataclasses import replace
+
+import msgspec
+
+from altershield.api.kinds import (
+    BYPASS,
+    MAX_ACTIONS,
+    Action,
+    ConditionType,
+    PodInfo,
+    Request,
+    Result,
+    Resumption,
+    SourceRef,
+    Verb,
+    Verdict,
+    WorkloadState,
+)
+from altershield.api.meta import find_condition, rfc3339
+from altershield.releases import rolled_back, state
+from altershield.releases.release import version
+from altershield.workloads.pods import clip
+from altershield.workloads.workload import Workload
+from reconciler.batches.batch import Batch
+from reconciler.releases import rollback, suspension, verification
+from reconciler.releases.effects import (
+    After,
+    AllowRepair,
+    Announce,
+    Before,
+    CreateBatch,
+    Decision,
+    Overrule,
+    Remove,
+    Resume,
+)
+from reconciler.releases.ending import overdue_pods, overdue_verdict
+from reconciler.releases.pod_groups import Group, PodGroups
+from reconciler.releases.projection import Release
+from reconciler.releases.snapshot import RollbackReason, Snapshot
+from reconciler.releases.status import Draft, begin, begin_with, with_update_time
+
+_UNCHANGED = "nothing was changed"
+_MAX_OUTCOME = 1000
+_DELETED_SECONDS = 1.0  # until the cache shows that ChangePods were deleted
+
+
+def answer(snapshot: Snapshot, request: Request, now: float) -> Decision:
+    """Carry out the request about the release of the current version, at `now` (Unix seconds)."""
+    match request.verb:
+        case Verb.APPROVE:
+            return _approve(snapshot, request, now)
+        case Verb.REPAIR:
+            return _repair(snapshot, request, now)
+        case Verb.RESUME:
+            return _resume(snapshot, request, now)
+        case Verb.ROLLBACK:
+            return _roll_back(snapshot, request, now)
+        case Verb.RETRY:
+            return _retry(snapshot, request, now)
+        case unknown:  # the schema refuses it; the CRD may be that of a newer release of AlterShield
+            outcome = f'this release of AlterShield does not know the verb "{unknown}"; {_UNCHANGED}'
+            return _answered(begin_with(snapshot, now), request, Result.REFUSED, outcome)
+
+
+def not_current(release: Release, workload: Workload, request: Request, now: float) -> Decision:
+    """The answer to a request about a version that is not the current one."""
+    own, present = version(release), workload.version or "none"
+    outcome = f"version {own} is not the current version, which is {present}; {_UNCHANGED}"
+    if request.verb == Verb.ROLLBACK and rolled_back(release):
+        outcome = f"version {own} was rolled back already, and the current version is {present}; {_UNCHANGED}"
+    return _answered(begin(release, now), request, Result.UNCHANGED, outcome)
+
+
+def bypassed(release: Release, by: str, now: float) -> Decision:
+    """Record that the release passed the suspension by the label `ignored-suspend`. `by`: the user who released it,
+    if that is known."""
+    outcome = "released although releases were suspended, because the workload had the label ignored-suspend"
+    draft = _recorded(begin(release, now), Action(by=by, verb=BYPASS, result=Result.DONE, outcome=outcome))
+    message = f"version {version(release)} was {outcome}" + (f"; released by {by}" if by else "")
+    return Decision(with_update_time(draft.status, now), after=(Announce("SuspensionBypassed", message),))
+
+
+# the verbs
+
+
+def _approve(snapshot: Snapshot, request: Request, now: float) -> Decision:
+    """Overrule the failing verdicts, and end the suspension."""
+    release, groups, present = snapshot.release, snapshot.groups, state(snapshot.release)
+    own = version(release)
+    if present is WorkloadState.ROLLBACK and snapshot.targets is None:
+        return Decision(read_live=True)  # the rollback may have been carried out already
+    missing = _missing_batch(snapshot, now)
+    if missing is not None:
+        return Decision(before=(missing,), requeue_after=0.0)
+    failing = _failing(groups) if groups is not None else []
+    if not failing and present not in (WorkloadState.SUSPEND, WorkloadState.ROLLBACK):
+        hint = "; releases are suspended because of an earlier version: Resume admits them"
+        outcome = f"no pod of version {own} has failed; {_UNCHANGED}{hint if snapshot.workload.suspended else ''}"
+        if present is WorkloadState.FAILED:
+            outcome = f"the AlterShield server refused version {own}: Retry reports it again; {_UNCHANGED}"
+        return _answered(begin_with(snapshot, now), request, Result.UNCHANGED, outcome)
+    message = clip(f"approved by {request.by or 'a person'}" + (f": {request.reason}" if request.reason else ""))
+    before: list[Before] = [Overrule(batch, pods, request.by, message) for batch, pods in failing]
+    if snapshot.workload.suspended:
+        before.append(Resume())
+    names = _named(release.status.defense_check_fail_pods)
+    outcome = f"version {own} is accepted" + (f": the verdict on {names} is `pass` now" if names else "")
+    draft = begin_with(snapshot, now).enter(WorkloadState.RUNNING)
+    draft = draft.replace(defense_check_fail_pods=(), down_pods=(), resumption=Resumption())
+    draft = draft.condition(ConditionType.VERIFIED, None, "InProgress", message)
+    if present is WorkloadState.ROLLBACK:
+        withdrawn = f"the rollback was withdrawn: {message}"
+        draft = draft.replace(rollback_to="", rollback_target=SourceRef(), rollback_requested=False)
+        draft = draft.condition(ConditionType.ROLLED_BACK, False, RollbackReason.WITHDRAWN, withdrawn)
+        outcome += "; the rollback is withdrawn"
+    if snapshot.workload.suspended:
+        outcome += "; further releases are admitted"
+    return _answered(draft, request, Result.DONE, outcome, before)
+
+
+def _repair(snapshot: Snapshot, request: Request, now: float) -> Decision:
+    """Let the next release pass the suspension, once."""
+    draft = begin_with(snapshot, now)
+    if _label_follows(snapshot):
+        # the label `suspend` first: with it, the label of a repair before it is removed
+        due = suspension.suspend(snapshot, WorkloadState.SUSPEND, now)
+        return Decision(after=due, requeue_after=0.0)
+    if not snapshot.workload.suspended and not any(rolled_back(each) for each in snapshot.others):
+        return _answered(draft, request, Result.UNCHANGED, f"releases are not suspended; {_UNCHANGED}")
+    outcome = "the next release passes, once; the suspension ends when it succeeds"
+    return _answered(draft, request, Result.DONE, outcome, [AllowRepair()])
+
+
+def _resume(snapshot: Snapshot, request: Request, now: float) -> Decision:
+    """Admit further releases. The verdict on this one stays."""
+    draft = begin_with(snapshot, now)
+    if not snapshot.workload.suspended and not _label_follows(snapshot):
+        return _answered(draft, request, Result.UNCHANGED, f"releases are not suspended; {_UNCHANGED}")
+    groups = snapshot.groups
+    failed = [each.uid for each in snapshot.release.status.defense_check_fail_pods]
+    if groups is not None:
+        failed += [tracked.pod.metadata.uid for tracked in groups.pods_in(Group.FAILED)]
+    draft = draft.replace(resumption=Resumption(int(now), tuple(sorted({*failed} - {""}))))
+    before: list[Before] = [Resume()] if snapshot.workload.suspended else []
+    outcome = "further releases are admitted until another pod fails; the verdict on this version stays"
+    return _answered(draft, request, Result.DONE, outcome, before)
+
+
+def _roll_back(snapshot: Snapshot, request: Request, now: float) -> Decision:
+    """Release an older version again."""
+    release, workload, to = snapshot.release, snapshot.workload, request.to
+    present, status = state(release), release.status
+    draft = begin_with(snapshot, now)
+    if present is WorkloadState.ROLLBACK and rollback.intent(release) is not None:
+        target = status.rollback_target
+        goal = status.rollback_to or target.name
+        if to and to not in (status.rollback_to, target.version, target.name, target.fingerprint):
+            return _answered(draft, request, Result.REFUSED, f"a rollback to {goal} is in progress; {_UNCHANGED}")
+        return _answered(draft, request, Result.UNCHANGED, f"the rollback to {goal} is in progress already")
+    if to and to in (version(release), workload.fingerprint, status.source.name):
+        return _answered(draft, request, Result.UNCHANGED, f"{to} is the current version; {_UNCHANGED}")
+    back = next((each for each in snapshot.others if rolled_back(each) and went_back_to(each, workload)), None)
+    if not to and back is not None:
+        # without this, a client that sends its request again after a rollback goes back one version more
+        outcome = f"version {version(back)} was rolled back to the current version; to go back further, name a version"
+        return _answered(draft, request, Result.UNCHANGED, outcome)
+    asked = msgspec.structs.replace(status, rollback_to=to, rollback_target=SourceRef())
+    step = rollback.next_step(replace(snapshot, release=msgspec.structs.replace(release, status=asked)), now)
+    if step.status is None:
+        return step
+    known = find_condition(step.status.conditions, ConditionType.ROLLED_BACK)
+    outcome = known.message if known is not None else ""
+    kept = Draft(step.status, release.metadata.generation, now)
+    if step.status.status == WorkloadState.ROLLBACK:
+        decision = _answered(kept, request, Result.DONE, outcome, announced=False)
+    else:  # the state stays, because nobody changed it
+        kept = kept.replace(status=status.status, entry_time=status.entry_time, entry_time_unix=status.entry_time_unix)
+        decision = _answered(kept, request, Result.REFUSED, outcome, announced=False)
+    return Decision(decision.status, after=step.after, requeue_after=0.0)
+
+
+def _retry(snapshot: Snapshot, request: Request, now: float) -> Decision:
+    """Verify failed pods again, or try again what was refused."""
+    release, groups, present = snapshot.release, snapshot.groups, state(snapshot.release)
+    draft = begin_with(snapshot, now)
+    if present is WorkloadState.FAILED:
+        draft = draft.enter(WorkloadState.INIT).without(ConditionType.REPORTED)
+        return _answered(draft, request, Result.DONE, "the release is reported to the AlterShield server again")
+    if present is WorkloadState.ROLLBACK:
+        if rollback.write_refused(release):
+            return _answered(draft, request, Result.DONE, "the rollback is tried again now")
+        return _answered(draft, request, Result.UNCHANGED, f"a rollback is in progress; {_UNCHANGED}")
+    failing = _failing(groups) if groups is not None else []
+    if failing:
+        # decide again when the caches show that the ChangePods are deleted: new ones must not be made from old verdicts
+        return Decision(before=tuple(Remove(batch) for batch, _ in failing), requeue_after=_DELETED_SECONDS)
+    if present is not WorkloadState.SUSPEND and not release.status.defense_check_fail_pods:
+        outcome = f"no pod of version {version(release)} has failed; {_UNCHANGED}"
+        return _answered(draft, request, Result.UNCHANGED, outcome)
+    names = _named(release.status.defense_check_fail_pods)
+    outcome = f"{names or 'the pods'} of version {version(release)} are verified again"
+    draft = draft.enter(WorkloadState.RUNNING).replace(
+        defense_check_fail_pods=(), down_pods=(), resumption=Resumption(), retry_time_unix=int(now)
+    )
+    draft = draft.condition(ConditionType.VERIFIED, None, "InProgress", outcome)
+    return _answered(draft, request, Result.DONE, outcome)
+
+
+# helpers
+
+
+def went_back_to(release: Release, workload: Workload) -> bool:
+    """Whether the current version is the one to which the version of `release` was rolled back."""
+    target = release.status.rollback_target
+    versions = {release.status.rollback_to, target.version, target.fingerprint} - {""}
+    return workload.version in versions or workload.fingerprint == target.fingerprint != ""
+
+
+def _missing_batch(snapshot: Snapshot, now: float) -> CreateBatch | None:
+    """The ChangePod that has to be created before a verdict can be overruled: of failed pods whose ChangePod somebody
+    deleted, and of the overdue pods for which a rollback is in progress."""
+    groups = snapshot.groups
+    if groups is None:
+        return None
+    lost = verification.failed_without_batch(snapshot.release, groups)
+    if lost:
+        return verification.repeat_batch(snapshot.release, groups, lost)
+    if state(snapshot.release) is not WorkloadState.ROLLBACK or snapshot.release.status.rollback_requested:
+        return None
+    overdue = overdue_pods(snapshot)
+    pods = tuple(verification.failed_now(groups, each, overdue_verdict(each, now)) for each in overdue)
+    return CreateBatch(groups.highest_batch + 1, pods) if pods else None
+
+
+def _failing(groups: PodGroups) -> list[tuple[Batch, frozenset[str]]]:
+    """The batches with pods that have failed and exist, and the names of these pods."""
+    failed = {tracked.pod.metadata.uid for tracked in groups.pods_in(Group.FAILED)}
+    found = []
+    for batch in groups.batches():
+        names = frozenset(
+            member.pod
+            for member in batch.members
+            if member.verdict not in ("", Verdict.PASS) and (member.uid in failed or not member.uid)
+        )
+        if names and not batch.metadata.deleting:
+            found.append((batch, names))
+    return found
+
+
+def _label_follows(snapshot: Snapshot) -> bool:
+    """Whether the label `suspend` is about to be written."""
+    fails = state(snapshot.release) is WorkloadState.SUSPEND or rollback.write_refused(snapshot.release)
+    return fails and bool(suspension.suspend(snapshot, WorkloadState.SUSPEND, 0.0))
+
+
+def _named(pods: tuple[PodInfo, ...]) -> str:
+    names = [each.pod for each in pods]
+    if not names:
+        return ""
+    return f"pod {names[0]}" if len(names) == 1 else f"{len(names)} pods"
+
+
+def _answered(
+    draft: Draft,
+    request: Request,
+    result: Result,
+    outcome: str,
+    before: list[Before] | None = None,
+    *,
+    announced: bool = True,
+) -> Decision:
+    """The decision that removes the request and adds the answer."""
+    outcome = outcome[:_MAX_OUTCOME]
+    action = Action(request.verb, request.by, request.reason, "", result, outcome)
+    draft = _recorded(draft.replace(request=None), action)
+    asked = f"{request.verb} by {request.by or 'an unnamed user'}" + (f" ({request.reason})" if request.reason else "")
+    text = clip(f"{asked}: {outcome}", 1000)
+    done = Announce("RequestCarriedOut", text, warning=False)
+    after: tuple[After, ...] = (done if result is Result.DONE else Announce("RequestNotCarriedOut", text),)
+    return Decision(
+        with_update_time(draft.status, draft.now),
+        tuple(before or ()),
+        after if announced else (),
+        requeue_after=0.0,
+    )
+
+
+def _recorded(draft: Draft, action: Action) -> Draft:
+    action = msgspec.structs.replace(action, time=rfc3339(draft.now))
+    return draft.replace(actions=(*draft.status.actions, action)[-MAX_ACTIONS:])
