@@ -173,15 +173,13 @@ class PrometheusCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
 
 
 class HttpCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
-    """A POST request with the batch. Its answer is the verdict, or announces one by callback."""
+    """A POST request with the batch. Its answer is the verdict. After the answer 202, the request is repeated."""
 
-    url: Annotated[Url, _doc("The URL.")]
-    callback: Annotated[
-        bool, _doc("Whether the answer 202 means that the verdict comes later, by a request to the callback port.")
-    ] = False
-    secret_ref: Annotated[SecretRef | None, _doc("Key `hmac`: the key of the signature; `ca.crt` for the server.")] = (
-        None
-    )
+    url: Annotated[Url, _doc("The URL. The option `--checks-allowed-hosts` says which hosts it may name.")]
+    secret_ref: Annotated[
+        SecretRef | None,
+        _doc("Keys: `hmac`, the key of the signature; those of `prometheus.secretRef` for the request."),
+    ] = None
     metadata: Annotated[
         dict[str, Text], msgspec.Meta(max_length=32, description="Sent as `metadata`, as Flagger does.")
     ] = {}

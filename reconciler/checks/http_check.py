@@ -1,0 +1,234 @@
+"""The check `http`: a POST request with the batch, whose answer is the verdict.
+
+The request fits receivers of Flagger's webhooks: `name`, `namespace`, `phase`, `checksum` and `metadata` are the fields
+of Flagger's CanaryWebhookPayload. As with Flagger, each status below 300 passes, except for 202, and each other one
+fails the batch. These differ, because they say nothing about the batch:
+
+- 202: the receiver needs more time. The request is repeated.
+- 408, 425, 429, 502, 503, 504, and no answer: the receiver is overloaded, being replaced, or down. The request is
+  repeated. At the deadline, the check is Unknown.
+- a redirect: it is not followed. The check is Unknown.
+
+A request may arrive more than once: after an answer that was lost, after a restart of the reconciler, and after 202. It
+then has the same body and the same header Idempotency-Key. So a receiver that starts something starts it once per key.
+"""
+
+import hashlib
+import hmac
+import json
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from altershield.api.kinds import PodInfo
+from altershield.api.names import change_pod_number
+from altershield.api.policy import HttpCheck, Phase, SecretRef
+from reconciler.checks.check import (
+    Availability,
+    Fail,
+    Lost,
+    NotStarted,
+    Pass,
+    Pending,
+    PollAnswer,
+    Result,
+    StartAnswer,
+    Started,
+    Subject,
+    Unknown,
+)
+from reconciler.checks.texts import reason
+from reconciler.outbound.client import TIMEOUT, Outbound, Reply
+from reconciler.outbound.credentials import Credentials
+from reconciler.outbound.errors import NoAnswerError, NotDeliveredError, OutboundError, SecretUnreadableError
+from reconciler.outbound.secrets import Secrets
+
+ID_HEADER = "Idempotency-Key"
+TIMESTAMP_HEADER = "X-AlterShield-Timestamp"
+SIGNATURE_HEADER = "X-AlterShield-Signature"
+
+_MAX_PODS = 1000  # in a request
+_NOT_YET = (408, 425, 429, 502, 503, 504)
+_LEAST_SECONDS = 1.0  # for a request that begins at the deadline
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    """The optional JSON body of an answer."""
+
+    verdict: str | None = None
+    message: str | None = None
+
+
+class HttpCheckRunner:
+    """`clock` returns Unix seconds."""
+
+    def __init__(self, outbound: Outbound, secrets: Secrets, clock: Callable[[], float]) -> None:
+        self._outbound = outbound
+        self._secrets = secrets
+        self._clock = clock
+
+    @property
+    def availability(self) -> Availability:
+        return Availability.AVAILABLE
+
+    @property
+    def repeatable(self) -> frozenset[Phase]:
+        """All phases: the header Idempotency-Key tells the receiver that it has seen the request."""
+        return frozenset(Phase)
+
+    async def start(self, subject: Subject) -> StartAnswer:
+        """Send the batch."""
+        try:
+            answer = await self._ask(subject)
+        except (NotDeliveredError, SecretUnreadableError) as error:
+            return NotStarted(reason(str(error)))
+        except NoAnswerError as error:
+            return Lost(reason(str(error)))
+        except OutboundError as error:
+            return Unknown(reason(str(error)))
+        return Started(check_id(subject)) if isinstance(answer, Pending) else answer
+
+    async def poll(self, subject: Subject, handle: str, *, last: bool) -> PollAnswer:
+        """Send the batch again. `handle` is the same for each request, because it follows from the batch."""
+        try:
+            answer = await self._ask(subject)
+        except (NotDeliveredError, SecretUnreadableError, NoAnswerError) as error:
+            answer = Pending(reason(str(error)))
+        except OutboundError as error:
+            return Unknown(reason(str(error)))
+        return Unknown(answer.reason) if last and isinstance(answer, Pending) else answer
+
+    async def end(self, subject: Subject, handle: str) -> None:
+        """Nothing is left to clean up."""
+
+    async def _ask(self, subject: Subject) -> Pending | Result:
+        """OutboundError: there is no answer."""
+        check = subject.check.http
+        if check is None:
+            return Unknown(f"the check {subject.check.name} is no http check")
+        credentials = await self._credentials(subject, check.secret_ref)
+        body = content(subject, check)
+        now = self._clock()
+        headers = {
+            "Content-Type": "application/json",
+            ID_HEADER: check_id(subject),
+            TIMESTAMP_HEADER: str(int(now)),
+        }
+        if credentials is not None and credentials.hmac:
+            headers[SIGNATURE_HEADER] = signature(credentials.hmac, int(now), body)
+        timeout = min(TIMEOUT, max(_LEAST_SECONDS, subject.deadline - now))
+        reply = await self._outbound.request(
+            "POST", check.url, headers=headers, body=body, credentials=credentials, timeout=timeout
+        )
+        return verdict(reply)
+
+    async def _credentials(self, subject: Subject, secret: SecretRef | None) -> Credentials | None:
+        if secret is None:
+            return None
+        return await self._secrets.read(subject.release.spec.policy.namespace, secret.name)
+
+
+def check_id(subject: Subject) -> str:
+    """Identifies the check of one batch in one phase."""
+    return f"{subject.change_pod.metadata.uid}/{subject.check.name}/{subject.phase.lower()}"
+
+
+def signature(key: bytes, timestamp: int, body: bytes) -> str:
+    """`sha256=` and the HMAC-SHA256 of `TIMESTAMP.BODY` in hexadecimal digits. `timestamp` is in Unix seconds. A
+    receiver compares it, and refuses old timestamps, so that nobody can send a request again later."""
+    return "sha256=" + hmac.digest(key, b"%d." % timestamp + body, hashlib.sha256).hex()
+
+
+def content(subject: Subject, check: HttpCheck) -> bytes:
+    """The body of the request. It is the same each time."""
+    change_pod, release = subject.change_pod, subject.release
+    workload = release.spec.workload_ref
+    pods = change_pod.spec.pod_infos
+    batch: dict[str, Any] = {
+        "id": check_id(subject),
+        "check": subject.check.name,
+        "phase": subject.phase,
+        "timeoutSeconds": round(subject.deadline - subject.started),
+        "policy": release.spec.policy.name,
+        "workload": {
+            "apiVersion": workload.api_version,
+            "kind": workload.kind,
+            "name": workload.name or release.spec.service_name,
+            "namespace": change_pod.metadata.namespace,
+            "uid": workload.uid,
+        },
+        "version": release.spec.reversion,
+        "previousVersion": release.status.previous.version,
+        "changeWorkload": release.metadata.name,
+        "changePod": change_pod.metadata.name,
+        "batch": change_pod_number(change_pod.metadata.name),
+        "podCount": len(pods),
+        "pods": [_pod(pod) for pod in pods[:_MAX_PODS]],
+    }
+    payload = {
+        "name": workload.name or release.spec.service_name,
+        "namespace": change_pod.metadata.namespace,
+        "phase": "Progressing",  # of Flagger's canary; the phase of the check is in our own object
+        "checksum": release.spec.reversion,
+        "metadata": check.metadata,
+        "altershield": batch,
+    }
+    return json.dumps(payload, separators=(",", ":")).encode()
+
+
+def verdict(reply: Reply) -> Pending | Result:
+    """What an answer means."""
+    status = reply.status
+    said = f"the server answered HTTP {status}"
+    if 300 <= status < 400:
+        return Unknown(f"{said}, a redirect, which is not followed; set the URL that it leads to")
+    if status in _NOT_YET:
+        return Pending(said)
+    try:
+        answer = _answer(reply)
+    except ValueError as error:
+        return Unknown(f"{said}, but {error}")
+    message = reason(answer.message or "")
+    if status >= 300 or status < 200:
+        text = message or reason(reply.body[:4096].decode(errors="replace"))
+        return Fail(reason(f"{said}: {text}" if text else said))
+    match answer.verdict:
+        case "pass":
+            return Pass(message)
+        case "fail":
+            return Fail(message or f"{said} with the verdict fail")
+        case "unknown":
+            return Unknown(message or f"{said} with the verdict unknown")
+        case "pending":
+            return Pending(message or f"{said} with the verdict pending")
+        case None:
+            return Pending(message or said) if status == 202 else Pass(message)
+    return Unknown(reason(f"{said} with the verdict {answer.verdict!r}, which is not pass, fail, unknown or pending"))
+
+
+def _answer(reply: Reply) -> _Answer:
+    """The body, if it is JSON; empty for any other text. ValueError: it says that it is JSON, and is not."""
+    declared = reply.headers.get("Content-Type", "").partition(";")[0].strip().lower() == "application/json"
+    if not declared and not reply.body.lstrip().startswith(b"{"):
+        return _Answer()
+    if not reply.body.strip():
+        return _Answer()
+    try:
+        found = msgspec.json.decode(reply.body)
+    except (msgspec.DecodeError, RecursionError):
+        if not declared or reply.status >= 300:
+            return _Answer()
+        raise ValueError("its body is not JSON") from None
+    if not isinstance(found, dict):
+        return _Answer()  # "OK", true, …
+    try:
+        return msgspec.convert(found, _Answer)
+    except msgspec.ValidationError:
+        if reply.status >= 300:
+            return _Answer()
+        raise ValueError("its verdict or message is not a text") from None
+
+
+def _pod(pod: PodInfo) -> dict[str, str]:
+    return {"name": pod.pod, "uid": pod.uid, "ip": pod.ip}
