@@ -252,6 +252,7 @@ class Objects:
         self.counts = {
             "namespaces": _NAMESPACES + 1,
             "opsconfiginfoes": len(DEFAULTS),
+            "defensepolicies": 0,
             "nodes": 100,
             "customresourcedefinitions": 0,
             "statefulsets": 0,

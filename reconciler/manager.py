@@ -30,6 +30,7 @@ from reconciler.machinery.writer import Writer
 from reconciler.namespaces import NamespaceReconciler
 from reconciler.options import Options
 from reconciler.outbound.client import Outbound
+from reconciler.policies.policy_reconciler import PolicyReconciler
 from reconciler.releases.health import Timing
 from reconciler.releases.release_reconciler import ReleaseReconciler
 from reconciler.routes import Queues, Routes
@@ -90,6 +91,7 @@ class Manager:
         Routes(self.caches, self.queues, releases.groups_cache)
         self.metrics.observe(client, self.caches, self.queues.by_name(), self._recorder)
         self._settings = SettingsReconciler(self.caches, writer, self._recorder, clock)
+        policies = PolicyReconciler(self.caches, writer, self._recorder, clock)
         self._namespaces = NamespaceReconciler(self.caches)
         batches = BatchReconciler(
             self.caches,
@@ -105,6 +107,7 @@ class Manager:
         self._callbacks = CallbackReceiver(client, self.caches, batches)
         self._controllers: dict[str, Reconcile[Any]] = {
             "settings": self._settings.reconcile,
+            "policies": policies.reconcile,
             "batches": batches.reconcile,
             "releases": releases.reconcile,
         }

@@ -12,6 +12,8 @@ class NamespaceReconciler:
     async def reconcile(self, key: Key) -> float | None:
         """List the objects of the namespace into the caches if it is governed, else remove them from the caches."""
         namespace = key[1]
+        if namespace == self._caches.system_namespace:
+            return None  # it is never governed, and its DefensePolicies are always kept
         for informer in self._caches.namespaced:
             if not informer.synced:
                 continue  # its first list is still to come, and filters by namespace

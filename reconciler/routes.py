@@ -10,6 +10,7 @@ from typing import Any
 from altershield.api.kinds import OpsConfigInfo
 from altershield.api.meta import ObjectMeta
 from altershield.api.namespace import Namespace
+from altershield.api.policy import DefensePolicy
 from altershield.kube.queue import WorkQueue
 from altershield.workloads.pods import Pod
 from altershield.workloads.sets import Set
@@ -27,6 +28,7 @@ class Queues:
 
     namespaces: WorkQueue[Key] = field(default_factory=WorkQueue)
     settings: WorkQueue[Key] = field(default_factory=WorkQueue)
+    policies: WorkQueue[Key] = field(default_factory=WorkQueue)
     batches: WorkQueue[Key] = field(default_factory=WorkQueue)
     releases: WorkQueue[WorkloadKey] = field(default_factory=WorkQueue)
 
@@ -35,6 +37,7 @@ class Queues:
         return {
             "namespaces": self.namespaces,
             "settings": self.settings,
+            "policies": self.policies,
             "batches": self.batches,
             "releases": self.releases,
         }
@@ -49,6 +52,7 @@ class Routes:
         self._groups_cache = groups_cache
         caches.namespaces.add_handler(self._namespace)
         caches.settings.add_handler(self._setting)
+        caches.policies.add_handler(self._policy)
         for workloads in caches.workloads.values():
             workloads.add_handler(self._workload)
         for sets in caches.sets.values():
@@ -71,6 +75,15 @@ class Routes:
         if old is not new and (old is None or new is None or (old.spec, old.status) != (new.spec, new.status)):
             for release in self._caches.releases.all():
                 self._queues.releases.add(workload_key(release))
+
+    def _policy(self, old: DefensePolicy | None, new: DefensePolicy | None) -> None:
+        policy = new or old
+        if policy is None:
+            return
+        self._queues.policies.add(_key(policy.metadata))
+        if old is None or new is None or old.spec != new.spec or old.status.accepted != new.status.accepted:
+            for other in self._caches.policies_of(policy.metadata.namespace):  # it may shadow them
+                self._queues.policies.add(_key(other.metadata))
 
     def _workload(self, old: Workload | None, new: Workload | None) -> None:
         for workload in (old, new):

@@ -348,6 +348,7 @@ class DefensePolicyStatus(msgspec.Struct, frozen=True, omit_defaults=True, renam
     """Whether the policy is in force."""
 
     accepted: Annotated[DefensePolicySpec | None, _doc("The spec in force: the one that was accepted last.")] = None
+    accepted_generation: Annotated[int, msgspec.Meta(ge=0, le=2**53, description="The generation of that spec.")] = 0
     conditions: Annotated[
         tuple[Condition, ...], msgspec.Meta(max_length=16, description="The state as Kubernetes conditions.")
     ] = ()

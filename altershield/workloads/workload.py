@@ -12,6 +12,7 @@ import msgspec
 import orjson
 
 from altershield.api import labels
+from altershield.api.annotations import START_TIMEOUT
 from altershield.api.fingerprint import Template, canonical, fingerprint
 from altershield.workloads.meta import Meta, WireMeta
 
@@ -79,6 +80,8 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     """A pod with a lower ordinal that is created again gets the template of `kept_revision`, not the current one."""
     kept_revision: str = ""
     """The name of the revision that its controller has rolled out completely, from its status; else empty."""
+    start_timeout: str = ""
+    """The annotation `start-timeout-seconds`, cut to 64 characters; empty if there is none."""
 
 
 class WireTemplate(Template, frozen=True):
@@ -148,4 +151,5 @@ def common(
         "up_to_date": observed_generation >= metadata.generation,
         "selector": str(selector),
         "selects_version": labels.VERSION in selector.keys,
+        "start_timeout": sys.intern(str((metadata.annotations or {}).get(START_TIMEOUT) or "")[:64]),
     }

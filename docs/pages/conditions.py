@@ -130,12 +130,21 @@ CONDITIONS: dict[ConditionType, tuple[str, dict[str, str]]] = {
             "UnknownName": "`False`. No setting has this name.",
             "UnknownType": "`False`. `spec.type` is not the type of this setting.",
             "InvalidContent": "`False`. `spec.content` is neither a number of pods nor a share.",
+            "InvalidSelector": "`False`. A key in `spec.selector.matchLabels` is not the key of a label.",
+            "InvalidCheck": "`False`. A check contradicts itself.",
+            "UnknownPlaceholder": "`False`. A text of a check has a placeholder `{{name}}` that does not exist.",
+            "UrlNotAllowed": "`False`. Checks may not request this URL.",
             "WrongNamespace": "`False`. The object is not in AlterShield's system namespace.",
         },
     ),
     ConditionType.SHADOWED: (
-        "DefensePolicy. `True`: another policy of its namespace has precedence for every workload that it selects.",
-        {},
+        "DefensePolicy. `True`: another policy of its namespace has precedence for every workload that it selects: it "
+        "has no requirement that this one lacks, and a higher priority, or the same priority and the first name.",
+        {
+            "OtherHasPrecedence": "`True`. The message names the other policy.",
+            "Selectable": "`False`. There is no such policy.",
+            "NotInForce": "`False`. No spec of this policy is in force.",
+        },
     ),
 }
 """The meaning of each type, and of its reasons."""

@@ -34,6 +34,10 @@ MEANINGS = {
     "says which version, and who released it.",
     "UngatedRelease": "No gatekeeper checked the release: none answered, the webhooks were missing, or the namespace "
     "was not governed at that time.",
+    "AnnotationIgnored": "The value of the annotation `start-timeout-seconds` is not a number of seconds, so it has no "
+    "effect.",
+    "PolicyRejected": "The object is a DefensePolicy. The policy is wrong. The message says what to correct, and which "
+    "spec is in force instead.",
     "SettingRejected": "The object is an OpsConfigInfo. The setting is wrong and changes nothing. The message says "
     "what to correct.",
 }

@@ -15,10 +15,12 @@ from altershield.api.kinds import ChangeWorkload, OpsConfigInfo
 from altershield.api.meta import unix
 from altershield.api.namespace import Namespace
 from altershield.api.ops_config import BLOCKING, Settings, effective
+from altershield.api.policy import DefensePolicy
 from altershield.api.resources import (
     CHANGE_PODS,
     CHANGE_WORKLOADS,
     CRDS,
+    DEFENSE_POLICIES,
     NAMESPACES,
     NODES,
     OPS_CONFIG_INFOS,
@@ -47,6 +49,7 @@ _OWNER = "owner"
 _WORKLOAD = "workload"
 _NODE = "node"
 _CHANGE_WORKLOAD = "changeworkload"
+_NAMESPACE = "namespace"
 
 
 class _Definition(msgspec.Struct, frozen=True):
@@ -81,6 +84,7 @@ class Caches:
         self.releases = Informer(client, CHANGE_WORKLOADS, Release, read=projection.read, keep=self._governs)
         self.batches = Informer(client, CHANGE_PODS, Batch, read=self._read_batch, keep=self._governs, resync=0)
         self.settings = Informer(client, OPS_CONFIG_INFOS, OpsConfigInfo)
+        self.policies = Informer(client, DEFENSE_POLICIES, DefensePolicy, keep=self._keeps_policy)
         self.definitions = {
             adapter.resource.kind: Informer(
                 client,
@@ -102,6 +106,7 @@ class Caches:
     def _index(self) -> None:
         for informer in self.sets.values():
             informer.add_index(_OWNER, lambda each: (each.owner.uid,))
+        self.policies.add_index(_NAMESPACE, lambda policy: (policy.metadata.namespace,))
         self.pods.add_index(_OWNER, lambda pod: (pod.owner.uid,))
         self.releases.add_index(_WORKLOAD, lambda release: (_index_key(workload_key(release)),))
         self.batches.add_index(_NODE, lambda each: (each.node,) if each.node else ())
@@ -117,6 +122,7 @@ class Caches:
         return (
             self.namespaces,
             self.settings,
+            self.policies,
             self.nodes,
             *self.definitions.values(),
             *(each for kind, each in self.workloads.items() if kind not in self.definitions),
@@ -132,7 +138,7 @@ class Caches:
 
         Workloads come last: when a workload is in the cache, the objects that belong to it are there too.
         """
-        return (self.batches, self.releases, self.pods, *self.sets.values(), *self.workloads.values())
+        return (self.policies, self.batches, self.releases, self.pods, *self.sets.values(), *self.workloads.values())
 
     @property
     def informers(self) -> tuple[Informer[Any], ...]:
@@ -172,6 +178,10 @@ class Caches:
             return math.inf
         return max(governed_at, unix(installed.metadata.creation_timestamp))
 
+    def policies_of(self, namespace: str) -> list[DefensePolicy]:
+        """All DefensePolicies of the namespace."""
+        return self.policies.by_index(_NAMESPACE, namespace)
+
     def in_effect(self) -> Settings:
         """The settings in effect, computed once per change."""
         if self._in_effect is None:
@@ -182,6 +192,10 @@ class Caches:
         self._in_effect = None
 
     # which objects are kept
+
+    def _keeps_policy(self, policy: DefensePolicy) -> bool:
+        namespace = policy.metadata.namespace
+        return namespace == self.system_namespace or self.governed(namespace)
 
     def _governs(self, obj: Any) -> bool:
         return self.governed(obj.metadata.namespace)

@@ -8,7 +8,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric, SummaryMetricFamil
 from prometheus_client.registry import Collector
 
 from altershield.api.kinds import PodState, Verdict, WorkloadState
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, OPS_CONFIG_INFOS, PODS
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES, OPS_CONFIG_INFOS, PODS
 from altershield.kube.client import Client
 from altershield.kube.events import EventRecorder
 from altershield.kube.queue import WorkQueue
@@ -28,6 +28,7 @@ _WRITES = {
     CHANGE_WORKLOADS.kind: ("create", "patch", "patch status", "delete"),
     CHANGE_PODS.kind: ("create", "patch status", "delete"),
     OPS_CONFIG_INFOS.kind: ("create", "patch status"),
+    DEFENSE_POLICIES.kind: ("patch status",),
 }
 _RECONCILE_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _RELEASE_SECONDS = (5, 10, 20, 30, 60, 120, 180, 300, 600, 1200, 1800, 3600)

@@ -16,6 +16,7 @@ from altershield.api.kinds import (
     OpsConfigInfoStatus,
 )
 from altershield.api.meta import OwnerReference
+from altershield.api.policy import DefensePolicy, DefensePolicyStatus
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, Resource
 from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import (
@@ -118,6 +119,12 @@ class Writer:
         answer = await self._save(self._caches.settings.resource, setting.metadata, patch)
         return self._to_cache(self._caches.settings, answer, "patch status")
 
+    async def save_policy(self, policy: DefensePolicy, status: DefensePolicyStatus) -> DefensePolicy:
+        """Store the changed fields of the status, guarded by the resourceVersion."""
+        patch = merge_patch(msgspec.to_builtins(policy.status), msgspec.to_builtins(status))
+        answer = await self._save(self._caches.policies.resource, policy.metadata, patch)
+        return self._to_cache(self._caches.policies, answer, "patch status")
+
     async def delete(self, resource: Resource, metadata: Metadata) -> None:
         """Delete the object with this uid. It is no error if the object does not exist any more."""
         try:
@@ -153,7 +160,7 @@ def merge_patch(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 def _replacing(old: Any, new: Any) -> Any:
     """The patch of one field. A key of an object that `new` lacks has to be null in the patch, else it stays."""
     if isinstance(old, dict) and isinstance(new, dict):
-        return {**dict.fromkeys(old), **new}
+        return {**dict.fromkeys(old), **{key: _replacing(old.get(key), below) for key, below in new.items()}}
     return new
 
 

@@ -24,16 +24,26 @@ from altershield.workloads.workload import Workload
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.ownership import belongs
 from reconciler.machinery.writer import Writer, owner
+from reconciler.policies.applied import AppliedPolicies
 from reconciler.releases.projection import Release
 from reconciler.releases.snapshot import RollbackReason
 
 
 class ReleaseCreator:
-    """`clock` returns Unix seconds. `batch_wait`: seconds after which a batch is verified although it is not full."""
+    """`clock` returns Unix seconds. `batch_wait`: seconds after which a batch is verified although it is not full.
+    `policies` finds the DefensePolicy of a release that begins."""
 
-    def __init__(self, caches: Caches, writer: Writer, clock: Callable[[], float], batch_wait: int) -> None:
+    def __init__(
+        self,
+        caches: Caches,
+        writer: Writer,
+        policies: AppliedPolicies,
+        clock: Callable[[], float],
+        batch_wait: int,
+    ) -> None:
         self._caches = caches
         self._writer = writer
+        self._policies = policies
         self._clock = clock
         self._batch_wait = batch_wait
 
@@ -63,7 +73,7 @@ class ReleaseCreator:
                 labels={labels.VERSION: version, labels.WORKLOAD_NAME: names.label_value(metadata.name)},
                 owner_references=(owner(resource, metadata),),
             ),
-            spec=self._spec(workload, version),
+            spec=await self._spec(workload, version),
         )
         return await self._writer.create(self._caches.releases, release, metadata.namespace)
 
@@ -90,7 +100,7 @@ class ReleaseCreator:
             observed_generation=release.metadata.generation,
         )
         release = await self._writer.save_release(release, status, lists=True)
-        spec = msgspec.to_builtins(self._spec(workload, version_of(release)))
+        spec = msgspec.to_builtins(await self._spec(workload, version_of(release)))
         replace: Operation = {"op": "replace", "path": "/spec", "value": spec}
         return await self._writer.patch(self._caches.releases, release, [replace])
 
@@ -109,7 +119,8 @@ class ReleaseCreator:
         ]
         return await self._writer.patch(self._caches.releases, release, operations)
 
-    def _spec(self, workload: Workload, version: str) -> ChangeWorkloadSpec:
+    async def _spec(self, workload: Workload, version: str) -> ChangeWorkloadSpec:
+        policy = await self._policies.of(workload)
         now = self._clock()
         name = workload.metadata.name
         return ChangeWorkloadSpec(
@@ -123,6 +134,7 @@ class ReleaseCreator:
             create_time_unix=int(now),
             workload_ref=_reference(workload),
             workload_generation=workload.generation,
+            policy=policy,
         )
 
 

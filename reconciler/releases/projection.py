@@ -8,10 +8,14 @@ import msgspec
 
 from altershield.api.kinds import ChangeWorkload, ChangeWorkloadSpec, ChangeWorkloadStatus, PodInfo
 from altershield.api.meta import ObjectMeta
+from altershield.api.policy import AppliedPolicy
 
 T = TypeVar("T", bound=msgspec.Struct)
 
 _NOTHING: dict[str, str] = {}
+_NO_POLICY = AppliedPolicy()
+_policies: dict[bytes, AppliedPolicy] = {}
+_MAX_POLICIES = 1024
 
 
 class Release(ChangeWorkload, frozen=True, rename="camel"):
@@ -56,7 +60,17 @@ def _metadata(metadata: ObjectMeta) -> ObjectMeta:
 
 
 def _spec(spec: ChangeWorkloadSpec, name: str) -> ChangeWorkloadSpec:
-    return _shared(msgspec.structs.replace(spec, workload_ref=_shared(spec.workload_ref)))
+    return _shared(msgspec.structs.replace(spec, workload_ref=_shared(spec.workload_ref), policy=_policy(spec.policy)))
+
+
+def _policy(policy: AppliedPolicy) -> AppliedPolicy:
+    """The policy as an object that all its releases share."""
+    if policy == _NO_POLICY:
+        return _NO_POLICY
+    key = msgspec.json.encode(policy)
+    if len(_policies) >= _MAX_POLICIES:
+        _policies.clear()
+    return _policies.setdefault(key, policy)
 
 
 def _status(status: ChangeWorkloadStatus) -> ChangeWorkloadStatus:

@@ -15,6 +15,7 @@ from reconciler.machinery.caches import Caches
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.ownership import WorkloadKey, belongs
 from reconciler.machinery.writer import Writer
+from reconciler.policies.applied import AppliedPolicies
 from reconciler.releases import requests, rollback
 from reconciler.releases.creation import ReleaseCreator, previous, processed
 from reconciler.releases.decide import decide
@@ -56,7 +57,8 @@ class ReleaseReconciler:
         self._clock = clock
         self._timing = timing
         self._live = LiveReader(client, caches)
-        self._creator = ReleaseCreator(caches, writer, clock, batch_wait)
+        policies = AppliedPolicies(client, caches, recorder)
+        self._creator = ReleaseCreator(caches, writer, policies, clock, batch_wait)
         self._executor = Executor(caches, writer, self._live, recorder, metrics, clock)
         self._ungated = UngatedCheck(caches, writer, self._live, self._creator, self._executor, metrics, clock)
         self._reporter = Reporter(server, writer, clock)

@@ -131,12 +131,12 @@ SOURCES = (
             ("read=self._read_batch, keep=self._governs, resync=0)", "read=self._read_batch, resync=0)"),
             ("        self.settings.add_handler(lambda old, new: self._forget_settings())\n", ""),
             (
-                "return (self.batches, self.releases, self.pods, *self.sets.values(), *self.workloads.values())",
-                "return (self.batches, self.releases, self.pods, *self.sets.values())",
+                "return (self.policies, self.batches, self.releases, self.pods, *self.sets.values(), *self.workloads.values())",
+                "return (self.policies, self.batches, self.releases, self.pods, *self.sets.values())",
             ),
             (
-                "return (self.batches, self.releases, self.pods, *self.sets.values(), *self.workloads.values())",
-                "return (*self.workloads.values(), self.batches, self.releases, self.pods, *self.sets.values())",
+                "return (self.policies, self.batches, self.releases, self.pods, *self.sets.values(), *self.workloads.values())",
+                "return (*self.workloads.values(), self.policies, self.batches, self.releases, self.pods, *self.sets.values())",
             ),
             ("return informer is None or len(informer) > 0", "return informer is not None and len(informer) > 0"),
             ("return informer is None or len(informer) > 0", "return True"),

@@ -25,6 +25,7 @@ class Informer:
 class Caches:
     namespaced: tuple[Informer, ...]
     is_governed: bool
+    system_namespace: str = "system"
 
     def governed(self, namespace: str) -> bool:
         return self.is_governed and namespace == "shop"
@@ -37,3 +38,10 @@ async def test_synced_informers_read_or_drop_the_namespace(governed: bool, call:
     assert await NamespaceReconciler(caches).reconcile(("", "shop")) is None  # type: ignore[arg-type]
     assert first.calls == last.calls == [(call, "shop")]
     assert not_in_sync.calls == []  # its first list keeps what is governed then
+
+
+async def test_policies_of_the_system_namespace_are_never_dropped() -> None:
+    informer = Informer()
+    caches = Caches((informer,), is_governed=False)
+    assert await NamespaceReconciler(caches).reconcile(("", "system")) is None  # type: ignore[arg-type]
+    assert informer.calls == []

@@ -16,8 +16,9 @@ from altershield.api.kinds import (
     SourceRef,
     WorkloadState,
 )
-from altershield.api.meta import OwnerReference
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, OPS_CONFIG_INFOS, PODS
+from altershield.api.meta import ObjectMeta, OwnerReference
+from altershield.api.policy import DefensePolicy, DefensePolicySpec, DefensePolicyStatus, Selector
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES, OPS_CONFIG_INFOS, PODS
 from altershield.kube.client import PatchType
 from altershield.kube.errors import (
     ConflictError,
@@ -187,6 +188,19 @@ async def test_only_changed_fields_of_a_status_are_sent(world: World) -> None:
 async def test_field_removed_from_a_nested_object_of_the_status_is_sent_as_null(world: World) -> None:
     after = msgspec.structs.replace(RUNNING, source=SourceRef(name="c"))
     assert await saved(world, RUNNING, after, lists=False) == {"source": {"name": "c", "uid": None}}
+
+
+async def test_policy_status_removes_fields_of_deeply_nested_objects(world: World) -> None:
+    def status(**labels: str) -> DefensePolicyStatus:
+        return DefensePolicyStatus(accepted=DefensePolicySpec(selector=Selector(match_labels=labels)))
+
+    policy = DefensePolicy(ObjectMeta(name="p", namespace="shop", resource_version="1"), status=status(a="1"))
+    world.api.answers = [msgspec.Raw(msgspec.json.encode(policy))]
+    await world.writer.save_policy(policy, status(b="2"))
+    ((_, (resource, patch, *_), _),) = world.api.requests
+    assert resource == DEFENSE_POLICIES
+    assert patch["status"] == {"accepted": {"selector": {"matchLabels": {"a": None, "b": "2"}}}}
+    assert world.written("DefensePolicy", "patch status") == 1
 
 
 async def test_pod_lists_are_not_sent_unless_they_were_decided(world: World) -> None:

@@ -1,0 +1,7 @@
+"""The annotations of workloads that users set, or that AlterShield uses to remember what it changed."""
+
+START_TIMEOUT = "altershield.defense.antgroup.com/start-timeout-seconds"
+"""On a workload, set by the user: the seconds that a pod of its releases may take to come up."""
+
+MAX_START_TIMEOUT = 86_400
+"""Seconds."""

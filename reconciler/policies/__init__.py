@@ -1,0 +1,1 @@
+"""DefensePolicies: whether a policy is accepted, and which one applies to a release."""

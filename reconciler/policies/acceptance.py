@@ -1,0 +1,101 @@
+"""Whether a DefensePolicy is accepted: the rules that the schema of the CRD cannot express. Pure functions."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from altershield.api.policy import CheckSpec, DefensePolicy, DefensePolicySpec, Phase
+from reconciler.policies.selection import InForce
+
+_PLACEHOLDER = re.compile(r"\{\{([^{}]*)\}\}")
+_PLACEHOLDERS = ("namespace", "workload", "kind", "version", "previousVersion", "pods", "previousPods", "podCount")
+_KEY = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_SHOWN = 64
+
+UrlRule = Callable[[str], str]
+"""Why a URL may not be requested; empty if it may."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a policy is not accepted: reason and message of its condition."""
+
+    reason: str
+    message: str
+
+
+def any_url(url: str) -> str:
+    """The rule that allows every URL."""
+    return ""
+
+
+def problem(spec: DefensePolicySpec, url_rule: UrlRule = any_url) -> Problem | None:
+    """Why the spec is not accepted; None if it is."""
+    for key in spec.selector.match_labels:
+        if _KEY.fullmatch(key) is None:
+            message = f"spec.selector.matchLabels: {key[:_SHOWN]!r} is not the key of a label; correct it"
+            return Problem("InvalidSelector", message)
+    for check in spec.checks:
+        for reason, message in _check(check, url_rule):
+            return Problem(reason, f"the check {check.name}: {message}; correct it")
+    return None
+
+
+def in_force(policy: DefensePolicy, url_rule: UrlRule = any_url) -> InForce | None:
+    """The spec in force: the policy's spec if it is accepted, else the one that was accepted last; None if there is
+    none."""
+    metadata, status = policy.metadata, policy.status
+    if metadata.deletion_timestamp is not None:
+        return None
+    if problem(policy.spec, url_rule) is None:
+        return InForce(metadata.namespace, metadata.name, metadata.generation, policy.spec)
+    if status.accepted is None:
+        return None
+    return InForce(metadata.namespace, metadata.name, status.accepted_generation, status.accepted)
+
+
+def _check(check: CheckSpec, url_rule: UrlRule) -> Iterator[tuple[str, str]]:
+    if check.server is not None and check.phases == (Phase.PRE,):
+        yield "InvalidCheck", "the AlterShield server checks every batch in both phases; remove `phases`"
+    for url in _urls(check):
+        if refusal := url_rule(url):
+            yield "UrlNotAllowed", refusal
+    for place, text in _templates(check):
+        for name in _PLACEHOLDER.findall(text):
+            if name.strip() not in _PLACEHOLDERS:
+                known = ", ".join(f"{{{{{each}}}}}" for each in _PLACEHOLDERS)
+                yield "UnknownPlaceholder", f"{place} has {{{{{name[:_SHOWN]}}}}}, there are {known}"
+    prometheus = check.prometheus
+    if prometheus is not None and prometheus.min and prometheus.max and float(prometheus.min) > float(prometheus.max):
+        yield "InvalidCheck", f"no sample is from {prometheus.min} to {prometheus.max}"
+
+
+def _urls(check: CheckSpec) -> Iterator[str]:
+    for each in (check.prometheus, check.http):
+        if each is not None:
+            yield each.url
+
+
+def _templates(check: CheckSpec) -> Iterator[tuple[str, str]]:
+    """The texts in which placeholders are replaced, with their places."""
+    if check.prometheus is not None:
+        yield "query", check.prometheus.query
+        yield "baselineQuery", check.prometheus.baseline_query
+        yield "countQuery", check.prometheus.count_query
+        yield "baselineCountQuery", check.prometheus.baseline_count_query
+    if check.job is not None:
+        yield from (("job.template", text) for text in _environment(check.job.template))
+
+
+def _environment(template: object) -> Iterator[str]:
+    """The values of env variables in a template of any form."""
+    if isinstance(template, dict):
+        for key, below in template.items():
+            if key == "env" and isinstance(below, list):
+                values = (each.get("value") for each in below if isinstance(each, dict))
+                yield from (value for value in values if isinstance(value, str))
+            else:
+                yield from _environment(below)
+    elif isinstance(template, list):
+        for each in template:
+            yield from _environment(each)

@@ -1,0 +1,86 @@
+"""Finds the DefensePolicy of a release that begins."""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from altershield.api.annotations import MAX_START_TIMEOUT, START_TIMEOUT
+from altershield.api.meta import ObjectMeta
+from altershield.api.policy import AppliedPolicy, DefensePolicy, Rules
+from altershield.kube.client import Client
+from altershield.kube.errors import ConflictError, NotFoundError
+from altershield.kube.events import WARNING, EventRecorder, ObjectRef
+from altershield.workloads import BY_KIND
+from altershield.workloads.workload import Workload
+from reconciler.machinery.caches import Caches
+from reconciler.policies.acceptance import UrlRule, any_url, in_force
+from reconciler.policies.selection import InForce, select
+
+
+class _Labelled(msgspec.Struct):
+    metadata: ObjectMeta
+
+
+class AppliedPolicies:
+    """Reads the policies from the caches, and the labels of the workload from the API server."""
+
+    def __init__(self, client: Client, caches: Caches, recorder: EventRecorder, url_rule: UrlRule = any_url) -> None:
+        self._client = client
+        self._caches = caches
+        self._recorder = recorder
+        self._url_rule = url_rule
+
+    async def of(self, workload: Workload) -> AppliedPolicy:
+        """The policy that applies to a release of the workload that begins now. The start timeout is that of the
+        workload's annotation, if there is one. ConflictError if the workload does not exist any more."""
+        namespace = workload.metadata.namespace
+        levels = [self._in_force(self._caches.policies_of(each)) for each in (namespace, self._caches.system_namespace)]
+        by_labels = any(_has_requirements(policy) for level in levels for policy in level)
+        labels = await self._labels(workload) if by_labels else {}
+        found = next((each for level in levels if (each := select(level, labels)) is not None), None)
+        policy = _copy(found)
+        seconds = start_timeout(workload.start_timeout)
+        if seconds is None and workload.start_timeout:
+            message = (
+                f"the annotation {START_TIMEOUT} is ignored: its value is not a number of seconds from 1 to "
+                f"{MAX_START_TIMEOUT}, but {workload.start_timeout[:32]!r}"
+            )
+            resource, metadata = BY_KIND[workload.kind].resource, workload.metadata
+            regarding = ObjectRef(resource.api_version, resource.kind, metadata.name, namespace, metadata.uid)
+            self._recorder.event(regarding, WARNING, "AnnotationIgnored", message)
+        return policy if seconds is None else msgspec.structs.replace(policy, start_timeout_seconds=seconds)
+
+    def _in_force(self, policies: Iterable[DefensePolicy]) -> list[InForce]:
+        found = (in_force(each, self._url_rule) for each in policies)
+        return [each for each in found if each is not None]
+
+    async def _labels(self, workload: Workload) -> Mapping[str, str]:
+        metadata = workload.metadata
+        where = f"{workload.kind} {metadata.namespace}/{metadata.name}"
+        try:
+            found = await self._client.get(
+                BY_KIND[workload.kind].resource, metadata.name, metadata.namespace, as_=_Labelled
+            )
+        except NotFoundError as error:
+            raise ConflictError(f"{where} does not exist any more", code=409) from error
+        if found.metadata.uid != metadata.uid:
+            raise ConflictError(f"{where} was created again since it was read", code=409)
+        return found.metadata.labels
+
+
+def start_timeout(annotation: str) -> int | None:
+    """The seconds that the annotation `start-timeout-seconds` says; None if it is missing (empty) or invalid."""
+    seconds = int(annotation) if annotation.isascii() and annotation.isdigit() and len(annotation) <= 9 else 0
+    return seconds if 1 <= seconds <= MAX_START_TIMEOUT else None
+
+
+def _has_requirements(policy: InForce) -> bool:
+    selector = policy.spec.selector
+    return bool(selector.match_labels or selector.match_expressions)
+
+
+def _copy(policy: InForce | None) -> AppliedPolicy:
+    if policy is None:
+        return AppliedPolicy()
+    rules = {field: getattr(policy.spec, field) for field in Rules.__struct_fields__}
+    return AppliedPolicy(namespace=policy.namespace, name=policy.name, generation=policy.generation, **rules)

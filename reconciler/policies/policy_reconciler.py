@@ -1,0 +1,88 @@
+"""Controller: reports in the status of each DefensePolicy whether it is accepted, which spec is in force, and whether
+another policy has precedence for all of its workloads."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from altershield.api.kinds import ConditionType
+from altershield.api.meta import Condition, find_condition, set_condition
+from altershield.api.policy import DefensePolicy, DefensePolicyStatus
+from altershield.api.resources import DEFENSE_POLICIES
+from altershield.kube.events import WARNING, EventRecorder, ObjectRef
+from reconciler.machinery.caches import Caches, Key
+from reconciler.machinery.writer import Writer
+from reconciler.policies.acceptance import UrlRule, any_url, in_force, problem
+from reconciler.policies.selection import InForce, shadowed_by
+
+
+class PolicyReconciler:
+    """Its keys are the namespace and name of a DefensePolicy. `clock` returns Unix seconds."""
+
+    def __init__(
+        self,
+        caches: Caches,
+        writer: Writer,
+        recorder: EventRecorder,
+        clock: Callable[[], float],
+        url_rule: UrlRule = any_url,
+    ) -> None:
+        self._caches = caches
+        self._writer = writer
+        self._recorder = recorder
+        self._clock = clock
+        self._url_rule = url_rule
+
+    async def reconcile(self, key: Key) -> float | None:
+        """Update the status. A policy that is newly rejected, or rejected for another reason, gets the Event
+        PolicyRejected."""
+        policy = self._caches.policies.get(*key)
+        if policy is None or policy.metadata.deletion_timestamp is not None:
+            return None
+        status = self._status(policy)
+        if status == policy.status:
+            return None
+        known = find_condition(policy.status.conditions, ConditionType.ACCEPTED)
+        wanted = find_condition(status.conditions, ConditionType.ACCEPTED)
+        await self._writer.save_policy(policy, status)
+        if wanted is not None and not wanted.is_true and (known is None or known.message != wanted.message):
+            regarding = ObjectRef.of(DEFENSE_POLICIES, policy.metadata)
+            self._recorder.event(regarding, WARNING, "PolicyRejected", wanted.message)
+        return None
+
+    def _status(self, policy: DefensePolicy) -> DefensePolicyStatus:
+        generation, now = policy.metadata.generation, self._clock()
+        found = in_force(policy, self._url_rule)
+        wrong = problem(policy.spec, self._url_rule)
+        if wrong is None:
+            accepted = Condition(ConditionType.ACCEPTED, "True", "Valid", "the policy is in force")
+        else:
+            instead = "the spec that was accepted last stays in force" if found else "no spec is in force"
+            accepted = Condition(ConditionType.ACCEPTED, "False", wrong.reason, f"{wrong.message}; {instead}")
+        conditions = policy.status.conditions
+        for condition in (accepted, self._shadowed(found)):
+            dated = msgspec.structs.replace(condition, observed_generation=generation)
+            conditions = set_condition(conditions, dated, now)
+        return DefensePolicyStatus(
+            accepted=found.spec if found is not None else None,
+            accepted_generation=found.generation if found is not None else 0,
+            conditions=conditions,
+            observed_generation=generation,
+        )
+
+    def _shadowed(self, policy: InForce | None) -> Condition:
+        if policy is None:
+            return Condition(ConditionType.SHADOWED, "False", "NotInForce", "no spec of this policy is in force")
+        found = (in_force(each, self._url_rule) for each in self._caches.policies_of(policy.namespace))
+        other = shadowed_by(policy, [each for each in found if each is not None])
+        if other is None:
+            return Condition(
+                ConditionType.SHADOWED, "False", "Selectable", "no other policy has precedence for all of its workloads"
+            )
+        message = (
+            f"the DefensePolicy {other.name} selects every workload that this policy selects, and has precedence: "
+            f"its priority is {other.spec.priority}, and that of this policy is {policy.spec.priority}"
+        )
+        if other.spec.priority == policy.spec.priority:
+            message += "; of equal priorities, the first one by name applies"
+        return Condition(ConditionType.SHADOWED, "True", "OtherHasPrecedence", message)

@@ -1,0 +1,66 @@
+"""Which DefensePolicy applies to a workload, and which ones can never apply. Pure functions.
+
+A policy of the workload's namespace has precedence over one of the system namespace. Of several policies of a
+namespace, the one with the highest priority applies; of those, the first one by name.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from altershield.api.policy import DefensePolicySpec, Operator, Selector
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """A policy with the spec that is in force. `generation`: that of this spec."""
+
+    namespace: str
+    name: str
+    generation: int
+    spec: DefensePolicySpec
+
+    @property
+    def rank(self) -> tuple[int, str]:
+        """The policy with the lowest rank applies."""
+        return -self.spec.priority, self.name
+
+
+def matches(selector: Selector, labels: Mapping[str, str]) -> bool:
+    """Whether a workload with these labels is selected, by the rules of Kubernetes' label selectors."""
+    if any(labels.get(key) != value for key, value in selector.match_labels.items()):
+        return False
+    for requirement in selector.match_expressions:
+        value = labels.get(requirement.key)
+        match requirement.operator:
+            case Operator.IN:
+                met = value in requirement.values
+            case Operator.NOT_IN:
+                met = value not in requirement.values
+            case Operator.EXISTS:
+                met = value is not None
+            case Operator.DOES_NOT_EXIST:
+                met = value is None
+        if not met:
+            return False
+    return True
+
+
+def select(policies: Iterable[InForce], labels: Mapping[str, str]) -> InForce | None:
+    """Of the policies of one namespace, the one that applies to a workload with these labels; None if none does."""
+    found = [policy for policy in policies if matches(policy.spec.selector, labels)]
+    return min(found, key=lambda policy: policy.rank, default=None)
+
+
+def shadowed_by(policy: InForce, others: Sequence[InForce]) -> InForce | None:
+    """The policy of the same namespace that has precedence for every workload that `policy` selects, or None.
+
+    It selects them all if each of its requirements is also one of `policy`. Other cases are not recognized.
+    """
+    own = _requirements(policy.spec.selector)
+    found = [other for other in others if other.rank < policy.rank and _requirements(other.spec.selector) <= own]
+    return min(found, key=lambda other: other.rank, default=None)
+
+
+def _requirements(selector: Selector) -> set[tuple[str, str, frozenset[str]]]:
+    labels = {(key, str(Operator.IN), frozenset((value,))) for key, value in selector.match_labels.items()}
+    return labels | {(each.key, str(each.operator), frozenset(each.values)) for each in selector.match_expressions}

@@ -1,0 +1,1 @@
+"""Tests of DefensePolicies: their acceptance and selection."""

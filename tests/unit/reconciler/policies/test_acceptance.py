@@ -1,0 +1,101 @@
+"""Which policies are accepted, and which spec is in force."""
+
+import msgspec
+import pytest
+
+from altershield.api.meta import ObjectMeta
+from altershield.api.policy import (
+    CheckSpec,
+    DefensePolicy,
+    DefensePolicySpec,
+    DefensePolicyStatus,
+    HttpCheck,
+    JobCheck,
+    Mode,
+    Phase,
+    PrometheusCheck,
+    Selector,
+    ServerCheck,
+)
+from reconciler.policies.acceptance import in_force, problem
+from reconciler.policies.applied import start_timeout
+
+QUERY = PrometheusCheck("http://prometheus.monitoring", 'up{pod=~"{{pods}}"}', max="1")
+
+
+def spec(**check: object) -> DefensePolicySpec:
+    return DefensePolicySpec(checks=(CheckSpec("check", **check),))  # type: ignore[arg-type]
+
+
+def job(value: object) -> JobCheck:
+    container = {"name": "smoke", "env": [{"name": "A", "value": value}, {"name": "B", "valueFrom": {}}]}
+    return JobCheck({"spec": {"template": {"spec": {"containers": [container]}}}})
+
+
+@pytest.mark.parametrize(
+    "accepted",
+    [
+        DefensePolicySpec(),
+        spec(prometheus=QUERY),
+        spec(prometheus=msgspec.structs.replace(QUERY, query="x{n='{{ namespace }}'}", min="-1.5", max="1.5")),
+        spec(server=ServerCheck(), phases=(Phase.PRE, Phase.POST)),
+        spec(server=ServerCheck()),
+        spec(http=HttpCheck("https://gate.tools/")),
+        spec(job=job("{{version}}")),
+        spec(job=job(1)),
+        spec(job=JobCheck({"env": "not a list"})),
+        DefensePolicySpec(selector=Selector(match_labels={"example.com/a": "", "A_b.c": "d"})),
+    ],
+)
+def test_right_policies_are_accepted(accepted: DefensePolicySpec) -> None:
+    assert problem(accepted) is None
+
+
+@pytest.mark.parametrize(
+    ("rejected", "reason", "message"),
+    [
+        (spec(prometheus=msgspec.structs.replace(QUERY, query="x{{podz}}")), "UnknownPlaceholder", "{{podz}}"),
+        (spec(prometheus=msgspec.structs.replace(QUERY, count_query="{{}}")), "UnknownPlaceholder", "countQuery"),
+        (spec(prometheus=msgspec.structs.replace(QUERY, baseline_query="{{a}}")), "UnknownPlaceholder", "baseline"),
+        (spec(prometheus=msgspec.structs.replace(QUERY, baseline_count_query="{{a}}")), "UnknownPlaceholder", "Count"),
+        (spec(prometheus=msgspec.structs.replace(QUERY, min="2")), "InvalidCheck", "no sample is from 2 to 1"),
+        (spec(job=job("{{what}}")), "UnknownPlaceholder", "job.template has {{what}}"),
+        (spec(server=ServerCheck(), phases=(Phase.PRE,)), "InvalidCheck", "in both phases"),
+        (DefensePolicySpec(selector=Selector(match_labels={"a b": "c"})), "InvalidSelector", "'a b' is not the key"),
+    ],
+)
+def test_wrong_policies_are_rejected_with_a_reason(rejected: DefensePolicySpec, reason: str, message: str) -> None:
+    found = problem(rejected)
+    assert found is not None
+    assert found.reason == reason
+    assert message in found.message
+
+
+def test_url_that_the_rule_refuses_is_rejected() -> None:
+    for each in (spec(http=HttpCheck("https://gate.tools/")), spec(prometheus=QUERY)):
+        found = problem(each, lambda url: f"{url} is not allowed")
+        assert found is not None
+        assert found.reason == "UrlNotAllowed"
+
+
+def test_rejected_edit_leaves_the_last_accepted_spec_in_force() -> None:
+    accepted, wrong = DefensePolicySpec(mode=Mode.WARN), spec(server=ServerCheck(), phases=(Phase.PRE,))
+    metadata = ObjectMeta(name="p", namespace="shop", generation=3)
+    status = DefensePolicyStatus(accepted=accepted, accepted_generation=2)
+    found = in_force(DefensePolicy(metadata, wrong, status))
+    assert found is not None
+    assert (found.spec, found.generation) == (accepted, 2)
+    new = in_force(DefensePolicy(metadata, accepted, DefensePolicyStatus()))
+    assert new is not None
+    assert (new.spec, new.generation) == (accepted, 3)  # it need not wait for the status
+    assert in_force(DefensePolicy(metadata, wrong, DefensePolicyStatus())) is None
+    deleted = msgspec.structs.replace(metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+    assert in_force(DefensePolicy(deleted, accepted, status)) is None
+
+
+@pytest.mark.parametrize(
+    ("annotation", "seconds"),
+    [("1", 1), ("86400", 86400), ("0", None), ("86401", None), ("", None), ("5m", None), ("-1", None), ("²", None)],
+)
+def test_annotation_is_a_bounded_number_of_seconds(annotation: str, seconds: int | None) -> None:
+    assert start_timeout(annotation) == seconds
