@@ -12,7 +12,7 @@ from altershield.api.meta import find_condition
 from altershield.api.policy import Phase
 from reconciler.batches.check_run import Answer, Ask, Step
 from reconciler.batches.plan import Checks, kind_of, plan, subject
-from reconciler.batches.transitions import BatchSnapshot, awaits, decide, recorded
+from reconciler.batches.transitions import BatchSnapshot, awaits, awaits_node, decide, recorded, with_node
 from reconciler.checks.check import Fail, Pass, Unknown
 from reconciler.machinery.caches import Caches, Key
 from reconciler.machinery.metrics import UNCHECKED_ENDS, Metrics
@@ -61,22 +61,34 @@ class BatchReconciler:
             new = {each.key: answer for each, answer in zip(following.asks, answers, strict=True)}
             snapshot = replace(snapshot, change_pod=change_pod, answers={**snapshot.answers, **new})
 
-    async def receive(self, change_pod: ChangePod, phase: Phase, result: Pass | Fail) -> bool:
-        """Store the result of the AlterShield server's check on a batch. Returns false if it is of no use any more.
+    def awaits_node(self, change_pod: ChangePod) -> bool:
+        """Whether an AlterShield server may have a node for this batch whose id is not known."""
+        return awaits_node(change_pod.status, self._server_check(change_pod))
+
+    async def receive(self, change_pod: ChangePod, node: str, phase: Phase, result: Pass | Fail) -> bool:
+        """Store the result of the AlterShield server's check on a batch, which has the id `node` there. Returns false
+        if it is of no use any more.
 
         ConflictError: the ChangePod has changed meanwhile.
         """
-        snapshot, now = self._snapshot(change_pod), self._clock()
-        name = next((each.spec.name for each in snapshot.plan if each.spec.server is not None), "")
-        if not awaits(change_pod.status, name, phase):
+        name, now, state = self._server_check(change_pod), self._clock(), change_pod.status
+        if awaits_node(state, name):
+            state = with_node(state, name, node)
+        if not awaits(state, name, phase):
             return False
-        snapshot = replace(snapshot, answers={(name, phase): result})
-        status, following = decide(change_pod.status, snapshot, now)
+        told = msgspec.structs.replace(change_pod, status=state)
+        snapshot = replace(self._snapshot(told), answers={(name, phase): result})
+        status, following = decide(state, snapshot, now)
         if following.asks:  # only the leader starts and polls checks
-            status = recorded(change_pod.status, snapshot, now)
+            status = recorded(state, snapshot, now)
         if status != change_pod.status:
             await self._save(change_pod, status)
         return True
+
+    def _server_check(self, change_pod: ChangePod) -> str:
+        """The name of the AlterShield server's check; empty if the batch does not have it."""
+        found = plan(self._release(change_pod), self._checks)
+        return next((each.spec.name for each in found if each.spec.server is not None), "")
 
     def _snapshot(self, change_pod: ChangePod) -> BatchSnapshot:
         return BatchSnapshot(

@@ -11,6 +11,7 @@ from altershield.kube.client import Client
 from altershield.kube.errors import ConflictError, NotFoundError
 from reconciler.batches.batch_reconciler import BatchReconciler
 from reconciler.checks.check import Fail, Pass
+from reconciler.checks.orders import order_id, release_uid
 from reconciler.endpoints.callback import Callback, CheckType
 from reconciler.machinery.caches import Caches
 from reconciler.server.messages import Stage
@@ -21,6 +22,7 @@ _PHASES = {Stage.PRE: Phase.PRE, Stage.POST: Phase.POST}
 _ATTEMPTS = 5  # to store a result while somebody else writes the ChangePod
 _WAIT_SECONDS = 1.0  # for the id of a batch: a fast server sends its callback before the id is stored
 _LOOK_SECONDS = 0.05
+_CANDIDATES = 20  # batches that are read to find the one that a node belongs to
 
 
 class CallbackReceiver:
@@ -43,12 +45,12 @@ class CallbackReceiver:
         said = callback.message or _reason(callback)
         result = Pass(said) if callback.verdict.passed else Fail(said)
         for _ in range(_ATTEMPTS):
-            change_pod = await self._change_pod(node)
+            change_pod = await self._change_pod(callback)
             if change_pod is None:
                 logger.warning("callback for an unknown batch", extra={"node": node, "order": callback.order})
                 return
             try:
-                used = await self._batches.receive(change_pod, phase, result)
+                used = await self._batches.receive(change_pod, node, phase, result)
             except (ConflictError, NotFoundError):
                 continue
             if not used:
@@ -58,15 +60,38 @@ class CallbackReceiver:
             return
         raise ConflictError(f"the ChangePod of the batch {node} changes all the time", code=409)
 
-    async def _change_pod(self, node: str) -> ChangePod | None:
-        """The ChangePod as the API server has it now, or None."""
+    async def _change_pod(self, callback: Callback) -> ChangePod | None:
+        """The ChangePod that the callback is about, as the API server has it now, or None.
+
+        A fast server sends its callback before the id of the node is stored. If the answer that told the id was lost,
+        the callback tells it: the node belongs to the batch of the order that has none. If several have none, it is
+        not known which one, and the callback is dropped.
+        """
         deadline = asyncio.get_running_loop().time() + _WAIT_SECONDS
-        while (batch := self._caches.batch_of_node(node)) is None:
+        while (batch := self._caches.batch_of_node(callback.node)) is None:
             if asyncio.get_running_loop().time() > deadline:
-                return None
+                return await self._batch_without_node(callback.order)
             await asyncio.sleep(_LOOK_SECONDS)
+        return await self._live(batch.metadata.name, batch.metadata.namespace)
+
+    async def _batch_without_node(self, order: str) -> ChangePod | None:
+        """The only batch of the order that may have a node on the server whose id is not known, or None."""
+        release = self._caches.release_of_uid(release_uid(order))
+        if release is None or order_id(release) != order:
+            return None
+        candidates = [each for each in self._caches.batches_of(release) if not each.node]
+        if len(candidates) > _CANDIDATES:
+            return None
+        found: list[ChangePod] = []
+        for batch in candidates:
+            change_pod = batch.unfinished or await self._live(batch.metadata.name, batch.metadata.namespace)
+            if change_pod is not None and self._batches.awaits_node(change_pod):
+                found.append(change_pod)
+        return await self._live(found[0].metadata.name, found[0].metadata.namespace) if len(found) == 1 else None
+
+    async def _live(self, name: str, namespace: str) -> ChangePod | None:
         try:
-            return await self._client.get(CHANGE_PODS, batch.metadata.name, batch.metadata.namespace, as_=ChangePod)
+            return await self._client.get(CHANGE_PODS, name, namespace, as_=ChangePod)
         except NotFoundError:
             return None
 

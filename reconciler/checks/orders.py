@@ -16,6 +16,11 @@ def order_id(release: ChangeWorkload) -> str:
     return texts.order_id(text)
 
 
+def release_uid(order: str) -> str:
+    """The uid of the release that an order with this id is about. See `order_id`."""
+    return order.partition("/")[0]
+
+
 def workload_of(release: ChangeWorkload) -> Workload:
     """The workload of a release, as the server knows it."""
     spec = release.spec

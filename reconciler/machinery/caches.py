@@ -50,6 +50,7 @@ _WORKLOAD = "workload"
 _NODE = "node"
 _CHANGE_WORKLOAD = "changeworkload"
 _NAMESPACE = "namespace"
+_UID = "uid"
 
 
 class _Definition(msgspec.Struct, frozen=True):
@@ -109,6 +110,7 @@ class Caches:
         self.policies.add_index(_NAMESPACE, lambda policy: (policy.metadata.namespace,))
         self.pods.add_index(_OWNER, lambda pod: (pod.owner.uid,))
         self.releases.add_index(_WORKLOAD, lambda release: (_index_key(workload_key(release)),))
+        self.releases.add_index(_UID, lambda release: (release.metadata.uid,))
         self.batches.add_index(_NODE, lambda each: (each.node,) if each.node else ())
         self.batches.add_index(_CHANGE_WORKLOAD, lambda each: (sys.intern(each.release[1]),))
 
@@ -301,6 +303,10 @@ class Caches:
         the same name are included."""
         found = self.batches.by_index(_CHANGE_WORKLOAD, release.metadata.name)
         return [each for each in found if each.metadata.namespace == release.metadata.namespace]
+
+    def release_of_uid(self, uid: str) -> Release | None:
+        """The ChangeWorkload with this uid, or None."""
+        return next(iter(self.releases.by_index(_UID, uid)), None)
 
     def batch_of_node(self, node: str) -> Batch | None:
         """The ChangePod with this id on an AlterShield server, or None."""

@@ -155,6 +155,21 @@ async def test_start_of_a_batch_is_not_repeated_if_its_answer_is_lost(cluster: C
         assert called(server, Call.START_BATCH) == 2  # one for each of the two batches
 
 
+@pytest.mark.parametrize("verdict", ["fail", "pass"])
+async def test_callback_tells_the_node_of_a_batch_whose_start_was_not_answered(
+    cluster: Cluster, tmp_path: Path, verdict: str
+) -> None:
+    lost = Fault(kind=FaultKind.DROP, calls=[Call.START_BATCH], processed=True, times=1)
+    script = Script(faults=[lost], cases=[Case(batch=1, check=StageScript(verdict=verdict, delay=(1, 1)))])
+    async with checked(cluster, tmp_path, script, callbacks=True, seconds=600):
+        await cluster.release(V1)
+        await until_state(cluster, V1, "Suspend" if verdict == "fail" else "Success")
+        results = [
+            result["verdict"] for each in await batches(cluster) for result in each["status"].get("podResults", [])
+        ]
+        assert ("unpass" in results) == (verdict == "fail")
+
+
 RULE = RuleScript(name="error rate", owner="sre", msg="12 % of requests fail")
 
 
