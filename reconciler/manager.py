@@ -18,8 +18,8 @@ from altershield.process.certificate import Certificate
 from altershield.process.health import Health, serving
 from reconciler.batches.batch_reconciler import BatchReconciler
 from reconciler.batches.callback_receiver import CallbackReceiver
-from reconciler.batches.plan import SERVER
 from reconciler.checks.altershield_server import AlterShieldServer
+from reconciler.checks.runners import runners
 from reconciler.endpoints.server import Endpoints, Settings
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.garbage import freeze_caches
@@ -74,7 +74,6 @@ class Manager:
         self.metrics = Metrics()
         self._recorder = EventRecorder(client, COMPONENT)
         writer = Writer(client, self.caches, self.metrics)
-        self._outbound = outbound
         self._server_client, self._writer, self._clock = server, writer, clock
         self._server = AlterShieldServer(server, self.caches, clock) if server is not None else None
         releases = ReleaseReconciler(
@@ -98,7 +97,7 @@ class Manager:
             writer,
             self.metrics,
             clock,
-            checks={SERVER: self._server} if self._server is not None else {},
+            checks=runners(client, outbound, self._server, clock),
             pre_timeout=options.pre_timeout,
             post_timeout=options.post_timeout,
         )

@@ -139,7 +139,7 @@ class ConditionType(enum.StrEnum):
     """ChangeWorkload, with an AlterShield server: True if the server has the order of the release, False if it refused
     it, Unknown while it cannot be reached."""
     CHECKED = "Checked"
-    """ChangeWorkload in the state Success, with an AlterShield server: False if pods count as passed without a
+    """ChangeWorkload in the state Success, with checks: False if pods count as passed without a
     verdict."""
     ACCEPTED = "Accepted"
     """OpsConfigInfo, DefensePolicy: False if the setting or the policy is invalid and has no effect."""

@@ -114,12 +114,12 @@ CONDITIONS: dict[ConditionType, tuple[str, dict[str, str]]] = {
         },
     ),
     ConditionType.CHECKED: (
-        "ChangeWorkload in the state `Success`, with an AlterShield server. `True`: every pod had a verdict when the "
+        "ChangeWorkload in the state `Success`, with checks. `True`: every pod had a verdict when the "
         "release succeeded. `False`: some pods counted as passed without one.",
         {
             "AllChecked": "`True`. Every pod had a verdict.",
-            "NotChecked": "`False`. The server gave no verdict on some pods: it was down, refused a batch, or a check "
-            "did not end in time. The field `message` of the ChangePods says which.",
+            "NotChecked": "`False`. A check gave no verdict on some pods: the server was down or refused the batch, "
+            "or the check did not end in time. The field `message` of the ChangePods says which.",
         },
     ),
     ConditionType.ACCEPTED: (

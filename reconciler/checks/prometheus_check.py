@@ -9,10 +9,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from altershield.api.policy import PrometheusCheck
+from altershield.api.policy import Phase, PrometheusCheck
 from altershield.errors import AlterShieldError
 from reconciler.checks import promql
-from reconciler.checks.check import PollAnswer, Started, Subject, Unknown
+from reconciler.checks.check import Availability, PollAnswer, Started, Subject, Unknown
 from reconciler.checks.placeholders import values_of
 from reconciler.checks.prometheus_answers import MAX_ANSWER, Reading, read
 from reconciler.checks.samples import Sample, conclude, first_time, problem, times_until
@@ -46,8 +46,13 @@ class PrometheusCheckRunner:
         """The samples of the last poll if all are known: a poll before the next sample then needs no request."""
 
     @property
-    def repeatable(self) -> bool:
-        return True
+    def availability(self) -> Availability:
+        return Availability.AVAILABLE
+
+    @property
+    def repeatable(self) -> frozenset[Phase]:
+        """A start has no effect."""
+        return frozenset(Phase)
 
     async def start(self, subject: Subject) -> Started | Unknown:
         """Nothing runs before the first poll. A check that can never have a result ends here."""

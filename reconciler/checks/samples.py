@@ -203,7 +203,7 @@ def _problems(check: CheckSpec, spec: PrometheusCheck) -> Iterator[str]:
     if spec.failure_limit >= spec.samples:
         yield "failureLimit is not below samples, so that the check can never fail"
     needed = spec.initial_delay_seconds + spec.samples * spec.interval_seconds + spec.lag_seconds
-    if needed > check.timeout_seconds:
+    if check.timeout_seconds is not None and needed > check.timeout_seconds:
         yield f"the samples take {needed} s, which is longer than timeoutSeconds {check.timeout_seconds}"
     if spec.samples > MAX_TIMES:
         yield f"samples is above {MAX_TIMES}"

@@ -198,9 +198,9 @@ def _verified(
 
 
 def _checked(draft: Draft, snapshot: Snapshot, groups: PodGroups) -> Draft:
-    """Sets the condition Checked of a release that succeeds: a pod without a verdict of the AlterShield server counts
-    as passed, but not unnoticed."""
-    if not snapshot.server:
+    """Sets the condition Checked of a release that succeeds: a pod on which no check has given a verdict counts as
+    passed, but not unnoticed."""
+    if not snapshot.checked:
         return draft.without(ConditionType.CHECKED)
     number = verification.unchecked(groups)
     if not number:

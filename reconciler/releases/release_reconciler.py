@@ -173,7 +173,7 @@ class ReleaseReconciler:
             timing=self._timing,
             source=source,
             previous=known if known.uid else previous(release, others),
-            server=self._server,
+            checked=self._server or bool(release.spec.policy.checks),
             reported=await self._reporter.report(release),
         )
         decision = decide(snapshot, now)

@@ -81,8 +81,8 @@ class Snapshot:
     """The object that holds the template of this version; empty if it is not known."""
     previous: SourceRef
     """The object of the last version that passed before this one; empty if it is not known."""
-    server: bool = False
-    """Whether an AlterShield server checks the batches."""
+    checked: bool = False
+    """Whether checks judge the batches: those of a DefensePolicy, or an AlterShield server."""
     reported: Condition | None = None
     """The condition Reported, if it is new."""
     targets: Sequence[Target] | None = None

@@ -32,6 +32,8 @@ from kube_sandbox.apiserver.server import ApiServer
 from kube_sandbox.cluster.simulation import simulated
 from reconciler.manager import Manager
 from reconciler.options import Options
+from reconciler.outbound.client import Outbound, api_servers
+from reconciler.outbound.urls import allowed_hosts
 from reconciler.server.client import ServerClient
 from reconciler.server.settings import Settings
 from tests.support import workloads
@@ -137,7 +139,10 @@ class Cluster:
             client = await stack.enter_async_context(await Client.connect(str(kubeconfig)))
             client.streaming_lists = streaming_lists
             server_client = await stack.enter_async_context(ServerClient(server)) if server is not None else None
-            manager = Manager(client, options, server=server_client)
+            outbound = await stack.enter_async_context(
+                Outbound(allowed_hosts(["127.0.0.1"]), api_servers(url=client.server))
+            )
+            manager = Manager(client, options, server=server_client, outbound=outbound)
             running = asyncio.create_task(manager.run(asyncio.Event()))
             try:
                 yield manager

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from altershield.api import names
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS
+from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.process.children import free_ports
 from kube_sandbox.altershield_server.script import (
     CallbackScript,
@@ -21,7 +20,8 @@ from kube_sandbox.altershield_server.script import (
 from kube_sandbox.altershield_server.server import AlterShieldServer
 from kube_sandbox.altershield_server.vocabulary import Call
 from reconciler.server.settings import Settings
-from tests.fault.reconciler_cluster import Cluster, Object, running_cluster, version
+from tests.fault.reconciler_cluster import Cluster, running_cluster, version
+from tests.fault.releases import batches, condition, release, until_state
 
 TOKEN = "altershield-operator"
 V1, V2 = version("v1"), version("v2")
@@ -48,32 +48,6 @@ async def checked(
         settings = Settings(url=server.url, token_file=token)
         async with cluster.reconciler(server=settings, check_timeout=seconds, callback_port=port):
             yield server
-
-
-def release(version: str) -> str:
-    return names.change_workload_name("", "sleep", version)
-
-
-async def until_state(cluster: Cluster, version: str, state: str) -> Object:
-    async def met() -> bool:
-        found = await cluster.get(CHANGE_WORKLOADS, release(version))
-        return found is not None and found.get("status", {}).get("status") == state
-
-    await cluster.until(met, f"the state {state}")
-    found = await cluster.get(CHANGE_WORKLOADS, release(version))
-    assert found is not None
-    return found
-
-
-def condition(found: Object, type_: str) -> tuple[str, str]:
-    return next(
-        ((each["status"], each["reason"]) for each in found["status"]["conditions"] if each["type"] == type_), ("", "")
-    )
-
-
-async def batches(cluster: Cluster) -> list[Object]:
-    listed: list[Object] = (await cluster.admin.list(CHANGE_PODS, cluster.namespace, as_=dict)).items
-    return listed
 
 
 def called(server: AlterShieldServer, call: Call) -> int:

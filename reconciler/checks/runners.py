@@ -1,0 +1,24 @@
+"""The checks that a reconciler can run, by the field of CheckSpec that asks for them."""
+
+from collections.abc import Callable
+
+from altershield.kube.client import Client
+from reconciler.batches.plan import HTTP, PROMETHEUS, SERVER, Checks
+from reconciler.checks.altershield_server import AlterShieldServer
+from reconciler.checks.check import Check
+from reconciler.checks.http_check import HttpCheckRunner
+from reconciler.checks.prometheus_check import PrometheusCheckRunner
+from reconciler.outbound.client import Outbound
+from reconciler.outbound.secrets import Secrets
+
+
+def runners(
+    client: Client, outbound: Outbound | None, server: AlterShieldServer | None, clock: Callable[[], float]
+) -> Checks:
+    """`server` is None if none is configured. Without `outbound`, no URL of a tenant is requested."""
+    found: dict[str, Check] = {} if server is None else {SERVER: server}
+    if outbound is not None:
+        secrets = Secrets(client)
+        found[PROMETHEUS] = PrometheusCheckRunner(outbound, secrets, clock)
+        found[HTTP] = HttpCheckRunner(outbound, secrets, clock)
+    return found

@@ -1,0 +1,153 @@
+"""Releases that the checks of a DefensePolicy judge."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from altershield.api.meta import ObjectMeta
+from altershield.api.policy import CheckSpec, DefensePolicy, DefensePolicySpec, HttpCheck, OnUnknown, Phase
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES
+from tests.fault.reconciler_cluster import Cluster, Object, running_cluster, version
+from tests.fault.releases import batches, condition, until_state
+
+V1, V2 = version("v1"), version("v2")
+
+
+class Receiver:
+    """A receiver of the check `http`. `answer` is the status and body of its answers."""
+
+    def __init__(self) -> None:
+        self.answer: tuple[int, Any] = (200, {})
+        self.requests: list[Object] = []
+        self.url = ""
+
+    async def handle(self, request: web.Request) -> web.Response:
+        self.requests.append(await request.json())
+        status, body = self.answer
+        return web.json_response(body, status=status)
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    found = Receiver()
+    app = web.Application()
+    app.router.add_post("/check", found.handle)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    found.url = f"http://127.0.0.1:{runner.addresses[0][1]}/check"
+    yield found
+    await runner.cleanup()
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
+    async with running_cluster(tmp_path) as cluster:
+        await cluster.go_to("shop")
+        yield cluster
+
+
+async def apply_policy(cluster: Cluster, url: str, on_unknown: OnUnknown = OnUnknown.PASS, *phases: Phase) -> None:
+    check = CheckSpec(
+        "smoke", phases or (Phase.POST,), timeout_seconds=4, on_unknown=on_unknown, http=HttpCheck(url=url)
+    )
+    policy = DefensePolicy(ObjectMeta(name="gate", namespace=cluster.namespace), DefensePolicySpec(checks=(check,)))
+    await cluster.admin.create(DEFENSE_POLICIES, policy, cluster.namespace)
+
+    async def accepted() -> bool:
+        found = await cluster.get(DEFENSE_POLICIES, "gate")
+        return (
+            found is not None
+            and condition(found | {"status": found.get("status") or {"conditions": []}}, "Accepted")[0] == "True"
+        )
+
+    await cluster.until(accepted, "the policy accepted")
+
+
+@pytest.mark.parametrize("phase", Phase)
+async def test_release_that_the_check_passes_succeeds(cluster: Cluster, receiver: Receiver, phase: Phase) -> None:
+    async with cluster.reconciler():
+        await apply_policy(cluster, receiver.url, OnUnknown.FAIL, phase)
+        await cluster.release(V1)
+        found = await until_state(cluster, V1, "Success")
+        assert found["spec"]["policy"]["name"] == "gate"
+        assert condition(found, "Checked") == ("True", "AllChecked")
+        assert {each["status"]["message"] for each in await batches(cluster)} == {"PostFinish"}
+        assert len(receiver.requests) == 2  # one for each batch
+
+
+async def test_release_that_the_check_fails_is_suspended_and_says_why(cluster: Cluster, receiver: Receiver) -> None:
+    receiver.answer = (200, {"verdict": "fail", "message": "3 of 9 orders lost"})
+    async with cluster.reconciler():
+        await apply_policy(cluster, receiver.url)
+        await cluster.release(V1)
+        found = await until_state(cluster, V1, "Suspend")
+        assert condition(found, "Verified") == ("False", "FailedByCheck")
+        assert {pod["message"] for pod in found["status"]["defenseCheckFailPods"]} == {"smoke: 3 of 9 orders lost"}
+
+
+@pytest.mark.parametrize(
+    ("on_unknown", "state", "checked"),
+    [(OnUnknown.PASS, "Success", "False"), (OnUnknown.FAIL, "Suspend", "")],
+)
+async def test_check_without_a_result_leads_to_what_the_policy_says(
+    cluster: Cluster, receiver: Receiver, on_unknown: OnUnknown, state: str, checked: str
+) -> None:
+    receiver.answer = (503, {})
+    async with cluster.reconciler():
+        await apply_policy(cluster, receiver.url, on_unknown)
+        await cluster.release(V1)
+        found = await until_state(cluster, V1, state)
+        assert condition(found, "Checked")[0] == checked
+
+
+async def test_held_release_waits_for_a_person_and_a_restart_does_not_forget_it(
+    cluster: Cluster, receiver: Receiver
+) -> None:
+    receiver.answer = (503, {})
+    async with cluster.reconciler():
+        await apply_policy(cluster, receiver.url, OnUnknown.HOLD)
+        await cluster.release(V1, replicas=1)
+
+        async def held() -> Object | None:
+            found = [each for each in await batches(cluster) if condition(each, "Verified")[1] == "Held"]
+            return found[0] if found else None
+
+        await cluster.until(held, "a held batch")
+    asked = len(receiver.requests)
+    async with cluster.reconciler(identity="two"):
+        batch = await cluster.until(held, "a held batch")
+        assert batch is not None
+        found = await cluster.get(CHANGE_WORKLOADS, batch["spec"]["changeWorkloadId"])
+        assert found is not None
+        assert found["status"]["status"] == "Running"
+        results = [{**pod, "verdict": "pass"} for pod in batch["spec"]["podInfos"]]
+        await cluster.admin.patch(
+            CHANGE_PODS,
+            {"status": {"podResults": results}},
+            batch["metadata"]["name"],
+            cluster.namespace,
+            subresource="status",
+        )
+        await until_state(cluster, V1, "Success")
+    assert len(receiver.requests) == asked, "a check that has ended is not asked again"
+
+
+async def test_edit_of_a_policy_changes_later_releases_only(cluster: Cluster, receiver: Receiver) -> None:
+    async with cluster.reconciler():
+        await apply_policy(cluster, receiver.url)
+        await cluster.release(V1)
+        await until_state(cluster, V1, "Success")
+        receiver.answer = (200, {"verdict": "fail"})
+        await cluster.admin.patch(DEFENSE_POLICIES, {"spec": {"checks": []}}, "gate", cluster.namespace)
+        before = await cluster.get(CHANGE_WORKLOADS, (await batches(cluster))[0]["spec"]["changeWorkloadId"])
+        assert before is not None
+        assert len(before["spec"]["policy"]["checks"]) == 1
+        asked = len(receiver.requests)
+        await cluster.release(V2)
+        await until_state(cluster, V2, "Success")
+        assert len(receiver.requests) == asked
