@@ -19,6 +19,8 @@ _PLURALS = {
     "ClusterRoleBinding": "clusterrolebindings",
     "MutatingWebhookConfiguration": "mutatingwebhookconfigurations",
     "ValidatingWebhookConfiguration": "validatingwebhookconfigurations",
+    "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",
     "CustomResourceDefinition": "customresourcedefinitions",
 }
 

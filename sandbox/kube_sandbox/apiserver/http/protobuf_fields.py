@@ -433,6 +433,12 @@ V1TypedLocalObjectReference apiGroup kind name
 V1TypedObjectReference apiGroup kind name namespace
 V1UncountedTerminatedPods succeeded failed
 V1UserInfo username uid groups extra
+V1ValidatingAdmissionPolicy metadata spec status
+V1ValidatingAdmissionPolicyBinding metadata spec
+V1ValidatingAdmissionPolicyBindingSpec policyName paramRef matchResources validationActions
+V1ValidatingAdmissionPolicySpec paramKind matchConstraints validations failurePolicy auditAnnotations matchConditions
+  variables
+V1ValidatingAdmissionPolicyStatus observedGeneration typeChecking conditions
 V1ValidatingWebhook name clientConfig rules failurePolicy namespaceSelector sideEffects timeoutSeconds
   admissionReviewVersions matchPolicy objectSelector matchConditions
 V1ValidatingWebhookConfiguration metadata webhooks

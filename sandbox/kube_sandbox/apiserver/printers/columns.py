@@ -505,6 +505,14 @@ _TABLE: dict[str, tuple[str, Cells]] = {
         "Name, Provisioner, ReclaimPolicy, VolumeBindingMode, AllowVolumeExpansion, Age",
         _storage_class,
     ),
+    "ValidatingAdmissionPolicy": (
+        "Name, Validations:integer, ParamKind, Age",
+        lambda obj: [len(obj["spec"].get("validations") or ()), "<unset>", _age(obj)],
+    ),
+    "ValidatingAdmissionPolicyBinding": (
+        "Name, PolicyName, ParamRef, Age",
+        lambda obj: [obj["spec"].get("policyName", ""), "<unset>", _age(obj)],
+    ),
     "ValidatingWebhookConfiguration": (
         "Name, Webhooks:integer, Age",
         lambda obj: [len(obj.get("webhooks") or ()), _age(obj)],

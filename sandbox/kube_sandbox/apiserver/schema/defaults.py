@@ -226,6 +226,26 @@ def _webhooks(obj: Object) -> None:
         _service_reference(webhook["clientConfig"])
 
 
+def _admission_policy(obj: Object) -> None:
+    spec = obj["spec"]
+    spec.setdefault("failurePolicy", "Fail")
+    if (resources := spec.get("matchConstraints")) is not None:
+        _match_resources(resources)
+
+
+def _admission_policy_binding(obj: Object) -> None:
+    if (resources := obj["spec"].get("matchResources")) is not None:
+        _match_resources(resources)
+
+
+def _match_resources(resources: Object) -> None:
+    resources.setdefault("matchPolicy", "Equivalent")
+    resources.setdefault("namespaceSelector", {})
+    resources.setdefault("objectSelector", {})
+    for rule in (*(resources.get("resourceRules") or ()), *(resources.get("excludeResourceRules") or ())):
+        rule.setdefault("scope", "*")
+
+
 def _service_reference(client_config: Object) -> None:
     if (service := client_config.get("service")) is not None:
         service.setdefault("port", 443)
@@ -308,6 +328,8 @@ _DEFAULTS: dict[tuple[str, str], Callable[[Object], None]] = {
     ("", "Secret"): _secret,
     ("", "Service"): _service,
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _webhooks,
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): _admission_policy,
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"): _admission_policy_binding,
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _webhooks,
     ("apiextensions.k8s.io", "CustomResourceDefinition"): _crd,
     ("apps", "DaemonSet"): _daemon_set,

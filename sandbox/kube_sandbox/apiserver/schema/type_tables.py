@@ -319,6 +319,7 @@ MERGED_LISTS = {
     "V1ServiceSpec": {"ports": "port protocol"},
     "V1ServiceStatus": {"conditions": "type"},
     "V1StatefulSetStatus": {"conditions": "type"},
+    "V1ValidatingAdmissionPolicySpec": {"matchConditions": "name", "variables": "name"},
     "V1ValidatingWebhook": {"matchConditions": "name"},
     "V1ValidatingWebhookConfiguration": {"webhooks": "name"},
     "V2HorizontalPodAutoscalerStatus": {"conditions": "type"},
@@ -329,6 +330,7 @@ APPLIED_LISTS = {
     "V1CustomResourceDefinitionStatus": {"conditions": "type"},
     "V1ResourceRequirements": {"claims": "name"},
     "V1ResourceStatus": {"resources": "resourceID"},
+    "V1ValidatingAdmissionPolicyStatus": {"conditions": "type"},
 }
 """Lists that only server-side apply merges by key."""
 
@@ -338,7 +340,7 @@ PATCHED_LISTS = {"V1JobStatus": {"conditions": "type"}, "V1PodStatus": {"hostIPs
 SETS = frozenset({
     "V1ObjectMeta.finalizers", "V1NodeSpec.podCIDRs", "V1ContainerRestartRuleOnExitCodes.values",
     "V1Endpoint.addresses", "V1PodFailurePolicyOnExitCodesRequirement.values", "V1UncountedTerminatedPods.failed",
-    "V1UncountedTerminatedPods.succeeded",
+    "V1UncountedTerminatedPods.succeeded", "V1ValidatingAdmissionPolicyBindingSpec.validationActions",
 })  # fmt: skip
 """Lists of scalars that server-side apply merges item by item."""
 

@@ -10,6 +10,7 @@ from kube_sandbox.apiserver import gotext
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.errors import StatusError
 from kube_sandbox.apiserver.validation import texts
+from kube_sandbox.apiserver.validation.admission_policy import admission_policy, admission_policy_binding
 from kube_sandbox.apiserver.validation.batch import cron_job, job
 from kube_sandbox.apiserver.validation.causes import Cause, Causes
 from kube_sandbox.apiserver.validation.core import config_map, event, lease, namespace, secret, service
@@ -34,7 +35,8 @@ Rule = Callable[[Object, Object | None], Causes]
 
 _CLUSTER_SCOPED = frozenset({
     "Namespace", "Node", "PersistentVolume", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition",
-    "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "PriorityClass", "RuntimeClass", "StorageClass",
+    "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding", "PriorityClass", "RuntimeClass", "StorageClass",
     "IngressClass",
 })  # fmt: skip
 _PATH_SEGMENT_NAMES = frozenset({"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"})
@@ -71,6 +73,8 @@ _RULES: dict[str, Rule] = {
     "Secret": secret,
     "Service": service,
     "StatefulSet": stateful_set,
+    "ValidatingAdmissionPolicy": admission_policy,
+    "ValidatingAdmissionPolicyBinding": admission_policy_binding,
     "ValidatingWebhookConfiguration": webhook_configuration,
 }
 

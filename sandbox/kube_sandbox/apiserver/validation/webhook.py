@@ -38,7 +38,7 @@ def _webhook(webhook: Object, path: str) -> Causes:
     elif name.count(".") < 2:
         yield causes.invalid(f"{path}.name", name, "should be a domain with at least three segments separated by dots")
     for index, rule in enumerate(webhook.get("rules") or ()):
-        yield from _rule(rule, f"{path}.rules[{index}]")
+        yield from operation_rule(rule, f"{path}.rules[{index}]")
     for field, known in (("failurePolicy", ("Fail", "Ignore")), ("matchPolicy", ("Equivalent", "Exact"))):
         if webhook[field] not in known:
             yield causes.unsupported(f"{path}.{field}", webhook[field], known)
@@ -54,10 +54,10 @@ def _webhook(webhook: Object, path: str) -> Causes:
     if (policy := webhook.get("reinvocationPolicy", "Never")) not in ("IfNeeded", "Never"):
         yield causes.unsupported(f"{path}.reinvocationPolicy", policy, ("IfNeeded", "Never"))
     yield from client_config(webhook["clientConfig"], f"{path}.clientConfig")
-    yield from _conditions(webhook.get("matchConditions") or (), f"{path}.matchConditions")
+    yield from match_conditions(webhook.get("matchConditions") or (), f"{path}.matchConditions")
 
 
-def _conditions(conditions: Sequence[Object], path: str) -> Causes:
+def match_conditions(conditions: Sequence[Object], path: str) -> Causes:
     if len(conditions) > 64:
         yield causes.too_many(path, len(conditions), 64)
     names: set[str] = set()
@@ -67,7 +67,7 @@ def _conditions(conditions: Sequence[Object], path: str) -> Causes:
         if not expression:
             yield causes.required(f"{where}.expression")
         else:
-            yield from _expression(expression, f"{where}.expression")
+            yield from cel_expression(expression, f"{where}.expression")
         if not condition["name"]:
             yield causes.required(f"{where}.name")
         else:
@@ -77,7 +77,7 @@ def _conditions(conditions: Sequence[Object], path: str) -> Causes:
             names.add(condition["name"])
 
 
-def _expression(expression: str, path: str) -> Causes:
+def cel_expression(expression: str, path: str) -> Causes:
     try:
         cel.compile(cel_optionals.rewritten(expression))
     except ValueError as error:
@@ -86,7 +86,7 @@ def _expression(expression: str, path: str) -> Causes:
         yield causes.invalid(path, expression, f"compilation failed: {why}")
 
 
-def _rule(rule: Object, path: str) -> Causes:
+def operation_rule(rule: Object, path: str) -> Causes:
     operations = rule.get("operations") or []
     if not operations:
         yield causes.required(f"{path}.operations")

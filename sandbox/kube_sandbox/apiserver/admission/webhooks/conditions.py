@@ -1,10 +1,12 @@
-"""`matchConditions` of webhook configurations: CEL expressions about the request.
+"""CEL expressions about the request: `matchConditions` of webhook configurations, and ValidatingAdmissionPolicies.
 
-The variables are those of kube-apiserver: object, oldObject, request, authorizer and namespaceObject (always null, also
-in kube-apiserver). The texts of common runtime errors are cel-go's. Two groups of features are not supported: the CEL
-functions of Kubernetes except those of the authorizer, and optional values except those that `cel_optionals` rewrites.
+The variables are those of kube-apiserver: object, oldObject, request, authorizer and namespaceObject (for webhooks
+always null, also in kube-apiserver). The texts of common runtime errors are cel-go's. Two groups of features are not
+supported: the CEL functions of Kubernetes except those of the authorizer, and optional values except those that
+`cel_optionals` rewrites.
 """
 
+import contextlib
 import functools
 import re
 from collections.abc import Callable, Sequence
@@ -31,33 +33,69 @@ class Outcome:
     errors: list[str] = field(default_factory=list)
 
 
+class EvaluationError(Exception):
+    """An expression cannot be evaluated. The text is that of cel-go."""
+
+
+class Evaluation:
+    """Evaluates expressions about one request. `attributes` contains the objects in the version of the invocation.
+
+    `namespace` is the value of `namespaceObject`. `variables` are those of a policy, in order: an expression uses them
+    as `variables.NAME`. A variable that cannot be evaluated is missing.
+    """
+
+    def __init__(
+        self,
+        attributes: Attributes,
+        invocation: Invocation,
+        authorizer: Authorizer | None,
+        *,
+        namespace: Object | None = None,
+        variables: Sequence[Object] = (),
+    ) -> None:
+        self._context = cel.Context()
+        add_stdlib_to_context(self._context)
+        self._values = {
+            "object": attributes.obj,
+            "oldObject": attributes.old,
+            "namespaceObject": namespace,
+            "request": request(attributes, invocation),
+        }
+        for name, value in self._values.items():
+            self._context.add_variable(name, value)
+        if authorizer is not None:
+            _add_authorizer(self._context, authorizer, attributes)
+        named: _Value = {}
+        for variable in variables:
+            self._context.add_variable("variables", dict(named))
+            with contextlib.suppress(EvaluationError):
+                named[variable["name"]] = self.run(variable["expression"])
+        if variables:
+            self._context.add_variable("variables", named)
+
+    def run(self, expression: str) -> Any:
+        """The value of the expression. Raises EvaluationError."""
+        try:
+            return _program(expression).execute(self._context)
+        except _RUNTIME_ERRORS as error:
+            raise EvaluationError(_text(error, expression, self._values)) from error
+
+
 def evaluate(
     conditions: Sequence[Object], attributes: Attributes, invocation: Invocation, authorizer: Authorizer | None
 ) -> Outcome:
     """Evaluate the conditions until one is false. `attributes` contains the objects in the version that the webhook
     receives."""
-    context = cel.Context()
-    add_stdlib_to_context(context)
-    variables = {
-        "object": attributes.obj,
-        "oldObject": attributes.old,
-        "namespaceObject": None,
-        "request": request(attributes, invocation),
-    }
-    for name, value in variables.items():
-        context.add_variable(name, value)
-    if authorizer is not None:
-        _add_authorizer(context, authorizer, attributes)
+    evaluation = Evaluation(attributes, invocation, authorizer)
     outcome = Outcome()
     for condition in conditions:
         expression = condition["expression"]
         try:
-            if _program(expression).execute(context) is False:
+            if evaluation.run(expression) is False:
                 outcome.false = True
                 return outcome
-        except _RUNTIME_ERRORS as error:
-            why = _text(error, expression, variables)
-            outcome.errors.append(f"expression '{expression}' resulted in error: {why}")
+        except EvaluationError as error:
+            outcome.errors.append(f"expression '{expression}' resulted in error: {error}")
     return outcome
 
 

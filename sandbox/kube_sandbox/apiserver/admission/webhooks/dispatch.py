@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from kube_sandbox.apiserver.admission import policies
 from kube_sandbox.apiserver.admission.webhooks import match, review
 from kube_sandbox.apiserver.admission.webhooks.call import Services, WebhookClient
 from kube_sandbox.apiserver.admission.webhooks.match import Hook
@@ -73,10 +74,11 @@ class Webhooks:
                     seen.add(hook.uid)
 
     async def validate(self, attributes: Attributes) -> None:
-        """Call all validating webhooks in parallel. Raises the StatusError of the first one that denies the request or
-        fails."""
+        """Evaluate the ValidatingAdmissionPolicies, then call all validating webhooks in parallel. Raises the
+        StatusError of the first policy or webhook that denies the request or fails."""
         if match.is_exempt(attributes):
             return
+        policies.check(attributes, self._reader, self._authorizer)
         called = [
             (hook, invocation)
             for hook in match.hooks(self._reader, "validatingwebhookconfigurations")

@@ -1,0 +1,136 @@
+"""ValidatingAdmissionPolicies: CEL expressions that a request has to meet.
+
+The rules are those of kube-apiserver's `pkg/admission/plugin/policy/validating`. Not supported are parameters
+(`paramKind`; the validation refuses such a policy) and type checking (`status.typeChecking` stays empty). Audit
+annotations have no effect, because this server writes no audit log.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kube_sandbox.apiserver.admission.webhooks import match
+from kube_sandbox.apiserver.admission.webhooks.conditions import Evaluation, EvaluationError
+from kube_sandbox.apiserver.admission.webhooks.match import GROUP, Hook
+from kube_sandbox.apiserver.admission.webhooks.review import Invocation
+from kube_sandbox.apiserver.attributes import Attributes, Object, Reader
+from kube_sandbox.apiserver.auth.authorization import Authorizer
+from kube_sandbox.apiserver.errors import StatusError, forbidden
+
+_ALL: list[Object] = [{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}]
+_CODES = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413}  # any other reason: 422
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """A validation that is false or cannot be evaluated."""
+
+    message: str
+    reason: str
+
+
+def check(attributes: Attributes, reader: Reader, authorizer: Authorizer | None) -> None:
+    """Evaluate the policies for a request. Adds to `attributes.warnings`. Raises StatusError when a policy denies it.
+
+    As in the real server, the request is denied with the message of the first policy that denies it.
+    """
+    denied: StatusError | None = None
+    policies = {_name(policy): policy for policy in reader.list(GROUP, "validatingadmissionpolicies")}
+    for binding in sorted(reader.list(GROUP, "validatingadmissionpolicybindings"), key=_name):
+        policy = policies.get(str(binding["spec"].get("policyName")))
+        if policy is None:
+            continue
+        actions = binding["spec"].get("validationActions") or ()
+        for failure in _failures(policy, binding, attributes, reader, authorizer):
+            if "Warn" in actions:
+                attributes.warnings.append(
+                    f"Validation failed for ValidatingAdmissionPolicy '{_name(policy)}' with binding "
+                    f"'{_name(binding)}': {failure.message}"
+                )
+            if "Deny" in actions and denied is None:
+                denied = _denied(attributes, policy, binding, failure)
+    if denied is not None:
+        raise denied
+
+
+def _failures(
+    policy: Object, binding: Object, attributes: Attributes, reader: Reader, authorizer: Authorizer | None
+) -> Iterator[_Failure]:
+    spec = policy["spec"]
+    narrowed = binding["spec"].get("matchResources")
+    if narrowed and _matched(_name(binding), narrowed, {}, attributes, reader, authorizer) is None:
+        return
+    conditions = {key: spec[key] for key in ("matchConditions", "failurePolicy") if key in spec}
+    matched = _matched(_name(policy), spec.get("matchConstraints") or {}, conditions, attributes, reader, authorizer)
+    if matched is None:
+        return
+    namespace = attributes.namespace_or_self
+    evaluation = Evaluation(
+        attributes,
+        matched,
+        authorizer,
+        namespace=reader.get("", "namespaces", namespace) if namespace else None,
+        variables=spec.get("variables") or (),
+    )
+    for validation in spec.get("validations") or ():
+        expression = validation["expression"]
+        reason = validation.get("reason") or "Invalid"
+        try:
+            met = evaluation.run(expression) is True
+        except EvaluationError as error:
+            if spec.get("failurePolicy") != "Ignore":
+                yield _Failure(f"expression '{expression}' resulted in error: {error}", "Invalid")
+            continue
+        if not met:
+            yield _Failure(_message(evaluation, validation), reason)
+
+
+def _message(evaluation: Evaluation, validation: Object) -> str:
+    if expression := validation.get("messageExpression"):
+        try:
+            text = evaluation.run(expression)
+        except EvaluationError:
+            text = None
+        if isinstance(text, str) and text.strip() and "\n" not in text:
+            return text.strip()
+    message = str(validation.get("message") or "").strip()
+    return message or f"failed expression: {str(validation['expression']).strip()}"
+
+
+def _denied(attributes: Attributes, policy: Object, binding: Object, failure: _Failure) -> StatusError:
+    message = (
+        f"ValidatingAdmissionPolicy '{_name(policy)}' with binding '{_name(binding)}' denied request: {failure.message}"
+    )
+    error = forbidden(attributes.group, attributes.plural, attributes.name, message)
+    details = {**(error.details or {}), "causes": [{"message": message}]}
+    return StatusError(_CODES.get(failure.reason, 422), error.message, reason=failure.reason, details=details)
+
+
+def _matched(
+    name: str,
+    resources: Object,
+    conditions: Object,
+    attributes: Attributes,
+    reader: Reader,
+    authorizer: Authorizer | None,
+) -> Invocation | None:
+    """Whether MatchResources select the request: they have the rules of a webhook, and two more. A binding without
+    rules selects all that its policy selects."""
+
+    def hook(rules: Sequence[Object] | None, **more: object) -> Hook:
+        named = [each for each in rules or () if _names(each, attributes.name)]
+        return Hook(name, {"name": name, "rules": _ALL if rules is None else named, **more})
+
+    excluded = resources.get("excludeResourceRules")
+    if excluded and match.match(hook(excluded), attributes, reader, authorizer) is not None:
+        return None
+    kept = {key: resources[key] for key in ("namespaceSelector", "objectSelector", "matchPolicy") if key in resources}
+    return match.match(hook(resources.get("resourceRules"), **kept, **conditions), attributes, reader, authorizer)
+
+
+def _names(rule: Object, name: str) -> bool:
+    names = rule.get("resourceNames")
+    return not names or name in names
+
+
+def _name(obj: Object) -> str:
+    return str(obj["metadata"]["name"])
