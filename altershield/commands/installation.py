@@ -31,7 +31,7 @@ from altershield.api.resources import (
 )
 from altershield.commands.account import Account
 from altershield.errors import AlterShieldError, UsageError
-from altershield.install import crds, rbac, webhooks
+from altershield.install import crds, policies, rbac, webhooks
 from altershield.kube.client import Client, ObjectList, PatchType
 from altershield.kube.errors import NotFoundError
 from altershield.pki import Authority
@@ -147,8 +147,8 @@ async def remove_webhooks(admin: Client) -> None:
 
 
 async def install(admin: Client, *, callbacks: bool = False) -> None:
-    """Apply the system namespace, the CRDs, the service account and its permissions (with `callbacks` those of the
-    callback port too), and wait for the CRDs."""
+    """Apply the system namespace, the CRDs, the service account, its permissions (with `callbacks` those of the
+    callback port too) and the admission policies, and wait for the CRDs."""
     namespace = {
         "apiVersion": "v1",
         "kind": "Namespace",
@@ -159,6 +159,8 @@ async def install(admin: Client, *, callbacks: bool = False) -> None:
         await _apply(admin, CRDS, crd)
     for obj in (*rbac.objects(names.SYSTEM_NAMESPACE, callbacks=callbacks), *rbac.user_roles()):
         await _apply(admin, rbac.RESOURCES[obj["kind"]], obj)
+    for obj in policies.policies(names.service_account_user()):
+        await _apply(admin, policies.RESOURCES[obj["kind"]], obj)
     for crd in crds.crds():
         await _established(admin, crd["metadata"]["name"])
 

@@ -1,15 +1,18 @@
 """`python -m altershield.install charts/altershield/files` writes the files of the chart that are generated from code:
-the CustomResourceDefinitions and the webhooks."""
+the CustomResourceDefinitions, the webhooks and the admission policies."""
 
 import sys
 from pathlib import Path
 
 import yaml
 
-from altershield.install import webhooks
+from altershield.install import policies, webhooks
 from altershield.install.crds import crds
 
 HEADER = "# Generated from the types in altershield/api/kinds.py by `make crds`. Do not edit.\n"
+POLICIES_HEADER = "# Generated from altershield/install/policies.py by `make crds`. Do not edit.\n"
+RECONCILER = "RECONCILER"
+"""What the template of the chart replaces by the user name of the reconciler."""
 WEBHOOKS_HEADER = "# Generated from altershield/admission/registry.py by `make crds`. Do not edit.\n"
 
 
@@ -20,7 +23,8 @@ def files() -> dict[str, str]:
         for crd in crds()
     }
     values = yaml.safe_dump(webhooks.chart_values(), sort_keys=False, width=110)
-    return {**defined, "webhooks.yaml": WEBHOOKS_HEADER + values}
+    bound = yaml.safe_dump_all(policies.policies(RECONCILER), sort_keys=False, width=110)
+    return {**defined, "webhooks.yaml": WEBHOOKS_HEADER + values, "policies.yaml": POLICIES_HEADER + bound}
 
 
 if __name__ == "__main__":

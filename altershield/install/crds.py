@@ -99,7 +99,9 @@ def _crd(
     if states:
         status_schema["properties"]["status"]["enum"] = ["", *map(str, states)]
     if "request" in status_schema["properties"]:
-        status_schema["properties"]["request"]["properties"]["verb"]["enum"] = list(map(str, Verb))
+        request = status_schema["properties"]["request"]
+        del request["nullable"]  # a stored null would be a request without fields for the admission policy
+        request["properties"]["verb"]["enum"] = list(map(str, Verb))
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",

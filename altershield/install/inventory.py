@@ -13,6 +13,8 @@ import msgspec
 from altershield.api.meta import ObjectMeta
 from altershield.api.names import LEASE
 from altershield.api.resources import (
+    ADMISSION_POLICIES,
+    ADMISSION_POLICY_BINDINGS,
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
     CONFIG_MAPS,
@@ -39,9 +41,11 @@ SELECTOR = "app.kubernetes.io/part-of=altershield,app.kubernetes.io/component in
 _CHECK_SELECTOR = "app.kubernetes.io/part-of=altershield,app.kubernetes.io/component=check"
 
 _ORDER = (
-    # 1. The webhooks, because they could block other requests.
+    # 1. The webhooks and admission policies, because they could block other requests.
     VALIDATING_WEBHOOKS,
     MUTATING_WEBHOOKS,
+    ADMISSION_POLICY_BINDINGS,
+    ADMISSION_POLICIES,
     # 2. The Deployments, and the permissions with which terminating pods could create objects again.
     DEPLOYMENTS,
     CLUSTER_ROLE_BINDINGS,

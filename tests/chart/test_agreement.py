@@ -1,6 +1,7 @@
 """The chart agrees with the code: kinds, permissions, webhooks, options."""
 
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 import helm_python
@@ -13,7 +14,7 @@ import reconciler.__main__
 from altershield.admission.webhooks import webhook_name, webhook_path
 from altershield.api.names import SYSTEM_NAMESPACE, service_account_user
 from altershield.commands import app
-from altershield.install import crds, rbac, webhooks
+from altershield.install import crds, policies, rbac, webhooks
 from altershield.install.__main__ import files
 from altershield.workloads import ADAPTERS
 from certgen.settings import service_hosts
@@ -25,7 +26,8 @@ def test_crd_and_webhook_files_match_the_code() -> None:
     here = {path: (CHART / "files" / path).read_text() for path in files()}
     assert here == files(), "the kinds or the admission registry changed: run `make crds`"
     assert {path.name for path in (CHART / "files" / "crds").iterdir()} == {Path(each).name for each in files()} - {
-        "webhooks.yaml"
+        "policies.yaml",
+        "webhooks.yaml",
     }
 
 
@@ -60,6 +62,25 @@ def test_user_roles_match_those_of_dev(chart: helm_python.Chart) -> None:
     for role, dev in zip(found, wanted, strict=True):
         assert role["rules"] == dev["rules"]
         assert aggregations(role) == aggregations(dev)
+
+
+def test_admission_policies_match_those_of_dev_and_exempt_the_service_account_of_the_release(
+    chart: helm_python.Chart,
+) -> None:
+    def known(objects: Sequence[Object]) -> dict[tuple[str, str], Object]:
+        return {(obj["kind"], obj["metadata"]["name"]): obj["spec"] for obj in objects}
+
+    found = [obj for obj in rendered(chart) if obj["kind"] in policies.RESOURCES]
+    assert known(found) == known(policies.policies(service_account_user()))
+    elsewhere = [obj for obj in rendered(chart, namespace="other", release="gate") if obj["kind"] in policies.RESOURCES]
+    conditions = {
+        obj["spec"]["matchConditions"][0]["expression"] for obj in elsewhere if "matchConditions" in obj["spec"]
+    }
+    (account,) = {obj["metadata"]["name"] for obj in of_kind(rendered(chart, release="gate"), "ServiceAccount")}
+    assert conditions == {f"request.userInfo.username != 'system:serviceaccount:other:{account}'"}
+    names = {obj["metadata"]["name"] for obj in elsewhere}
+    assert names == {f"{account}-requests", f"{account}-verdicts"}
+    assert {obj["spec"].get("policyName") for obj in elsewhere} == {*names, None}
 
 
 def aggregations(role: Object) -> dict[str, str]:

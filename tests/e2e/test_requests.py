@@ -1,5 +1,6 @@
 """What a person decides about a release, by the command `altershield` and by plain kubectl."""
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -50,3 +51,60 @@ def test_approve_ends_the_suspension_of_a_false_alarm(kubectl: Kubectl, altershi
     kubectl("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH)
     assert kubectl.labels("deployment", "sleep")[VERSION] != version
     eventually(lambda: "RequestCarriedOut" in kubectl("get", "events"), "the Event")
+
+
+def patch_status(kubectl: Kubectl, resource: str, name: str, status: Json) -> Json:
+    """Patch the status as the documentation shows. Returns the answer, or the error as `denied`."""
+    patch = json.dumps({"status": status})
+    done = kubectl.run("patch", resource, name, "--subresource=status", "--type=merge", "-p", patch, "-o", "json")
+    return dict(json.loads(done.stdout)) if done.returncode == 0 else {"denied": done.stderr}
+
+
+@pytest.fixture
+def alice(kubectl: Kubectl) -> Kubectl:
+    """kubectl of a user who may give verdicts, and nothing else."""
+    kubectl("create", "rolebinding", "alice", "--clusterrole=altershield-verdicts", "--user=alice")
+    own = Kubectl(kubectl.kubeconfig, kubectl.namespace, "--as=alice")
+    eventually(lambda: own.run("get", "changeworkloads").returncode == 0, "the role to be in effect")
+    return own
+
+
+def test_request_by_kubectl_names_the_user_who_makes_it(kubectl: Kubectl, alice: Kubectl) -> None:
+    version = release(kubectl)
+    suspend(kubectl, version)
+    name = f"sleep--x--{version}"
+    for request in ({"verb": "Resume", "by": "bob"}, {"verb": "Resume"}):
+        answer = patch_status(alice, "changeworkload", name, {"request": request})
+        assert "status.request.by has to be your user name: alice" in answer["denied"]
+    answer = patch_status(alice, "changeworkload", name, {"request": {"verb": "Explode", "by": "alice"}})
+    assert "Unsupported value" in answer["denied"]
+    answer = patch_status(alice, "changeworkload", name, {"actions": [{"verb": "Approve", "by": "bob"}]})
+    assert "only AlterShield writes status.actions" in answer["denied"]
+    assert is_suspended(kubectl)
+    request = {"verb": "Resume", "by": "alice", "reason": "known"}
+    assert "denied" not in patch_status(alice, "changeworkload", name, {"request": request})
+    eventually(lambda: not is_suspended(kubectl), "the end of the suspension")
+    eventually(lambda: actions(kubectl, version), "the answer")
+    (action,) = actions(kubectl, version)
+    assert (action["verb"], action["by"], action["result"]) == ("Resume", "alice", "Done")
+    assert kubectl.json("changeworkload", name)["status"]["status"] == "Suspend"
+
+
+def test_new_verdict_names_no_other_user_and_earlier_verdicts_stay(kubectl: Kubectl, alice: Kubectl) -> None:
+    version = release(kubectl)
+    name = f"sleep--x--{version}--x--1"
+    pod = kubectl.json("changepod", name)["spec"]["podInfos"][0]["pod"]
+
+    def judge(user: Kubectl, *results: Json) -> Json:
+        return patch_status(user, "changepod", name, {"podResults": list(results)})
+
+    unnamed = {"pod": pod, "verdict": "pass", "message": "seen"}
+    answer = judge(alice, {**unnamed, "by": "bob"})
+    assert "by of a new verdict has to be your user name: alice" in answer["denied"]
+    assert "denied" not in judge(alice, unnamed)
+    own = {**unnamed, "by": "alice"}
+    assert judge(alice, own)["status"]["podResults"] == [own]
+    admin = Kubectl(kubectl.kubeconfig, kubectl.namespace, "--as=carol", "--as-group=system:masters")
+    assert "denied" not in judge(admin, own, {"pod": "other", "verdict": "pass"}), "an earlier verdict stays"
+    assert "denied" in judge(admin, {**own, "verdict": "unpass"}), "nobody changes it in the name of alice"
+    assert "denied" not in judge(admin, {**own, "verdict": "unpass", "by": "carol"})
