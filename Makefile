@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint check mutants bench crds reference dashboards pictures clean
+.PHONY: demo test lint check collect mutants bench crds reference dashboards pictures clean
 
 $(BIN)/.ready: pyproject.toml sandbox/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -13,7 +13,9 @@ $(BIN)/.ready: pyproject.toml sandbox/pyproject.toml
 demo: $(BIN)/.ready  ## the release story on a Kubernetes API of its own
 	$(BIN)/altershield demo --fast
 
-test: lint check  ## every check
+test: $(BIN)/.ready  ## every check
+	$(MAKE) --no-print-directory -j2 lint collect
+	$(MAKE) --no-print-directory check
 
 lint: $(BIN)/.ready
 	$(BIN)/ruff format --check .
@@ -21,9 +23,12 @@ lint: $(BIN)/.ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-check: export PYTHONDONTWRITEBYTECODE =  # the tests start hundreds of processes, which would compile the same modules
+check collect: export PYTHONDONTWRITEBYTECODE =  # the tests start hundreds of processes, which would compile the same modules
 check: $(BIN)/.ready
-	$(BIN)/pytest -n 4 --dist loadgroup --no-loadscope-reorder  # for two cores: many tests wait
+	$(BIN)/pytest -n 5 --dist loadgroup --no-loadscope-reorder  # for two cores: many tests wait
+
+collect: $(BIN)/.ready  # compiles the tests; at the start of `check`, each worker would compile all of them
+	-@$(BIN)/pytest --collect-only -qq >/dev/null  # `check` prints the errors
 
 mutants: $(BIN)/.ready  ## whether the tests notice small mistakes in the code; the suite tries a few of them
 	$(BIN)/python -m tests.mutants
