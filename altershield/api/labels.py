@@ -28,6 +28,11 @@ CREDENTIALS = "altershield.defense.antgroup.com/credentials"
 """On a Secret, set by the user with value `true`: checks of policies in its namespace may use it."""
 CREDENTIALS_VALUE = "true"
 
+CHECK = "altershield.defense.antgroup.com/check"
+"""On the Job of a check and its pods: the name of the check."""
+CHECK_ID = "altershield.defense.antgroup.com/check-id"
+"""An annotation of the Job of a check: the uid of the ChangePod, the name of the check and the phase."""
+
 OWNED = (VERSION, DEFENSE_STATUS, SUSPEND)
 """Labels of a workload that only AlterShield writes."""
 

@@ -190,7 +190,7 @@ class JobCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", 
 
     template: Annotated[
         dict[str, Any],
-        _doc("A JobTemplateSpec. `{{...}}` in the values of env variables are replaced as in queries."),
+        _doc("A JobTemplateSpec. `{{...}}` in the values of env variables are replaced, by the plain values."),
     ]
 
 

@@ -37,6 +37,8 @@ DEFENSE_POLICIES = Resource(GROUP, "v1alpha1", "defensepolicies", "DefensePolicy
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet")
 
+JOBS = Resource("batch", "v1", "jobs", "Job")
+
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 PODS = Resource("", "v1", "pods", "Pod")
