@@ -97,7 +97,7 @@ class Manager:
             writer,
             self.metrics,
             clock,
-            checks=runners(client, outbound, self._server, clock),
+            checks=runners(client, outbound, self._server, clock, system_namespace=options.system_namespace),
             pre_timeout=options.pre_timeout,
             post_timeout=options.post_timeout,
         )

@@ -10,6 +10,7 @@ from altershield.api.resources import (
     CLUSTER_ROLES,
     CRDS,
     GROUP,
+    JOBS,
     ROLE_BINDINGS,
     ROLES,
     SERVICE_ACCOUNTS,
@@ -84,6 +85,10 @@ CALLBACK_RULES = (
 )
 """The permissions that the callback port needs in addition: to learn who its callers are, and what they may do."""
 
+JOB_RULES = (_rule(JOBS.group, [JOBS.plural], "get create delete"),)
+"""The permissions that checks with Jobs need in addition. A Job can run as any service account of its namespace. So the
+admission policies let only users who may create Jobs write a DefensePolicy with a Job."""
+
 SYSTEM_RULES = (
     _rule(GROUP, ["opsconfiginfoes"], "create"),
     _rule("coordination.k8s.io", ["leases"], "get create update"),
@@ -134,9 +139,9 @@ def _cluster_role(name: str, labels: dict[str, str], rules: Sequence[Object]) ->
     }
 
 
-def objects(namespace: str, *, callbacks: bool = False) -> list[Object]:
+def objects(namespace: str, *, callbacks: bool = False, jobs: bool = False) -> list[Object]:
     """The service account and its permissions. `namespace` is the system namespace. With `callbacks`, the reconciler
-    serves the callback port."""
+    serves the callback port; with `jobs`, checks may be Jobs."""
     subject = {"kind": "ServiceAccount", "name": SERVICE_ACCOUNT, "namespace": namespace}
 
     def obj(kind: str, scope: str, **content: Any) -> Object:
@@ -149,7 +154,11 @@ def objects(namespace: str, *, callbacks: bool = False) -> list[Object]:
 
     return [
         obj("ServiceAccount", namespace),
-        obj("ClusterRole", "", rules=[*CLUSTER_RULES, *(CALLBACK_RULES if callbacks else ())]),
+        obj(
+            "ClusterRole",
+            "",
+            rules=[*CLUSTER_RULES, *(CALLBACK_RULES if callbacks else ()), *(JOB_RULES if jobs else ())],
+        ),
         obj("ClusterRoleBinding", "", roleRef=reference("ClusterRole"), subjects=[subject]),
         obj("Role", namespace, rules=list(SYSTEM_RULES)),
         obj("RoleBinding", namespace, roleRef=reference("Role"), subjects=[subject]),

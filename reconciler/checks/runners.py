@@ -3,20 +3,28 @@
 from collections.abc import Callable
 
 from altershield.kube.client import Client
-from reconciler.batches.plan import HTTP, PROMETHEUS, SERVER, Checks
+from reconciler.batches.plan import HTTP, JOB, PROMETHEUS, SERVER, Checks
 from reconciler.checks.altershield_server import AlterShieldServer
 from reconciler.checks.check import Check
 from reconciler.checks.http_check import HttpCheckRunner
+from reconciler.checks.job_check import JobCheckRunner
 from reconciler.checks.prometheus_check import PrometheusCheckRunner
 from reconciler.outbound.client import Outbound
 from reconciler.outbound.secrets import Secrets
 
 
 def runners(
-    client: Client, outbound: Outbound | None, server: AlterShieldServer | None, clock: Callable[[], float]
+    client: Client,
+    outbound: Outbound | None,
+    server: AlterShieldServer | None,
+    clock: Callable[[], float],
+    *,
+    system_namespace: str,
 ) -> Checks:
     """`server` is None if none is configured. Without `outbound`, no URL of a tenant is requested."""
-    found: dict[str, Check] = {} if server is None else {SERVER: server}
+    found: dict[str, Check] = {JOB: JobCheckRunner(client, clock, system_namespace)}
+    if server is not None:
+        found[SERVER] = server
     if outbound is not None:
         secrets = Secrets(client)
         found[PROMETHEUS] = PrometheusCheckRunner(outbound, secrets, clock)

@@ -39,10 +39,13 @@ def test_crds_match_the_code_and_are_kept_on_uninstall(chart: helm_python.Chart)
     assert of_kind(rendered(chart, {"crds": {"install": False}}), "CustomResourceDefinition") == []
 
 
-@pytest.mark.parametrize("callbacks", [False, True])
-def test_roles_match_those_of_dev_plus_the_rules_for_certgen(chart: helm_python.Chart, callbacks: bool) -> None:
-    objects = rendered(chart, {"server": {"url": "http://server:8080", "callbacks": {"enabled": callbacks}}})
-    dev = {obj["kind"]: obj for obj in rbac.objects(SYSTEM_NAMESPACE, callbacks=callbacks)}
+@pytest.mark.parametrize(("callbacks", "jobs"), [(False, False), (True, False), (False, True), (True, True)])
+def test_roles_match_those_of_dev_plus_the_rules_for_certgen(
+    chart: helm_python.Chart, callbacks: bool, jobs: bool
+) -> None:
+    server = {"url": "http://server:8080", "callbacks": {"enabled": callbacks}}
+    objects = rendered(chart, {"server": server, "checks": {"jobs": {"enabled": jobs}}})
+    dev = {obj["kind"]: obj for obj in rbac.objects(SYSTEM_NAMESPACE, callbacks=callbacks, jobs=jobs)}
     for kind in ("ClusterRole", "Role"):
         rules = the(objects, kind)["rules"]
         assert rules[: len(dev[kind]["rules"])] == dev[kind]["rules"]

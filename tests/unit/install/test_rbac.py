@@ -38,11 +38,15 @@ FOR_CALLBACKS = {
     ("authentication.k8s.io", "tokenreviews"): "create",
     ("authorization.k8s.io", "subjectaccessreviews"): "create",
 }
+FOR_JOBS = {("batch", "jobs"): "get create delete"}
 
 
-@pytest.mark.parametrize(("callbacks", "wanted"), [(False, WANTED), (True, WANTED | FOR_CALLBACKS)])
-def test_cluster_role_has_exactly_the_required_rules(callbacks: bool, wanted: dict[tuple[str, str], str]) -> None:
-    (role,) = [obj for obj in rbac.objects(SYSTEM_NAMESPACE, callbacks=callbacks) if obj["kind"] == "ClusterRole"]
+@pytest.mark.parametrize(
+    ("more", "wanted"),
+    [({}, WANTED), ({"callbacks": True}, WANTED | FOR_CALLBACKS), ({"jobs": True}, WANTED | FOR_JOBS)],
+)
+def test_cluster_role_has_exactly_the_required_rules(more: dict[str, bool], wanted: dict[tuple[str, str], str]) -> None:
+    (role,) = [obj for obj in rbac.objects(SYSTEM_NAMESPACE, **more) if obj["kind"] == "ClusterRole"]
     granted = defaultdict(set)
     for rule in role["rules"]:
         for group in rule["apiGroups"]:
