@@ -69,6 +69,8 @@ class Request(msgspec.Struct, Generic[T], frozen=True):
     raw_options: msgspec.Raw
     object: T
     old_object: T | None
+    received: float
+    """When the gatekeeper received the request, Unix seconds."""
     memo: dict[Callable[..., Any], Any]
 
     @property

@@ -1,6 +1,7 @@
 """The paths of the webhooks and the handlers of each path, from the registry."""
 
 import importlib
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -119,6 +120,7 @@ def _request(
         wire.options,
         found,
         before,
+        time.time(),
         memo,
     )
 

@@ -2,13 +2,24 @@
 
 import msgspec
 
+from altershield.api import released_by
 from altershield.api.fingerprint import Template
 from altershield.api.kinds import WorkloadRef
 from gatekeeper.errors import ReviewError
 from gatekeeper.handlers.releases import fingerprint
-from gatekeeper.request import Object, Request
+from gatekeeper.request import Metadata, Object, Request
 
 _NO_TEMPLATE = Template()
+
+
+class _Annotations(msgspec.Struct, frozen=True):
+    """Only this annotation is decoded: that of `kubectl apply` repeats the whole manifest."""
+
+    released_by: str | None = msgspec.field(default=None, name=released_by.ANNOTATION)
+
+
+class _Metadata(Metadata, frozen=True):
+    annotations: _Annotations | None = None
 
 
 class _Spec(msgspec.Struct, frozen=True):
@@ -18,7 +29,14 @@ class _Spec(msgspec.Struct, frozen=True):
 class Workload(Object, frozen=True, rename="camel"):
     """The fields of a workload that the handlers read."""
 
+    metadata: _Metadata
     spec: _Spec = _Spec()
+
+    @property
+    def released_by(self) -> str | None:
+        """The annotation that says who released the version."""
+        annotations = self.metadata.annotations
+        return annotations.released_by if annotations is not None else None
 
     @property
     def template_labels(self) -> dict[str, str] | None:

@@ -18,6 +18,7 @@ from .reviews import (
     StaticListers,
     deployment,
     encode,
+    mutate,
     release,
     released,
     review,
@@ -53,7 +54,7 @@ def test_created_workload_is_patched_with_reason_new_version() -> None:
 
 
 def test_workload_with_its_version_is_allowed_with_reason_new_version() -> None:
-    stamped = deployment(own={labels.VERSION: OLD}, template_version=OLD)
+    stamped, _ = mutate(deployment())
     assert outcome(MUTATE, stamped) == (Decision.ALLOWED, ReleaseReason.NEW_VERSION, {"version": OLD})
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from altershield.api import labels
+from altershield.api import labels, released_by
 
 from .reviews import NEW, OLD, RECONCILER, deployment, mutate, released, version_of
 
@@ -159,8 +159,9 @@ def test_second_call_with_the_patched_object_gives_no_patch_and_no_warning(
 
 
 @given(objects, st.none() | objects)
-def test_patch_changes_only_labels_of_altershield(new: Object, old: Object | None) -> None:
+def test_patch_changes_only_labels_and_the_annotation_of_altershield(new: Object, old: Object | None) -> None:
     result, _ = mutate(new, old)
+    result["metadata"]["annotations"].pop(released_by.ANNOTATION, None)
     for obj in (result, new):
         for key in (*labels.OWNED, *labels.NOT_IN_TEMPLATES):
             own(obj).pop(key, None)

@@ -1,0 +1,36 @@
+"""The annotation of a workload that says who released its version, and when. Only AlterShield writes it."""
+
+import msgspec
+
+from altershield.api.meta import rfc3339
+
+ANNOTATION = "altershield.defense.antgroup.com/released-by"
+
+_MAX_USER = 253
+
+
+class ReleasedBy(msgspec.Struct, frozen=True):
+    """The value of the annotation, as JSON."""
+
+    user: str
+    """The user name that the API server authenticated, cut to 253 characters."""
+    time: str
+    """In the format of Kubernetes, by the clock of the gatekeeper: `2026-08-21T07:29:49Z`."""
+    version: str
+    """The version that was released. While no gatekeeper runs, the annotation stays that of an earlier version."""
+
+
+def encode(user: str, version: str, now: float) -> str:
+    """The value for a release at `now` (Unix seconds)."""
+    return msgspec.json.encode(ReleasedBy(user[:_MAX_USER], rfc3339(now), version)).decode()
+
+
+def decode(value: str | None, version: str) -> ReleasedBy | None:
+    """Who released this version; None if the annotation is missing, invalid or that of another version."""
+    if not value:
+        return None
+    try:
+        found = msgspec.json.decode(value, type=ReleasedBy)
+    except (ValueError, RecursionError):
+        return None
+    return found if found.version == version else None

@@ -1,0 +1,51 @@
+"""Each release gets an annotation that says who released it, and when."""
+
+from altershield.api import released_by
+from altershield.api.json_patch import Operation, label_path
+from gatekeeper.handler import handler
+from gatekeeper.handlers.releases.reasons import RESTORED, Reason
+from gatekeeper.handlers.releases.workload import Change, Workload, released_version
+from gatekeeper.listers import Listers
+from gatekeeper.response import NOTHING, Response
+
+_ANNOTATIONS = "/metadata/annotations"
+_CALLED_AGAIN = 10  # seconds within which an API server calls the webhook a second time for the same request
+
+
+@handler(reads=Workload, outcomes=(RESTORED,))
+def attribute(change: Change, listers: Listers) -> Response:
+    """Set the annotation of a workload that is created or whose template changes. Otherwise, restore the annotation
+    that a user removed, changed or added, without a warning: `kubectl replace` sends manifests without it."""
+    old, sent = change.old_object, change.object.released_by
+    version = released_version(change)
+    if version:
+        if _is_ours(change, listers, version):
+            return NOTHING
+        return Response(patch=_patch(change, released_by.encode(change.user, version, change.received)))
+    before = old.released_by if old is not None else None
+    if sent == before or change.user == listers.reconciler:
+        return NOTHING
+    return Response(patch=_patch(change, before), reason=Reason.RESTORED)
+
+
+def _is_ours(change: Change, listers: Listers, version: str) -> bool:
+    """Whether the annotation has been set for this release: by the reconciler, which names the user who requested a
+    rollback, or by this handler, if the API server calls it again after another webhook changed the object."""
+    found = released_by.decode(change.object.released_by, version)
+    if found is None:
+        return False
+    if change.user == listers.reconciler:
+        return True
+    now = change.received
+    return any(
+        change.object.released_by == released_by.encode(change.user, version, now - ago) for ago in range(_CALLED_AGAIN)
+    )
+
+
+def _patch(change: Change, value: str | None) -> list[Operation]:
+    path = label_path(released_by.ANNOTATION, _ANNOTATIONS)
+    if value is None:
+        return [{"op": "remove", "path": path}]
+    if change.object.metadata.annotations is None:
+        return [{"op": "add", "path": _ANNOTATIONS, "value": {released_by.ANNOTATION: value}}]
+    return [{"op": "add", "path": path, "value": value}]
