@@ -85,6 +85,7 @@ class Manager:
             clock,
             timing=Timing(options.start_timeout, options.observe_seconds),
             batch_wait=options.batch_wait,
+            history_limit=options.history_limit,
             server=self._server,
         )
         Routes(self.caches, self.queues, releases.groups_cache)

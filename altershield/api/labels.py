@@ -33,6 +33,9 @@ CHECK = "altershield.defense.antgroup.com/check"
 CHECK_ID = "altershield.defense.antgroup.com/check-id"
 """An annotation of the Job of a check: the uid of the ChangePod, the name of the check and the phase."""
 
+HISTORY = "altershield.defense.antgroup.com/history"
+"""On the ControllerRevisions of a workload's history: the workload's name, cut and hashed past 63 characters."""
+
 OWNED = (VERSION, DEFENSE_STATUS, SUSPEND)
 """Labels of a workload that only AlterShield writes."""
 

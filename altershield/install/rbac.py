@@ -61,7 +61,8 @@ CLUSTER_RULES = (
     _rule("", ["events"], "list create patch"),
     *_each_group(_WORKLOADS, "get list watch patch"),
     *_each_group(_BETWEEN, "get list watch patch"),
-    *_each_group(_REVISIONS, "get list"),
+    # the history of workloads, and the revisions of their controllers
+    *_each_group(_REVISIONS, "get list create patch delete"),
     # owner references with blockOwnerDeletion, if the API server has the plugin OwnerReferencesPermissionEnforcement
     *_each_group(_WORKLOADS, "update", "finalizers"),
     # to learn whether the cluster has the kinds that are not built in

@@ -15,6 +15,7 @@ OBSERVE_SECONDS = 10.0
 BATCH_WAIT = 60
 PRE_TIMEOUT = 120
 POST_TIMEOUT = 120
+HISTORY_LIMIT = 10
 LEASE_DURATION = 15.0
 
 Kubeconfig = Annotated[
@@ -102,6 +103,16 @@ PostTimeout = Annotated[
         min=1,
         max=86_400,
         help="Seconds to wait for the check of an AlterShield server after a batch; after them, it counts as passed.",
+    ),
+]
+HistoryLimit = Annotated[
+    int,
+    typer.Option(
+        "--history-limit",
+        envvar="ALTERSHIELD_HISTORY_LIMIT",
+        min=0,
+        max=1000,
+        help="Versions that passed, and as many others, that are kept for each workload. 0: no history.",
     ),
 ]
 LeaseDuration = Annotated[

@@ -108,6 +108,24 @@ class WireSelector(msgspec.Struct, frozen=True, rename="camel", gc=False):
     def keys(self) -> set[str]:
         return {*(self.match_labels or {}), *(each.key for each in self.match_expressions)}
 
+    def matches(self, own: Mapping[str, str]) -> bool:
+        """Whether an object with these labels is selected, as the API server decides it."""
+        if any(own.get(key) != value for key, value in (self.match_labels or {}).items()):
+            return False
+        for each in self.match_expressions:
+            match each.operator:
+                case "In":
+                    selected = own.get(each.key) in each.values
+                case "NotIn":
+                    selected = own.get(each.key) not in each.values
+                case "Exists":
+                    selected = each.key in own
+                case _:
+                    selected = each.key not in own
+            if not selected:
+                return False
+        return True
+
     def __str__(self) -> str:
         parts = [f"{key}={value}" for key, value in (self.match_labels or {}).items()]
         for each in self.match_expressions:

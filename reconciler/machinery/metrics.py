@@ -13,6 +13,7 @@ from altershield.kube.client import Client
 from altershield.kube.events import EventRecorder
 from altershield.kube.queue import WorkQueue
 from altershield.process.metrics import ProcessMetrics
+from altershield.releases import history
 from altershield.workloads import ADAPTERS
 from reconciler.endpoints.outcome import CallbackOutcome
 from reconciler.machinery.caches import Caches
@@ -29,6 +30,7 @@ _WRITES = {
     CHANGE_PODS.kind: ("create", "patch status", "delete"),
     OPS_CONFIG_INFOS.kind: ("create", "patch status"),
     DEFENSE_POLICIES.kind: ("patch status",),
+    history.RESOURCE.kind: ("create", "patch", "delete"),
 }
 _RECONCILE_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _RELEASE_SECONDS = (5, 10, 20, 30, 60, 120, 180, 300, 600, 1200, 1800, 3600)

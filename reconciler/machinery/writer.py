@@ -64,10 +64,23 @@ class Writer:
 
     async def patch(self, informer: Informer[T], obj: T, operations: Sequence[Operation]) -> T:
         """Apply a JSON patch to the object with this uid, not to another one of the same name."""
-        resource, metadata = informer.resource, obj.metadata
+        return self._to_cache(informer, await self._patch(informer.resource, obj.metadata, operations), "patch")
+
+    async def create_uncached(self, resource: Resource, obj: dict[str, Any], namespace: str) -> msgspec.Raw:
+        """Create an object that no cache keeps, and return it. AlreadyExistsError if there is one of that name."""
+        answer = await self._client.create(resource, obj, namespace, as_=msgspec.Raw)
+        self._metrics.writes.labels(resource.kind, "create").inc()
+        return answer
+
+    async def patch_uncached(self, resource: Resource, metadata: Metadata, operations: Sequence[Operation]) -> None:
+        """Like `patch`, for an object that no cache keeps."""
+        await self._patch(resource, metadata, operations)
+        self._metrics.writes.labels(resource.kind, "patch").inc()
+
+    async def _patch(self, resource: Resource, metadata: Metadata, operations: Sequence[Operation]) -> msgspec.Raw:
         guarded = [{"op": "test", "path": "/metadata/uid", "value": metadata.uid}, *operations]
         try:
-            answer = await self._client.patch(
+            return await self._client.patch(
                 resource, guarded, metadata.name, metadata.namespace, type_=PatchType.JSON, as_=msgspec.Raw
             )
         except InvalidError as error:
@@ -79,7 +92,6 @@ class Writer:
                 code=error.code,
                 reason=error.reason,
             ) from error
-        return self._to_cache(informer, answer, "patch")
 
     async def save_release(self, release: Release, status: ChangeWorkloadStatus, *, lists: bool) -> Release:
         """Store the changed fields of the status, guarded by the resourceVersion. The three long lists of pods are

@@ -67,6 +67,14 @@ class Resume:
 
 
 @dataclass(frozen=True, slots=True)
+class KeepHistory:
+    """Keep the release in the history of its workload, before the status that ends it is stored."""
+
+    status: ChangeWorkloadStatus
+    """This status."""
+
+
+@dataclass(frozen=True, slots=True)
 class Suspend:
     """Set the label `suspend` of the workload to the Unix second `since`, after the status that explains it
     is stored."""
@@ -76,9 +84,10 @@ class Suspend:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseAgain:
-    """Release the template that `target` holds again."""
+    """Release the template that `target` holds again. `by`: the user who requested it; empty if none did."""
 
     target: SourceRef
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +113,18 @@ class Announce:
     warning: bool = True
 
 
-Before = Mark | RestoreLabel | CreateBatch | SetThreshold | Overrule | AllowRepair | Resume | DeletePod | Remove
+Before = (
+    Mark
+    | RestoreLabel
+    | CreateBatch
+    | SetThreshold
+    | Overrule
+    | AllowRepair
+    | Resume
+    | DeletePod
+    | Remove
+    | KeepHistory
+)
 After = Suspend | ReleaseAgain | Remove | Announce
 
 

@@ -9,7 +9,7 @@ from typing import assert_never
 
 import msgspec
 
-from altershield.api import labels, names
+from altershield.api import labels, names, released_by
 from altershield.api.json_patch import Operation, label_path
 from altershield.api.kinds import (
     ChangePod,
@@ -51,6 +51,7 @@ from reconciler.releases.effects import (
     CreateBatch,
     Decision,
     DeletePod,
+    KeepHistory,
     Mark,
     Overrule,
     ReleaseAgain,
@@ -60,6 +61,7 @@ from reconciler.releases.effects import (
     SetThreshold,
     Suspend,
 )
+from reconciler.releases.history_keeper import HistoryKeeper
 from reconciler.releases.live_reader import LiveReader
 from reconciler.releases.projection import Release
 
@@ -67,6 +69,8 @@ logger = logging.getLogger(__name__)
 
 _SUSPEND = label_path(labels.SUSPEND)
 _VERSION = label_path(labels.VERSION)
+_ANNOTATIONS = "/metadata/annotations"
+_RELEASED_BY = label_path(released_by.ANNOTATION, _ANNOTATIONS)
 
 
 class Refused(Exception):  # noqa: N818  (a result that ends the reconcile, not an error)
@@ -88,10 +92,13 @@ class Executor:
         recorder: EventRecorder,
         metrics: Metrics,
         clock: Callable[[], float],
+        *,
+        history: HistoryKeeper | None = None,
     ) -> None:
         self._caches = caches
         self._writer = writer
         self._live = live
+        self._history = history
         self._recorder = recorder
         self._metrics = metrics
         self._clock = clock
@@ -112,8 +119,8 @@ class Executor:
             match effect:
                 case Suspend(since):
                     workload = await self._suspend(workload, since)
-                case ReleaseAgain(target):
-                    await self._release_again(workload, target)
+                case ReleaseAgain(target, by):
+                    await self._release_again(workload, target, by)
                 case Remove(obj):
                     await self._remove(obj)
                 case Announce(reason, message, warning):
@@ -143,7 +150,7 @@ class Executor:
                     work.append(self._remove(obj))
                 case Overrule():
                     work.append(self._overrule(effect))
-                case SetThreshold() | AllowRepair() | Resume():
+                case SetThreshold() | AllowRepair() | Resume() | KeepHistory():
                     pass
                 case _:
                     assert_never(effect)
@@ -159,6 +166,8 @@ class Executor:
                 )
             elif isinstance(effect, Resume):
                 workload = await self.label(workload, [{"op": "remove", "path": _SUSPEND}])
+            elif isinstance(effect, KeepHistory) and self._history is not None:
+                await self._history.keep(release, workload, effect.status)
         return release
 
     async def _remove(self, obj: ChangeWorkload | Batch) -> None:
@@ -235,12 +244,14 @@ class Executor:
         same: Operation = {"op": "test", "path": _VERSION, "value": workload.version}
         return await self._writer.patch(self._caches.workloads[workload.kind], workload, [same, *operations])
 
-    async def _release_again(self, workload: Workload, target: SourceRef) -> None:
+    async def _release_again(self, workload: Workload, target: SourceRef, by: str) -> None:
         """Give the workload the template of one of its revisions, as `kubectl rollout undo` does.
 
         Workload and template are read once more, so that exactly the decided template replaces exactly the decided
         version. The labels are set as the gatekeeper sets them, so that a rollback also works while no gatekeeper is
         available.
+
+        `by`: the user who requested it. The gatekeeper names the reconciler if it is empty.
         """
         present = await self._live.workload(workload)
         if present.workload.version != workload.version or present.workload.fingerprint != workload.fingerprint:
@@ -252,7 +263,12 @@ class Executor:
             {"op": "test", "path": "/metadata/resourceVersion", "value": present.workload.metadata.resource_version},
             *BY_KIND[workload.kind].release(template),
         ]
-        operations.append({"op": "add", "path": _VERSION, "value": target.version or target.fingerprint})
+        version = target.version or target.fingerprint
+        operations.append({"op": "add", "path": _VERSION, "value": version})
+        if by:
+            value = released_by.encode(by, version, self._clock())
+            whole: Operation = {"op": "add", "path": _ANNOTATIONS, "value": {released_by.ANNOTATION: value}}
+            operations.append({"op": "add", "path": _RELEASED_BY, "value": value} if present.annotations else whole)
         if present.workload.processed:
             operations.append({"op": "remove", "path": label_path(labels.DEFENSE_STATUS)})
         try:

@@ -1,6 +1,6 @@
 """Reads from the API server, for decisions that must not rely on caches that are behind."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,12 +12,14 @@ from altershield.api.meta import unix
 from altershield.api.resources import EVENTS, PODS
 from altershield.kube.client import Client
 from altershield.kube.errors import ConflictError, NotFoundError
+from altershield.releases import history
+from altershield.releases.history import Entry
 from altershield.releases.release import version as version_of
 from altershield.workloads import BY_KIND, is_pod_of_revision
 from altershield.workloads import pods as pod_projections
 from altershield.workloads.adapter import Object, template_of
 from altershield.workloads.pods import Pod
-from altershield.workloads.workload import Workload
+from altershield.workloads.workload import WireSelector, Workload
 from altershield.workloads.workload import version_of as fingerprint_of
 from reconciler.machinery.caches import Caches
 from reconciler.releases.ending import overdue_pods
@@ -37,6 +39,22 @@ class _Managed(msgspec.Struct):
     metadata: ManagedMeta
 
 
+class _TemplateSpec(msgspec.Struct):
+    template: dict[str, Any]
+
+
+class _WithTemplate(msgspec.Struct):
+    spec: _TemplateSpec
+
+
+class _SelectorSpec(msgspec.Struct):
+    selector: WireSelector = WireSelector()
+
+
+class _WithSelector(msgspec.Struct):
+    spec: _SelectorSpec
+
+
 class _Event(msgspec.Struct):
     reason: str = ""
     message: str = ""
@@ -48,6 +66,18 @@ class LiveWorkload(NamedTuple):
     workload: Workload
     released_at: float | None
     """When its pod template was last written, Unix seconds; None if it is not known."""
+    annotations: Mapping[str, str] = {}
+    raw: msgspec.Raw = msgspec.Raw()
+
+    @property
+    def template(self) -> Object:
+        """Its pod template."""
+        found: Object = msgspec.json.decode(self.raw, type=_WithTemplate).spec.template
+        return found
+
+    def selects(self, own: Mapping[str, str]) -> bool:
+        """Whether its selector matches these labels."""
+        return msgspec.json.decode(self.raw, type=_WithSelector).spec.selector.matches(own)
 
 
 class LiveReader:
@@ -68,19 +98,45 @@ class LiveReader:
         if found.metadata.uid != metadata.uid or found.metadata.deleting:
             raise _changed(known)
         managed = msgspec.json.decode(raw, type=_Managed)
-        return LiveWorkload(found, managed.metadata.released_at)
+        return LiveWorkload(found, managed.metadata.released_at, managed.metadata.annotations, raw)
 
     async def revisions(self, workload: Workload) -> list[Revision]:
         """The objects that hold the workload's templates."""
         return [_revision(workload, raw) for raw in await self._raw_revisions(workload)]
 
+    async def history(self, workload: Workload) -> list[Entry]:
+        """The entries of the history that carry the workload's name: its own, and those that nobody owns."""
+        listed = await self._client.list(
+            history.RESOURCE,
+            workload.metadata.namespace,
+            as_=msgspec.Raw,
+            label_selector=history.label_selector(workload.metadata.name),
+        )
+        entries = [history.read(raw) for raw in listed.items]
+        return [each for each in entries if each.metadata.deletion_timestamp is None]
+
+    async def entry(self, workload: Workload, name: str) -> Entry:
+        """The ControllerRevision of this name as an entry of the history. ConflictError if it does not exist."""
+        try:
+            return history.read(
+                await self._client.get(history.RESOURCE, name, workload.metadata.namespace, as_=msgspec.Raw)
+            )
+        except NotFoundError as error:
+            raise _changed(workload) from error
+
     async def template(self, workload: Workload, source: SourceRef) -> Object:
         """The pod template in the object `source`. ConflictError if it is not the template that was decided on."""
         adapter = BY_KIND[workload.kind]
+        resource = history.RESOURCE if source.kind == history.RESOURCE.kind else adapter.revisions
         try:
-            raw: Object = await self._client.get(adapter.revisions, source.name, workload.metadata.namespace)
+            data = await self._client.get(resource, source.name, workload.metadata.namespace, as_=msgspec.Raw)
         except NotFoundError as error:
             raise _changed(workload) from error
+        if resource == history.RESOURCE and owns(workload, entry := history.read(data)):
+            if (entry.metadata.uid, entry.fingerprint) != (source.uid, source.fingerprint):
+                raise _changed(workload)
+            return history.with_version(entry.template, source.version or source.fingerprint)
+        raw: Object = msgspec.json.decode(data)
         template = adapter.template(raw)
         if template is None or raw["metadata"].get("uid") != source.uid or not _controls(workload, raw):
             raise _changed(workload)
@@ -114,7 +170,8 @@ class LiveReader:
         if snapshot.groups is not None:
             self._refresh(snapshot.groups, own, workload, now)
             await self._read_events(snapshot, snapshot.groups, now)
-        return self._targets(workload, snapshot.source, revisions, own, own_releases)
+        kept = _kept_targets(workload, await self.history(workload), revisions)
+        return self._targets(workload, snapshot.source, [*revisions, *kept], own, own_releases)
 
     def _refresh(self, groups: PodGroups, own: Sequence[Pod], workload: Workload, now: float) -> None:
         """Bring the groups up to date with the pods that were listed."""
@@ -181,6 +238,25 @@ class LiveReader:
                 )
             )
         return found
+
+
+def owns(workload: Workload, entry: Entry) -> bool:
+    """Whether an entry of the history belongs to exactly this workload."""
+    return entry.is_of(workload.kind, workload.metadata.name, workload.metadata.uid)
+
+
+def _kept_targets(workload: Workload, entries: Sequence[Entry], revisions: Sequence[Revision]) -> list[Revision]:
+    """The versions that only the history holds. Without a number, they come after all others."""
+    there = {workload.fingerprint, *(each.source.fingerprint for each in revisions)}
+    return [
+        Revision(
+            SourceRef(history.RESOURCE.kind, each.metadata.name, each.metadata.uid, each.version, each.fingerprint),
+            int(unix(each.metadata.creation_timestamp)),
+            0,
+        )
+        for each in entries
+        if owns(workload, each) and each.fingerprint not in there and each.version != workload.version
+    ]
 
 
 def _release_of(revision: Revision, own_releases: Sequence[Release]) -> Release | None:

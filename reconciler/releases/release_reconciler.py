@@ -22,6 +22,8 @@ from reconciler.releases.decide import decide
 from reconciler.releases.effects import Decision, RestoreLabel
 from reconciler.releases.executor import Executor, Refused
 from reconciler.releases.health import Timing
+from reconciler.releases.history import with_history
+from reconciler.releases.history_keeper import HistoryKeeper
 from reconciler.releases.live_reader import LiveReader
 from reconciler.releases.pod_groups_cache import PodGroupsCache
 from reconciler.releases.projection import Release
@@ -50,6 +52,7 @@ class ReleaseReconciler:
         *,
         timing: Timing,
         batch_wait: int,
+        history_limit: int = 0,
         server: OrderServer | None = None,
     ) -> None:
         self.groups_cache = PodGroupsCache(caches, timing, clock)
@@ -59,7 +62,8 @@ class ReleaseReconciler:
         self._live = LiveReader(client, caches)
         policies = AppliedPolicies(client, caches, recorder)
         self._creator = ReleaseCreator(caches, writer, policies, clock, batch_wait)
-        self._executor = Executor(caches, writer, self._live, recorder, metrics, clock)
+        keeper = HistoryKeeper(caches, writer, self._live, history_limit)
+        self._executor = Executor(caches, writer, self._live, recorder, metrics, clock, history=keeper)
         self._ungated = UngatedCheck(caches, writer, self._live, self._creator, self._executor, metrics, clock)
         self._reporter = Reporter(server, writer, clock)
         self._server = server is not None
@@ -117,7 +121,7 @@ class ReleaseReconciler:
             pod for pod in self._caches.pods_of(workload) if is_pod_of_revision(adapter, pod, source.name, source.uid)
         ]
         decision = rollback.close(release, workload, rollback.stuck_pods(workload, pods), self._clock())
-        await self._executor.carry_out(release, workload, decision)
+        await self._executor.carry_out(release, workload, with_history(release, decision))
         self._refusals.pop(key, None)
         return 0.0 if decision.requeue_after is None else decision.requeue_after
 
@@ -181,7 +185,7 @@ class ReleaseReconciler:
             targets = await self._live.refresh_and_find_targets(snapshot, [release, *others], now)
             snapshot = replace(snapshot, targets=targets)
             decision = decide(snapshot, now)
-        decision = self._with_sets(workload, release, source, decision)
+        decision = with_history(release, self._with_sets(workload, release, source, decision))
         try:
             release = await self._executor.carry_out(release, workload, decision)
         except Refused as refusal:

@@ -13,6 +13,9 @@ Each step follows from the one before, so a crash in between only delays the nex
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
+from altershield.api import names
 from altershield.api.kinds import ConditionType, Giver, SourceRef, WorkloadState
 from altershield.api.meta import Condition, find_condition, has_reason, rfc3339
 from altershield.releases.release import version as version_of
@@ -66,6 +69,8 @@ def next_step(snapshot: Snapshot, now: float) -> Decision:
         return _requested(snapshot, targets, now)
     wanted = snapshot.release.status.rollback_target
     target = next((each for each in targets if each.source.uid == wanted.uid), None)
+    if target is None:  # another object may hold the template now: the history, or a ReplicaSet that was created again
+        target = next((each for each in targets if each.source.fingerprint == wanted.fingerprint), None)
     if target is None:
         return withdraw(snapshot, f"{wanted.kind} {wanted.name} does not exist any more", now)
     if target.source.fingerprint != wanted.fingerprint:
@@ -77,11 +82,12 @@ def next_step(snapshot: Snapshot, now: float) -> Decision:
         if refusal:
             return withdraw(snapshot, refusal, now)
         best = automatic_target(snapshot, targets)
-        if isinstance(best, str) or best.source.uid != wanted.uid:
+        if isinstance(best, str) or best.source.uid != target.source.uid:
             return withdraw(
                 snapshot, best if isinstance(best, str) else "another version is now the one to go back to", now
             )
-    return Decision(after=(ReleaseAgain(wanted),))
+    version = wanted.version or target.source.version
+    return Decision(after=(ReleaseAgain(msgspec.structs.replace(target.source, version=version)),))
 
 
 def withdraw(snapshot: Snapshot, why: str, now: float) -> Decision:
@@ -161,7 +167,7 @@ def _requested(snapshot: Snapshot, targets: Sequence[Target], now: float) -> Dec
     passed."""
     wanted = snapshot.release.status.rollback_to
     if wanted:
-        found = [each for each in targets if wanted in (each.source.version, each.source.name, each.source.fingerprint)]
+        found = [each for each in targets if wanted in _names(each.source)]
         if found:
             return store_intent(snapshot, found[0], RollbackReason.REQUESTED, _REQUESTED, now)
         return _refuse_request(snapshot, targets, f"the workload has no version {wanted}", now)
@@ -173,13 +179,18 @@ def _requested(snapshot: Snapshot, targets: Sequence[Target], now: float) -> Dec
     return store_intent(snapshot, best, RollbackReason.REQUESTED, _REQUESTED, now)
 
 
+def _names(source: SourceRef) -> tuple[str, ...]:
+    """What `rollbackTo` may say for this object. The name of an entry of the history ends with the version."""
+    return source.version, source.name, source.fingerprint, names.version_of(source.name)
+
+
 def _refuse_request(snapshot: Snapshot, targets: Sequence[Target], why: str, now: float) -> Decision:
     """Refuse a person's request, and list the possible targets."""
-    names = [
+    known = [
         f"{each.source.name} (version {each.source.version})" if each.source.version else each.source.name
         for each in targets[:_MAX_TARGETS_LISTED]
     ]
-    offer = f"set `rollbackTo` to one of: {', '.join(names)}" if names else "the workload has no older version"
+    offer = f"set `rollbackTo` to one of: {', '.join(known)}" if known else "the workload has no older version"
     message = f"a rollback was requested, but {why}; {offer}"
     draft: Draft = (
         _without_intent(begin_with(snapshot, now))

@@ -38,6 +38,8 @@ NEVER_ASKED = {
     ("delete", "admissionregistration.k8s.io", "validatingwebhookconfigurations"),
     # to read why a pod's containers cannot be created, which does not happen on simulated nodes
     ("list", "", "events"),
+    # when the history of a workload has more versions than its limit
+    ("delete", "apps", "controllerrevisions"),
     # after a creation that the API server did not answer; for a ChangePod also before the verdict of a callback
     ("get", "app.ops.cloud.alipay.com", "changeworkloads"),
     ("get", "app.ops.cloud.alipay.com", "changepods"),

@@ -115,6 +115,7 @@ class Cluster:
         server: Settings | None = None,
         check_timeout: int = 120,
         callback_port: int = 0,
+        history_limit: int = 10,
     ) -> AsyncIterator[Manager]:
         """Run a reconciler until the block ends, with the service account and permissions of production."""
         options = Options(
@@ -125,6 +126,7 @@ class Cluster:
             batch_wait=1,
             pre_timeout=check_timeout,
             post_timeout=check_timeout,
+            history_limit=history_limit,
             callback_port=callback_port,
             callback_host="127.0.0.1",
             lease_duration=LEASE_SECONDS,

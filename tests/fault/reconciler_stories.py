@@ -2,8 +2,12 @@
 
 from collections.abc import Callable, Coroutine
 
+import msgspec
+
 from altershield.api import labels, names
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, EVENTS, PODS, REPLICA_SETS
+from altershield.releases import history
+from altershield.workloads.revision_data import CONTROLLER_REVISIONS
 from tests.fault.reconciler_cluster import Cluster, version
 
 REVISION = "deployment.kubernetes.io/revision"
@@ -19,9 +23,29 @@ async def verified(cluster: Cluster) -> list[str]:
     return [pod["pod"] for each in await cluster.all(CHANGE_PODS) for pod in each["spec"]["podInfos"]]
 
 
+async def kept_history(cluster: Cluster) -> dict[str, str]:
+    """The state of each version in the history of the Deployment."""
+    entries = [history.read(msgspec.json.encode(each)) for each in await cluster.all(CONTROLLER_REVISIONS)]
+    assert all(each.fingerprint and each.record.released for each in entries)
+    found = {each.version: each.record.state for each in entries}
+    assert len(found) == len(entries)
+    return found
+
+
+async def until_history(cluster: Cluster, **expected: str) -> None:
+    """Wait until the history holds exactly these versions, called v1, v2 …, in these states."""
+    wanted = {version(name): state for name, state in expected.items()}
+
+    async def met() -> bool:
+        return await kept_history(cluster) == wanted
+
+    await cluster.until(met, f"the history {expected}")
+
+
 async def good_release(cluster: Cluster) -> None:
     await cluster.release(version("v1"))
     await cluster.until_states(v1="Success")
+    assert await kept_history(cluster) == {version("v1"): "Success"}
     taken = await numbers(cluster)
     assert len(taken) == len(set(taken)) == 2
     pods = await verified(cluster)
@@ -38,6 +62,7 @@ async def suspended_and_repaired(cluster: Cluster) -> None:
     await cluster.until_states(v2="Success")
     await cluster.until(lambda: labelled(cluster, False), "the end of the suspension")
     assert labels.IGNORED_SUSPEND not in (await cluster.deployment())["metadata"]["labels"]
+    assert await kept_history(cluster) == {version("v1"): "Suspend", version("v2"): "Success"}
 
 
 async def rolled_back(cluster: Cluster) -> None:
@@ -46,6 +71,7 @@ async def rolled_back(cluster: Cluster) -> None:
     await cluster.until_rolled_back()
     deployment = await cluster.deployment()
     assert deployment["spec"]["template"]["spec"]["containers"][0]["image"] == "busybox"
+    await until_history(cluster, v1="Success", v2="Failed")
 
 
 async def reused_version(cluster: Cluster) -> None:

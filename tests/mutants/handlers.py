@@ -116,7 +116,10 @@ SOURCES = (
         (_T + "test_released_by.py",),
         (
             ("if _is_ours(change, listers, version):", "if False:"),
-            ("released_by.encode(change.user, version, change.received)", "released_by.encode(change.user, version, 0)"),
+            (
+                "released_by.encode(change.user, version, change.received)",
+                "released_by.encode(change.user, version, 0)",
+            ),
             ("before = old.released_by if old is not None else None", "before = None"),
             ("if sent == before or change.user == listers.reconciler:", "if change.user == listers.reconciler:"),
             ("if sent == before or change.user == listers.reconciler:", "if sent == before:"),

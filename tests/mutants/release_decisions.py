@@ -92,7 +92,7 @@ SOURCES = (
             ("    if target.source.fingerprint != wanted.fingerprint:\n", "    if False:\n"),
             ("        if ending(snapshot, now) is None:\n", "        if False:\n"),
             ("        if refusal:\n            return withdraw", "        if False:\n            return withdraw"),
-            ("if isinstance(best, str) or best.source.uid != wanted.uid:", "if False:"),
+            ("if isinstance(best, str) or best.source.uid != target.source.uid:", "if False:"),
             ("    if not snapshot.release.status.rollback_requested:\n", "    if True:\n"),
             ("    if not snapshot.release.status.rollback_requested:\n", "    if False:\n"),
             ("    if stuck:\n", "    if False:\n"),

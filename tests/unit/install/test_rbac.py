@@ -22,7 +22,7 @@ WANTED = {
     **dict.fromkeys(WORKLOADS, "get list watch patch"),
     **{(group, f"{plural}/finalizers"): "update" for group, plural in WORKLOADS},
     ("apps", "replicasets"): "get list watch patch",
-    ("apps", "controllerrevisions"): "get list",
+    ("apps", "controllerrevisions"): "get list create patch delete",
     ("apiextensions.k8s.io", "customresourcedefinitions"): "list watch",
     (OURS, "changeworkloads"): "get list watch create patch delete",
     (OURS, "changeworkloads/finalizers"): "update",

@@ -1,0 +1,185 @@
+"""The history of a workload: one ControllerRevision for each version whose release has ended.
+
+`data` of a ControllerRevision is immutable. It holds the version and its pod template, which never change. The
+annotation holds the release, which can change: a version can be released again, or fail later.
+
+The StatefulSet and DaemonSet controllers take ControllerRevisions without a controller as their own if their selector
+matches, and the DaemonSet controller releases those that it controls and that do not match. So the workload owns an
+entry without being its controller, and no entry is kept for a workload whose selector matches the labels of the entry.
+"""
+
+from collections.abc import Collection, Iterable
+from copy import deepcopy
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from altershield.api import labels, names
+from altershield.api.kinds import WorkloadState
+from altershield.api.meta import ObjectMeta, OwnerReference
+from altershield.workloads import BY_KIND, change_workload_name
+from altershield.workloads.adapter import template_of
+from altershield.workloads.revision_data import CONTROLLER_REVISIONS
+from altershield.workloads.workload import version_of
+
+RESOURCE = CONTROLLER_REVISIONS
+ANNOTATION = "altershield.defense.antgroup.com/release"
+
+Object = dict[str, Any]
+
+
+class CheckOutcome(msgspec.Struct, frozen=True, omit_defaults=True, order=True):
+    """The worst outcome of a check in all batches of a release."""
+
+    name: str
+    phase: str = ""
+    state: str = ""
+
+
+class Record(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """The value of the annotation, as JSON: the last release of the version. Times are in the format of Kubernetes."""
+
+    released: str = ""
+    released_by: str = ""
+    """The user; empty if no gatekeeper reviewed the release."""
+    state: str = ""
+    """The state of its ChangeWorkload (`WorkloadState`)."""
+    since: str = ""
+    """When it entered the state."""
+    reason: str = ""
+    """The reason for the state, in one word: that of the condition RolledBack or Verified."""
+    message: str = ""
+    """The reason, as text."""
+    checks: tuple[CheckOutcome, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        return self.state == WorkloadState.SUCCESS
+
+
+class _Data(msgspec.Struct, frozen=True):
+    version: str = ""
+    spec: Object = {}
+
+
+class _Wire(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta
+    data: _Data = _Data()
+    revision: int = 0
+
+
+class Entry:
+    """A ControllerRevision of the history."""
+
+    def __init__(self, metadata: ObjectMeta, version: str, template: Object, revision: int) -> None:
+        self.metadata = metadata
+        self.version = version
+        self.template = template
+        """The pod template, without the labels of AlterShield."""
+        self.revision = revision
+        """The generation of the workload with which the version was released last."""
+
+    @cached_property
+    def record(self) -> Record:
+        """The last release. Empty if somebody made the annotation unreadable."""
+        try:
+            return msgspec.json.decode(self.metadata.annotations.get(ANNOTATION, "{}"), type=Record)
+        except (ValueError, RecursionError):
+            return Record()
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The fingerprint of the template."""
+        return version_of(template_of(self.template))
+
+    @property
+    def age_key(self) -> tuple[str, int]:
+        """Orders the entries of a workload by their last release."""
+        return self.record.released, self.revision
+
+    def is_of(self, kind: str, name: str, uid: str) -> bool:
+        """Whether the workload owns this entry."""
+        return self.is_named_for(kind, name) and any(_is(owner, kind, uid) for owner in self.metadata.owner_references)
+
+    def is_named_for(self, kind: str, name: str) -> bool:
+        """Whether this is the entry of a workload with this kind and name."""
+        return bool(self.version) and self.metadata.name == entry_name(kind, name, self.version)
+
+
+def _is(owner: OwnerReference, kind: str, uid: str) -> bool:
+    return (owner.api_version, owner.kind, owner.uid) == (BY_KIND[kind].resource.api_version, kind, uid)
+
+
+def entry_name(kind: str, workload: str, version: str) -> str:
+    """The name of the entry of a version: that of its ChangeWorkload."""
+    return change_workload_name(kind, workload, version)
+
+
+def entry_labels(workload: str) -> dict[str, str]:
+    """The labels of a workload's entries. Workloads of other kinds and of the same name have the same label."""
+    return {labels.HISTORY: names.label_value(workload)}
+
+
+def label_selector(workload: str) -> str:
+    """The label selector for `entry_labels`."""
+    return ",".join(f"{key}={value}" for key, value in entry_labels(workload).items())
+
+
+def read(data: bytes | msgspec.Raw) -> Entry:
+    """The entry in a ControllerRevision in JSON. msgspec.DecodeError if it is not one."""
+    wire = msgspec.json.decode(data, type=_Wire)
+    template = wire.data.spec.get("template")
+    return Entry(wire.metadata, wire.data.version, template if isinstance(template, dict) else {}, wire.revision)
+
+
+def manifest(
+    owner: OwnerReference, namespace: str, version: str, template: Object, record: Record, revision: int
+) -> Object:
+    """The ControllerRevision of a version."""
+    return {
+        "apiVersion": RESOURCE.api_version,
+        "kind": RESOURCE.kind,
+        "metadata": {
+            "name": entry_name(owner.kind, owner.name, version),
+            "namespace": namespace,
+            "labels": entry_labels(owner.name),
+            "annotations": {ANNOTATION: encoded(record)},
+            "ownerReferences": [msgspec.to_builtins(owner)],
+        },
+        "data": {"version": version, "spec": {"template": without_labels(template)}},
+        "revision": revision,
+    }
+
+
+def encoded(record: Record) -> str:
+    """The value of the annotation."""
+    return msgspec.json.encode(record).decode()
+
+
+def without_labels(template: Object) -> Object:
+    """The pod template without the labels of AlterShield, which the fingerprint ignores too."""
+    template = deepcopy(template)
+    own = (template.get("metadata") or {}).get("labels") or {}
+    for key in (labels.VERSION, *labels.NOT_IN_TEMPLATES):
+        own.pop(key, None)
+    return template
+
+
+def with_version(template: Object, version: str) -> Object:
+    """The pod template with the version label, as the gatekeeper writes it."""
+    template = deepcopy(template)
+    metadata = template.get("metadata") or {}
+    return {**template, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), labels.VERSION: version}}}
+
+
+def surplus(entries: Iterable[Entry], limit: int, kept: Collection[str]) -> list[Entry]:
+    """The entries to delete: of those that passed and of the others, all but the newest `limit`. Entries whose
+    version, fingerprint or uid is in `kept` stay."""
+    newest_first = sorted(entries, key=lambda each: each.age_key, reverse=True)
+    found = []
+    for passed in (True, False):
+        for each in [each for each in newest_first if each.record.passed is passed][limit:]:
+            if not {each.version, each.metadata.uid, each.fingerprint} & set(kept):
+                found.append(each)
+    return found

@@ -1,0 +1,62 @@
+"""When the history of a workload changes, and what is kept of a release. Pure functions."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import msgspec
+
+from altershield.api.kinds import ChangeWorkloadStatus, ConditionType, WorkloadState
+from altershield.api.meta import find_condition, rfc3339
+from altershield.api.released_by import ReleasedBy
+from altershield.releases import why
+from altershield.releases.history import Record
+from altershield.workloads.pods import clip
+from altershield.workloads.workload import Workload
+from reconciler.releases.effects import Decision, KeepHistory
+from reconciler.releases.projection import Release
+
+_ENDS = (WorkloadState.SUCCESS, WorkloadState.SUSPEND, WorkloadState.ROLLBACK, WorkloadState.FAILED)
+_MAX_MESSAGE = 1024
+
+
+def with_history(release: Release, decision: Decision) -> Decision:
+    """The decision, which also keeps the release in the history if it ends, or ends in another way. A rollback begins
+    with it too: the pod template of the failed version may not exist after the rollback."""
+    before, after = release.status, decision.status
+    if after is None:
+        return decision
+    ends = after.status in _ENDS or before.status in _ENDS
+    begins_rollback = after.rollback_target != before.rollback_target and bool(after.rollback_target.uid)
+    if not (ends and after.status != before.status) and not begins_rollback:
+        return decision
+    return replace(decision, before=(*decision.before, KeepHistory(after)))
+
+
+def record(release: Release, status: ChangeWorkloadStatus, by: ReleasedBy | None) -> Record:
+    """What the history says about the release. `by`: the annotation of its workload, if it is about this release."""
+    ended = msgspec.structs.replace(release, status=status)
+    return Record(
+        released=by.time if by is not None else rfc3339(release.spec.create_time_unix),
+        released_by=by.user if by is not None else "",
+        state=status.status,
+        since=rfc3339(status.entry_time_unix),
+        reason=_reason(status),
+        message=clip(why(ended, current=True), _MAX_MESSAGE),
+    )
+
+
+def _reason(status: ChangeWorkloadStatus) -> str:
+    rolled_back = find_condition(status.conditions, ConditionType.ROLLED_BACK)
+    if rolled_back is not None and status.status in (WorkloadState.ROLLBACK, WorkloadState.FAILED):
+        return rolled_back.reason
+    verified = find_condition(status.conditions, ConditionType.VERIFIED)
+    return verified.reason if verified is not None else ""
+
+
+def in_use(workload: Workload, releases: Iterable[Release]) -> set[str]:
+    """Versions, fingerprints and uids of the templates that serve now or that a rollback can go back to."""
+    found = {workload.version, workload.fingerprint}
+    for release in releases:
+        for source in (release.status.previous, release.status.rollback_target):
+            found |= {source.version, source.fingerprint, source.uid}
+    return found - {""}
