@@ -1,15 +1,22 @@
-"""The ValidatingAdmissionPolicies: who gave a verdict or made a request is the user of the request to the API server.
+"""The ValidatingAdmissionPolicies. Who gave a verdict or made a request is the user of the request to the API server. A
+DefensePolicy lets its author do nothing through AlterShield that the author may not do.
 
 The API server evaluates them. So they hold whether a gatekeeper runs or not, and in namespaces that are not governed.
 """
 
+import types
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from altershield.api.policy import MAX_CHECKS
 from altershield.api.resources import (
     ADMISSION_POLICIES,
     ADMISSION_POLICY_BINDINGS,
     CHANGE_PODS,
     CHANGE_WORKLOADS,
+    DEFENSE_POLICIES,
+    JOBS,
+    SECRETS,
     Resource,
 )
 from altershield.install.rbac import LABELS, NAME
@@ -40,6 +47,20 @@ object.status.podResults.filter(r, has(r.by) && r.by != {_USER}) ==
 variables.before.filter(r, has(r.by) && r.by != {_USER}) ||
 object.status.podResults.all(r, !has(r.by) || r.by == {_USER} || r in variables.before)"""
 
+_CHECKS = "has(object.spec) && has(object.spec.checks) ? object.spec.checks : []"
+_CHANGED = "request.operation == 'CREATE' || !has(oldObject.spec) || !has(object.spec) || object.spec != oldObject.spec"
+_SECRETS = " + ".join(
+    f"variables.checks.filter(c, has(c.{kind}) && has(c.{kind}.secretRef)).map(c, c.{kind}.secretRef.name)"
+    for kind in ("http", "prometheus")
+)
+_SAME_STATUS = (
+    "has(object.status) == has(oldObject.status) && (!has(object.status) || object.status == oldObject.status)"
+)
+_SAME_POLICY = """\
+request.operation == 'CREATE' ? !has(object.spec.policy) :
+has(object.spec.policy) == has(oldObject.spec.policy) &&
+(!has(object.spec.policy) || object.spec.policy == oldObject.spec.policy)"""
+
 
 def policies(reconciler: str) -> list[Object]:
     """The policies and their bindings. `reconciler`: the user name of the reconciler's service account, which the
@@ -60,7 +81,79 @@ def policies(reconciler: str) -> list[Object]:
         [_validation(_RESULTS, "'by of a new verdict has to be your user name: ' + request.userInfo.username")],
         variables=[{"name": "before", "expression": _BEFORE}],
     )
-    return [requests, _binding(requests), verdicts, _binding(verdicts)]
+    found = [requests, verdicts, _checks(reconciler), *_copies(reconciler)]
+    return [obj for policy in found for obj in (policy, _binding(policy))]
+
+
+def _checks(reconciler: str) -> Object:
+    """A user who writes a DefensePolicy with a Job must be allowed to create Jobs in its namespace; with a Secret, to
+    read this Secret. The reconciler does both with its own permissions.
+
+    A policy of the system namespace applies to all namespaces, so its author must be allowed to create Jobs in all of
+    them. The API server limits the cost of an expression to two questions to the authorizer (k8s.io/apiserver,
+    pkg/cel/library/cost.go), so there is one expression for each Secret.
+    """
+    may_create = (
+        f"authorizer.group('{JOBS.group}').resource('{JOBS.plural}').namespace(variables.scope).check('create')"
+    )
+    where = "variables.scope == '' ? 'all namespaces' : 'the namespace ' + variables.scope"
+
+    def may_read(number: int) -> Object:
+        name = f"variables.secrets[{number}]"
+        asked = f"authorizer.group('').resource('{SECRETS.plural}').namespace(request.namespace).name({name})"
+        return _validation(
+            f"size(variables.secrets) <= {number} || {asked}.check('get').allowed()",
+            f"'you may not read the Secret ' + {name} + ', so no DefensePolicy of yours may name it'",
+        )
+
+    return _policy(
+        "checks",
+        DEFENSE_POLICIES,
+        reconciler,
+        [
+            _validation(
+                f"!variables.checks.exists(c, has(c.job)) || {may_create}.allowed()",
+                f"'you may not create Jobs in ' + ({where}) + ', so no DefensePolicy of yours may have one'",
+            ),
+            _validation(
+                f"size(variables.secrets) <= {MAX_CHECKS}", f"'a DefensePolicy may name {MAX_CHECKS} Secrets at most'"
+            ),
+            *map(may_read, range(MAX_CHECKS)),
+        ],
+        operations=("CREATE", "UPDATE"),
+        subresource="",
+        conditions={"changed": _CHANGED},
+        variables=[
+            {"name": "checks", "expression": _CHECKS},
+            {"name": "secrets", "expression": _SECRETS},
+            {
+                "name": "scope",
+                "expression": f"'{reconciler}'.startsWith('system:serviceaccount:' + request.namespace + ':') ? '' : "
+                "request.namespace",
+            },
+        ],
+    )
+
+
+def _copies(reconciler: str) -> list[Object]:
+    """The spec of a policy that is in force is in the policy's status, and in the ChangeWorkloads of its releases. Only
+    the reconciler writes these copies. Otherwise a user could write there what `_checks` denies."""
+    return [
+        _policy(
+            "accepted-policies",
+            DEFENSE_POLICIES,
+            reconciler,
+            [_validation(_SAME_STATUS, "'only AlterShield writes the status of DefensePolicies'")],
+        ),
+        _policy(
+            "applied-policies",
+            CHANGE_WORKLOADS,
+            reconciler,
+            [_validation(_SAME_POLICY, "'only AlterShield writes spec.policy of ChangeWorkloads'")],
+            operations=("CREATE", "UPDATE"),
+            subresource="",
+        ),
+    ]
 
 
 def _policy(
@@ -69,13 +162,18 @@ def _policy(
     reconciler: str,
     validations: list[Object],
     *,
+    operations: Sequence[str] = ("UPDATE",),
+    subresource: str = "status",
+    conditions: Mapping[str, str] = types.MappingProxyType({}),
     variables: list[Object] | None = None,
 ) -> Object:
+    """By default, a policy for updates of the status."""
+    named = {"not-the-reconciler": f"{_USER} != '{reconciler}'", **conditions}
     rule = {
         "apiGroups": [resource.group],
         "apiVersions": [resource.version],
-        "operations": ["UPDATE"],
-        "resources": [f"{resource.plural}/status"],
+        "operations": list(operations),
+        "resources": [f"{resource.plural}/{subresource}" if subresource else resource.plural],
         "scope": "Namespaced",
     }
     return {
@@ -83,7 +181,7 @@ def _policy(
         "spec": {
             "failurePolicy": "Fail",
             "matchConstraints": {"matchPolicy": "Equivalent", "resourceRules": [rule]},
-            "matchConditions": [{"name": "not-the-reconciler", "expression": f"{_USER} != '{reconciler}'"}],
+            "matchConditions": [{"name": name, "expression": text} for name, text in named.items()],
             **({"variables": variables} if variables else {}),
             "validations": validations,
         },
