@@ -318,6 +318,9 @@ class ChangeWorkloadStatus(msgspec.Struct, frozen=True, omit_defaults=True, rena
     retry_time_unix: Annotated[
         Seconds, _doc("When a person last asked to verify the failed pods again, in Unix seconds.")
     ] = 0
+    retried_batches: Annotated[
+        Seconds, _doc("The highest number of a ChangePod then. Later ChangePods have higher numbers.")
+    ] = 0
     conditions: Conditions = ()
     observed_generation: Annotated[Generation, _doc("The generation of the spec that this status describes.")] = 0
 

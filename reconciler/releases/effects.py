@@ -122,7 +122,6 @@ Before = (
     | AllowRepair
     | Resume
     | DeletePod
-    | Remove
     | KeepHistory
 )
 After = Suspend | ReleaseAgain | Remove | Announce

@@ -146,8 +146,6 @@ class Executor:
                     work.append(self._create_batch(release, effect))
                 case DeletePod(pod):
                     work.append(self._writer.delete(PODS, pod.metadata))
-                case Remove(obj):
-                    work.append(self._remove(obj))
                 case Overrule():
                     work.append(self._overrule(effect))
                 case SetThreshold() | AllowRepair() | Resume() | KeepHistory():

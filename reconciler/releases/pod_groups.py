@@ -85,8 +85,8 @@ class PodGroups:
         self.release_uid = release.metadata.uid
         self.source = source
         self.workload = workload
-        self.highest_batch = 0
-        """The highest number of its ChangePods."""
+        self.highest_batch = release.status.retried_batches
+        """The highest number of its ChangePods, including those that a retry deleted."""
         self.revision = 0
         """Increases with each change of a group."""
         self.written_revision = -1

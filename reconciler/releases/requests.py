@@ -139,18 +139,26 @@ def _repair(snapshot: Snapshot, request: Request, now: float) -> Decision:
 
 
 def _resume(snapshot: Snapshot, request: Request, now: float) -> Decision:
-    """Admit further releases. The verdict on this one stays."""
-    draft = begin_with(snapshot, now)
-    if not snapshot.workload.suspended and not _label_follows(snapshot):
-        return _answered(draft, request, Result.UNCHANGED, f"releases are not suspended; {_UNCHANGED}")
-    groups = snapshot.groups
-    failed = [each.uid for each in snapshot.release.status.defense_check_fail_pods]
-    if groups is not None:
-        failed += [tracked.pod.metadata.uid for tracked in groups.pods_in(Group.FAILED)]
-    draft = draft.replace(resumption=Resumption(int(now), tuple(sorted({*failed} - {""}))))
-    before: list[Before] = [Resume()] if snapshot.workload.suspended else []
+    """Admit further releases. The verdict on this one stays.
+
+    The resumption is stored before the label is removed: otherwise a crash in between would lose it.
+    """
+    draft, label = begin_with(snapshot, now), snapshot.workload.suspended
     outcome = "further releases are admitted until another pod fails; the verdict on this version stays"
-    return _answered(draft, request, Result.DONE, outcome, before)
+    if not label and not _label_follows(snapshot):
+        if suspension.is_resumed(snapshot):
+            return _answered(draft, request, Result.DONE, outcome)
+        return _answered(draft, request, Result.UNCHANGED, f"releases are not suspended; {_UNCHANGED}")
+    suspended_at = int(label) if label.isdecimal() else 0
+    if not label or snapshot.release.status.resumption.since_unix <= suspended_at:
+        groups = snapshot.groups
+        failed = {each.uid for each in snapshot.release.status.defense_check_fail_pods} - {""}
+        if groups is not None:
+            failed |= {tracked.pod.metadata.uid for tracked in groups.pods_in(Group.FAILED)}
+        draft = draft.replace(resumption=Resumption(max(int(now), suspended_at + 1), tuple(sorted(failed))))
+    if label and draft.status.resumption != snapshot.release.status.resumption:
+        return Decision(with_update_time(draft.status, now), requeue_after=0.0)
+    return _answered(draft, request, Result.DONE, outcome, [Resume()] if label else [])
 
 
 def _roll_back(snapshot: Snapshot, request: Request, now: float) -> Decision:
@@ -198,9 +206,14 @@ def _retry(snapshot: Snapshot, request: Request, now: float) -> Decision:
             return _answered(draft, request, Result.DONE, "the rollback is tried again now")
         return _answered(draft, request, Result.UNCHANGED, f"a rollback is in progress; {_UNCHANGED}")
     failing = _failing(groups) if groups is not None else []
-    if failing:
-        # decide again when the caches show that the ChangePods are deleted: new ones must not be made from old verdicts
-        return Decision(before=tuple(Remove(batch) for batch, _ in failing), requeue_after=_DELETED_SECONDS)
+    if failing and groups is not None:
+        # Their numbers are not used again: an AlterShield server knows batches by their names. The next decision waits
+        # until the caches show that the ChangePods are deleted, so that no pod keeps an old verdict.
+        draft = draft.replace(retried_batches=max(groups.highest_batch, release.status.retried_batches))
+        numbered = draft.status.retried_batches == release.status.retried_batches
+        removed = tuple(Remove(batch) for batch, _ in failing)
+        status = None if numbered else with_update_time(draft.status, now)
+        return Decision(status, after=removed, requeue_after=_DELETED_SECONDS)
     if present is not WorkloadState.SUSPEND and not release.status.defense_check_fail_pods:
         outcome = f"no pod of version {version(release)} has failed; {_UNCHANGED}"
         return _answered(draft, request, Result.UNCHANGED, outcome)

@@ -65,6 +65,56 @@ async def suspended_and_repaired(cluster: Cluster) -> None:
     assert await kept_history(cluster) == {version("v1"): "Suspend", version("v2"): "Success"}
 
 
+async def suspended(cluster: Cluster) -> None:
+    """After a good release."""
+    await cluster.judge((await cluster.all(CHANGE_PODS))[0], "unpass")
+    await cluster.until_states(v1="Suspend")
+    await cluster.until(lambda: labelled(cluster, True), "the suspend label")
+
+
+async def approved(cluster: Cluster) -> None:
+    """After a suspension."""
+    await answered(cluster, "Approve")
+    await cluster.until_states(v1="Success")
+    await cluster.until(lambda: labelled(cluster, False), "the end of the suspension")
+    verdicts = [each["status"].get("podResults", []) for each in await cluster.all(CHANGE_PODS)]
+    assert sorted(result["verdict"] for results in verdicts for result in results) == ["pass"]
+
+
+async def resumed(cluster: Cluster) -> None:
+    """After a suspension."""
+    await answered(cluster, "Resume")
+    assert await labelled(cluster, False)
+    await cluster.until_states(v1="Suspend")
+
+
+async def retried(cluster: Cluster) -> None:
+    """After a suspension."""
+    before = await numbers(cluster)
+    await answered(cluster, "Retry")
+    await cluster.until_states(v1="Success")
+    await cluster.until(lambda: labelled(cluster, False), "the end of the suspension")
+    assert len(await numbers(cluster)) == len(before)
+    assert max(await numbers(cluster)) == max(before) + 1
+    assert not [each for each in await cluster.all(CHANGE_PODS) if each["status"].get("podResults")]
+
+
+async def answered(cluster: Cluster, verb: str) -> None:
+    """Ask for it, and wait for the only answer."""
+    (release,) = await cluster.all(CHANGE_WORKLOADS)
+    name = release["metadata"]["name"]
+    await cluster.set_status(CHANGE_WORKLOADS, name, {"request": {"verb": verb, "by": "alice"}})
+
+    async def done() -> bool:
+        (found,) = await cluster.all(CHANGE_WORKLOADS)
+        return "request" not in found["status"] and len(found["status"].get("actions", ())) > 0
+
+    await cluster.until(done, "the answer")
+    (found,) = await cluster.all(CHANGE_WORKLOADS)
+    (action,) = found["status"]["actions"]
+    assert (action["verb"], action["by"], action["result"]) == (verb, "alice", "Done")
+
+
 async def rolled_back(cluster: Cluster) -> None:
     """After a good release."""
     await cluster.release(version("v2"), image="nosuch")
@@ -121,5 +171,8 @@ STORIES = (
     (good_release, suspended_and_repaired),
     (good_release, rolled_back),
     (good_release, reused_version),
+    (good_release, suspended, approved),
+    (good_release, suspended, resumed),
+    (good_release, suspended, retried),
     (without_version,),
 )

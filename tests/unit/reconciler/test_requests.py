@@ -1,30 +1,80 @@
-"""What a person's request does, in every state of a release."""
+"""What a person's request does, in every state of a release, also if the reconciler dies after any of its writes."""
 
-from altershield.api.kinds import Action, Result, Verb
+from collections.abc import Callable
+
+import pytest
+
+from altershield.api import labels
+from altershield.api.kinds import MAX_ACTIONS, Action, ConditionType, Result, Verb
+from altershield.api.meta import Condition
 from altershield.api.ops_config import Settings
+from reconciler.releases.snapshot import RollbackReason
 
 from .scenarios import (
+    FAILED,
     ROLLBACK,
+    ROLLED_BACK,
+    RUNNING,
     SUCCESS,
     SUSPEND,
+    VERIFIED,
     each_kind,
     first_release,
+    is_restored,
     second_release,
+    serving,
 )
-from .world import World
+from .world import Killed, SimPod, World, fingerprint
+
+DONE, UNCHANGED, REFUSED = Result.DONE, Result.UNCHANGED, Result.REFUSED
+APPROVE, REPAIR, RESUME, ROLL_BACK, RETRY = (
+    Verb.APPROVE,
+    Verb.REPAIR,
+    Verb.RESUME,
+    Verb.ROLLBACK,
+    Verb.RETRY,
+)
+Make = Callable[[str], World]
 
 
-def suspended(kind: str = "Deployment") -> World:
-    """A release that a person failed; its pods are up."""
-    world = first_release(kind)
-    pods = world.roll_out("v1")
-    world.judge(pods[0], "unpass")
+# the states
+
+
+def begun(kind: str) -> World:
+    """A second release without pods yet."""
+    world = serving(kind, 3)
+    world.release("v2")
+    world.rest()
+    return world
+
+
+def passed(kind: str) -> World:
+    """A second release that succeeded. v1 exists as a revision."""
+    world = serving(kind, 3)
+    world.roll_out("v2")
+    return world
+
+
+def suspended(kind: str) -> World:
+    """A second release that a person failed; its pods are up."""
+    world = passed(kind)
+    world.judge(newest(world), "unpass")
     world.rest()
     assert (world.state(), world.suspended) == (SUSPEND, True)
     return world
 
 
-def not_started(kind: str = "Deployment") -> World:
+def not_blocking(kind: str) -> World:
+    """The same while the setting `blocking` is off."""
+    world = passed(kind)
+    world.settings = Settings(blocking=False)
+    world.judge(newest(world), "unpass")
+    world.rest()
+    assert (world.state(), world.suspended) == (SUSPEND, False)
+    return world
+
+
+def not_started(kind: str) -> World:
     """A second release whose pod did not come up in time. It is not rolled back, so it is suspended."""
     world, _ = second_release(kind)
     world.settings = Settings(rollback=False)
@@ -34,7 +84,30 @@ def not_started(kind: str = "Deployment") -> World:
     return world
 
 
-def write_refused(kind: str = "Deployment") -> World:
+def broken(kind: str) -> World:
+    """A release whose pods were up, and one of which broke. No older version serves, so it is suspended."""
+    world = first_release(kind)
+    pods = world.make(3)
+    world.up(*pods)
+    world.run(20)
+    assert world.state() == SUCCESS
+    world.touch(pods[0].lose_readiness(world.t))
+    world.run(125)
+    assert (world.state(), world.suspended) == (SUSPEND, True)
+    return world
+
+
+def repaired(kind: str) -> World:
+    """A third release, which repairs the second one, and has no pods yet."""
+    world = suspended(kind)
+    world.own_labels[labels.IGNORED_SUSPEND] = "true"
+    world.release("v3")
+    world.rest()
+    assert (world.state(), world.suspended) == (RUNNING, True)
+    return world
+
+
+def write_refused(kind: str) -> World:
     """A rollback that the API server refuses."""
     world, _ = second_release(kind)
     world.write_refused = "a policy"
@@ -43,27 +116,374 @@ def write_refused(kind: str = "Deployment") -> World:
     return world
 
 
+def order_refused(kind: str) -> World:
+    """A release whose order the AlterShield server refused."""
+    world = first_release(kind)
+    refused = Condition(ConditionType.REPORTED, "False", "OrderRefused", "no")
+    world.edit_status(status=FAILED, conditions=(refused,))
+    return world
+
+
+def newest(world: World) -> SimPod:
+    return [pod for pod in world.pods.values() if pod.image == world.image][-1]
+
+
 def ask(world: World, verb: Verb, *, to: str = "", image: str = "") -> Action:
     """Ask, and return the answer."""
+    before = world.status(image).actions
     world.request(verb, to=to, image=image)
+    return answer(world, verb, before, image)
+
+
+def answer(world: World, verb: Verb, before: tuple[Action, ...] = (), image: str = "") -> Action:
     for _ in range(5):
         world.reconcile()
         if world.status(image).request is None:
             break
-    answer = world.status(image).actions[-1]
-    assert (answer.verb, answer.by, answer.reason) == (verb, "alice", "seen")
-    assert world.status(image).request is None
-    return answer
+    status = world.status(image)
+    assert status.request is None
+    assert status.actions[:-1] == before, "one answer for one request"
+    found = status.actions[-1]
+    assert (found.verb, found.by, found.reason) == (verb, "alice", "seen")
+    assert found.outcome
+    return found
+
+
+TABLE: dict[Make, dict[Verb, tuple[Result, str, bool]]] = {
+    # the result; the state and the label `suspend` after the answer is carried out
+    begun: {
+        APPROVE: (UNCHANGED, RUNNING, False),
+        REPAIR: (UNCHANGED, RUNNING, False),
+        RESUME: (UNCHANGED, RUNNING, False),
+        ROLL_BACK: (DONE, "v1", False),
+        RETRY: (UNCHANGED, RUNNING, False),
+    },
+    passed: {
+        APPROVE: (UNCHANGED, SUCCESS, False),
+        REPAIR: (UNCHANGED, SUCCESS, False),
+        RESUME: (UNCHANGED, SUCCESS, False),
+        ROLL_BACK: (DONE, "v1", False),
+        RETRY: (UNCHANGED, SUCCESS, False),
+    },
+    suspended: {
+        APPROVE: (DONE, SUCCESS, False),
+        REPAIR: (DONE, SUSPEND, True),
+        RESUME: (DONE, SUSPEND, False),
+        ROLL_BACK: (DONE, "v1", True),
+        RETRY: (DONE, SUCCESS, False),
+    },
+    not_blocking: {
+        APPROVE: (DONE, SUCCESS, False),
+        REPAIR: (UNCHANGED, SUSPEND, False),
+        RESUME: (UNCHANGED, SUSPEND, False),
+        ROLL_BACK: (DONE, "v1", False),
+        RETRY: (DONE, SUCCESS, False),
+    },
+    not_started: {
+        APPROVE: (DONE, RUNNING, False),
+        REPAIR: (DONE, SUSPEND, True),
+        RESUME: (DONE, SUSPEND, False),
+        ROLL_BACK: (DONE, "v1", False),
+        RETRY: (DONE, RUNNING, True),
+    },
+    broken: {
+        APPROVE: (DONE, RUNNING, False),
+        REPAIR: (DONE, SUSPEND, True),
+        RESUME: (DONE, SUSPEND, False),
+        ROLL_BACK: (REFUSED, SUSPEND, True),
+        RETRY: (DONE, RUNNING, True),
+    },
+    repaired: {
+        APPROVE: (UNCHANGED, RUNNING, True),
+        REPAIR: (DONE, RUNNING, True),
+        RESUME: (DONE, RUNNING, False),
+        ROLL_BACK: (DONE, "v1", True),
+        RETRY: (UNCHANGED, RUNNING, True),
+    },
+    write_refused: {
+        APPROVE: (DONE, RUNNING, False),
+        REPAIR: (DONE, ROLLBACK, True),
+        RESUME: (DONE, ROLLBACK, False),
+        ROLL_BACK: (UNCHANGED, ROLLBACK, True),
+        RETRY: (DONE, ROLLBACK, True),
+    },
+    order_refused: {
+        APPROVE: (UNCHANGED, FAILED, False),
+        REPAIR: (UNCHANGED, FAILED, False),
+        RESUME: (UNCHANGED, FAILED, False),
+        ROLL_BACK: (REFUSED, FAILED, False),
+        RETRY: (DONE, RUNNING, False),
+    },
+}
+CASES = [
+    pytest.param(make, verb, *wanted, id=f"{verb}-{make.__name__}")
+    for make, row in TABLE.items()
+    for verb, wanted in row.items()
+]
 
 
 @each_kind
-def test_approve_of_a_failed_verdict_ends_the_suspension_and_the_release_succeeds(kind: str) -> None:
+@pytest.mark.parametrize(("make", "verb", "wanted", "state", "label"), CASES)
+def test_each_request_in_each_state_has_one_answer_and_the_documented_effect(
+    kind: str, make: Make, verb: Verb, wanted: Result, state: str, label: bool
+) -> None:
+    world = make(kind)
+    image = world.image
+    found = ask(world, verb, image=image)
+    assert found.result == wanted, found.outcome
+    assert ("nothing was changed" in found.outcome) or wanted != UNCHANGED or "already" in found.outcome
+    world.run(30)
+    if state == "v1":
+        assert world.image == "v1", found.outcome
+        assert world.suspended == label
+        return
+    assert (world.state(image), world.suspended) == (state, label), found.outcome
+    reason = "RequestCarriedOut" if wanted == DONE else "RequestNotCarriedOut"
+    assert reason in world.reasons or verb == ROLL_BACK
+
+
+@pytest.mark.parametrize(("make", "verb", "wanted", "state", "label"), CASES)
+def test_request_ends_the_same_if_the_reconciler_dies_before_any_of_its_writes(
+    make: Make, verb: Verb, wanted: Result, state: str, label: bool
+) -> None:
+    for fatal in range(1, 12):
+        world = make("Deployment")
+        image = world.image
+        world.request(verb, image=image)
+        left = fatal
+
+        def strike(what: str) -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                raise Killed(what)
+
+        world.write_hook = strike
+        try:
+            world.rest()
+            killed = False
+        except Killed:
+            killed = True
+        world.write_hook = lambda what: None
+        world.die()
+        world.run(30)
+        answers = [each for each in world.status(image).actions if each.verb == verb]
+        assert [each.result for each in answers] == [wanted], f"killed at write {fatal}"
+        if state == "v1":
+            assert world.image == "v1"
+        else:
+            assert (world.state(image), world.suspended) == (state, label), f"killed at write {fatal}"
+        if not killed:
+            return
+    raise AssertionError("more writes than expected")
+
+
+@pytest.mark.parametrize(("make", "verb", "wanted", "state", "label"), CASES)
+def test_request_that_is_repeated_changes_nothing_more(
+    make: Make, verb: Verb, wanted: Result, state: str, label: bool
+) -> None:
+    world = make("Deployment")
+    image = world.image
+    ask(world, verb, image=image)
+    world.run(30)
+    before = world.status(image)
+    world.request(verb, image=image)
+    world.run(30)
+    after = world.status(image)
+    assert world.image == ("v1" if state == "v1" else image)
+    assert (after.status, world.suspended) == (before.status, label)
+    assert len(after.actions) == len(before.actions) + 1
+
+
+# what follows
+
+
+@each_kind
+def test_approve_writes_the_verdict_pass_in_the_name_of_the_user(kind: str) -> None:
     world = suspended(kind)
-    answer = ask(world, Verb.APPROVE)
-    assert answer.result == Result.DONE
-    assert not world.suspended
+    ask(world, APPROVE)
+    results = [each for batch in world.batches.values() for each in batch.status.pod_results]
+    assert [(each.verdict, each.by, each.message) for each in results] == [("pass", "alice", "approved by alice: seen")]
+
+
+@each_kind
+def test_pod_that_fails_after_an_approval_suspends_the_release_again(kind: str) -> None:
+    world = suspended(kind)
+    ask(world, APPROVE)
     world.rest()
+    other = next(pod for pod in world.pods.values() if pod.image == "v2")
+    world.judge(other, "unpass")
+    world.rest()
+    assert (world.state(), world.suspended) == (SUSPEND, True)
+
+
+@each_kind
+def test_approved_pod_that_was_up_and_broke_does_not_fail_the_release_again(kind: str) -> None:
+    world = broken(kind)
+    ask(world, APPROVE)
+    world.run(500)
+    assert (world.state(), world.suspended) == (RUNNING, False)
+    world.die()
+    world.run(500)
+    assert (world.state(), world.suspended) == (RUNNING, False)
+
+
+@each_kind
+def test_resumed_release_is_suspended_again_only_if_another_pod_fails(kind: str) -> None:
+    world = suspended(kind)
+    ask(world, RESUME)
+    world.die()
+    world.run(300)
+    assert (world.state(), world.suspended) == (SUSPEND, False)
+    assert world.said(VERIFIED)[0] == "False"
+    other = next(pod for pod in world.pods.values() if pod.image == "v2")
+    world.judge(other, "unpass")
+    world.rest()
+    assert (world.state(), world.suspended) == (SUSPEND, True)
+    assert world.reasons.count("ReleaseSuspended") == 2
+
+
+@each_kind
+def test_release_after_a_resumed_one_passes_and_is_not_suspended(kind: str) -> None:
+    world = suspended(kind)
+    ask(world, RESUME)
+    world.release("v3")
+    world.rest()
+    assert (world.state(), world.suspended) == (RUNNING, False)
+
+
+@each_kind
+def test_retry_verifies_a_pod_again_that_a_person_failed(kind: str) -> None:
+    world = suspended(kind)
+    numbers = set(world.batches)
+    ask(world, RETRY)
+    world.run(30)
+    assert not [each for batch in world.batches.values() for each in batch.status.pod_results]
+    assert len(set(world.batches) - numbers) == 1
+    assert world.status().defense_check_fail_pods == ()
+
+
+@each_kind
+def test_retried_pod_has_the_start_timeout_once_more(kind: str) -> None:
+    world = not_started(kind)
+    world.settings = Settings(rollback=False)
+    ask(world, RETRY)
+    world.run(110)
+    assert world.state() == RUNNING
+    world.run(20)
+    assert (world.state(), world.suspended) == (SUSPEND, True)
+
+
+@each_kind
+def test_retried_pod_that_comes_up_passes(kind: str) -> None:
+    world = not_started(kind)
+    ask(world, RETRY)
+    world.up(newest(world), *world.make(2))
+    world.remove(*[pod for pod in world.pods.values() if pod.image == "v1"])
+    world.run(30)
     assert (world.state(), world.suspended) == (SUCCESS, False)
-    (batch,) = [each for each in world.batches.values() if each.status.pod_results]
-    (result,) = batch.status.pod_results
-    assert (result.verdict, result.by, result.message) == ("pass", "alice", "approved by alice: seen")
+
+
+@each_kind
+def test_retry_of_a_refused_rollback_writes_again_at_once(kind: str) -> None:
+    world = write_refused(kind)
+    world.write_refused = ""
+    ask(world, RETRY)
+    world.rest()
+    assert is_restored(world)
+
+
+@each_kind
+def test_rollback_to_a_named_version(kind: str) -> None:
+    world = passed(kind)
+    world.roll_out("v3")
+    found = ask(world, ROLL_BACK, to=fingerprint("v1"), image="v3")
+    assert found.result == DONE
+    assert fingerprint("v1") in found.outcome
+    world.rest()
+    assert is_restored(world)
+
+
+@pytest.mark.parametrize(("to", "result", "words"), [("nothing", REFUSED, "no version nothing"), ("v2", UNCHANGED, "")])
+def test_rollback_to_an_unknown_or_the_current_version_keeps_the_state(to: str, result: Result, words: str) -> None:
+    world = suspended("Deployment")
+    found = ask(world, ROLL_BACK, to=fingerprint(to) if to == "v2" else to)
+    assert (found.result, words in found.outcome) == (result, True)
+    assert (world.state(), world.suspended) == (SUSPEND, True)
+
+
+def test_second_rollback_request_does_not_go_back_one_version_more() -> None:
+    world = passed("Deployment")
+    world.roll_out("v3")
+    ask(world, ROLL_BACK, image="v3")
+    world.rest()
+    assert world.image == "v2"
+    found = ask(world, ROLL_BACK)
+    assert (found.result, world.image) == (UNCHANGED, "v2")
+    assert "to go back further, name a version" in found.outcome
+
+
+def test_rollback_while_another_one_is_in_progress_is_refused() -> None:
+    world = write_refused("Deployment")
+    found = ask(world, ROLL_BACK, to="v0")
+    assert (found.result, world.state()) == (REFUSED, ROLLBACK)
+
+
+def test_approve_of_a_refused_rollback_withdraws_it() -> None:
+    world = write_refused("Deployment")
+    found = ask(world, APPROVE)
+    assert "withdrawn" in found.outcome
+    world.write_refused = ""
+    world.run(500)
+    assert world.image == "v2"
+    assert world.said(ROLLED_BACK) == ("False", RollbackReason.WITHDRAWN)
+
+
+def test_request_about_a_version_that_is_not_the_current_one_changes_nothing() -> None:
+    world = suspended("Deployment")
+    world.own_labels[labels.IGNORED_SUSPEND] = "true"
+    world.release("v3")
+    world.rest()
+    for verb in Verb:
+        found = ask(world, verb, image="v2")
+        assert found.result == UNCHANGED
+        assert "is not the current version" in found.outcome
+    world.rest()
+    assert (world.state(), world.suspended, world.image) == (RUNNING, True, "v3")
+
+
+def test_repair_lets_exactly_one_release_pass() -> None:
+    world = suspended("Deployment")
+    ask(world, REPAIR)
+    assert world.own_labels[labels.IGNORED_SUSPEND] == "true"
+    world.release("v3")
+    world.rest()
+    assert labels.IGNORED_SUSPEND not in world.own_labels
+    assert world.suspended
+
+
+def test_request_while_the_release_begins_anew_is_answered_afterwards() -> None:
+    world = suspended("Deployment")
+    ask(world, RESUME)
+    world.release("v1")
+    world.rest()
+    world.release("v2")
+    world.request(APPROVE)
+    world.rest()
+    assert [each.verb for each in world.status().actions] == [RESUME, APPROVE]
+    assert world.status().resumption.since_unix == 0
+
+
+def test_only_the_newest_actions_are_kept() -> None:
+    world = passed("Deployment")
+    for _ in range(MAX_ACTIONS + 3):
+        world.request(APPROVE)
+        world.rest()
+    assert len(world.status().actions) == MAX_ACTIONS
+
+
+def test_verb_of_a_newer_release_of_altershield_is_refused() -> None:
+    world = passed("Deployment")
+    world.request("Explode")
+    world.rest()
+    assert world.status().actions[-1].result == REFUSED

@@ -76,9 +76,6 @@ class Executor(Storage):
                     sim = self.pods.get(pod.metadata.uid)
                     if sim is not None:
                         self.remove(sim)
-                case Remove(obj):
-                    self._write("remove")
-                    self._remove(obj)
                 case Overrule():
                     self._write("overrule")
                     self._overrule(effect)
