@@ -29,6 +29,8 @@ app.command()(demo.demo)
 app.command()(sandbox.sandbox)
 app.command()(dev.dev)
 app.command()(status.status)
+app.command()(requests.why)
+app.command()(status.wait)
 for each in (
     requests.approve,
     requests.verdict,

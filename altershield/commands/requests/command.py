@@ -222,8 +222,13 @@ def _print(release: StoredRelease, outcome: str, output: Format | None) -> None:
             print(objects.names([release])[0])
 
 
-def _check(namespace: str, message: str) -> None:
+def check_namespace(namespace: str) -> None:
+    """UsageError: no namespace can have this name."""
     if namespace and not is_namespace(namespace):
         raise UsageError(f'"{namespace}" is not a namespace: such a name has lower case letters, digits and "-"')
+
+
+def _check(namespace: str, message: str) -> None:
+    check_namespace(namespace)
     if len(message) > _MAX_REASON:
         raise UsageError(f"the reason has {len(message)} characters; at most {_MAX_REASON} are stored")

@@ -1,0 +1,188 @@
+"""What `altershield why` prints about a workload: the state, the reason, the pods, and what to do. Pure functions."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from altershield import releases
+from altershield.api.kinds import ChangePod, ChangeWorkload, CheckState, ConditionType, WorkloadState
+from altershield.api.meta import find_condition, has_reason, rfc3339, unix
+from altershield.api.names import is_name
+from altershield.commands.status.durations import age
+from altershield.commands.status.snapshot import Release
+from altershield.commands.status.table import resource_name
+from altershield.releases.release import By
+from altershield.workloads.workload import Workload
+
+_MAX_PODS = 8
+_MAX_CHECKS = 6
+_MAX_ACTIONS = 4
+_REASON = '-m "REASON"'
+_JUDGES = {
+    By.PERSON: "a person",
+    By.SERVER: "the AlterShield server",
+    By.HEALTH: "AlterShield: pods were not up in time",
+}
+
+
+class Advice(NamedTuple):
+    when: str
+    command: str
+
+
+def explain(shown: Sequence[Release], batches: Sequence[ChangePod], now: float) -> list[str]:
+    """The lines about one workload. `shown`: its releases; `batches`: the ChangePods of the present one; `now`: Unix
+    seconds."""
+    present = next((each for each in shown if each.present), shown[-1])
+    workload = present.workload
+    lines = [f"{resource_name(workload)} in namespace {workload.metadata.namespace}"]
+    change = present.stored.release if present.stored is not None and not present.pending else None
+    if change is None:
+        lines += _fields([("State", "admitted, not yet processed"), ("Version", workload.version)])
+        lines += _fields(_admission(workload, now))
+    else:
+        lines += _fields(_about(change, workload, batches, now, current=present.present))
+        lines += _pods(change)
+        lines += _actions(change, now)
+    for other in shown:
+        if other is not present and other.stored is not None:
+            lines += _earlier(other.stored.release, now)
+    advice = list(_advice(change, workload))
+    lines.append("What to do:" if advice else "What to do: nothing")
+    for each in advice:
+        lines += [f"  # {each.when}", f"  {each.command}"]
+    return [_printable(line) for line in lines]
+
+
+def _about(
+    change: ChangeWorkload, workload: Workload, batches: Sequence[ChangePod], now: float, *, current: bool
+) -> Iterator[tuple[str, str]]:
+    since = releases.since(change)
+    yield "State", f"{releases.state(change)} since {_time(since, now)}"
+    yield "Version", f"{releases.version(change)}, released {_time(change.spec.create_time_unix, now)}"
+    yield from _admission(workload, now)
+    yield "Reason", releases.why(change, current=current) or "none"
+    judge = _JUDGES.get(releases.failed_by(change))
+    if judge is not None:
+        yield "Failed by", judge
+    checks = [
+        f"{each.name} ({each.phase}) of {batch.metadata.name}: {each.state}"
+        + (f": {each.reason}" if each.reason else "")
+        for state in (CheckState.FAILED, CheckState.UNKNOWN, CheckState.RUNNING)
+        for batch in batches
+        for each in batch.status.checks
+        if each.state == state
+        and not (state is CheckState.UNKNOWN and not batch.status.change_pod_id and not each.handle)
+    ]
+    for index, text in enumerate(checks[:_MAX_CHECKS]):
+        yield ("" if index else "Checks"), text
+    if len(checks) > _MAX_CHECKS:
+        yield "", f"and {len(checks) - _MAX_CHECKS} more; kubectl get changepods -o yaml shows them"
+
+
+def _admission(workload: Workload, now: float) -> Iterator[tuple[str, str]]:
+    if workload.suspended:
+        since = int(workload.suspended) if workload.suspended.isdecimal() else 0
+        once = "the next release passes, because it has the label ignored-suspend; others are denied"
+        text = once if workload.ignores_suspension else "further releases are denied, except a repair"
+        yield "Releases", f"suspended{f' since {_time(since, now)}' if since else ''}: {text}"
+
+
+def _pods(change: ChangeWorkload) -> list[str]:
+    failed = [(each.pod, each.message or each.verdict or "no message") for each in releases.failures(change)]
+    known = {pod for pod, _ in failed}
+    down = [(each.pod, each.message or "not ready") for each in change.status.down_pods if each.pod not in known]
+    lines = []
+    for title, pods in (("Failed pods", failed), ("Pods that are down", down)):
+        if pods:
+            width = max(len(pod) for pod, _ in pods[:_MAX_PODS])
+            lines += [f"{title}:", *(f"  {pod.ljust(width)}   {words}" for pod, words in pods[:_MAX_PODS])]
+        if len(pods) > _MAX_PODS:
+            lines.append(f"  and {len(pods) - _MAX_PODS} more")
+    return lines
+
+
+def _actions(change: ChangeWorkload, now: float) -> list[str]:
+    request = change.status.request
+    lines = []
+    if request is not None:
+        lines.append(f"  pending: {request.verb} by {request.by}; a reconciler has not answered it yet")
+    for each in reversed(change.status.actions[-_MAX_ACTIONS:]):
+        reason = f" ({each.reason})" if each.reason else ""
+        ago = age(max(0.0, now - unix(each.time)))
+        lines.append(
+            f"  {ago} ago: {each.verb} by {each.by or 'an unnamed user'}{reason}: {each.result}: {each.outcome}"
+        )
+    return ["Last actions:", *lines] if lines else []
+
+
+def _earlier(change: ChangeWorkload, now: float) -> list[str]:
+    """An earlier version that still matters."""
+    if releases.rolled_back(change):
+        return [f"Version {releases.version(change)} is denied: {releases.why(change, current=True)}"]
+    if releases.state(change) is WorkloadState.SUSPEND:
+        why = releases.why(change, current=True)
+        return [f"Version {releases.version(change)} failed {_time(releases.since(change), now)}: {why}"]
+    return []
+
+
+def _advice(change: ChangeWorkload | None, workload: Workload) -> Iterator[Advice]:
+    """What to do, with commands that can be pasted."""
+    name, namespace = f"{workload.kind.lower()}/{workload.metadata.name}", workload.metadata.namespace
+
+    def command(verb: str, *more: str) -> str:
+        return " ".join(("altershield", verb, name, "-n", namespace, *more))
+
+    state = releases.state(change) if change is not None else WorkloadState.INIT
+    match state:
+        case WorkloadState.SUSPEND:
+            yield Advice("the failure is a false alarm: accept this version", command("approve", _REASON))
+            yield Advice("the cause is gone: verify the failed pods again", command("retry", _REASON))
+            if workload.suspended:
+                yield Advice("a fix is ready: let the next release pass, then release it", command("repair", _REASON))
+                yield Advice("further releases must not wait", command("resume", _REASON))
+            yield Advice("go back to the last version that passed", command("rollback", _REASON))
+            pods = releases.failures(change) if change is not None else ()
+            if pods and is_name(pods[0].pod):  # users write these names, and people paste the command
+                yield Advice(
+                    "only this pod is bad: its successor is verified",
+                    f"kubectl delete pod -n {namespace} {pods[0].pod}",
+                )
+        case WorkloadState.ROLLBACK:
+            conditions = change.status.conditions if change is not None else ()
+            if has_reason(conditions, ConditionType.ROLLED_BACK, "WriteRefused"):
+                yield Advice("the API server admits the write now: try it again", command("retry", _REASON))
+                yield Advice("keep this version: withdraw the rollback", command("approve", _REASON))
+            else:
+                yield Advice("the rollback is in progress: wait for its end", command("wait"))
+        case WorkloadState.FAILED:
+            conditions = change.status.conditions if change is not None else ()
+            reported = find_condition(conditions, ConditionType.REPORTED)
+            if reported is not None and reported.status == "False":
+                yield Advice("the AlterShield server admits it now: report it again", command("retry", _REASON))
+            yield Advice("go back to the last version that passed", command("rollback", _REASON))
+        case WorkloadState.SUCCESS:
+            if workload.suspended:
+                yield Advice("the suspension ends in a few seconds", command("wait"))
+        case _:
+            yield Advice("the release is under way: wait for its end", command("wait"))
+            if change is not None and releases.stalled(change) is not None:
+                yield Advice(
+                    "see the Events",
+                    f"kubectl describe {workload.kind.lower()} -n {namespace} {name.partition('/')[2]}",
+                )
+                yield Advice("go back to the last version that passed", command("rollback", _REASON))
+            if workload.suspended:
+                yield Advice("further releases must not wait for it", command("resume", _REASON))
+
+
+def _fields(fields: Iterator[tuple[str, str]] | Sequence[tuple[str, str]]) -> list[str]:
+    return [f"{f'{title}:' if title else '':<11}{text}" for title, text in fields]
+
+
+def _time(at: float, now: float) -> str:
+    return f"{rfc3339(at)} ({age(max(0.0, now - at))} ago)" if at else "an unknown time"
+
+
+def _printable(line: str) -> str:
+    """Without control characters: users write the messages of verdicts."""
+    return "".join(c if c.isprintable() else " " for c in line)

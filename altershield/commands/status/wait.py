@@ -1,0 +1,53 @@
+"""`altershield wait`: waits for the end of a release, as `altershield status --wait` does."""
+
+import asyncio
+from typing import Annotated
+
+import typer
+
+from altershield.commands.status.command import Mode, show
+from altershield.commands.status.durations import seconds
+from altershield.commands.status.targets import is_namespace, parse, types
+from altershield.errors import UsageError
+from altershield.kube.client import Client
+from altershield.process import options
+
+
+def wait(
+    workload: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TYPE/NAME...", autocompletion=types, help="The workloads: deploy/web, sts/db.", show_default=False
+        ),
+    ],
+    namespace: Annotated[
+        str,
+        typer.Option(
+            "--namespace",
+            "-n",
+            envvar="ALTERSHIELD_NAMESPACE",
+            help="The namespace. Default: the context's.",
+            show_default=False,
+        ),
+    ] = "",
+    timeout: Annotated[
+        str,
+        typer.Option("--timeout", help="Stop after this time with the exit code 4, as 90s or 5m. 0: no timeout."),
+    ] = "0",
+    context: options.Context = None,
+    kubeconfig: options.Kubeconfig = None,
+) -> None:
+    """Wait until no release of these workloads is under way, then show them. It is `altershield status --wait`.
+
+    The exit code is 3 if a release is suspended, else 4 after the timeout, else 5 if one was rolled back, else 0.
+    """
+    if namespace and not is_namespace(namespace):
+        raise UsageError(f'"{namespace}" is not a namespace: such a name has lower case letters, digits and "-"')
+    limit, targets = seconds(timeout, "--timeout"), parse(workload)
+
+    async def run() -> int:
+        async with await Client.connect(kubeconfig, context=context) as client:
+            mode = Mode(watch=False, wait=True, timeout=limit or None)
+            return await show(client, namespace or client.namespace, targets, None, mode)
+
+    raise typer.Exit(asyncio.run(run()))
