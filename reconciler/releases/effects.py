@@ -113,17 +113,7 @@ class Announce:
     warning: bool = True
 
 
-Before = (
-    Mark
-    | RestoreLabel
-    | CreateBatch
-    | SetThreshold
-    | Overrule
-    | AllowRepair
-    | Resume
-    | DeletePod
-    | KeepHistory
-)
+Before = Mark | RestoreLabel | CreateBatch | SetThreshold | Overrule | AllowRepair | Resume | DeletePod | KeepHistory
 After = Suspend | ReleaseAgain | Remove | Announce
 
 
