@@ -140,13 +140,13 @@ def _copies(reconciler: str) -> list[Object]:
     the reconciler writes these copies. Otherwise a user could write there what `_checks` denies."""
     return [
         _policy(
-            "accepted-policies",
+            "accepted",
             DEFENSE_POLICIES,
             reconciler,
             [_validation(_SAME_STATUS, "'only AlterShield writes the status of DefensePolicies'")],
         ),
         _policy(
-            "applied-policies",
+            "applied",
             CHANGE_WORKLOADS,
             reconciler,
             [_validation(_SAME_POLICY, "'only AlterShield writes spec.policy of ChangeWorkloads'")],

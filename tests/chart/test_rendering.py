@@ -72,6 +72,8 @@ def test_objects_have_unique_names_namespaces_and_recommended_labels(objects: li
         "CustomResourceDefinition",
         "MutatingWebhookConfiguration",
         "Namespace",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
         "ValidatingWebhookConfiguration",
     }
     identities = set()

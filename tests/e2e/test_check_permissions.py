@@ -1,4 +1,4 @@
-"""A DefensePolicy lets its author do nothing through AlterShield that the author may not do. The API server denies it."""
+"""A DefensePolicy lets its author do nothing through AlterShield that the author may not do."""
 
 import json
 from typing import Any
