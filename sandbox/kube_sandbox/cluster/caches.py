@@ -11,6 +11,7 @@ from kube_sandbox.client import resources
 from kube_sandbox.client.client import Client
 from kube_sandbox.client.informer import Informer
 from kube_sandbox.client.resources import CONTROLLER_REVISIONS, DAEMON_SETS, STATEFUL_SETS
+from kube_sandbox.cluster.jobs.kinds import Job
 from kube_sandbox.cluster.kinds import Bare, Deployment, Node, Object, Pod, ReplicaSet
 from kube_sandbox.cluster.ownership import OWNER, index_key
 from kube_sandbox.cluster.workload_kinds import ControllerRevision, DaemonSet, StatefulSet
@@ -29,6 +30,7 @@ class Caches:
         self.replica_sets = Informer(client, resources.REPLICA_SETS, ReplicaSet)
         self.stateful_sets = Informer(client, STATEFUL_SETS, StatefulSet)
         self.daemon_sets = Informer(client, DAEMON_SETS, DaemonSet)
+        self.jobs = Informer(client, resources.JOBS, Job)
         self.revisions = Informer(client, CONTROLLER_REVISIONS, ControllerRevision)
         self.pods = Informer(client, resources.PODS, Pod)
         self.nodes = Informer(client, resources.NODES, Node)
@@ -40,6 +42,7 @@ class Caches:
             self.replica_sets,
             self.stateful_sets,
             self.daemon_sets,
+            self.jobs,
             self.revisions,
             self.pods,
             self.nodes,

@@ -145,6 +145,7 @@ class Container(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel")
     name: str
     image: str = ""
     image_pull_policy: str = "IfNotPresent"
+    termination_message_policy: str = "File"
     readiness_probe: Probe | None = None
     resources: Resources = Resources()
     ports: tuple[ContainerPort, ...] = ()

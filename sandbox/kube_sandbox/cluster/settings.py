@@ -10,6 +10,7 @@ ALL_CONTROLLERS = frozenset(
         "deployments",
         "endpointslices",
         "garbage",
+        "jobs",
         "namespaces",
         "nodelifecycle",
         "replicasets",
@@ -64,6 +65,8 @@ class SimulationSettings:
     crash_back_off: float = 0.5
     """The delay before the second restart; it doubles with each restart. A real kubelet starts with 10 s."""
     crash_back_off_max: float = 300.0
+    job_back_off: float = 0.5
+    """The delay before a Job replaces its first failed pod; it doubles. A real Job controller starts with 10 s."""
     pull_back_off: float = 0.5
     """The delay between attempts to pull a missing image; it doubles as well."""
     pull_back_off_max: float = 300.0

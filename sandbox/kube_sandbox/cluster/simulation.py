@@ -15,6 +15,7 @@ from kube_sandbox.cluster.daemon_sets.controller import DaemonSets
 from kube_sandbox.cluster.deployments.controller import Deployments
 from kube_sandbox.cluster.endpoint_slices import EndpointSlices
 from kube_sandbox.cluster.garbage.collector import GarbageCollector
+from kube_sandbox.cluster.jobs.controller import Jobs
 from kube_sandbox.cluster.kubelet.kubelets import Kubelets
 from kube_sandbox.cluster.namespaces import Namespaces
 from kube_sandbox.cluster.nodes.lifecycle import NodeLifecycle
@@ -60,6 +61,8 @@ async def run(client: Client, settings: SimulationSettings) -> None:
         parts.append(DaemonSets(caches, recorder("daemonset-controller")))
     if "clonesets" in settings.controllers:
         parts.append(CloneSets(caches, recorder("cloneset-controller")))
+    if "jobs" in settings.controllers:
+        parts.append(Jobs(caches, settings, recorder("job-controller")))
     if "namespaces" in settings.controllers:
         parts.append(Namespaces(caches))
     if "serviceaccounts" in settings.controllers:

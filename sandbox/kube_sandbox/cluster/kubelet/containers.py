@@ -208,6 +208,8 @@ def _ended(life: Life, status: Object, end: End) -> Object:
         "finishedAt": rfc3339(life.now),
         "containerID": status.get("containerID") or identity,
     }
+    if end.exit_code and life.container.termination_message_policy == "FallbackToLogsOnError":
+        terminated["message"] = f"{life.container.image} exits with {end.exit_code}\n"  # the whole log
     return {**status, "state": {"terminated": terminated}, "ready": False, "started": False}
 
 

@@ -1,0 +1,1 @@
+"""Jobs: their pods, their ends, and their deletion afterwards."""
