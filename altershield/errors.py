@@ -35,6 +35,7 @@ AlterShieldError                    (altershield.errors)
 ├── RequestError                    (altershield.commands.requests.asking) a person's request was not carried out
 ├── StepFailedError                 (altershield.commands.demo.story) a step of the demo failed
 ├── CheckFailedError                (altershield.commands.check) AlterShield does not work in the cluster
+├── NotSentError                    (altershield.commands.notify) a receiver did not take the test notification
 ├── LeftOverError                   (altershield.commands.uninstall) objects of AlterShield may still be in a cluster
 └── BackendError                    (altershield.commands.backend) the Kubernetes API that a command started failed
 

@@ -9,6 +9,9 @@ from altershield.process.parameters import with_options
 from altershield.process.signals import stop_event
 from altershield.process.startup import main, run, single
 from reconciler.manager import Manager
+from reconciler.notifications.notifier import Delivery
+from reconciler.notifications.receivers import ReceiversFile
+from reconciler.notifications.receivers import allowed as allowed_receivers
 from reconciler.options import Options
 from reconciler.outbound.client import Outbound, api_servers
 from reconciler.outbound.urls import allowed_hosts
@@ -26,12 +29,19 @@ async def _run(options: Options) -> None:
     stop = stop_event()
     settings = server_settings(options)
     allowed = allowed_hosts(options.checks_allowed_hosts)
+    file = options.notifications_file
+    receivers = ReceiversFile(file) if file is not None else None
     async with contextlib.AsyncExitStack() as stack:
         client = await stack.enter_async_context(await Client.connect(options.kubeconfig))
         server = await stack.enter_async_context(ServerClient(settings)) if settings is not None else None
         api_server = api_servers(os.environ.get("KUBERNETES_SERVICE_HOST", ""), url=client.server)
         outbound = await stack.enter_async_context(Outbound(allowed, api_server))
-        await Manager(client, options, server=server, outbound=outbound).run(stop)
+        delivery = None
+        if receivers is not None:
+            own = await stack.enter_async_context(Outbound(allowed_receivers(receivers.current.receivers), api_server))
+            delivery = Delivery(receivers, own)
+        manager = Manager(client, options, server=server, outbound=outbound, delivery=delivery)
+        await manager.run(stop)
 
 
 app = single(reconciler)

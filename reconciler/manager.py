@@ -28,6 +28,7 @@ from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.runner import Reconcile, work
 from reconciler.machinery.writer import Writer
 from reconciler.namespaces import NamespaceReconciler
+from reconciler.notifications.notifier import Delivery, Notifier
 from reconciler.options import Options
 from reconciler.outbound.client import Outbound
 from reconciler.policies.policy_reconciler import PolicyReconciler
@@ -50,8 +51,9 @@ class Manager:
     """One reconciler process.
 
     `server` is the client of the AlterShield server that verifies batches, or None. `outbound` is the client for the
-    URLs of policies, or None: no such request is sent. `clock` returns this machine's time in Unix seconds. The manager
-    corrects it by the API server's clock, which it reads from the responses.
+    URLs of policies, or None: no such request is sent. `delivery` says where notifications go, or None. `clock` returns
+    this machine's time in Unix seconds. The manager corrects it by the API server's clock, which it reads from the
+    responses.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Manager:
         *,
         server: ServerClient | None = None,
         outbound: Outbound | None = None,
+        delivery: Delivery | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._client = client
@@ -92,6 +95,11 @@ class Manager:
         self.metrics.observe(client, self.caches, self.queues.by_name(), self._recorder)
         self._settings = SettingsReconciler(self.caches, writer, self._recorder, clock)
         policies = PolicyReconciler(self.caches, writer, self._recorder, clock)
+        self._notifier: Notifier | None = None
+        if delivery is not None:
+            self._notifier = Notifier(self.caches, writer, self.metrics, clock, delivery, self.queues.notifications.add)
+            self.caches.releases.add_handler(self._notifier.on_release)
+            self.caches.batches.add_handler(self._notifier.on_batch)
         self._namespaces = NamespaceReconciler(self.caches)
         batches = BatchReconciler(
             self.caches,
@@ -110,6 +118,7 @@ class Manager:
             "policies": policies.reconcile,
             "batches": batches.reconcile,
             "releases": releases.reconcile,
+            **({"notifications": self._notifier.reconcile} if self._notifier is not None else {}),
         }
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -189,6 +198,8 @@ class Manager:
             async with asyncio.TaskGroup() as group:
                 if self._server is not None:
                     group.create_task(self._server.follow())
+                if self._notifier is not None:
+                    group.create_task(self._notifier.run())
                 for name, reconcile in self._controllers.items():
                     for _ in range(_WORKERS):
                         group.create_task(work(name, queues[name], reconcile, self.metrics))

@@ -7,6 +7,7 @@ import typer
 
 from altershield.process import options
 from altershield.process.check_options import CheckOptions
+from altershield.process.notification_options import NotificationOptions
 from altershield.process.server_options import ServerOptions
 from altershield.process.startup import ProcessOptions
 from altershield.process.thresholds import Thresholds
@@ -22,7 +23,7 @@ Identity = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Thresholds, ServerOptions, CheckOptions, ProcessOptions):
+class Options(Thresholds, ServerOptions, CheckOptions, NotificationOptions, ProcessOptions):
     """The options of `python -m reconciler`."""
 
     identity: Identity = ""

@@ -31,6 +31,7 @@ class Queues:
     policies: WorkQueue[Key] = field(default_factory=WorkQueue)
     batches: WorkQueue[Key] = field(default_factory=WorkQueue)
     releases: WorkQueue[WorkloadKey] = field(default_factory=WorkQueue)
+    notifications: WorkQueue[Key] = field(default_factory=WorkQueue)
 
     def by_name(self) -> dict[str, WorkQueue[Any]]:
         """The queues by the name of their controller."""
@@ -40,6 +41,7 @@ class Queues:
             "policies": self.policies,
             "batches": self.batches,
             "releases": self.releases,
+            "notifications": self.notifications,
         }
 
 

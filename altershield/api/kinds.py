@@ -24,6 +24,9 @@ MAX_PODS = 10_000
 MAX_ACTIONS = 16
 """The maximum number of `actions` in a status."""
 
+MAX_NOTIFIED = 64
+"""The maximum number of entries in `notified` in a status."""
+
 Name = Annotated[str, msgspec.Meta(max_length=253)]
 Text = Annotated[str, msgspec.Meta(max_length=1024)]
 Seconds = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
@@ -321,6 +324,13 @@ class ChangeWorkloadStatus(msgspec.Struct, frozen=True, omit_defaults=True, rena
     retried_batches: Annotated[
         Seconds, _doc("The highest number of a ChangePod then. Later ChangePods have higher numbers.")
     ] = 0
+    notified: Annotated[
+        tuple[Annotated[str, msgspec.Meta(max_length=128)], ...],
+        msgspec.Meta(
+            max_length=MAX_NOTIFIED,
+            description="The notifications that were sent: event, its time in Unix seconds, and receiver.",
+        ),
+    ] = ()
     conditions: Conditions = ()
     observed_generation: Annotated[Generation, _doc("The generation of the spec that this status describes.")] = 0
 

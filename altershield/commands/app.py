@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from altershield.commands import check, demo, dev, requests, sandbox, status, uninstall
+from altershield.commands import check, demo, dev, notify, requests, sandbox, status, uninstall
 from altershield.errors import AlterShieldError
 
 PLUGIN = "kubectl-altershield"
@@ -42,6 +42,7 @@ for each in (
     app.command()(each)
 app.command()(check.check)
 app.command()(uninstall.uninstall)
+app.add_typer(notify.app, name="notify")
 
 
 def _print_version(wanted: bool) -> None:

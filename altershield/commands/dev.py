@@ -16,6 +16,7 @@ from altershield.commands.confirm import confirm
 from altershield.commands.installation import LOOPBACK, running_installation
 from altershield.process import options
 from altershield.process.check_options import CheckOptions
+from altershield.process.notification_options import NotificationOptions
 from altershield.process.parameters import with_options
 from altershield.process.server_options import ServerOptions
 from altershield.process.signals import cancel_on
@@ -32,7 +33,7 @@ Port = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Thresholds, ServerOptions, CheckOptions):
+class Options(Thresholds, ServerOptions, CheckOptions, NotificationOptions):
     context: options.Context = None
     kubeconfig: options.Kubeconfig = None
     host: Host = LOOPBACK
@@ -68,6 +69,7 @@ async def _dev(chosen: Options) -> None:
             port=chosen.port,
             server=chosen,
             checks=chosen,
+            notifications=chosen,
             log_level=chosen.log_level,
         ) as installation:
             console.print(

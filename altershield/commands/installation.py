@@ -39,6 +39,7 @@ from altershield.process import options
 from altershield.process.check_options import CheckOptions
 from altershield.process.children import Process, free_ports
 from altershield.process.health import until_ready
+from altershield.process.notification_options import NotificationOptions
 from altershield.process.server_options import ServerOptions
 from altershield.process.thresholds import Thresholds
 
@@ -88,6 +89,7 @@ async def running_installation(
     port: int = 0,
     server: ServerOptions | None = None,
     checks: CheckOptions | None = None,
+    notifications: NotificationOptions | None = None,
     log_level: str = options.LOG_LEVEL,
     log: Path | None = None,
 ) -> AsyncIterator[Installation]:
@@ -121,7 +123,12 @@ async def running_installation(
         )
         server = server or ServerOptions()
         server = dataclasses.replace(server, callback_host=server.callback_host or listen)
-        arguments = [*thresholds.arguments, *server.server_arguments, *(checks or CheckOptions()).check_arguments]
+        arguments = [
+            *thresholds.arguments,
+            *server.server_arguments,
+            *(checks or CheckOptions()).check_arguments,
+            *(notifications or NotificationOptions()).notification_arguments,
+        ]
         reconciler = _process("reconciler", *common, str(health_ports[1]), *arguments, log=log)
         installation = Installation(
             {"gatekeeper": gatekeeper, "reconciler": reconciler}, f"https://{_in_url(host)}:{port}"

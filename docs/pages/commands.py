@@ -7,6 +7,7 @@ from typing import Any, get_args
 import gatekeeper.__main__
 import reconciler.__main__
 from altershield.commands.app import app
+from altershield.commands.notify import app as notify
 from altershield.commands.status import EXIT_ROLLED_BACK, EXIT_SUSPENDED, EXIT_UNDER_WAY
 from altershield.errors import AlterShieldError, UsageError
 from certgen.command import app as certgen
@@ -108,6 +109,9 @@ def _sections() -> Iterator[str]:
         for command in group.registered_commands:
             if command.callback is not None:
                 yield _section(f"{name} {command.callback.__name__}", command.callback)
+    for command in notify.registered_commands:
+        if command.callback is not None:
+            yield _section(f"altershield notify {command.name}", command.callback)
     yield _section("python -m gatekeeper", gatekeeper.__main__.gatekeeper)
     yield _section("python -m reconciler", reconciler.__main__.reconciler)
 

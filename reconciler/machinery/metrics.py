@@ -18,6 +18,7 @@ from altershield.workloads import ADAPTERS
 from reconciler.endpoints.outcome import CallbackOutcome
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.outcome import Outcome
+from reconciler.notifications.vocabulary import NotificationResult, Type
 from reconciler.releases.release_metrics import families
 from reconciler.releases.snapshot import RollbackReason
 from reconciler.releases.ungated import UngatedReason
@@ -84,6 +85,12 @@ class Metrics:
         self.callbacks = self._counter(
             "altershield_callbacks", "Callbacks of an AlterShield server, by outcome.", ["outcome"]
         )
+        self.notifications = self._counter(
+            "altershield_notifications",
+            "Notifications, by the type of the receiver. `failed`: the receiver refused it. `dropped`: too many "
+            "waited, or it could not be sent for an hour.",
+            ["type", "result"],
+        )
         self._release_duration = self._histogram(
             "altershield_release_duration_seconds",
             "Time from the start of a release to its end. A repaired release reaches an end more than once.",
@@ -103,6 +110,9 @@ class Metrics:
             self.ungated_releases.labels(reason)
         for ended in CallbackOutcome:
             self.callbacks.labels(ended)
+        for type_ in Type:
+            for sent in NotificationResult:
+                self.notifications.labels(type_, sent)
         for result in _RESULTS.values():
             self._release_duration.labels(result)
 

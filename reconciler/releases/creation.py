@@ -97,6 +97,7 @@ class ReleaseCreator:
             conditions=(*_kept_conditions(release, now), *more),
             request=release.status.request,
             actions=release.status.actions,
+            notified=release.status.notified,
             observed_generation=release.metadata.generation,
         )
         release = await self._writer.save_release(release, status, lists=True)

@@ -31,6 +31,8 @@ from altershield.kube.errors import NotFoundError
 from kube_sandbox.apiserver.server import ApiServer
 from kube_sandbox.cluster.simulation import simulated
 from reconciler.manager import Manager
+from reconciler.notifications.notifier import Delivery
+from reconciler.notifications.receivers import ReceiversFile
 from reconciler.options import Options
 from reconciler.outbound.client import Outbound, api_servers
 from reconciler.outbound.urls import allowed_hosts
@@ -116,6 +118,7 @@ class Cluster:
         check_timeout: int = 120,
         callback_port: int = 0,
         history_limit: int = 10,
+        notifications: Path | None = None,
     ) -> AsyncIterator[Manager]:
         """Run a reconciler until the block ends, with the service account and permissions of production."""
         options = Options(
@@ -144,7 +147,11 @@ class Cluster:
             outbound = await stack.enter_async_context(
                 Outbound(allowed_hosts(["127.0.0.1"]), api_servers(url=client.server))
             )
-            manager = Manager(client, options, server=server_client, outbound=outbound)
+            delivery = None
+            if notifications is not None:
+                sender = await stack.enter_async_context(Outbound(allowed_hosts([])))
+                delivery = Delivery(ReceiversFile(notifications), sender)
+            manager = Manager(client, options, server=server_client, outbound=outbound, delivery=delivery)
             running = asyncio.create_task(manager.run(asyncio.Event()))
             try:
                 yield manager

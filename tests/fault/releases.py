@@ -1,7 +1,9 @@
 """Reads ChangeWorkloads and ChangePods in fault tests."""
 
 from altershield.api import names
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS
+from altershield.api.meta import ObjectMeta
+from altershield.api.policy import CheckSpec, DefensePolicy, DefensePolicySpec, HttpCheck, OnUnknown, Phase
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES
 from tests.fault.reconciler_cluster import Cluster, Object
 
 
@@ -32,3 +34,21 @@ async def batches(cluster: Cluster) -> list[Object]:
     """All ChangePods."""
     listed: list[Object] = (await cluster.admin.list(CHANGE_PODS, cluster.namespace, as_=dict)).items
     return listed
+
+
+async def apply_policy(cluster: Cluster, url: str, on_unknown: OnUnknown = OnUnknown.PASS, *phases: Phase) -> None:
+    """Create the policy `gate` with the check `http`, called `smoke`, and wait until it is accepted."""
+    check = CheckSpec(
+        "smoke", phases or (Phase.POST,), timeout_seconds=4, on_unknown=on_unknown, http=HttpCheck(url=url)
+    )
+    policy = DefensePolicy(ObjectMeta(name="gate", namespace=cluster.namespace), DefensePolicySpec(checks=(check,)))
+    await cluster.admin.create(DEFENSE_POLICIES, policy, cluster.namespace)
+
+    async def accepted() -> bool:
+        found = await cluster.get(DEFENSE_POLICIES, "gate")
+        return (
+            found is not None
+            and condition(found | {"status": found.get("status") or {"conditions": []}}, "Accepted")[0] == "True"
+        )
+
+    await cluster.until(accepted, "the policy accepted")

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from altershield.api.meta import ObjectMeta
-from altershield.api.policy import CheckSpec, DefensePolicy, DefensePolicySpec, HttpCheck, OnUnknown, Phase
+from altershield.api.policy import OnUnknown, Phase
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES
 from tests.fault.reconciler_cluster import Cluster, Object, running_cluster, version
-from tests.fault.releases import batches, condition, until_state
+from tests.fault.releases import apply_policy, batches, condition, until_state
 
 V1, V2 = version("v1"), version("v2")
 
@@ -49,23 +48,6 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
     async with running_cluster(tmp_path) as cluster:
         await cluster.go_to("shop")
         yield cluster
-
-
-async def apply_policy(cluster: Cluster, url: str, on_unknown: OnUnknown = OnUnknown.PASS, *phases: Phase) -> None:
-    check = CheckSpec(
-        "smoke", phases or (Phase.POST,), timeout_seconds=4, on_unknown=on_unknown, http=HttpCheck(url=url)
-    )
-    policy = DefensePolicy(ObjectMeta(name="gate", namespace=cluster.namespace), DefensePolicySpec(checks=(check,)))
-    await cluster.admin.create(DEFENSE_POLICIES, policy, cluster.namespace)
-
-    async def accepted() -> bool:
-        found = await cluster.get(DEFENSE_POLICIES, "gate")
-        return (
-            found is not None
-            and condition(found | {"status": found.get("status") or {"conditions": []}}, "Accepted")[0] == "True"
-        )
-
-    await cluster.until(accepted, "the policy accepted")
 
 
 @pytest.mark.parametrize("phase", Phase)

@@ -53,6 +53,7 @@ CONTRACT = {
         "altershield_unchecked_pods": (COUNTER, "reason"),
         "altershield_rollbacks": (COUNTER, "reason"),
         "altershield_ungated_releases": (COUNTER, "reason"),
+        "altershield_notifications": (COUNTER, "result type"),
         "altershield_releases": (GAUGE, "state"),
         "altershield_release_duration_seconds": (HISTOGRAM, "le result"),
         "altershield_release_entered_timestamp_seconds": (GAUGE, "by kind namespace stalled state version workload"),

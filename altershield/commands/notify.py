@@ -1,0 +1,74 @@
+"""`altershield notify test`: sends a test notification to the receivers of a file."""
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from altershield.errors import AlterShieldError, UsageError
+from reconciler.notifications.occurrences import Event, Occurrence
+from reconciler.notifications.receivers import Receiver, Receivers, allowed, read
+from reconciler.notifications.sending import Sender, Sent
+from reconciler.outbound.client import Outbound
+
+app = typer.Typer(help="Notifications.", no_args_is_help=True)
+
+
+class NotSentError(AlterShieldError):
+    """A receiver did not take the test notification."""
+
+
+@app.callback()
+def _common() -> None:
+    """Notifications."""
+
+
+@app.command("test")
+def send_test(
+    file: Annotated[
+        Path,
+        typer.Option(
+            "--file", "-f", envvar="ALTERSHIELD_NOTIFICATIONS_FILE", help="The file with the receivers (YAML)."
+        ),
+    ],
+    receiver: Annotated[
+        str,
+        typer.Option("--receiver", help="The name of one receiver. Default: all receivers.", show_default=False),
+    ] = "",
+) -> None:
+    """Check the file with the receivers of notifications, and send a test notification to each receiver, once."""
+    found = read(file)
+    chosen = [each for each in found.receivers if receiver in ("", each.name)]
+    if not chosen:
+        raise UsageError(f"{file} has no receiver {receiver!r}" if receiver else f"{file} has no receivers")
+    asyncio.run(_send(found, chosen))
+
+
+async def _send(found: Receivers, chosen: list[Receiver]) -> None:
+    now = int(time.time())
+    occurrence = Occurrence(
+        Event.TEST,
+        now,
+        namespace="altershield-test",
+        kind="Test",
+        workload="test",
+        version="0" * 32,
+        release="altershield-test",
+        uid=f"test-{now}",
+        reason="Test",
+        message="Somebody ran `altershield notify test`.",
+    )
+    async with Outbound(allowed(chosen)) as outbound:
+        sender = Sender(outbound, time.time)
+        outcomes = await asyncio.gather(*(sender.send(each, occurrence, found.cluster) for each in chosen))
+    failed = 0
+    for each, outcome in zip(chosen, outcomes, strict=True):
+        if isinstance(outcome, Sent):
+            print(f"{each.name}: sent")
+        else:
+            failed += 1
+            print(f"{each.name}: {outcome.reason}")
+    if failed:
+        raise NotSentError(f"{failed} of {len(chosen)} receivers did not take the notification")

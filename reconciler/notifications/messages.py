@@ -1,0 +1,143 @@
+"""The requests that tell a receiver of an event. Pure functions."""
+
+import urllib.parse
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from altershield.api.kinds import API_VERSION
+from altershield.api.meta import rfc3339
+from altershield.api.resources import CHANGE_WORKLOADS
+from reconciler.notifications.occurrences import Event, Occurrence
+from reconciler.notifications.receivers import PLACEHOLDER, Receiver
+from reconciler.notifications.vocabulary import Type
+from reconciler.server.texts import one_line
+
+ALERT_SECONDS = 24 * 3600
+"""How long an alert of Alertmanager lasts if nobody ends it: the reconciler may have been uninstalled."""
+
+_MAX_TEXT = 2000  # bytes; Slack cuts a longer text
+_MAX_VALUE = 1024
+
+_TITLES = {
+    Event.SUSPENDED: "failed its verification: further releases are denied",
+    Event.ROLLED_BACK: "was rolled back",
+    Event.APPROVAL_NEEDED: "waits for your verdict",
+    Event.UNGATED: "was not reviewed by a gatekeeper",
+    Event.TEST: "is a test of AlterShield's notifications",
+}
+_ALERTS = {
+    Event.SUSPENDED: "AlterShieldReleaseSuspendedNotification",
+    Event.ROLLED_BACK: "AlterShieldReleaseRolledBackNotification",
+    Event.APPROVAL_NEEDED: "AlterShieldApprovalNeededNotification",
+    Event.UNGATED: "AlterShieldUngatedReleaseNotification",
+    Event.TEST: "AlterShieldTestNotification",
+}
+"""Other names than those of the alerts of the chart, which come from metrics."""
+
+_TYPE_PREFIX = "com.antgroup.defense.altershield.release."
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A POST request."""
+
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def message(receiver: Receiver, occurrence: Occurrence, cluster: str, now: float) -> Message:
+    """The request for this receiver. `now` is in Unix seconds."""
+    url, content = receiver.url, "application/json"
+    text = _text(receiver, occurrence, cluster)
+    match receiver.type:
+        case Type.SLACK:
+            body: Any = {"text": text}
+        case Type.CLOUD_EVENTS:
+            content = "application/cloudevents+json; charset=UTF-8"
+            body = _cloud_event(occurrence, cluster, text)
+        case _:
+            url = url.rstrip("/") + "/api/v2/alerts"
+            body = [_alert(occurrence, cluster, text, now)]
+    authorization = {"Authorization": f"Bearer {receiver.token}"} if receiver.token else {}
+    return Message(url, {"Content-Type": content, **authorization}, msgspec.json.encode(body))
+
+
+def _text(receiver: Receiver, occurrence: Occurrence, cluster: str) -> str:
+    values = {name: one_line(value, _MAX_VALUE) for name, value in _values(occurrence, cluster).items()}
+    if receiver.type == Type.SLACK:
+        values = {name: _slack(value) for name, value in values.items()}
+    if receiver.template:
+        text = PLACEHOLDER.sub(lambda match: values[match[1]], receiver.template)
+    else:
+        where = f" of {values['cluster']}" if cluster else ""
+        name = f"{values['kind']} {values['namespace']}/{values['workload']}"
+        text = f"AlterShield{where}: the release of {name} {_TITLES[occurrence.event]}. {values['message']}".rstrip()
+        text += f"\nVersion {values['version']}. To see more: altershield status -n {values['namespace']}"
+    return text.encode()[:_MAX_TEXT].decode(errors="ignore")
+
+
+def _slack(text: str) -> str:
+    """Without mentions and links: a pod's last words must not notify everybody in a channel (`<!channel>`)."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _values(occurrence: Occurrence, cluster: str) -> dict[str, str]:
+    return {
+        "event": occurrence.event,
+        "namespace": occurrence.namespace,
+        "kind": occurrence.kind,
+        "workload": occurrence.workload,
+        "version": occurrence.version,
+        "release": occurrence.release,
+        "reason": occurrence.reason,
+        "message": occurrence.message,
+        "time": rfc3339(occurrence.since),
+        "cluster": cluster,
+    }
+
+
+def _cloud_event(occurrence: Occurrence, cluster: str, text: str) -> dict[str, Any]:
+    """CloudEvents 1.0, JSON format. `source` and `id` together identify the event."""
+    source = f"/altershield/{urllib.parse.quote(cluster, safe='')}" if cluster else "/altershield"
+    return {
+        "specversion": "1.0",
+        "id": occurrence.id,
+        "source": source,
+        "type": _TYPE_PREFIX + occurrence.event,
+        "subject": f"{occurrence.namespace}/{occurrence.kind}/{occurrence.workload}",
+        "time": rfc3339(occurrence.since),
+        "datacontenttype": "application/json",
+        "data": {
+            **{name: value for name, value in _values(occurrence, cluster).items() if value},
+            "changeWorkload": {
+                "apiVersion": API_VERSION,
+                "kind": CHANGE_WORKLOADS.kind,
+                "name": occurrence.release,
+                "uid": occurrence.uid,
+            },
+            "text": text,
+        },
+    }
+
+
+def _alert(occurrence: Occurrence, cluster: str, text: str, now: float) -> dict[str, Any]:
+    """An alert of Alertmanager's API v2. Its labels identify it, so they are the same when it ends."""
+    labels = {
+        "alertname": _ALERTS[occurrence.event],
+        "severity": "info" if occurrence.event is Event.TEST else "warning",
+        "namespace": occurrence.namespace,
+        "kind": occurrence.kind,
+        "workload": occurrence.workload,
+        "version": occurrence.version,
+        "cluster": cluster,
+    }
+    return {
+        "labels": {name: value for name, value in labels.items() if value},
+        "annotations": {"summary": text.partition("\n")[0], "description": text, "id": occurrence.id},
+        "startsAt": rfc3339(occurrence.since),
+        "endsAt": rfc3339(now if occurrence.resolved else now + ALERT_SECONDS),
+    }

@@ -1,0 +1,181 @@
+"""Controller: tells receivers of the events of releases. It is level-triggered: what there is to tell follows from the
+ChangeWorkload and its batches, and `status.notified` holds what was told.
+
+An event is stored as told after it was sent. So a crash between the two repeats a notification once, with the same id.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import msgspec
+
+from altershield.api.kinds import MAX_NOTIFIED
+from reconciler.batches.batch import Batch
+from reconciler.machinery.caches import Caches, Key
+from reconciler.machinery.metrics import Metrics
+from reconciler.machinery.writer import Writer
+from reconciler.notifications.lane import Lane, Send
+from reconciler.notifications.occurrences import LASTING, Event, Occurrence, held, occurrence, occurrences
+from reconciler.notifications.receivers import Receiver, ReceiversFile, allowed
+from reconciler.notifications.sending import Sender
+from reconciler.notifications.vocabulary import NotificationResult, Type
+from reconciler.outbound.client import Outbound
+from reconciler.releases.projection import Release
+
+_REMEMBERED = 4096  # releases
+_RESOLVED = "/resolved"
+
+Enqueue = Callable[[Key], None]
+
+
+class Delivery(NamedTuple):
+    """Where notifications go, and the client that sends them. The client may call the hosts in the file only."""
+
+    file: ReceiversFile
+    outbound: Outbound
+
+
+class Notifier:
+    """Its keys are the namespace and name of a ChangeWorkload. `enqueue` puts a key into its queue. `clock` returns
+    Unix seconds."""
+
+    def __init__(
+        self,
+        caches: Caches,
+        writer: Writer,
+        metrics: Metrics,
+        clock: Callable[[], float],
+        delivery: Delivery,
+        enqueue: Enqueue,
+        send: Send | None = None,
+    ) -> None:
+        self._caches = caches
+        self._writer = writer
+        self._metrics = metrics
+        self._clock = clock
+        self._file, self._outbound = delivery
+        self._enqueue = enqueue
+        self._send = send or Sender(delivery.outbound, clock).send
+        self._lanes: dict[str, Lane] = {}
+        self._told: OrderedDict[str, set[str]] = OrderedDict()
+        """By the uid of the ChangeWorkload: what was told and may not be stored yet."""
+        self._gone: OrderedDict[Key, Release] = OrderedDict()
+        """Deleted ChangeWorkloads whose alerts have to end."""
+
+    def on_release(self, old: Release | None, new: Release | None) -> None:
+        """A ChangeWorkload has changed, in any replica."""
+        if new is None and old is not None and old.status.notified and self._lanes:
+            self._gone[old.metadata.namespace, old.metadata.name] = old
+            if len(self._gone) > _REMEMBERED:
+                self._gone.popitem(last=False)
+        release = new or old
+        if release is not None and (release.status.notified or occurrences(release, ())):
+            self._enqueue((release.metadata.namespace, release.metadata.name))
+
+    def on_batch(self, old: Batch | None, new: Batch | None) -> None:
+        """A ChangePod has changed, in any replica."""
+        for batch in (old, new):
+            if batch is not None and held(batch) is not None:
+                self._enqueue(batch.release)
+
+    async def run(self) -> None:
+        """Send notifications, and follow the file of the receivers, until cancelled. Only the leader calls this."""
+        changed = asyncio.Event()
+        changed.set()
+        tasks: dict[str, asyncio.Task[None]] = {}
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._file.follow(changed.set))
+            try:
+                while True:
+                    await changed.wait()
+                    changed.clear()
+                    self._renew(group, tasks)
+            finally:
+                self._lanes.clear()
+
+    def _renew(self, group: asyncio.TaskGroup, tasks: dict[str, asyncio.Task[None]]) -> None:
+        """Bring the lanes in line with the file. A lane whose receiver has not changed goes on."""
+        present = self._file.current
+        self._outbound.allowed = allowed(present.receivers)
+        wanted = {each.name: each for each in present.receivers}
+        for name, lane in list(self._lanes.items()):
+            if (wanted.get(name), present.cluster) != (lane.receiver, lane.cluster):
+                del self._lanes[name]
+                tasks.pop(name).cancel()
+        for name, receiver in wanted.items():
+            if name not in self._lanes:
+                lane = Lane(receiver, present.cluster, self._send, self._on_end, self._count, self._clock)
+                self._lanes[name] = lane
+                tasks[name] = group.create_task(lane.run())
+        for release in self._caches.releases.all():
+            self.on_release(None, release)
+        for batch in self._caches.batches.all():
+            self.on_batch(None, batch)
+
+    async def reconcile(self, key: Key) -> float | None:
+        """Offer what there is to tell to the lanes, and store what was told. It sends nothing itself."""
+        release = self._caches.releases.get(*key)
+        gone = self._gone.pop(key, None)
+        if gone is not None and (release is None or release.metadata.uid != gone.metadata.uid):
+            self._end_alerts(gone, set(gone.status.notified), [])
+        if release is None:
+            return None
+        known = set(release.status.notified) | self._told.get(release.metadata.uid, set())
+        present = occurrences(release, self._caches.batches_of(release))
+        for lane in self._lanes.values():
+            lane.withdraw(release.metadata.uid, present)
+            for each in present:
+                if lane.receiver.wants(each) and _entry(each, lane.receiver) not in known:
+                    lane.offer(each)
+        self._end_alerts(release, known, present)
+        await self._store(release)
+        return None
+
+    def _end_alerts(self, release: Release, known: set[str], present: list[Occurrence]) -> None:
+        """End the alerts of Alertmanager whose state is over."""
+        keys = {each.key for each in present}
+        for lane in self._lanes.values():
+            if lane.receiver.type != Type.ALERTMANAGER:
+                continue
+            for event, at in _lasting(known, lane.receiver):
+                ended = replace(occurrence(release, event, at), resolved=True)
+                if ended.key not in keys and _entry(ended, lane.receiver) not in known:
+                    lane.offer(ended)
+
+    async def _store(self, release: Release) -> None:
+        """Store what was told. ConflictError: it is stored later."""
+        stored, told = release.status.notified, self._told.get(release.metadata.uid, set())
+        new = sorted(entry for entry in told if entry not in stored and not entry.endswith(_RESOLVED))
+        # an alert that has ended is not needed any more: its event has a time that does not come again
+        notified = tuple(entry for entry in (*stored, *new) if entry + _RESOLVED not in told)[-MAX_NOTIFIED:]
+        if notified != stored:
+            status = msgspec.structs.replace(release.status, notified=notified)
+            await self._writer.save_release(release, status, lists=False)
+
+    def _on_end(self, receiver: Receiver, occurrence: Occurrence) -> None:
+        told = self._told.setdefault(occurrence.uid, set())
+        told.add(_entry(occurrence, receiver))
+        self._told.move_to_end(occurrence.uid)
+        if len(self._told) > _REMEMBERED:
+            self._told.popitem(last=False)
+        self._enqueue((occurrence.namespace, occurrence.release))
+
+    def _count(self, receiver: Receiver, result: NotificationResult) -> None:
+        self._metrics.notifications.labels(receiver.type, result).inc()
+
+
+def _entry(occurrence: Occurrence, receiver: Receiver) -> str:
+    """An entry of `status.notified`."""
+    return f"{occurrence.key}/{receiver.name}{_RESOLVED if occurrence.resolved else ''}"
+
+
+def _lasting(entries: set[str], receiver: Receiver) -> Iterator[tuple[Event, int]]:
+    """The events among these entries that this receiver was told of and that are a state."""
+    for entry in sorted(entries):
+        event, _, rest = entry.partition("/")
+        at, _, name = rest.partition("/")
+        if event in LASTING and name == receiver.name and at.isascii() and at.isdigit() and len(at) < 16:
+            yield Event(event), int(at)

@@ -1,0 +1,124 @@
+"""What there is to tell about a release. It follows from its ChangeWorkload and its batches. Pure functions."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from altershield.api.kinds import ConditionType, WorkloadState
+from altershield.api.meta import Condition, find_condition, unix
+from altershield.releases import texts
+from altershield.releases.release import since, state, ungated, version
+from reconciler.batches.batch import Batch
+from reconciler.releases.projection import Release
+
+HELD = "Held"
+"""The reason of the condition Verified of a batch that waits for a person."""
+
+
+class Event(StrEnum):
+    """What a notification is about."""
+
+    SUSPENDED = "suspended"
+    """The verification of the release failed: further releases of the workload are denied."""
+    ROLLED_BACK = "rolled-back"
+    """An older version was released again."""
+    APPROVAL_NEEDED = "approval-needed"
+    """A check of a batch has no result, and the policy says `hold`."""
+    UNGATED = "ungated"
+    """No gatekeeper reviewed the release."""
+    TEST = "test"
+    """A notification of `altershield notify test`."""
+
+
+LASTING = (Event.SUSPENDED, Event.APPROVAL_NEEDED)
+"""Events that are a state, which ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """An event of a release. `since` is in Unix seconds, and part of its identity."""
+
+    event: Event
+    since: int
+    namespace: str
+    kind: str
+    workload: str
+    version: str
+    release: str
+    """The name of the ChangeWorkload."""
+    uid: str
+    """Its uid."""
+    reason: str
+    """In one word."""
+    message: str
+    resolved: bool = False
+    """Whether the state is over."""
+
+    @property
+    def key(self) -> str:
+        """It identifies the event within the release."""
+        return f"{self.event}/{self.since}"
+
+    @property
+    def id(self) -> str:
+        """It is the same for each attempt to send the notification, so that receivers can drop repetitions."""
+        return f"{self.uid}/{self.key}{'/resolved' if self.resolved else ''}"
+
+
+def occurrences(release: Release, batches: Iterable[Batch]) -> list[Occurrence]:
+    """The events of a release that are true now."""
+    return list(_found(release, batches))
+
+
+def occurrence(release: Release, event: Event, at: int, reason: str = "", message: str = "") -> Occurrence:
+    """An event of this release."""
+    ref = release.spec.workload_ref
+    return Occurrence(
+        event,
+        at,
+        release.metadata.namespace,
+        ref.kind,
+        ref.name or release.spec.service_name,
+        version(release),
+        release.metadata.name,
+        release.metadata.uid,
+        reason,
+        message,
+    )
+
+
+def _found(release: Release, batches: Iterable[Batch]) -> Iterator[Occurrence]:
+    conditions = release.status.conditions
+    if state(release) is WorkloadState.SUSPEND:
+        failed = find_condition(conditions, ConditionType.VERIFIED)
+        reason = failed.reason if failed is not None else ""
+        yield occurrence(release, Event.SUSPENDED, since(release), reason, texts.why(release, current=True))
+    undone = find_condition(conditions, ConditionType.ROLLED_BACK)
+    if undone is not None and undone.is_true:
+        yield _of_condition(release, Event.ROLLED_BACK, undone)
+    past = ungated(release)
+    if past is not None:
+        yield _of_condition(release, Event.UNGATED, past)
+    waiting = [(_time(condition), condition) for batch in batches if (condition := held(batch)) is not None]
+    if waiting:
+        at, condition = min(waiting, key=lambda each: each[0])
+        yield occurrence(release, Event.APPROVAL_NEEDED, at, condition.reason, condition.message)
+
+
+def _of_condition(release: Release, event: Event, condition: Condition) -> Occurrence:
+    return occurrence(release, event, _time(condition), condition.reason, condition.message)
+
+
+def held(batch: Batch) -> Condition | None:
+    """The condition of a batch that waits for a person, else None."""
+    if batch.unfinished is None or batch.metadata.deleting:
+        return None
+    found = find_condition(batch.unfinished.status.conditions, ConditionType.VERIFIED)
+    return found if found is not None and found.reason == HELD else None
+
+
+def _time(condition: Condition) -> int:
+    try:
+        return int(unix(condition.last_transition_time))
+    except ValueError:  # a person may write conditions, too
+        return 0

@@ -1,0 +1,178 @@
+"""The file with the receivers of notifications. Its URLs and tokens are secrets: no error and no log contains them."""
+
+import asyncio
+import contextlib
+import ipaddress
+import logging
+import os
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import yaml
+
+from altershield.errors import UsageError
+from reconciler.notifications.occurrences import Event, Occurrence
+from reconciler.notifications.vocabulary import Type
+from reconciler.outbound import urls
+from reconciler.outbound.urls import AllowedHosts
+
+logger = logging.getLogger(__name__)
+
+FILE = "receivers.yaml"
+"""The key in the Secret of the chart."""
+
+MAX_FILE = 256 * 1024
+MAX_RECEIVERS = 16
+
+PLACEHOLDERS = (
+    *("event", "namespace", "kind", "workload", "version", "release", "reason", "message"),
+    *("time", "cluster"),
+)
+PLACEHOLDER = re.compile(r"\{\{[ \t]*([A-Za-z]*)[ \t]*\}\}")
+
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_TOKEN = re.compile(r"[!-~]{1,8192}", re.ASCII)  # the value of a header
+_PERIOD = 2.0  # seconds between two looks at the file
+
+
+class Receiver(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A receiver."""
+
+    name: str
+    type: str
+    url: str
+    events: tuple[str, ...] = ()
+    """Empty: all."""
+    namespaces: tuple[str, ...] = ()
+    """Empty: all."""
+    template: Annotated[str, msgspec.Meta(max_length=4096)] = ""
+    """Empty: the default text."""
+    token: str = ""
+    """A bearer token; empty: none."""
+
+    def __repr__(self) -> str:
+        return f"Receiver({self.name!r})"
+
+    def wants(self, occurrence: Occurrence) -> bool:
+        """Whether the receiver is told of this event."""
+        if occurrence.event is Event.TEST:
+            return True
+        if occurrence.resolved and self.type != Type.ALERTMANAGER:
+            return False
+        return (not self.events or occurrence.event in self.events) and (
+            not self.namespaces or occurrence.namespace in self.namespaces
+        )
+
+
+class Receivers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of the file."""
+
+    receivers: Annotated[tuple[Receiver, ...], msgspec.Meta(max_length=MAX_RECEIVERS)] = ()
+    cluster: Annotated[str, msgspec.Meta(max_length=64)] = ""
+    """The name of this cluster in messages; empty: none."""
+
+
+def read(path: Path) -> Receivers:
+    """The receivers in a file (YAML or JSON). UsageError: it cannot be used."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE + 1)
+    except OSError as error:
+        raise UsageError(f"cannot read the receivers of notifications in {path}: {error.strerror}") from None
+    try:
+        return parse(data)
+    except ValueError as error:
+        raise UsageError(f"the receivers of notifications in {path} are invalid: {error}") from None
+
+
+def parse(data: bytes) -> Receivers:
+    """ValueError with a reason that contains no value of the file."""
+    if len(data) > MAX_FILE:
+        raise ValueError(f"the file has more than {MAX_FILE} bytes")
+    try:
+        found = msgspec.convert(yaml.safe_load(data.decode()) or {}, Receivers)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)  # the text of the error quotes the line
+        raise ValueError(f"it is not YAML{f' (line {mark.line + 1})' if mark is not None else ''}") from None
+    except UnicodeDecodeError:
+        raise ValueError("it is not UTF-8") from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from None
+    names = [each.name for each in found.receivers]
+    for number, each in enumerate(found.receivers, 1):
+        if reason := _problem(each) or ("another receiver has its name" if names.count(each.name) > 1 else ""):
+            raise ValueError(f"receiver {number}: {reason}")
+    return found
+
+
+def allowed(receivers: Iterable[Receiver]) -> AllowedHosts:
+    """The hosts of these receivers, and no others."""
+    targets = [urls.parse(each.url) for each in receivers]
+    return AllowedHosts(
+        frozenset(target.host for target in targets if target.address is None),
+        (),
+        tuple(ipaddress.ip_network(target.address) for target in targets if target.address is not None),
+    )
+
+
+def _problem(receiver: Receiver) -> str:
+    if not _NAME.fullmatch(receiver.name):
+        return "its name has to consist of lower case letters, digits and dashes"
+    if receiver.type not in tuple(Type):
+        return f"its type is not one of {', '.join(Type)}"
+    known = [each for each in Event if each is not Event.TEST]
+    if not set(receiver.events) <= set(known):
+        return f"its events are not all among {', '.join(known)}"
+    try:
+        urls.parse(receiver.url)
+    except ValueError:  # its text may contain the URL
+        return "its url is not valid; it must look like https://example.com/path, without a user and a fragment"
+    if receiver.token and not _TOKEN.fullmatch(receiver.token):
+        return "its token has a character that is not allowed"
+    unknown = PLACEHOLDER.sub(lambda match: "" if match[1] in PLACEHOLDERS else match[0], receiver.template)
+    if "{{" in unknown:
+        return f"its template has an unknown placeholder; there are: {', '.join(PLACEHOLDERS)}"
+    return ""
+
+
+class ReceiversFile:
+    """The receivers, which are read again when the file changes. If the new file is invalid, the last one counts."""
+
+    def __init__(self, path: Path) -> None:
+        """UsageError: the file cannot be used."""
+        self.current = read(path)
+        self._path = path
+        self._seen = _stamp(path)
+
+    async def follow(self, changed: Callable[[], None]) -> None:
+        """Call `changed` after each change, until cancelled."""
+        while True:
+            await asyncio.sleep(_PERIOD)
+            stamp = await asyncio.to_thread(_stamp, self._path)
+            if stamp == self._seen:
+                continue
+            self._seen = stamp
+            try:
+                new = await asyncio.to_thread(read, self._path)
+            except UsageError as error:
+                logger.warning(
+                    "the receivers are not changed, because the file is invalid", extra={"cause": str(error)}
+                )
+                continue
+            if new != self.current:
+                self.current = new
+                logger.info("the receivers of notifications have changed", extra={"receivers": len(new.receivers)})
+                changed()
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    """What changes with the file. The kubelet replaces a link when a Secret changes, so the inode changes too."""
+    with contextlib.suppress(OSError):
+        found = os.stat(path)
+        return found.st_ino, found.st_mtime_ns, found.st_size
+    return None

@@ -1,0 +1,64 @@
+"""Sends one notification, and says whether it has to be sent again."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from reconciler.notifications.messages import message
+from reconciler.notifications.occurrences import Occurrence
+from reconciler.notifications.receivers import Receiver
+from reconciler.outbound.client import Outbound
+from reconciler.outbound.errors import OutboundError
+
+MAX_RETRY_AFTER = 300.0
+_AGAIN = (408, 425, 429)
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The receiver has taken it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The receiver will not take it."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """It has to be sent again, at the earliest after so many seconds."""
+
+    reason: str
+    after: float = 0.0
+
+
+Outcome = Sent | Refused | Retry
+
+
+class Sender:
+    """`clock` returns Unix seconds."""
+
+    def __init__(self, outbound: Outbound, clock: Callable[[], float]) -> None:
+        self._outbound = outbound
+        self._clock = clock
+
+    async def send(self, receiver: Receiver, occurrence: Occurrence, cluster: str) -> Outcome:
+        """Send it once. No reason contains the URL's path or a token. It never raises."""
+        request = message(receiver, occurrence, cluster, self._clock())
+        try:
+            reply = await self._outbound.request("POST", request.url, headers=request.headers, body=request.body)
+        except OutboundError as error:
+            return Retry(str(error))
+        if 200 <= reply.status < 300:
+            return Sent()
+        reason = f"the receiver answers HTTP {reply.status}"
+        if reply.status >= 500 or reply.status in _AGAIN:
+            return Retry(reason, _retry_after(reply.headers.get("Retry-After", "")))
+        return Refused(reason)
+
+
+def _retry_after(text: str) -> float:
+    """The header Retry-After in seconds; 0 if it has none. Dates are not read."""
+    digits = text.strip()
+    return min(float(digits), MAX_RETRY_AFTER) if digits.isascii() and digits.isdigit() and len(digits) < 9 else 0.0

@@ -1,0 +1,122 @@
+"""The requests for each type of receiver."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reconciler.notifications.messages import message
+from reconciler.notifications.occurrences import Event, Occurrence
+from reconciler.notifications.receivers import Receiver
+from tests.unit.reconciler.notifications.receiving import NOW, happened, receiver
+
+
+def body(own: Receiver, occurrence: Occurrence, cluster: str = "") -> Any:
+    return json.loads(message(own, occurrence, cluster, NOW + 60).body)
+
+
+def test_slack_gets_one_text() -> None:
+    made = message(receiver(), happened(), "prod", NOW)
+    assert made.url == "https://example.com/x"
+    assert made.headers == {"Content-Type": "application/json"}
+    assert json.loads(made.body) == {
+        "text": "AlterShield of prod: the release of Deployment shop/web failed its verification: further releases are "
+        "denied. failed: web-1 (errors: 0.2 is above max 0.05)\n"
+        f"Version {'1' * 32}. To see more: altershield status -n shop"
+    }
+
+
+def test_text_of_a_pod_is_no_mention_and_no_link_in_slack() -> None:
+    text = body(receiver(), happened(message="<!channel> <https://evil|click> & co"))["text"]
+    assert "&lt;!channel&gt; &lt;https://evil|click&gt; &amp; co" in text
+
+
+def test_template_replaces_the_text() -> None:
+    own = receiver(template="{{event}} {{namespace}}/{{ workload }} {{cluster}} {{time}}: {{reason}}")
+    assert body(own, happened(), "prod")["text"] == "suspended shop/web prod 2023-11-14T22:13:20Z: FailedByCheck"
+
+
+def test_value_is_not_read_as_a_template() -> None:
+    assert body(receiver(template="{{message}}"), happened(message="{{cluster}}"))["text"] == "{{cluster}}"
+
+
+def test_cloud_event_has_the_required_attributes_and_an_id_that_stays_the_same() -> None:
+    own = receiver("cloudevents", token="t")
+    made = message(own, happened(Event.ROLLED_BACK), "eu/1", NOW)
+    assert made.headers == {
+        "Content-Type": "application/cloudevents+json; charset=UTF-8",
+        "Authorization": "Bearer t",
+    }
+    event = json.loads(made.body)
+    text = event["data"].pop("text")
+    assert "was rolled back" in text
+    assert event == {
+        "specversion": "1.0",
+        "id": "u-1/rolled-back/1700000000",
+        "source": "/altershield/eu%2F1",
+        "type": "com.antgroup.defense.altershield.release.rolled-back",
+        "subject": "shop/Deployment/web",
+        "time": "2023-11-14T22:13:20Z",
+        "datacontenttype": "application/json",
+        "data": {
+            "event": "rolled-back",
+            "namespace": "shop",
+            "kind": "Deployment",
+            "workload": "web",
+            "version": "1" * 32,
+            "release": f"web--x--{'1' * 32}",
+            "reason": "FailedByCheck",
+            "message": "failed: web-1 (errors: 0.2 is above max 0.05)",
+            "time": "2023-11-14T22:13:20Z",
+            "cluster": "eu/1",
+            "changeWorkload": {
+                "apiVersion": "app.ops.cloud.alipay.com/v1alpha1",
+                "kind": "ChangeWorkload",
+                "name": f"web--x--{'1' * 32}",
+                "uid": "u-1",
+            },
+        },
+    }
+    assert json.loads(message(own, happened(Event.ROLLED_BACK), "eu/1", NOW + 9).body)["id"] == event["id"]
+
+
+def test_alert_begins_and_ends_with_the_same_labels() -> None:
+    own = receiver("alertmanager", url="http://alertmanager.monitoring.svc:9093/")
+    made = message(own, happened(), "", NOW + 60)
+    assert made.url == "http://alertmanager.monitoring.svc:9093/api/v2/alerts"
+    (begun,) = json.loads(made.body)
+    (ended,) = body(own, happened(resolved=True, message="", reason=""))
+    assert (
+        begun["labels"]
+        == ended["labels"]
+        == {
+            "alertname": "AlterShieldReleaseSuspendedNotification",
+            "severity": "warning",
+            "namespace": "shop",
+            "kind": "Deployment",
+            "workload": "web",
+            "version": "1" * 32,
+        }
+    )
+    assert (begun["startsAt"], begun["endsAt"]) == ("2023-11-14T22:13:20Z", "2023-11-15T22:14:20Z")
+    assert (ended["startsAt"], ended["endsAt"]) == ("2023-11-14T22:13:20Z", "2023-11-14T22:14:20Z")
+    assert "\n" not in begun["annotations"]["summary"]
+
+
+@pytest.mark.parametrize("event", Event)
+@pytest.mark.parametrize("type_", ["slack", "cloudevents", "alertmanager"])
+def test_each_event_has_a_message_of_each_type(event: Event, type_: str) -> None:
+    assert body(receiver(type_), happened(event))
+
+
+@given(
+    st.sampled_from(["slack", "cloudevents", "alertmanager"]),
+    st.text(max_size=3000),
+    st.sampled_from(["", "{{message}}", "a {{message}} {{message}} b"]),
+)
+def test_any_text_makes_a_message_of_bounded_length(type_: str, text: str, template: str) -> None:
+    made = message(receiver(type_, template=template), happened(message=text), "", NOW)
+    assert len(made.body) < 32_768
+    json.loads(made.body)

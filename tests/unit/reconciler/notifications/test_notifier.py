@@ -1,0 +1,329 @@
+"""Notifications of the releases in the caches, to real HTTP servers."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from altershield.api.kinds import ChangePodStatus, ChangeWorkloadStatus, ConditionType, WorkloadState
+from altershield.api.meta import Condition, rfc3339
+from altershield.kube.errors import ConflictError
+from altershield.kube.queue import WorkQueue
+from reconciler.batches import batch
+from reconciler.machinery.caches import Caches, Key
+from reconciler.machinery.metrics import Metrics
+from reconciler.notifications import lane, receivers
+from reconciler.notifications.notifier import Delivery, Notifier
+from reconciler.notifications.receivers import ReceiversFile, allowed
+from reconciler.outbound.client import Outbound
+from reconciler.releases import projection
+from reconciler.releases.projection import Release
+from tests.unit.reconciler import builders
+from tests.unit.reconciler.builders import NOW, V1
+from tests.unit.reconciler.filled import empty_caches, namespace, newer, put, remove
+from tests.unit.reconciler.notifications.receiving import Inbox, until
+
+SUSPENDED = ChangeWorkloadStatus(WorkloadState.SUSPEND, entry_time_unix=NOW)
+
+
+def release(status: ChangeWorkloadStatus = SUSPENDED, name: str = "sleep") -> Release:
+    return projection.read(msgspec.json.encode(builders.release(V1, status, name=name)))
+
+
+class Store:
+    """Stands for the writer: it puts the status into the cache, as the API server's answer does."""
+
+    def __init__(self, caches: Caches) -> None:
+        self._caches = caches
+        self.conflicts = 0
+        self.writes = 0
+
+    async def save_release(self, old: Release, status: ChangeWorkloadStatus, *, lists: bool) -> Release:
+        assert not lists
+        if self.conflicts:
+            self.conflicts -= 1
+            raise ConflictError("changed", code=409)
+        self.writes += 1
+        new: Release = newer(old, int(old.metadata.resource_version) + 1, status=status)
+        put(self._caches, new)
+        return new
+
+
+class Cluster:
+    def __init__(self, caches: Caches, directory: Path) -> None:
+        self.caches = caches
+        self.store = Store(caches)
+        self.metrics = Metrics()
+        self.file = directory / "receivers.yaml"
+        self.time = float(NOW)
+
+    def configure(self, *receivers: dict[str, Any], cluster: str = "") -> None:
+        self.file.write_text(json.dumps({"receivers": receivers, "cluster": cluster}))
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[Notifier]:
+        """A reconciler that leads."""
+        file = ReceiversFile(self.file)
+        queue: WorkQueue[Key] = WorkQueue()
+        async with Outbound(allowed(file.current.receivers)) as outbound:
+            notifier = Notifier(
+                self.caches,
+                self.store,  # type: ignore[arg-type]
+                self.metrics,
+                lambda: self.time,
+                Delivery(file, outbound),
+                queue.add,
+            )
+            self.caches.releases.add_handler(notifier.on_release)
+            self.caches.batches.add_handler(notifier.on_batch)
+
+            async def work() -> None:
+                while True:
+                    key = await queue.get()
+                    try:
+                        await notifier.reconcile(key)
+                    except ConflictError:
+                        queue.add_rate_limited(key)
+                    queue.done(key)
+
+            tasks = [asyncio.create_task(notifier.run()), asyncio.create_task(work())]
+            try:
+                yield notifier
+            finally:
+                for task in tasks:
+                    task.cancel()
+                results = await asyncio.gather(*tasks, return_exceptions=True)
+                assert [each for each in results if not isinstance(each, asyncio.CancelledError)] == []
+
+    def notified(self, name: str = "sleep") -> tuple[str, ...]:
+        found = self.caches.releases.get("default", release(name=name).metadata.name)
+        return found.status.notified if found is not None else ()
+
+    def count(self, type_: str, result: str) -> float:
+        labels = {"type": type_, "result": result}
+        return self.metrics.registry.get_sample_value("altershield_notifications_total", labels) or 0.0
+
+
+@pytest.fixture
+async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
+    async with empty_caches() as caches:
+        put(caches, namespace())
+        yield Cluster(caches, tmp_path)
+
+
+@pytest.fixture
+async def inbox() -> AsyncIterator[Inbox]:
+    async with Inbox().serving() as made:
+        yield made
+
+
+def slack(inbox: Inbox, name: str = "team", **more: Any) -> dict[str, Any]:
+    return {"name": name, "type": "slack", "url": f"{inbox.url}/{name}", **more}
+
+
+def alertmanager(inbox: Inbox) -> dict[str, Any]:
+    return {"name": "alerts", "type": "alertmanager", "url": inbox.url}
+
+
+async def test_suspension_is_told_and_stored_once(cluster: Cluster, inbox: Inbox) -> None:
+    cluster.configure(slack(inbox))
+    async with cluster.running():
+        put(cluster.caches, release())
+        await until(cluster.notified)
+        put(cluster.caches, newer(cluster.caches.releases.all()[0], 9))
+        await asyncio.sleep(0.1)
+    assert cluster.notified() == (f"suspended/{NOW}/team",)
+    assert len(inbox.requests) == cluster.store.writes == 1
+    assert "Deployment default/sleep failed its verification" in inbox.texts[0]
+    assert cluster.count("slack", "sent") == 1
+
+
+async def test_release_that_succeeds_costs_no_request_and_no_write(cluster: Cluster, inbox: Inbox) -> None:
+    cluster.configure(slack(inbox), alertmanager(inbox))
+    async with cluster.running():
+        put(cluster.caches, release(ChangeWorkloadStatus(WorkloadState.SUCCESS, entry_time_unix=NOW)))
+        await asyncio.sleep(0.1)
+    assert inbox.requests == []
+    assert cluster.store.writes == 0
+
+
+async def test_new_leader_tells_only_what_is_not_stored(cluster: Cluster, inbox: Inbox) -> None:
+    put(cluster.caches, release(), release(name="other"))
+    cluster.configure(slack(inbox))
+    async with cluster.running():
+        await until(lambda: cluster.notified() and cluster.notified("other"))
+    cluster.configure(slack(inbox), slack(inbox, "second"))
+    async with cluster.running():
+        await until(lambda: len(cluster.notified()) == len(cluster.notified("other")) == 2)
+    assert sorted(path for path, _, _ in inbox.requests) == ["/second", "/second", "/team", "/team"]
+
+
+async def test_conflict_of_the_write_sends_nothing_twice(cluster: Cluster, inbox: Inbox) -> None:
+    cluster.configure(slack(inbox))
+    cluster.store.conflicts = 3
+    async with cluster.running():
+        put(cluster.caches, release())
+        await until(cluster.notified)
+    assert len(inbox.requests) == 1
+
+
+async def test_crash_between_sending_and_storing_repeats_it_once_with_the_same_id(
+    cluster: Cluster, inbox: Inbox
+) -> None:
+    cluster.configure({"name": "tools", "type": "cloudevents", "url": inbox.url})
+    cluster.store.conflicts = 10**9
+    put(cluster.caches, release())
+    async with cluster.running():
+        await until(lambda: inbox.requests)
+    cluster.store.conflicts = 0
+    async with cluster.running():
+        await until(cluster.notified)
+    async with cluster.running():
+        await asyncio.sleep(0.1)
+    assert len(inbox.requests) == 2
+    assert len({body["id"] for _, _, body in inbox.requests}) == 1
+
+
+async def test_receiver_that_fails_is_told_again_and_delays_no_other(
+    cluster: Cluster, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lane, "_FIRST_RETRY", 0.05)
+    async with Inbox().serving() as broken:
+        broken.statuses = [500, 429, 503]
+        cluster.configure(slack(broken, "broken"), slack(inbox))
+        async with cluster.running():
+            put(cluster.caches, release())
+            await until(lambda: len(cluster.notified()) == 2)
+        assert len(broken.requests) == 4
+    assert len(inbox.requests) == 1
+    assert cluster.count("slack", "sent") == 2
+
+
+async def test_receiver_that_does_not_answer_delays_no_other(cluster: Cluster, inbox: Inbox) -> None:
+    async with Inbox().serving() as hanging:
+        hanging.hang = True
+        cluster.configure(slack(hanging, "hanging"), slack(inbox))
+        async with cluster.running():
+            for name in ("a", "b", "c"):
+                put(cluster.caches, release(name=name))
+            await until(lambda: len(inbox.requests) == 3, 5)
+            assert len(hanging.requests) == 1
+
+
+@pytest.mark.parametrize("status", [301, 400, 404])
+async def test_refused_notification_is_not_repeated_by_a_new_leader(
+    cluster: Cluster, inbox: Inbox, status: int
+) -> None:
+    inbox.statuses, inbox.headers = [status], {"Location": f"{inbox.url}/elsewhere"}
+    cluster.configure(slack(inbox))
+    for _ in range(2):
+        async with cluster.running():
+            put(cluster.caches, release())
+            await until(cluster.notified)
+    assert [path for path, _, _ in inbox.requests] == ["/team"]
+    assert cluster.count("slack", "failed") == 1
+
+
+async def test_no_log_contains_the_path_of_a_url_or_a_token(
+    cluster: Cluster, inbox: Inbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    inbox.statuses = [500, 404]
+    caplog.set_level("DEBUG")
+    cluster.configure(slack(inbox, "team", url=f"{inbox.url}/secret-path", token="secret-token"))
+    async with cluster.running():
+        put(cluster.caches, release())
+        await until(lambda: cluster.count("slack", "failed"))
+    assert inbox.requests[0][1]["Authorization"] == "Bearer secret-token"
+    assert "a notification was not sent" in caplog.text
+    assert "secret" not in "".join(str(record.__dict__) for record in caplog.records if record.name != "aiohttp.access")
+
+
+async def test_file_that_changes_is_used_for_the_next_event(
+    cluster: Cluster, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(receivers, "_PERIOD", 0.02)
+    async with Inbox().serving() as other:
+        cluster.configure(slack(inbox))
+        async with cluster.running():
+            put(cluster.caches, release())
+            await until(cluster.notified)
+            cluster.configure(slack(other), cluster="prod")
+            await asyncio.sleep(0.2)
+            put(cluster.caches, release(name="web"))
+            await until(lambda: cluster.notified("web"))
+        assert len(inbox.requests) == 1
+        assert len(other.requests) == 1
+        assert other.texts[0].startswith("AlterShield of prod: ")
+
+
+async def test_alert_ends_when_the_suspension_does(cluster: Cluster, inbox: Inbox) -> None:
+    cluster.configure(alertmanager(inbox), slack(inbox))
+    async with cluster.running():
+        put(cluster.caches, release())
+        await until(lambda: len(cluster.notified()) == 2)
+        cluster.time += 600
+        (known,) = cluster.caches.releases.all()
+        passed = msgspec.structs.replace(known.status, status=WorkloadState.SUCCESS, entry_time_unix=NOW + 600)
+        put(cluster.caches, newer(known, 50, status=passed))
+        await until(lambda: len(cluster.notified()) == 1)
+    async with cluster.running():
+        await asyncio.sleep(0.1)
+    alerts = [body[0] for path, _, body in inbox.requests if path == "/api/v2/alerts"]
+    assert [each["endsAt"] for each in alerts] == [rfc3339(NOW + 24 * 3600), rfc3339(NOW + 600)]
+    assert alerts[0]["labels"] == alerts[1]["labels"]
+    assert cluster.notified() == (f"suspended/{NOW}/team",)
+    assert len(inbox.requests) == 3
+
+
+async def test_alert_ends_when_the_change_workload_is_deleted(cluster: Cluster, inbox: Inbox) -> None:
+    cluster.configure(alertmanager(inbox))
+    async with cluster.running():
+        put(cluster.caches, release())
+        await until(cluster.notified)
+        remove(cluster.caches, cluster.caches.releases.all()[0])
+        await until(lambda: len(inbox.requests) == 2)
+    assert inbox.requests[1][2][0]["endsAt"] == rfc3339(NOW)
+
+
+async def test_batch_that_waits_for_a_person_is_told_once(cluster: Cluster, inbox: Inbox) -> None:
+    cluster.configure(slack(inbox))
+    held = Condition(ConditionType.VERIFIED, "Unknown", "Held", "the check errors has no result", rfc3339(NOW))
+
+    def batch_of(number: int) -> batch.Batch:
+        made = builders.change_pod(number, "a", status=ChangePodStatus("PostSubmitted", conditions=(held,)))
+        metadata = msgspec.structs.replace(made.metadata, resource_version="1")
+        found = batch.project(msgspec.structs.replace(made, metadata=metadata))
+        assert found.release[1] == release().metadata.name
+        return found
+
+    put(cluster.caches, release(ChangeWorkloadStatus(WorkloadState.RUNNING, entry_time_unix=NOW)))
+    async with cluster.running():
+        for number in range(1, 5):
+            put(cluster.caches, batch_of(number))
+        await until(cluster.notified)
+        await asyncio.sleep(0.1)
+    assert cluster.notified() == (f"approval-needed/{NOW}/team",)
+    assert len(inbox.requests) == 1
+    assert "waits for your verdict. the check errors has no result" in inbox.texts[0]
+
+
+async def test_old_suspensions_are_not_told_to_a_new_receiver(cluster: Cluster, inbox: Inbox) -> None:
+    cluster.configure(slack(inbox))
+    cluster.time = NOW + 7200
+    put(cluster.caches, release())
+    async with cluster.running():
+        await asyncio.sleep(0.1)
+    assert inbox.requests == []
+
+
+async def test_metadata_address_is_never_called(cluster: Cluster, caplog: pytest.LogCaptureFixture) -> None:
+    cluster.configure({"name": "x", "type": "slack", "url": "http://169.254.169.254/latest"})
+    async with cluster.running():
+        put(cluster.caches, release())
+        await until(lambda: "it is repeated" in caplog.text)
+    assert "a metadata service" in "".join(str(record.__dict__) for record in caplog.records)

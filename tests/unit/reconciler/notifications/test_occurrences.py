@@ -1,0 +1,97 @@
+"""What there is to tell about a release."""
+
+import msgspec
+import pytest
+
+from altershield.api.kinds import ChangePodStatus, ChangeWorkloadStatus, ConditionType, PodInfo, PodState, WorkloadState
+from altershield.api.meta import Condition, rfc3339
+from reconciler.batches import batch
+from reconciler.batches.batch import Batch
+from reconciler.notifications.occurrences import held, occurrences
+from reconciler.releases import projection
+from reconciler.releases.projection import Release
+from tests.unit.reconciler import builders
+from tests.unit.reconciler.builders import NOW, V1
+
+
+def release(status: ChangeWorkloadStatus) -> Release:
+    return projection.read(msgspec.json.encode(builders.release(V1, status)))
+
+
+def condition(type_: ConditionType, reason: str, at: int = NOW + 5, *, status: str = "True") -> Condition:
+    return Condition(type_, status, reason, f"message of {reason}", rfc3339(at))
+
+
+def batch_of(number: int, *conditions: Condition, done: bool = False) -> Batch:
+    state = PodState.EXECUTE_DONE if done else PodState.POST_SUBMITTED
+    return batch.project(builders.change_pod(number, "a", status=ChangePodStatus(state, conditions=conditions)))
+
+
+HELD = condition(ConditionType.VERIFIED, "Held", status="Unknown")
+
+
+def events(status: ChangeWorkloadStatus, *batches: Batch) -> list[tuple[str, int, str, str]]:
+    return [(each.event, each.since, each.reason, each.message) for each in occurrences(release(status), batches)]
+
+
+@pytest.mark.parametrize("state", [each for each in WorkloadState if each is not WorkloadState.SUSPEND])
+def test_release_in_another_state_has_nothing_to_tell(state: WorkloadState) -> None:
+    assert events(ChangeWorkloadStatus(state, entry_time_unix=NOW)) == []
+
+
+def test_suspension_has_the_time_of_the_state_and_the_failed_pods() -> None:
+    status = ChangeWorkloadStatus(
+        WorkloadState.SUSPEND,
+        entry_time_unix=NOW + 7,
+        defense_check_fail_pods=(PodInfo("web-1", verdict="unpass", message="find error"),),
+        conditions=(condition(ConditionType.VERIFIED, "FailedByPerson", status="False"),),
+    )
+    assert events(status) == [("suspended", NOW + 7, "FailedByPerson", "failed: web-1 (find error)")]
+
+
+def test_rollback_is_told_when_it_is_done() -> None:
+    for status, told in (("False", 0), ("True", 1)):
+        undone = condition(ConditionType.ROLLED_BACK, "PodsNotUp", status=status)
+        assert len(events(ChangeWorkloadStatus(WorkloadState.FAILED, conditions=(undone,)))) == told
+    assert events(ChangeWorkloadStatus(WorkloadState.FAILED, conditions=(undone,))) == [
+        ("rolled-back", NOW + 5, "PodsNotUp", "message of PodsNotUp")
+    ]
+
+
+def test_ungated_release_is_told_once_in_any_state() -> None:
+    past = condition(ConditionType.UNGATED, "NoVersion")
+    for state in (WorkloadState.RUNNING, WorkloadState.SUCCESS):
+        assert events(ChangeWorkloadStatus(state, conditions=(past,))) == [
+            ("ungated", NOW + 5, "NoVersion", "message of NoVersion")
+        ]
+
+
+def test_held_batches_of_a_release_are_one_event_with_the_time_of_the_first() -> None:
+    later = condition(ConditionType.VERIFIED, "Held", NOW + 90, status="Unknown")
+    running = ChangeWorkloadStatus(WorkloadState.RUNNING)
+    assert events(running, batch_of(1, later), batch_of(2, HELD), batch_of(3)) == [
+        ("approval-needed", NOW + 5, "Held", "message of Held")
+    ]
+    assert events(running, batch_of(1, later)) == [("approval-needed", NOW + 90, "Held", "message of Held")]
+
+
+def test_batch_that_is_verified_or_done_is_not_held() -> None:
+    assert held(batch_of(1, HELD)) == HELD
+    assert held(batch_of(1)) is None
+    in_progress = condition(ConditionType.VERIFIED, "InProgress", status="Unknown")
+    assert held(batch_of(1, in_progress)) is None
+    assert held(batch_of(1, condition(ConditionType.VERIFIED, "NotChecked"), done=True)) is None
+
+
+def test_invalid_time_of_a_condition_is_0() -> None:
+    past = Condition(ConditionType.UNGATED, "True", "NoVersion", "", "yesterday")
+    assert events(ChangeWorkloadStatus(WorkloadState.RUNNING, conditions=(past,))) == [("ungated", 0, "NoVersion", "")]
+
+
+def test_id_stays_the_same_for_one_event_and_differs_for_each_other() -> None:
+    past = condition(ConditionType.UNGATED, "NoVersion")
+    first = ChangeWorkloadStatus(WorkloadState.SUSPEND, entry_time_unix=NOW, conditions=(past,))
+    again = msgspec.structs.replace(first, entry_time_unix=NOW + 60)
+    ids = [{each.id for each in occurrences(release(status), ())} for status in (first, first, again)]
+    assert ids[0] == ids[1]
+    assert len(ids[0] | ids[2]) == 3

@@ -1,0 +1,150 @@
+"""The file with the receivers. Its URLs and tokens are secrets."""
+
+import asyncio
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from altershield.errors import UsageError
+from reconciler.notifications import receivers as module
+from reconciler.notifications.occurrences import Event
+from reconciler.notifications.receivers import Receivers, ReceiversFile, allowed, parse, read
+from reconciler.outbound.urls import parse as parsed
+from tests.unit.reconciler.notifications.receiving import happened, receiver, until
+
+SECRET = "hooks.example.com/services/T0/B0/secret-part"
+FULL = f"""\
+cluster: prod
+receivers:
+  - name: team
+    type: slack
+    url: https://{SECRET}
+    events: [suspended, approval-needed]
+    namespaces: [shop]
+    template: "{{{{kind}}}} {{{{ workload }}}}: {{{{message}}}}"
+  - {{name: tools, type: cloudevents, url: "http://tools.tools.svc:8080/events", token: secret-token}}
+  - {{name: alerts, type: alertmanager, url: "http://10.1.2.3:9093"}}
+"""
+
+
+def test_file_with_all_fields_is_read() -> None:
+    found = parse(FULL.encode())
+    assert found.cluster == "prod"
+    assert [each.name for each in found.receivers] == ["team", "tools", "alerts"]
+    assert found.receivers[0].events == ("suspended", "approval-needed")
+    assert parse(msgspec.json.encode(found)) == found
+    assert parse(b"") == parse(b"receivers: []") == Receivers()
+
+
+def test_client_may_call_the_hosts_in_the_file_and_no_others() -> None:
+    hosts = allowed(parse(FULL.encode()).receivers)
+    for url in ("https://hooks.example.com/x", "http://tools.tools.svc/", "http://10.1.2.3/"):
+        assert hosts.allows(parsed(url))
+    for url in ("https://x.hooks.example.com/", "http://other.tools.svc/", "http://10.1.2.4/", "http://127.0.0.1/"):
+        assert not hosts.allows(parsed(url))
+    assert not hosts.allows_loopback(parsed("http://127.0.0.1/"))
+    assert allowed([receiver(url="http://127.0.0.1:1/")]).allows_loopback(parsed("http://127.0.0.1/"))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (f"receivers:\n  - name: {{ https://{SECRET}", "it is not YAML (line 2)"),
+        ("receivers: 1", "Expected `array`, got `int` - at `$.receivers`"),
+        ("receivers: [{name: a, type: slack}]", "missing required field `url`"),
+        ("receivers: [{name: a, type: slack, url: 1}]", "Expected `str`, got `int`"),
+        ("receivers: [{name: a, type: slack, ulr: x}]", "unknown field `ulr`"),
+        (f"receivers: [{{name: a, type: 'https://{SECRET}', url: 'https://x.y'}}]", "receiver 1: its type is not one"),
+        (f"receivers: [{{name: 'https://{SECRET}', type: slack, url: 'https://x.y'}}]", "receiver 1: its name has to"),
+        (f"receivers: [{{name: a, type: slack, url: 'https://u:p@{SECRET}'}}]", "receiver 1: its url is not valid"),
+        (f"receivers: [{{name: a, type: slack, url: 'ftp://{SECRET}'}}]", "receiver 1: its url is not valid"),
+        ("receivers: [{name: a, type: slack, url: 'https://x.y', events: [all]}]", "its events are not all among"),
+        ("receivers: [{name: a, type: slack, url: 'https://x.y', events: [test]}]", "its events are not all among"),
+        ("receivers: [{name: a, type: slack, url: 'https://x.y', template: '{{url}}'}]", "unknown placeholder"),
+        ("receivers: [{name: a, type: slack, url: 'https://x.y', template: '{{ a b }}'}]", "unknown placeholder"),
+        ('receivers: [{name: a, type: slack, url: "https://x.y", token: "a\\nb"}]', "its token has a character"),
+        (
+            "receivers: [{name: a, type: slack, url: 'https://x.y'}, {name: a, type: slack, url: 'https://x.z'}]",
+            "receiver 1: another receiver has its name",
+        ),
+        ("[" * 5000, ""),
+        ("!!python/object/apply:os.system [ls]", "it is not YAML"),
+        ("\x00", "it is not YAML"),
+        ("- &a [*a, *a]", "Expected `object`"),
+    ],
+)
+def test_invalid_file_is_refused_with_a_reason_that_contains_no_secret(text: str, reason: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r".") as caught:
+        parse(text.encode())
+    assert reason in str(caught.value)
+    assert "secret" not in str(caught.value)
+    file = tmp_path / "receivers.yaml"
+    file.write_text(text)
+    with pytest.raises(UsageError, match="are invalid") as refused:
+        read(file)
+    assert "secret" not in str(refused.value)
+
+
+def test_missing_and_oversized_file_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="No such file"):
+        read(tmp_path / "none")
+    (tmp_path / "big").write_bytes(b"#" * (module.MAX_FILE + 1))
+    with pytest.raises(UsageError, match="more than 262144 bytes"):
+        read(tmp_path / "big")
+    (tmp_path / "latin").write_bytes(b"\xff")
+    with pytest.raises(UsageError, match="not UTF-8"):
+        read(tmp_path / "latin")
+
+
+@given(st.binary() | st.text().map(str.encode))
+def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+    with contextlib.suppress(ValueError):
+        parse(data)
+
+
+def test_representation_of_a_receiver_has_no_secret() -> None:
+    assert "secret" not in repr(parse(FULL.encode()))
+
+
+@pytest.mark.parametrize(
+    ("fields", "event", "more", "wanted"),
+    [
+        ({}, Event.UNGATED, {}, True),
+        ({"events": ("suspended",)}, Event.UNGATED, {}, False),
+        ({"events": ("suspended",)}, Event.SUSPENDED, {}, True),
+        ({"namespaces": ("other",)}, Event.SUSPENDED, {}, False),
+        ({"namespaces": ("shop",)}, Event.SUSPENDED, {}, True),
+        ({"namespaces": ("other",), "events": ("ungated",)}, Event.TEST, {}, True),
+        ({}, Event.SUSPENDED, {"resolved": True}, False),
+        ({"type_": "alertmanager"}, Event.SUSPENDED, {"resolved": True}, True),
+    ],
+)
+def test_receiver_is_told_of_the_events_and_namespaces_that_it_names(
+    fields: dict[str, Any], event: Event, more: dict[str, Any], wanted: bool
+) -> None:
+    assert receiver(**fields).wants(happened(event, **more)) is wanted
+
+
+async def test_file_is_read_again_when_it_changes_and_an_invalid_one_has_no_effect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "_PERIOD", 0.01)
+    path = tmp_path / "receivers.yaml"
+    path.write_text(FULL)
+    file, changes = ReceiversFile(path), []
+    task = asyncio.create_task(file.follow(lambda: changes.append(file.current)))
+    path.write_text(f"receivers: https://{SECRET}")
+    await until(lambda: "the receivers are not changed" in caplog.text)
+    assert file.current == parse(FULL.encode())
+    path.unlink()
+    await asyncio.sleep(0.05)
+    path.write_text("receivers: []")
+    await until(lambda: changes)
+    assert file.current == Receivers()
+    task.cancel()
+    assert "secret" not in caplog.text
