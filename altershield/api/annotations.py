@@ -5,3 +5,6 @@ START_TIMEOUT = "altershield.defense.antgroup.com/start-timeout-seconds"
 
 MAX_START_TIMEOUT = 86_400
 """Seconds."""
+
+PAUSED = "altershield.defense.antgroup.com/paused"
+"""On a workload, set by AlterShield: it paused the rollout. The value is JSON: when, why, and the changed fields."""

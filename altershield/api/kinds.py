@@ -312,6 +312,7 @@ class ChangeWorkloadStatus(msgspec.Struct, frozen=True, omit_defaults=True, rena
     ] = ""
     rollback_target: Annotated[SourceRef, _doc("The version that a rollback releases again.")] = SourceRef()
     rollback_requested: Annotated[bool, _doc("Whether a person requested this rollback.")] = False
+    rollback_reason: Annotated[Text, _doc("The reason of this rollback: a reason of the condition RolledBack.")] = ""
     request: Annotated[Request | None, _doc("What a person asks AlterShield to do about this release.")] = None
     actions: Annotated[
         tuple[Action, ...],

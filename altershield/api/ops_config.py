@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from altershield.api.kinds import OpsConfigInfo, OpsConfigInfoSpec
+from altershield.api.policy import OnFailure
 
 BLOCKING = "blocking"
 BRANCH = "branch"
@@ -37,6 +38,14 @@ class Settings:
     """Whether a release whose pods are overdue is rolled back automatically."""
     share: str = DEFAULTS[ROLLBACK].content
     """How many of the release's pods must be overdue for that: a number or a share (`20%`)."""
+    on_failure: OnFailure = OnFailure.SUSPEND
+    """What a failed verification leads to. Only a DefensePolicy changes this field and the next ones."""
+    no_start_rollback: str = ""
+    """Why overdue pods do not lead to a rollback although `rollback` is on; empty: they do."""
+    blocking_off: str = "the setting `blocking` is off"
+    """Why `blocking` is off, if it is."""
+    rollback_off: str = "the setting `rollback` is off"
+    """Why `rollback` is off, if it is."""
 
     def overdue(self, pods: int) -> int:
         """How many of the `pods` existing pods of a version must be overdue to end its release: at least 1."""

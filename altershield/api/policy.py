@@ -54,7 +54,7 @@ Decimal = Annotated[str, msgspec.Meta(max_length=32), _pattern(r"^-?[0-9]+(\.[0-
 LabelValue = Annotated[str, msgspec.Meta(max_length=63), _pattern(f"^({_LABEL})?$")]
 LabelKey = Annotated[str, msgspec.Meta(max_length=317), _pattern(rf"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?{_LABEL}$")]
 Share = (
-    Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+    Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
     | Annotated[str, msgspec.Meta(max_length=4), _pattern("^([1-9][0-9]?|100)%$")]
 )
 """A number of pods, or a share of them."""

@@ -12,7 +12,7 @@ import msgspec
 import orjson
 
 from altershield.api import labels
-from altershield.api.annotations import START_TIMEOUT
+from altershield.api.annotations import PAUSED, START_TIMEOUT
 from altershield.api.fingerprint import Template, canonical, fingerprint
 from altershield.workloads.meta import Meta, WireMeta
 
@@ -80,6 +80,8 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     """A pod with a lower ordinal that is created again gets the template of `kept_revision`, not the current one."""
     kept_revision: str = ""
     """The name of the revision that its controller has rolled out completely, from its status; else empty."""
+    held: bool = False
+    """Whether the annotation `paused` says that AlterShield paused the rollout."""
     start_timeout: str = ""
     """The annotation `start-timeout-seconds`, cut to 64 characters; empty if there is none."""
 
@@ -169,5 +171,6 @@ def common(
         "up_to_date": observed_generation >= metadata.generation,
         "selector": str(selector),
         "selects_version": labels.VERSION in selector.keys,
+        "held": PAUSED in (metadata.annotations or {}),
         "start_timeout": sys.intern(str((metadata.annotations or {}).get(START_TIMEOUT) or "")[:64]),
     }

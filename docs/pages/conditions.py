@@ -74,10 +74,12 @@ CONDITIONS: dict[ConditionType, tuple[str, dict[str, str]]] = {
         "possible.",
         {
             RollbackReason.POD_NOT_UP: "Pods were overdue. `False` while the rollback is under way, then `True`.",
+            RollbackReason.VERIFICATION_FAILED: "Pods failed verification, and the DefensePolicy has `onFailure: "
+            "rollback`. `False` while the rollback is under way, then `True`.",
             RollbackReason.REQUESTED: "A person wrote `status.status: Rollback`. `False` while the rollback is under "
             "way, then `True`.",
-            RollbackReason.NOT_UNDONE: "`False`. Pods were overdue, but the release was not rolled back; it was "
-            "suspended. The message says why.",
+            RollbackReason.NOT_UNDONE: "`False`. Pods were overdue or failed verification, but the release was not "
+            "rolled back; it was suspended. The message says why.",
             RollbackReason.WRITE_REFUSED: "`False`. The API server refuses to change the workload: a policy, a quota, "
             "or AlterShield's own webhook. AlterShield tries again after 5 s, then less often, at least every 5 "
             "minutes.",

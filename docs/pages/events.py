@@ -16,8 +16,11 @@ MEANINGS = {
     "the reason of the condition [`Stalled`](kinds.md#stalled).",
     "ReleaseRefused": "The AlterShield server refused the order of the release. The release is `Failed`, and none of "
     "its pods is verified. The message gives the server's reason.",
-    "RollbackStarted": "Pods were overdue, or a person asked for a rollback. The message says why, and which version "
-    "is released again.",
+    "RolloutPaused": "A pod failed verification, and the DefensePolicy has `onFailure: pause`. The message says when "
+    "the rollout continues.",
+    "RolloutContinued": "AlterShield had paused the rollout, and the release is not suspended any more.",
+    "RollbackStarted": "Pods were overdue or failed verification, or a person asked for a rollback. The message says "
+    "why, and which version is released again.",
     "RolledBack": "The older version was released again. The failed version is denied until a newer one is a "
     "`Success`.",
     "RollbackWithdrawn": "A rollback was not carried out: the pods are up, the pods of the target are no longer ready, "

@@ -104,7 +104,7 @@ class Metrics:
             self.verifications.labels(verdict)
         for end in UNCHECKED_ENDS:
             self.unchecked.labels(end)
-        for cause in (RollbackReason.POD_NOT_UP, RollbackReason.REQUESTED):
+        for cause in (RollbackReason.POD_NOT_UP, RollbackReason.VERIFICATION_FAILED, RollbackReason.REQUESTED):
             self.rollbacks.labels(cause)
         for reason in _UNGATED.values():
             self.ungated_releases.labels(reason)

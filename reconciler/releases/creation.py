@@ -26,6 +26,7 @@ from reconciler.machinery.ownership import belongs
 from reconciler.machinery.writer import Writer, owner
 from reconciler.policies.applied import AppliedPolicies
 from reconciler.releases.projection import Release
+from reconciler.releases.rules import settings_of
 from reconciler.releases.snapshot import RollbackReason
 
 
@@ -129,7 +130,7 @@ class ReleaseCreator:
             service_name=name,
             app_name=name,
             reversion=version,
-            count_threshold=self._caches.in_effect().batch(workload.replicas),
+            count_threshold=settings_of(self._caches.in_effect(), policy).batch(workload.replicas),
             wait_time_threshold=self._batch_wait,
             create_time=plain_time(now),
             create_time_unix=int(now),

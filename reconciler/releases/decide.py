@@ -8,7 +8,7 @@ from altershield.api.meta import find_condition, has_reason
 from altershield.releases import rolled_back, state
 from altershield.releases.release import version
 from altershield.workloads import BY_KIND, is_pod_of_revision
-from reconciler.releases import requests, rollback, suspension, verification
+from reconciler.releases import failure, requests, rollback, rules, suspension, verification
 from reconciler.releases.effects import After, Announce, Before, Decision, Remove, RestoreLabel, SetThreshold
 from reconciler.releases.ending import automatic_target, ending, health_counts, no_rollback_reason, overdue_verdict
 from reconciler.releases.pod_groups import Group, PodGroups
@@ -42,6 +42,7 @@ def decide(snapshot: Snapshot, now: float) -> Decision:
             return (
                 _refused(snapshot, now)
                 or _repeat_lost_batch(snapshot)
+                or _fail(snapshot, now)
                 or _end(snapshot, now)
                 or _advance(snapshot, (), now)
             )
@@ -69,6 +70,21 @@ def _repeat_lost_batch(snapshot: Snapshot) -> Decision | None:
         if lost
         else None
     )
+
+
+def _fail(snapshot: Snapshot, now: float) -> Decision | None:
+    """Roll back a release that failed verification, if its policy says so; None if it does not."""
+    if not failure.wants_rollback(snapshot):
+        return None
+    why, refusal = verification.summary(snapshot), failure.no_rollback_reason(snapshot)
+    if not refusal:
+        if snapshot.targets is None:
+            return Decision(read_live=True)
+        target = automatic_target(snapshot, snapshot.targets)
+        if not isinstance(target, str):
+            return rollback.store_intent(snapshot, target, RollbackReason.VERIFICATION_FAILED, why, now)
+        refusal = target
+    return _advance(snapshot, (), now, f"{why}; not rolled back: {refusal}")
 
 
 def _end(snapshot: Snapshot, now: float) -> Decision | None:
@@ -115,6 +131,8 @@ def _advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_roll
     target = WorkloadState.SUSPEND if failing else verification.target_state(snapshot)
     target, taken, wake = _batches(snapshot, target, now)
     message = verification.summary(snapshot, failing)
+    only = rules.only_text(release.spec.policy) if target is WorkloadState.SUSPEND else ""
+    message = f"{message}; {only}" if only else message
     draft = begin_with(snapshot, now)
     entered = state(release) is not target
     draft, waits = with_waits(draft, snapshot, target)
@@ -152,6 +170,8 @@ def _advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_roll
     after += _stalled(snapshot, draft)
     if target is WorkloadState.SUCCESS:
         after += [Remove(other) for other in snapshot.others if _obsolete(other, release)]
+    # last: if the API server refuses it, everything else is done
+    after += failure.pause(snapshot, target, after, message)
     return _decision(draft, snapshot, before, after, wakes)
 
 

@@ -83,6 +83,20 @@ class Suspend:
 
 
 @dataclass(frozen=True, slots=True)
+class Pause:
+    """Pause the rollout of the workload, if it is not paused, and remember this in an annotation."""
+
+    version: str
+    """The version that failed."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unpause:
+    """Take back a `Pause`: what it changed, unless somebody else has changed it since."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReleaseAgain:
     """Release the template that `target` holds again. `by`: the user who requested it; empty if none did."""
 
@@ -114,7 +128,7 @@ class Announce:
 
 
 Before = Mark | RestoreLabel | CreateBatch | SetThreshold | Overrule | AllowRepair | Resume | DeletePod | KeepHistory
-After = Suspend | ReleaseAgain | Remove | Announce
+After = Suspend | Pause | Unpause | ReleaseAgain | Remove | Announce
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,9 @@ def no_rollback_reason(snapshot: Snapshot, serving: int) -> str:
     """Why the release is not rolled back automatically; empty if it may be. `serving`: ready pods of other versions."""
     workload = snapshot.workload
     if not snapshot.settings.rollback:
-        return "the setting `rollback` is off"
+        return snapshot.settings.rollback_off
+    if snapshot.settings.no_start_rollback:
+        return snapshot.settings.no_start_rollback
     if workload.strategy is not Strategy.ROLLING:
         return f"the update strategy is {workload.strategy}, not a rolling one"
     if workload.paused:

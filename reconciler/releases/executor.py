@@ -21,7 +21,7 @@ from altershield.api.kinds import (
     Verdict,
     WorkloadState,
 )
-from altershield.api.meta import ObjectMeta, find_condition, plain_time
+from altershield.api.meta import ObjectMeta, find_condition, plain_time, rfc3339
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, PODS
 from altershield.kube.errors import (
     ApiError,
@@ -37,6 +37,7 @@ from altershield.kube.errors import (
 from altershield.kube.events import NORMAL, WARNING, EventRecorder, ObjectRef
 from altershield.releases.release import version as version_of
 from altershield.workloads import BY_KIND
+from altershield.workloads.adapter import Object
 from altershield.workloads.pods import Pod
 from altershield.workloads.sets import Set
 from altershield.workloads.workload import Workload
@@ -44,6 +45,7 @@ from reconciler.batches.batch import Batch
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.writer import Writer, owner
+from reconciler.releases import pausing
 from reconciler.releases.effects import (
     AllowRepair,
     Announce,
@@ -54,12 +56,14 @@ from reconciler.releases.effects import (
     KeepHistory,
     Mark,
     Overrule,
+    Pause,
     ReleaseAgain,
     Remove,
     RestoreLabel,
     Resume,
     SetThreshold,
     Suspend,
+    Unpause,
 )
 from reconciler.releases.history_keeper import HistoryKeeper
 from reconciler.releases.live_reader import LiveReader
@@ -119,6 +123,10 @@ class Executor:
             match effect:
                 case Suspend(since):
                     workload = await self._suspend(workload, since)
+                case Pause(version, reason):
+                    await self._pause(workload, version, reason)
+                case Unpause():
+                    await self._unpause(workload)
                 case ReleaseAgain(target, by):
                     await self._release_again(workload, target, by)
                 case Remove(obj):
@@ -241,6 +249,25 @@ class Executor:
         """Change labels of the workload, if it still has the version that the decision was about."""
         same: Operation = {"op": "test", "path": _VERSION, "value": workload.version}
         return await self._writer.patch(self._caches.workloads[workload.kind], workload, [same, *operations])
+
+    async def _pause(self, workload: Workload, version: str, reason: str) -> None:
+        raw = await self._live.raw(workload)
+        wanted = BY_KIND[workload.kind].pause(workload)
+        time = rfc3339(self._clock())
+        await self._patch_read(workload, raw, pausing.pause(raw, wanted, version=version, reason=reason, time=time))
+
+    async def _unpause(self, workload: Workload) -> None:
+        raw = await self._live.raw(workload)
+        await self._patch_read(workload, raw, pausing.unpause(raw, BY_KIND[workload.kind].pause(workload)))
+
+    async def _patch_read(self, workload: Workload, raw: Object, operations: Sequence[Operation]) -> None:
+        """Change the workload, if it is still as it was read."""
+        if not operations:
+            return
+        unchanged: Operation = {
+            "op": "test", "path": "/metadata/resourceVersion", "value": raw["metadata"]["resourceVersion"],
+        }  # fmt: skip
+        await self._writer.patch(self._caches.workloads[workload.kind], workload, [unchanged, *operations])
 
     async def _release_again(self, workload: Workload, target: SourceRef, by: str) -> None:
         """Give the workload the template of one of its revisions, as `kubectl rollout undo` does.

@@ -9,7 +9,8 @@ from altershield.api import labels
 from altershield.api.kinds import SourceRef
 from altershield.api.managed_fields import ManagedMeta
 from altershield.api.meta import unix
-from altershield.api.resources import EVENTS, PODS
+from altershield.api.policy import OnFailure
+from altershield.api.resources import CHANGE_PODS, EVENTS, PODS
 from altershield.kube.client import Client
 from altershield.kube.errors import ConflictError, NotFoundError
 from altershield.releases import history
@@ -90,15 +91,30 @@ class LiveReader:
     async def workload(self, known: Workload) -> LiveWorkload:
         """The workload with the uid of `known`. ConflictError if it does not exist any more."""
         adapter, metadata = BY_KIND[known.kind], known.metadata
-        try:
-            raw = await self._client.get(adapter.resource, metadata.name, metadata.namespace, as_=msgspec.Raw)
-        except NotFoundError as error:
-            raise _changed(known) from error
+        raw = await self._raw(known)
         found = adapter.read(raw)
         if found.metadata.uid != metadata.uid or found.metadata.deleting:
             raise _changed(known)
         managed = msgspec.json.decode(raw, type=_Managed)
         return LiveWorkload(found, managed.metadata.released_at, managed.metadata.annotations, raw)
+
+    async def raw(self, known: Workload) -> Object:
+        """The workload as the API server sends it. ConflictError if it does not exist any more, or if another version
+        was released."""
+        raw: Object = msgspec.json.decode(await self._raw(known))
+        found = BY_KIND[known.kind].read(msgspec.json.encode(raw))
+        if found.metadata.uid != known.metadata.uid or found.metadata.deleting or found.version != known.version:
+            raise _changed(known)
+        return raw
+
+    async def _raw(self, known: Workload) -> msgspec.Raw:
+        metadata = known.metadata
+        try:
+            return await self._client.get(
+                BY_KIND[known.kind].resource, metadata.name, metadata.namespace, as_=msgspec.Raw
+            )
+        except NotFoundError as error:
+            raise _changed(known) from error
 
     async def revisions(self, workload: Workload) -> list[Revision]:
         """The objects that hold the workload's templates."""
@@ -168,10 +184,23 @@ class LiveReader:
         for pod in own:
             self._caches.pods.observe(pod)
         if snapshot.groups is not None:
+            if snapshot.settings.on_failure is OnFailure.ROLLBACK:
+                await self._read_verdicts(snapshot)
             self._refresh(snapshot.groups, own, workload, now)
             await self._read_events(snapshot, snapshot.groups, now)
         kept = _kept_targets(workload, await self.history(workload), revisions)
         return self._targets(workload, snapshot.source, [*revisions, *kept], own, own_releases)
+
+    async def _read_verdicts(self, snapshot: Snapshot) -> None:
+        """Read the ChangePods of the release: a person may have corrected the verdict for which it is rolled back. The
+        event handlers of the cache bring the groups up to date."""
+        release = snapshot.release
+        selector = f"{labels.VERSION}={version_of(release)}"
+        listed = await self._client.list(
+            CHANGE_PODS, release.metadata.namespace, as_=msgspec.Raw, label_selector=selector
+        )
+        for raw in listed.items:
+            self._caches.batches.observe(self._caches.batches.read(raw))
 
     def _refresh(self, groups: PodGroups, own: Sequence[Pod], workload: Workload, now: float) -> None:
         """Bring the groups up to date with the pods that were listed."""

@@ -12,13 +12,15 @@ from reconciler.machinery.ownership import WorkloadKey, belongs_to_release
 from reconciler.releases.health import Timing
 from reconciler.releases.pod_groups import PodGroups
 from reconciler.releases.projection import Release
+from reconciler.releases.rules import timing_of
 
 _MAX_PODS = 50_000  # in all groups; beyond this, groups that can be rebuilt are discarded
 _SMALL = 100  # pods; smaller groups are rebuilt quickly
 
 
 class PodGroupsCache:
-    """The pod groups by workload. `clock` returns Unix seconds."""
+    """The pod groups by workload. `timing`: the times of releases whose policy names no others. `clock` returns Unix
+    seconds."""
 
     def __init__(self, caches: Caches, timing: Timing, clock: Callable[[], float]) -> None:
         self._caches = caches
@@ -32,7 +34,8 @@ class PodGroupsCache:
         now = self._clock()
         groups = self._groups.get(key)
         if groups is None or not groups.is_for(workload, release, source):
-            groups = PodGroups(workload, release, source, self._caches, self._timing)
+            timing = timing_of(self._timing, release.spec.policy)
+            groups = PodGroups(workload, release, source, self._caches, timing)
             for batch in self._caches.batches_of(release):
                 if belongs_to_release(batch, release):
                     groups.update_batch(batch)

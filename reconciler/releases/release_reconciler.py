@@ -16,7 +16,7 @@ from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.ownership import WorkloadKey, belongs
 from reconciler.machinery.writer import Writer
 from reconciler.policies.applied import AppliedPolicies
-from reconciler.releases import requests, rollback
+from reconciler.releases import requests, rollback, rules
 from reconciler.releases.creation import ReleaseCreator, previous, processed
 from reconciler.releases.decide import decide
 from reconciler.releases.effects import Decision, RestoreLabel
@@ -161,9 +161,11 @@ class ReleaseReconciler:
     ) -> float | None:
         """One step of the current release: decide, with live reads where needed, and carry out the decision."""
         source = await self._source(workload, release)
-        grace = min(_ABOUT_TO_ACT, self._timing.start_timeout)
+        timing = rules.timing_of(self._timing, release.spec.policy)
+        grace = min(_ABOUT_TO_ACT, timing.start_timeout)
         left = release.spec.create_time_unix + grace - self._clock()
-        if not source.uid and state(release) is WorkloadState.INIT and 0 < left <= grace:
+        # a rollout that AlterShield paused creates no object: it has to continue first
+        if not source.uid and state(release) is WorkloadState.INIT and 0 < left <= grace and not workload.held:
             return left  # wait until the object exists: one status write instead of two
         groups = self.groups_cache.current(key, workload, release, source) if source.uid else None
         now = self._clock()
@@ -173,8 +175,8 @@ class ReleaseReconciler:
             workload=workload,
             groups=groups,
             others=others,
-            settings=self._caches.in_effect(),
-            timing=self._timing,
+            settings=rules.settings_of(self._caches.in_effect(), release.spec.policy),
+            timing=timing,
             source=source,
             previous=known if known.uid else previous(release, others),
             checked=self._server or bool(release.spec.policy.checks),

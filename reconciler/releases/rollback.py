@@ -21,13 +21,19 @@ from altershield.api.meta import Condition, find_condition, has_reason, rfc3339
 from altershield.releases.release import version as version_of
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
+from reconciler.releases import failure, verification
 from reconciler.releases.effects import Announce, Before, Decision, DeletePod, ReleaseAgain
 from reconciler.releases.ending import automatic_target, ending, no_rollback_reason
 from reconciler.releases.projection import Release
 from reconciler.releases.snapshot import RollbackReason, Snapshot, Target
-from reconciler.releases.status import Draft, begin, begin_with, with_update_time
+from reconciler.releases.status import Draft, begin, begin_with, failed_pods, with_update_time
 
-_INTENTS = (RollbackReason.POD_NOT_UP, RollbackReason.REQUESTED, RollbackReason.WRITE_REFUSED)
+_INTENTS = (
+    RollbackReason.POD_NOT_UP,
+    RollbackReason.VERIFICATION_FAILED,
+    RollbackReason.REQUESTED,
+    RollbackReason.WRITE_REFUSED,
+)
 _REQUESTED = "requested by a person"
 _MAX_TARGETS_LISTED = 10  # targets that the message of a refusal lists
 
@@ -43,10 +49,14 @@ def store_intent(snapshot: Snapshot, target: Target, reason: RollbackReason, why
             rollback_to=source.version or source.name,
             rollback_target=source,
             rollback_requested=reason is RollbackReason.REQUESTED,
+            rollback_reason=reason.value,
         )
         .condition(ConditionType.ROLLED_BACK, False, reason, message)
         .without(ConditionType.STALLED)
     )
+    if reason is RollbackReason.VERIFICATION_FAILED and snapshot.groups is not None:
+        draft = draft.condition(ConditionType.VERIFIED, False, verification.giver(snapshot.groups), why)
+        draft = draft.replace(defense_check_fail_pods=failed_pods(snapshot.groups))
     return Decision(
         with_update_time(draft.status, now), after=(Announce("RollbackStarted", message),), requeue_after=0.0
     )
@@ -57,6 +67,14 @@ def intent(release: Release) -> Condition | None:
     known = find_condition(release.status.conditions, ConditionType.ROLLED_BACK)
     stored = known is not None and known.reason in _INTENTS and not known.is_true
     return known if stored and release.status.rollback_target.uid else None
+
+
+def reason_of(release: Release) -> RollbackReason:
+    """The reason of the stored intent. The condition may have another one: the API server refused the write."""
+    if release.status.rollback_requested:
+        return RollbackReason.REQUESTED
+    failed = release.status.rollback_reason == RollbackReason.VERIFICATION_FAILED
+    return RollbackReason.VERIFICATION_FAILED if failed else RollbackReason.POD_NOT_UP
 
 
 def next_step(snapshot: Snapshot, now: float) -> Decision:
@@ -76,9 +94,14 @@ def next_step(snapshot: Snapshot, now: float) -> Decision:
     if target.source.fingerprint != wanted.fingerprint:
         return withdraw(snapshot, f"the pod template in {wanted.kind} {wanted.name} has been changed", now)
     if not snapshot.release.status.rollback_requested:
-        if ending(snapshot, now) is None:
-            return withdraw(snapshot, "enough of its pods have come up", now)
-        refusal = no_rollback_reason(snapshot, sum(each.serving for each in targets))
+        if reason_of(snapshot.release) is RollbackReason.VERIFICATION_FAILED:
+            refusal = failure.no_rollback_reason(snapshot)
+            if not failure.has_failed(snapshot):
+                refusal = "none of its pods fails verification any more"
+        elif ending(snapshot, now) is None:
+            refusal = "enough of its pods have come up"
+        else:
+            refusal = no_rollback_reason(snapshot, sum(each.serving for each in targets))
         if refusal:
             return withdraw(snapshot, refusal, now)
         best = automatic_target(snapshot, targets)
@@ -142,7 +165,7 @@ def close(release: Release, workload: Workload, stuck: Sequence[Before], now: fl
         return Decision(with_update_time(draft.status, now))
     why = known.message.partition("; releasing ")[0]
     message = f"{why}; {_version_text(target)} was released again at {rfc3339(now)}"
-    reason = RollbackReason.REQUESTED if release.status.rollback_requested else RollbackReason.POD_NOT_UP
+    reason = reason_of(release)
     draft = draft.replace(rollback_to=workload.version).condition(ConditionType.ROLLED_BACK, True, reason, message)
     if reason is RollbackReason.POD_NOT_UP:
         draft = draft.condition(ConditionType.VERIFIED, False, Giver.HEALTH, why)
@@ -203,7 +226,7 @@ def _refuse_request(snapshot: Snapshot, targets: Sequence[Target], why: str, now
 
 
 def _without_intent(draft: Draft) -> Draft:
-    return draft.replace(rollback_to="", rollback_target=SourceRef(), rollback_requested=False)
+    return draft.replace(rollback_to="", rollback_target=SourceRef(), rollback_requested=False, rollback_reason="")
 
 
 def _state_before(release: Release) -> WorkloadState:

@@ -61,7 +61,7 @@ def announce(snapshot: Snapshot, target: WorkloadState, message: str) -> tuple[A
         consequence = (
             f"further releases are denied, except a repair with the label {labels.IGNORED_SUSPEND}=true"
             if snapshot.settings.blocking
-            else "further releases are admitted, because the setting `blocking` is off"
+            else f"further releases are admitted, because {snapshot.settings.blocking_off}"
         )
         return (Announce("ReleaseSuspended", f"version {own} is suspended: {message}; {consequence}"),)
     if snapshot.workload.suspended and target is WorkloadState.SUCCESS:

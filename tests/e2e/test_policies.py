@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from altershield.api.annotations import START_TIMEOUT
+from altershield.api.annotations import PAUSED, START_TIMEOUT
+from altershield.api.labels import IGNORED_SUSPEND, SUSPEND, VERSION
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.api.policy import API_VERSION
 from tests.e2e.sleep import sleep
@@ -148,3 +149,161 @@ def test_annotation_sets_the_start_timeout_and_an_invalid_one_is_ignored_with_an
     assert "'soon'" in until_event(kubectl, "AnnotationIgnored")
     eventually(lambda: newest(kubectl)["spec"]["reversion"] != second["spec"]["reversion"], "the third release")
     assert newest(kubectl)["spec"].get("policy", {}) == {}
+
+
+# effects
+
+
+def fail_a_pod(kubectl: Kubectl) -> None:
+    """A person fails a pod of the newest release."""
+    own = newest(kubectl)["metadata"]["name"]
+
+    def change_pod() -> Json | None:
+        found = kubectl.json("changepods")["items"]
+        return next((each for each in found if each["spec"]["changeWorkloadId"] == own), None)
+
+    batch = eventually(change_pod, "a ChangePod") or {}
+    result = {**batch["spec"]["podInfos"][0], "verdict": "unpass", "message": "find error"}
+    patch = json.dumps({"status": {"podResults": [result]}})
+    name = batch["metadata"]["name"]
+    kubectl("patch", "changepod", name, "--subresource=status", "--type=merge", "-p", patch)
+
+
+def fail_second_release(kubectl: Kubectl, **rules: Any) -> tuple[str, str]:
+    """Release a version that passes, and one whose pod a person fails, under a policy. Their versions."""
+    policy(kubectl, "own", **rules)
+    until_accepted(kubectl, "own")
+    release(kubectl)
+    first = until_release(kubectl, "Success")["spec"]["reversion"]
+    release(kubectl, "busybox:1.36")
+    eventually(lambda: newest(kubectl)["spec"]["reversion"] != first, "the second release")
+    second = until_release(kubectl, "Success")["spec"]["reversion"]
+    fail_a_pod(kubectl)
+    return str(first), str(second)
+
+
+def version_of(kubectl: Kubectl) -> str:
+    return str(kubectl.labels("deployment", "sleep")[VERSION])
+
+
+def of_version(kubectl: Kubectl, version: str) -> Json:
+    return kubectl.json("changeworkload", f"sleep--x--{version}")
+
+
+@pytest.mark.parametrize("on_failure", ["suspend", "pause", "rollback"])
+def test_observe_records_a_failure_and_touches_no_workload(kubectl: Kubectl, on_failure: str) -> None:
+    _, second = fail_second_release(kubectl, mode="observe", onFailure=on_failure)
+    until_release(kubectl, "Suspend")
+    assert f"the DefensePolicy {kubectl.namespace}/own only observes" in until_event(kubectl, "ReleaseSuspended")
+    workload = kubectl.json("deployment", "sleep")
+    assert SUSPEND not in workload["metadata"]["labels"]
+    assert "paused" not in workload["spec"]
+    assert version_of(kubectl) == second
+    release(kubectl, "busybox:1.37")  # it is admitted
+    assert version_of(kubectl) != second
+
+
+def test_failed_release_is_suspended_under_enforce(kubectl: Kubectl) -> None:
+    fail_second_release(kubectl, mode="enforce", onFailure="suspend")
+    eventually(lambda: SUSPEND in kubectl.labels("deployment", "sleep"), "the suspend label")
+    denied = kubectl.run("apply", "-f", "-", stdin=sleep(image="busybox:1.37"))
+    assert "deployment sleep is suspended" in denied.stderr
+
+
+def test_failed_release_is_paused_and_continues_when_a_person_resumes_it(kubectl: Kubectl) -> None:
+    _, second = fail_second_release(kubectl, onFailure="pause")
+    eventually(lambda: kubectl.json("deployment", "sleep")["spec"].get("paused"), "the rollout to be paused")
+    assert PAUSED in kubectl.json("deployment", "sleep")["metadata"]["annotations"]
+    assert f"the rollout of version {second} is paused: 1 of" in until_event(kubectl, "RolloutPaused")
+    assert SUSPEND in kubectl.labels("deployment", "sleep")
+    patch = json.dumps({"status": {"request": {"verb": "Resume", "by": "admin", "reason": "seen"}}})
+    name = f"changeworkload/sleep--x--{second}"
+    kubectl("patch", name, "--subresource=status", "--type=merge", "-p", patch)
+    eventually(lambda: "paused" not in kubectl.json("deployment", "sleep")["spec"], "the rollout to continue")
+    workload = kubectl.json("deployment", "sleep")
+    assert PAUSED not in workload["metadata"].get("annotations", {})
+    assert SUSPEND not in workload["metadata"]["labels"]
+
+
+def test_repair_of_a_paused_rollout_is_rolled_out_and_ends_the_suspension(kubectl: Kubectl) -> None:
+    _, second = fail_second_release(kubectl, onFailure="pause")
+    eventually(lambda: kubectl.json("deployment", "sleep")["spec"].get("paused"), "the rollout to be paused")
+    kubectl("label", "deployment", "sleep", f"{IGNORED_SUSPEND}=true")
+    release(kubectl, "busybox:1.37")
+    eventually(lambda: newest(kubectl)["spec"]["reversion"] != second, "the repair")
+    until_release(kubectl, "Success")
+    eventually(lambda: SUSPEND not in kubectl.labels("deployment", "sleep"), "the suspension to end")
+    assert "paused" not in kubectl.json("deployment", "sleep")["spec"]
+
+
+@pytest.mark.parametrize("kind", ["StatefulSet", "DaemonSet"])
+def test_other_kinds_are_paused_and_get_their_strategy_back(kubectl: Kubectl, kind: str) -> None:
+    policy(kubectl, "own", onFailure="pause")
+    until_accepted(kubectl, "own")
+    kubectl("apply", "-f", "-", stdin=sleep(kind=kind, replicas=2))
+    until_release(kubectl, "Success")
+    before = kubectl.json(kind.lower(), "sleep")["spec"]["updateStrategy"]
+    fail_a_pod(kubectl)
+
+    def strategy() -> Json:
+        found: Json = kubectl.json(kind.lower(), "sleep")["spec"]["updateStrategy"]
+        return found
+
+    eventually(lambda: strategy() != before, "the rollout to be paused")
+    patch = json.dumps({"status": {"request": {"verb": "Approve", "by": "admin"}}})
+    name = newest(kubectl)["metadata"]["name"]
+    kubectl("patch", "changeworkload", name, "--subresource=status", "--type=merge", "-p", patch)
+    eventually(lambda: strategy() == before, "the rollout to continue as before")
+
+
+@pytest.mark.parametrize("strategy", ["RollingUpdate", "Recreate"])
+def test_failed_release_is_rolled_back_to_the_version_that_passed(kubectl: Kubectl, strategy: str) -> None:
+    policy(kubectl, "own", onFailure="rollback")
+    until_accepted(kubectl, "own")
+    chosen = {"strategy": {"type": strategy}}
+    kubectl("apply", "-f", "-", stdin=sleep(**chosen))
+    first = until_release(kubectl, "Success")["spec"]["reversion"]
+    kubectl("apply", "-f", "-", stdin=sleep(image="busybox:1.36", **chosen))
+    eventually(lambda: newest(kubectl)["spec"]["reversion"] != first, "the second release")
+    second = until_release(kubectl, "Success")["spec"]["reversion"]
+    fail_a_pod(kubectl)
+    eventually(lambda: version_of(kubectl) == first, "the first version to be released again")
+    eventually(lambda: of_version(kubectl, second)["status"]["status"] == "Failed", "the rollback to end")
+    found = condition(of_version(kubectl, second), "RolledBack")
+    assert (found["status"], found["reason"]) == ("True", "VerificationFailed")
+    assert "find error" in found["message"]
+    assert SUSPEND not in kubectl.labels("deployment", "sleep")
+    eventually(lambda: of_version(kubectl, first)["status"]["status"] == "Success", "the first version to succeed")
+    assert len(events(kubectl, "RolledBack")) == 1
+
+
+def test_first_release_that_fails_has_no_target_and_is_suspended_with_the_reason(kubectl: Kubectl) -> None:
+    policy(kubectl, "own", onFailure="rollback")
+    until_accepted(kubectl, "own")
+    release(kubectl)
+    until_release(kubectl, "Success")
+    fail_a_pod(kubectl)
+    eventually(lambda: SUSPEND in kubectl.labels("deployment", "sleep"), "the suspend label")
+    assert "not rolled back: no older version has passed" in until_event(kubectl, "ReleaseSuspended")
+
+
+def test_release_that_never_comes_up_is_suspended_with_on_start_failure_suspend(kubectl: Kubectl) -> None:
+    policy(kubectl, "own", onStartFailure="suspend", startTimeoutSeconds=4, rollbackShare=1)
+    until_accepted(kubectl, "own")
+    release(kubectl)
+    until_release(kubectl, "Success")
+    kubectl("apply", "-f", "-", stdin=sleep(image="registry.invalid/missing:1"))
+    broken = version_of(kubectl)
+    eventually(lambda: SUSPEND in kubectl.labels("deployment", "sleep"), "the suspend label")
+    assert version_of(kubectl) == broken
+    assert "has onStartFailure: suspend" in condition(of_version(kubectl, broken), "RolledBack")["message"]
+
+
+def test_batch_of_the_policy_is_the_size_of_the_change_pods(kubectl: Kubectl) -> None:
+    policy(kubectl, "own", batch="60%")
+    until_accepted(kubectl, "own")
+    release(kubectl)
+    found = until_release(kubectl, "Success")
+    assert found["spec"]["countThreshold"] == 3
+    sizes = [len(each["spec"]["podInfos"]) for each in kubectl.json("changepods")["items"]]
+    assert max(sizes) == 3

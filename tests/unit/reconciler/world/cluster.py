@@ -5,8 +5,10 @@ from typing import Any
 import msgspec
 
 from altershield.api import labels
+from altershield.api.annotations import PAUSED
 from altershield.api.meta import rfc3339
 from altershield.api.ops_config import Settings
+from altershield.api.policy import AppliedPolicy
 from altershield.workloads import BY_KIND
 from altershield.workloads.adapter import template_of
 from altershield.workloads.pods import Pod
@@ -39,6 +41,10 @@ class Cluster:
         self.ours = self.api = self.kubelet = self.node_clock = 0.0
         self.timing = Timing(start_timeout, observe)
         self.settings = Settings()
+        self.policy = AppliedPolicy()
+        """The policy of releases that begin."""
+        self.held = False
+        """Whether the reconciler paused the rollout."""
         self.replicas, self.image = replicas, ""
         self.rolling, self.paused, self.min_ready = True, False, 0
         self.partition: int | str = 0
@@ -116,6 +122,7 @@ class Cluster:
             "resourceVersion": "1",
             "generation": self.generation,
             "labels": self.own_labels,
+            "annotations": {PAUSED: "{}"} if self.held else {},
         }
         made = workloads.manifest(
             self.kind, NAME, self.image, replicas=self.replicas, template_labels=version, metadata=metadata, **spec

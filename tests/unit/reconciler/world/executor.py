@@ -16,12 +16,14 @@ from reconciler.releases.effects import (
     DeletePod,
     Mark,
     Overrule,
+    Pause,
     ReleaseAgain,
     Remove,
     RestoreLabel,
     Resume,
     SetThreshold,
     Suspend,
+    Unpause,
 )
 from reconciler.releases.projection import Release
 
@@ -101,6 +103,12 @@ class Executor(Storage):
                 case Suspend(since):
                     self._write("suspend")
                     self.own_labels[labels.SUSPEND] = str(since)
+                case Pause():
+                    self._write("pause")
+                    self.paused = self.held = True
+                case Unpause():
+                    self._write("continue")
+                    self.paused = self.held = False
                 case ReleaseAgain(target):
                     self._release_again(target)
                 case Remove(obj):

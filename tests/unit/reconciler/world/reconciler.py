@@ -23,6 +23,7 @@ from reconciler.releases.effects import Decision
 from reconciler.releases.live_reader import LiveReader, _revision
 from reconciler.releases.pod_groups import PodGroups
 from reconciler.releases.projection import Release
+from reconciler.releases.rules import settings_of, timing_of
 from reconciler.releases.snapshot import Snapshot, Target
 from reconciler.releases.ungated import Revision, present
 
@@ -138,12 +139,13 @@ class World(Executor):
             service_name=NAME,
             app_name=NAME,
             reversion=version,
-            count_threshold=self.settings.batch(workload.replicas),
+            count_threshold=settings_of(self.settings, self.policy).batch(workload.replicas),
             wait_time_threshold=60,
             create_time=plain_time(self.now),
             create_time_unix=int(self.now),
             workload_ref=WorkloadRef(self.adapter.resource.api_version, self.kind, NAME, UID),
             workload_generation=workload.generation,
+            policy=self.policy,
         )
         if release is None:
             self._write("release")
@@ -174,7 +176,7 @@ class World(Executor):
 
     def open_groups(self, release: Release, source: SourceRef, workload: Workload) -> PodGroups:
         if self.groups is None or not self.groups.is_for(workload, release, source):
-            self.groups = PodGroups(workload, release, source, self, self.timing)
+            self.groups = PodGroups(workload, release, source, self, timing_of(self.timing, release.spec.policy))
             for each in self.batches.values():
                 if each.metadata.owner_references[0].uid == release.metadata.uid:
                     self.groups.update_batch(batch_projections.project(each))
@@ -199,8 +201,8 @@ class World(Executor):
             workload=workload,
             groups=self.open_groups(release, source, workload) if source.uid else None,
             others=others,
-            settings=self.settings,
-            timing=self.timing,
+            settings=settings_of(self.settings, release.spec.policy),
+            timing=timing_of(self.timing, release.spec.policy),
             source=source,
             previous=known if known.uid else creation.previous(release, others),
         )

@@ -1,0 +1,76 @@
+"""What a failed verification leads to besides the suspension, if the DefensePolicy says so: a rollback, or a pause of
+the rollout. Pure functions.
+
+Overdue pods are not meant here: `ending` decides about them.
+"""
+
+from collections.abc import Sequence
+
+from altershield.api.kinds import ConditionType, Giver, WorkloadState
+from altershield.api.meta import has_reason
+from altershield.api.policy import OnFailure
+from altershield.releases.release import version
+from altershield.workloads.workload import Strategy
+from reconciler.releases import suspension, verification
+from reconciler.releases.effects import After, Announce, Pause, Suspend, Unpause
+from reconciler.releases.pod_groups import Group
+from reconciler.releases.snapshot import RollbackReason, Snapshot
+
+
+def has_failed(snapshot: Snapshot) -> bool:
+    """Whether pods that exist failed verification by a person, a server or a check."""
+    groups = snapshot.groups
+    return groups is not None and groups.count(Group.FAILED) > 0 and verification.giver(groups) is not Giver.HEALTH
+
+
+def wants_rollback(snapshot: Snapshot) -> bool:
+    """Whether the release is to be rolled back because it failed verification.
+
+    There is one attempt for each failed version: none after the release was suspended because a rollback was not
+    possible, and none after a person resumed releases.
+    """
+    return (
+        snapshot.settings.on_failure is OnFailure.ROLLBACK
+        and has_failed(snapshot)
+        and not suspension.is_resumed(snapshot)
+        and not has_reason(snapshot.release.status.conditions, ConditionType.ROLLED_BACK, RollbackReason.NOT_UNDONE)
+    )
+
+
+def no_rollback_reason(snapshot: Snapshot) -> str:
+    """Why the release is not rolled back although it failed verification; empty if it may be.
+
+    The strategy does not matter, unlike for overdue pods: the policy asks for the rollback.
+    """
+    if not snapshot.settings.rollback:
+        return snapshot.settings.rollback_off
+    if snapshot.workload.paused:
+        return "the rollout is paused"
+    if has_reason(snapshot.release.status.conditions, ConditionType.ROLLED_BACK, RollbackReason.RELEASED_AGAIN):
+        return "this version was rolled back once before and then released again"
+    return ""
+
+
+def pause(snapshot: Snapshot, target: WorkloadState, after: Sequence[After], why: str) -> tuple[After, ...]:
+    """Pause the rollout of a release that is suspended because it failed verification, or end the pause.
+
+    `after`: the effects that are already decided. A rollout that a person paused stays as it is, and so does one that a
+    person continued while the annotation of AlterShield says that it is paused.
+    """
+    workload, own = snapshot.workload, version(snapshot.release)
+    suspended = target is WorkloadState.SUSPEND and (
+        bool(workload.suspended) or any(isinstance(each, Suspend) for each in after)
+    )
+    if workload.held:
+        if suspended:
+            return ()
+        message = f"the rollout continues: AlterShield had paused it, and version {own} is not suspended"
+        return Unpause(), Announce("RolloutContinued", message, warning=False)
+    wanted = suspended and snapshot.settings.on_failure is OnFailure.PAUSE and has_failed(snapshot)
+    if not wanted or workload.paused or workload.strategy is Strategy.ON_DELETE:
+        return ()
+    message = (
+        f"the rollout of version {own} is paused: {why}; it continues after a person approves or resumes the release, "
+        "or when another version is released"
+    )
+    return Pause(own, why), Announce("RolloutPaused", message)

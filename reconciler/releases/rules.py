@@ -1,0 +1,56 @@
+"""The settings and times of one release: those of the reconciler, changed by the DefensePolicy of the release. Pure
+functions.
+
+The settings `blocking` and `rollback` are kill switches: no policy switches on what they switch off.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from altershield.api.ops_config import Settings
+from altershield.api.policy import AppliedPolicy, Mode, OnStartFailure
+from reconciler.releases.health import Timing
+
+
+def settings_of(settings: Settings, policy: AppliedPolicy) -> Settings:
+    """The settings that are in effect for a release with this policy."""
+    if not policy.name:
+        return settings
+    changed: dict[str, Any] = {"on_failure": policy.on_failure}
+    if policy.batch is not None:
+        changed |= {"branch": True, "content": str(policy.batch)}
+    if policy.rollback_share is not None:
+        changed["share"] = str(policy.rollback_share)
+    if policy.on_start_failure is OnStartFailure.SUSPEND:
+        changed["no_start_rollback"] = f"{named(policy)} has onStartFailure: suspend"
+    only = only_text(policy)
+    if only and settings.blocking:
+        changed |= {"blocking": False, "blocking_off": only}
+    if only and settings.rollback:
+        changed |= {"rollback": False, "rollback_off": only}
+    return replace(settings, **changed)
+
+
+def timing_of(timing: Timing, policy: AppliedPolicy) -> Timing:
+    """The times of a release with this policy."""
+    start, observe = policy.start_timeout_seconds, policy.observe_seconds
+    return Timing(
+        timing.start_timeout if start is None else float(start),
+        timing.observe if observe is None else float(observe),
+    )
+
+
+def only_text(policy: AppliedPolicy) -> str:
+    """Why the workload is not touched: the policy only observes or warns. Empty if it enforces."""
+    match policy.mode:
+        case Mode.OBSERVE:
+            return f"{named(policy)} only observes"
+        case Mode.WARN:
+            return f"{named(policy)} only warns"
+        case _:
+            return ""
+
+
+def named(policy: AppliedPolicy) -> str:
+    """The policy in texts."""
+    return f"the DefensePolicy {policy.namespace}/{policy.name}"

@@ -1,0 +1,100 @@
+"""The patches that pause a rollout and that take back exactly this."""
+
+import json
+from typing import Any
+
+import jsonpatch
+import pytest
+
+from altershield.api.annotations import PAUSED
+from altershield.workloads import BY_KIND
+from reconciler.releases import pausing
+
+DEPLOYMENT = [{"op": "add", "path": "/spec/paused", "value": True}]
+CLONE_SET = [{"op": "add", "path": "/spec/updateStrategy/paused", "value": True}]
+STATEFUL_SET = [
+    {"op": "add", "path": "/spec/updateStrategy", "value": {"type": "RollingUpdate", "rollingUpdate": {"partition": 9}}}
+]
+
+
+def paused(raw: dict[str, Any], wanted: list[dict[str, Any]]) -> Any:
+    patch = pausing.pause(raw, wanted, version="v", reason="a pod failed", time="2026-01-01T00:00:00Z")
+    return jsonpatch.apply_patch(raw, patch)
+
+
+def continued(raw: dict[str, Any], wanted: list[dict[str, Any]]) -> Any:
+    return jsonpatch.apply_patch(raw, pausing.unpause(raw, wanted))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "spec"),
+    [
+        (DEPLOYMENT, {"replicas": 3}),
+        (DEPLOYMENT, {"paused": False}),
+        (CLONE_SET, {}),
+        (CLONE_SET, {"updateStrategy": {"type": "InPlaceIfPossible"}}),
+        (STATEFUL_SET, {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}}),
+        (STATEFUL_SET, {}),
+    ],
+)
+def test_pause_is_taken_back_completely(wanted: list[dict[str, Any]], spec: dict[str, Any]) -> None:
+    raw = {"metadata": {"annotations": {"own": "1"}}, "spec": spec}
+    held = paused(raw, wanted)
+    marker = json.loads(held["metadata"]["annotations"][PAUSED])
+    assert (marker["version"], marker["reason"], marker["time"]) == ("v", "a pod failed", "2026-01-01T00:00:00Z")
+    assert held["metadata"]["annotations"]["own"] == "1"
+    after = continued(held, wanted)
+    if spec == {} and wanted is CLONE_SET:
+        assert after["spec"] == {"updateStrategy": {}}
+        return
+    assert after == raw
+
+
+def test_workload_without_annotations_gets_the_annotation() -> None:
+    held = paused({"metadata": {}, "spec": {}}, DEPLOYMENT)
+    assert held["spec"] == {"paused": True}
+    assert continued(held, DEPLOYMENT) == {"metadata": {"annotations": {}}, "spec": {}}
+
+
+def test_defaults_that_the_api_server_adds_do_not_keep_the_pause() -> None:
+    held = paused({"metadata": {}, "spec": {}}, STATEFUL_SET)
+    held["spec"]["updateStrategy"]["rollingUpdate"]["maxUnavailable"] = 1
+    assert "updateStrategy" not in continued(held, STATEFUL_SET)["spec"]
+
+
+def test_workload_that_is_paused_already_gets_no_annotation() -> None:
+    raw = {"metadata": {}, "spec": {"paused": True}}
+    assert pausing.pause(raw, DEPLOYMENT, version="v", reason="", time="") == []
+
+
+def test_field_that_somebody_changed_since_stays() -> None:
+    held = paused({"metadata": {}, "spec": {}}, STATEFUL_SET)
+    held["spec"]["updateStrategy"] = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
+    after = continued(held, STATEFUL_SET)
+    assert after["spec"]["updateStrategy"]["rollingUpdate"] == {"partition": 1}
+    assert PAUSED not in after["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "no JSON",
+        "{}",
+        json.dumps({"time": "", "version": "", "reason": "", "changes": [{"path": "/spec/template", "value": 1}]}),
+        json.dumps({"time": "", "version": "", "reason": "", "changes": [{"path": "/spec/replicas", "value": 3}]}),
+    ],
+)
+def test_forged_annotation_changes_no_other_field(value: str) -> None:
+    raw = {"metadata": {"annotations": {PAUSED: value}}, "spec": {"paused": True, "replicas": 3, "template": 1}}
+    after = continued(raw, DEPLOYMENT)
+    assert after["spec"] == raw["spec"]
+    assert after["metadata"]["annotations"] == {}
+
+
+def test_workload_without_annotation_is_not_changed() -> None:
+    assert pausing.unpause({"metadata": {}, "spec": {"paused": True}}, DEPLOYMENT) == []
+
+
+def test_every_kind_can_be_paused() -> None:
+    for adapter in BY_KIND.values():
+        assert all(each["op"] == "add" for each in adapter.pause(None))  # type: ignore[arg-type]
