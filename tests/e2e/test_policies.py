@@ -190,6 +190,18 @@ def of_version(kubectl: Kubectl, version: str) -> Json:
     return kubectl.json("changeworkload", f"sleep--x--{version}")
 
 
+def request(kubectl: Kubectl, verb: str) -> None:
+    """A person's request about the newest release."""
+    user = kubectl("auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
+    patch = json.dumps({"status": {"request": {"verb": verb, "by": user, "reason": "seen"}}})
+    name = newest(kubectl)["metadata"]["name"]
+    kubectl("patch", "changeworkload", name, "--subresource=status", "--type=merge", "-p", patch)
+
+
+def state_of(kubectl: Kubectl, version: str) -> str:
+    return str(of_version(kubectl, version).get("status", {}).get("status", ""))
+
+
 @pytest.mark.parametrize("on_failure", ["suspend", "pause", "rollback"])
 def test_observe_records_a_failure_and_touches_no_workload(kubectl: Kubectl, on_failure: str) -> None:
     _, second = fail_second_release(kubectl, mode="observe", onFailure=on_failure)
@@ -216,9 +228,7 @@ def test_failed_release_is_paused_and_continues_when_a_person_resumes_it(kubectl
     assert PAUSED in kubectl.json("deployment", "sleep")["metadata"]["annotations"]
     assert f"the rollout of version {second} is paused: 1 of" in until_event(kubectl, "RolloutPaused")
     assert SUSPEND in kubectl.labels("deployment", "sleep")
-    patch = json.dumps({"status": {"request": {"verb": "Resume", "by": "admin", "reason": "seen"}}})
-    name = f"changeworkload/sleep--x--{second}"
-    kubectl("patch", name, "--subresource=status", "--type=merge", "-p", patch)
+    request(kubectl, "Resume")
     eventually(lambda: "paused" not in kubectl.json("deployment", "sleep")["spec"], "the rollout to continue")
     workload = kubectl.json("deployment", "sleep")
     assert PAUSED not in workload["metadata"].get("annotations", {})
@@ -250,9 +260,7 @@ def test_other_kinds_are_paused_and_get_their_strategy_back(kubectl: Kubectl, ki
         return found
 
     eventually(lambda: strategy() != before, "the rollout to be paused")
-    patch = json.dumps({"status": {"request": {"verb": "Approve", "by": "admin"}}})
-    name = newest(kubectl)["metadata"]["name"]
-    kubectl("patch", "changeworkload", name, "--subresource=status", "--type=merge", "-p", patch)
+    request(kubectl, "Approve")
     eventually(lambda: strategy() == before, "the rollout to continue as before")
 
 
@@ -268,12 +276,12 @@ def test_failed_release_is_rolled_back_to_the_version_that_passed(kubectl: Kubec
     second = until_release(kubectl, "Success")["spec"]["reversion"]
     fail_a_pod(kubectl)
     eventually(lambda: version_of(kubectl) == first, "the first version to be released again")
-    eventually(lambda: of_version(kubectl, second)["status"]["status"] == "Failed", "the rollback to end")
+    eventually(lambda: state_of(kubectl, second) == "Failed", "the rollback to end")
     found = condition(of_version(kubectl, second), "RolledBack")
     assert (found["status"], found["reason"]) == ("True", "VerificationFailed")
     assert "find error" in found["message"]
     assert SUSPEND not in kubectl.labels("deployment", "sleep")
-    eventually(lambda: of_version(kubectl, first)["status"]["status"] == "Success", "the first version to succeed")
+    eventually(lambda: state_of(kubectl, first) == "Success", "the first version to succeed")
     assert len(events(kubectl, "RolledBack")) == 1
 
 
