@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from altershield.api import names
+from altershield.api import names, released_by
 from altershield.api.kinds import SourceRef, WorkloadState
 from altershield.kube.client import Client
 from altershield.kube.events import EventRecorder
@@ -140,6 +140,11 @@ class ReleaseReconciler:
             others = [each for each in existing if each.metadata.uid != release.metadata.uid]
             release = await self._creator.start_anew(workload, release, others)
         if not workload.processed:
+            if requests.bypasses(release, workload):
+                live = await self._live.workload(workload)
+                by = released_by.decode(live.annotations.get(released_by.ANNOTATION), workload.version)
+                decision = requests.bypassed(release, by.user if by is not None else "", self._clock())
+                await self._executor.carry_out(release, workload, decision)
             await self._executor.label(workload, processed(workload))
 
     @staticmethod

@@ -22,7 +22,7 @@ from altershield.api.kinds import (
     Verdict,
     WorkloadState,
 )
-from altershield.api.meta import find_condition, rfc3339
+from altershield.api.meta import find_condition, has_reason, rfc3339, unix
 from altershield.releases import rolled_back, state
 from altershield.releases.release import version
 from altershield.workloads.pods import clip
@@ -78,10 +78,21 @@ def not_current(release: Release, workload: Workload, request: Request, now: flo
     return _answered(begin(release, now), request, Result.UNCHANGED, outcome)
 
 
+def bypasses(release: Release, workload: Workload) -> bool:
+    """Whether the label `ignored-suspend` let this release pass, and that is not recorded yet. The release has just
+    begun, and the label is still there."""
+    conditions, began = release.status.conditions, release.spec.create_time_unix
+    denied = workload.suspended or has_reason(conditions, ConditionType.ROLLED_BACK, RollbackReason.RELEASED_AGAIN)
+    recorded = any(each.verb == BYPASS and unix(each.time) >= began for each in release.status.actions)
+    return workload.ignores_suspension and bool(denied) and not recorded
+
+
 def bypassed(release: Release, by: str, now: float) -> Decision:
-    """Record that the release passed the suspension by the label `ignored-suspend`. `by`: the user who released it,
-    if that is known."""
-    outcome = "released although releases were suspended, because the workload had the label ignored-suspend"
+    """Record that the release passed by the label `ignored-suspend`. `by`: the user who released it, if that is
+    known."""
+    outcome = "admitted, although releases were suspended, because its workload had the label ignored-suspend"
+    if has_reason(release.status.conditions, ConditionType.ROLLED_BACK, RollbackReason.RELEASED_AGAIN):
+        outcome = "admitted, although it had been rolled back, because its workload had the label ignored-suspend"
     draft = _recorded(begin(release, now), Action(by=by, verb=BYPASS, result=Result.DONE, outcome=outcome))
     message = f"version {version(release)} was {outcome}" + (f"; released by {by}" if by else "")
     return Decision(with_update_time(draft.status, now), after=(Announce("SuspensionBypassed", message),))

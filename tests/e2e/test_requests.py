@@ -108,3 +108,97 @@ def test_new_verdict_names_no_other_user_and_earlier_verdicts_stay(kubectl: Kube
     assert "denied" not in judge(admin, own, {"pod": "other", "verdict": "pass"}), "an earlier verdict stays"
     assert "denied" in judge(admin, {**own, "verdict": "unpass"}), "nobody changes it in the name of alice"
     assert "denied" not in judge(admin, {**own, "verdict": "unpass", "by": "carol"})
+
+
+def test_repair_lets_one_release_pass_which_is_recorded(kubectl: Kubectl, altershield: Run) -> None:
+    version = release(kubectl)
+    suspend(kubectl, version)
+    assert "suspended" in kubectl.run("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH).stderr
+    altershield("repair", "sleep", "-m", "the fix is ready")
+    kubectl("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH)
+    newer = kubectl.labels("deployment", "sleep")[VERSION]
+    again = kubectl.run("patch", "deployment", "sleep", "-p", '{"spec":{"template":{"metadata":{"labels":{"b":"c"}}}}}')
+    assert "suspended" in again.stderr, "only one release passes"
+    succeed(kubectl, newer)
+    eventually(lambda: not is_suspended(kubectl), "the end of the suspension")
+    (action,) = actions(kubectl, newer)
+    assert (action["verb"], action["result"]) == ("Bypass", "Done")
+    assert action["by"], "the user who released it"
+    eventually(lambda: "SuspensionBypassed" in kubectl("get", "events"), "the Event")
+
+
+def test_resume_admits_releases_and_another_failed_pod_suspends_again(kubectl: Kubectl, altershield: Run) -> None:
+    version = release(kubectl)
+    suspend(kubectl, version)
+    assert "further releases are admitted" in altershield("resume", "sleep", "-m", "night shift").stdout
+    assert not is_suspended(kubectl)
+    altershield("status", "sleep", code=3)
+    suspend(kubectl, version, pod_number=2)
+    kubectl("wait", "--for=jsonpath={.status.status}=Suspend", f"changeworkload/sleep--x--{version}")
+
+
+def test_retry_verifies_failed_pods_again(kubectl: Kubectl, altershield: Run) -> None:
+    version = release(kubectl)
+    failed = suspend(kubectl, version)
+    done = altershield("retry", "deployment/sleep", "--wait", "--timeout=60s")
+    assert f"pod {failed['pod']} of version {version} are verified again" in done.stdout or "Success" in done.stdout
+    assert not kubectl.exists("changepod", f"sleep--x--{version}--x--1")
+    assert kubectl.exists("changepod", f"sleep--x--{version}--x--6")
+    assert not is_suspended(kubectl)
+
+
+def test_rollback_by_the_command_ends_with_the_older_version(kubectl: Kubectl, altershield: Run) -> None:
+    good = release(kubectl)
+    kubectl("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH)
+    newer = kubectl.labels("deployment", "sleep")[VERSION]
+    succeed(kubectl, newer)
+    refused = altershield("rollback", "sleep", "--to", "nothing", code=1)
+    assert "the workload has no version nothing" in refused.stderr
+    done = altershield("rollback", "deploy/sleep", "-m", "too slow", "--wait", "--timeout=90s", code=5)
+    assert good in done.stdout
+    assert kubectl.labels("deployment", "sleep")[VERSION] == good
+    again = altershield("rollback", "deploy/sleep", "-m", "too slow")
+    assert "was rolled back to the current version" in again.stdout
+    assert kubectl.labels("deployment", "sleep")[VERSION] == good
+
+
+def test_verdict_command_fails_and_passes_a_pod(kubectl: Kubectl, altershield: Run) -> None:
+    version = release(kubectl)
+    name = f"sleep--x--{version}--x--1"
+    pod = kubectl.json("changepod", name)["spec"]["podInfos"][0]["pod"]
+    altershield("verdict", pod, "fail", "-m", "5xx after login")
+    eventually(lambda: is_suspended(kubectl), "the suspension")
+    (result,) = kubectl.json("changepod", name)["status"]["podResults"]
+    assert (result["verdict"], result["message"]) == ("unpass", "5xx after login")
+    assert result["by"]
+    altershield("verdict", f"pod/{pod}", "pass")
+    eventually(lambda: not is_suspended(kubectl), "the end of the suspension")
+    assert "is in no ChangePod" in altershield("verdict", "nothing", "pass", code=1).stderr
+
+
+def test_why_explains_a_suspension_with_commands_that_can_be_pasted(kubectl: Kubectl, altershield: Run) -> None:
+    version = release(kubectl)
+    assert "What to do: nothing" in altershield("why", "sleep").stdout
+    failed = suspend(kubectl, version)
+    shown = altershield("why", "deploy/sleep", code=3).stdout
+    for words in (
+        f"deployment.apps/sleep in namespace {kubectl.namespace}",
+        "State:     Suspend since",
+        f"Version:   {version}, released",
+        "Releases:  suspended since",
+        "Failed by: a person",
+        f"  {failed['pod']}   find error",
+    ):
+        assert words in shown, shown
+    (pasted,) = [line.split() for line in shown.splitlines() if line.startswith("  altershield approve ")]
+    assert pasted[3:5] == ["-n", kubectl.namespace]
+    altershield(*pasted[1:3], "-m", "pasted")
+    assert "Success" in altershield("wait", "deploy/sleep", "--timeout=60s").stdout
+    assert "Approve by" in altershield("why", "deploy/sleep").stdout
+
+
+def test_commands_name_what_is_wrong(kubectl: Kubectl, altershield: Run) -> None:
+    assert 'deployments.apps "web" has no release' in altershield("approve", "deploy/web", code=1).stderr
+    assert "name one workload" in altershield("approve", "deploy", code=2).stderr
+    assert "at most 512" in altershield("approve", "deploy/web", "-m", "x" * 600, code=2).stderr
+    assert "add --wait" in altershield("approve", "deploy/web", "--timeout=5s", code=2).stderr

@@ -62,6 +62,8 @@ async def suspended_and_repaired(cluster: Cluster) -> None:
     await cluster.until_states(v2="Success")
     await cluster.until(lambda: labelled(cluster, False), "the end of the suspension")
     assert labels.IGNORED_SUSPEND not in (await cluster.deployment())["metadata"]["labels"]
+    (release,) = [each for each in await cluster.all(CHANGE_WORKLOADS) if version("v2") in each["metadata"]["name"]]
+    assert [action["verb"] for action in release["status"]["actions"]] == ["Bypass"]
     assert await kept_history(cluster) == {version("v1"): "Suspend", version("v2"): "Success"}
 
 

@@ -104,7 +104,7 @@ FEWEST_WRITES = {resumed: 2, approved: 4, retried: 5}
 
 MOST_WRITES = {
     good_release: 17,
-    suspended_and_repaired: 23,
+    suspended_and_repaired: 25,
     rolled_back: 18,
     reused_version: 25,
     without_version: 22,
