@@ -191,18 +191,25 @@ def deployment(name: str, replicas: int, version: str = "") -> dict[str, Any]:
 @contextlib.asynccontextmanager
 async def sandbox() -> AsyncIterator[Path]:
     """Run a sandbox in another process. Yields its kubeconfig."""
+    async with sandbox_with() as (kubeconfig, _):
+        yield kubeconfig
+
+
+@contextlib.asynccontextmanager
+async def sandbox_with(*arguments: str) -> AsyncIterator[tuple[Path, str]]:
+    """Run a sandbox with these arguments in another process. Yields its kubeconfig and what it prints."""
     with tempfile.TemporaryDirectory() as directory:
         kubeconfig = Path(directory, "kubeconfig")
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "altershield", "sandbox", "--output", str(kubeconfig)),
+            *(sys.executable, "-m", "altershield", "sandbox", "--output", str(kubeconfig), *arguments),
             stderr=asyncio.subprocess.PIPE,
         )
-        said = process.stderr
+        said, text = process.stderr, b""
         try:
             async with asyncio.timeout(60):
-                while said is not None and b"Serving" not in await said.readline():
-                    pass
-            yield kubeconfig
+                while said is not None and b"Serving" not in text:
+                    text += await said.readline()
+            yield kubeconfig, text.decode()
         finally:
             process.terminate()
             await process.wait()

@@ -45,6 +45,7 @@ COMPONENT = "altershield"
 """The source component of the reconciler's Events."""
 
 _WORKERS = 16  # per controller; a worker mostly waits for the API server
+_CHECKING_WORKERS = 128  # of controllers whose workers also wait for checks, which may take seconds to answer
 
 
 class Manager:
@@ -201,7 +202,7 @@ class Manager:
                 if self._notifier is not None:
                     group.create_task(self._notifier.run())
                 for name, reconcile in self._controllers.items():
-                    for _ in range(_WORKERS):
+                    for _ in range(_CHECKING_WORKERS if name in ("batches", "releases") else _WORKERS):
                         group.create_task(work(name, queues[name], reconcile, self.metrics))
         finally:
             self.metrics.leader.set(0)

@@ -12,7 +12,7 @@ from altershield.api.meta import find_condition
 from altershield.api.policy import Phase
 from reconciler.batches.check_run import Answer, Ask, Step
 from reconciler.batches.plan import Checks, kind_of, plan, subject
-from reconciler.batches.transitions import BatchSnapshot, awaits, awaits_node, decide, recorded, with_node
+from reconciler.batches.transitions import BatchSnapshot, awaits, awaits_node, decide, received, with_node
 from reconciler.checks.check import Fail, Pass, Unknown
 from reconciler.machinery.caches import Caches, Key
 from reconciler.machinery.metrics import UNCHECKED_ENDS, Metrics
@@ -47,17 +47,16 @@ class BatchReconciler:
         if batch is None or batch.unfinished is None or batch.metadata.deleting:
             return None
         change_pod = batch.unfinished
-        snapshot, status = self._snapshot(change_pod), change_pod.status
+        snapshot = self._snapshot(change_pod)
         while True:
-            status, following = decide(status, snapshot, self._clock())
-            if status != change_pod.status and (following.save_first or not following.asks):
+            status, following = decide(change_pod.status, snapshot, self._clock())
+            if status != change_pod.status:
                 change_pod = await self._save(change_pod, status)  # before the requests
             if not following.asks:
                 if status.status == PodState.EXECUTE_DONE:
                     await self._clean_up(change_pod, snapshot)
                 return following.after
-            asked = msgspec.structs.replace(change_pod, status=status)
-            answers = await asyncio.gather(*(self._ask(each, asked, snapshot) for each in following.asks))
+            answers = await asyncio.gather(*(self._ask(each, change_pod, snapshot) for each in following.asks))
             new = {each.key: answer for each, answer in zip(following.asks, answers, strict=True)}
             snapshot = replace(snapshot, change_pod=change_pod, answers={**snapshot.answers, **new})
 
@@ -78,9 +77,7 @@ class BatchReconciler:
             return False
         told = msgspec.structs.replace(change_pod, status=state)
         snapshot = replace(self._snapshot(told), answers={(name, phase): result})
-        status, following = decide(state, snapshot, now)
-        if following.asks:  # only the leader starts and polls checks
-            status = recorded(state, snapshot, now)
+        status = received(state, snapshot, now)
         if status != change_pod.status:
             await self._save(change_pod, status)
         return True

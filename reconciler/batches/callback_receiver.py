@@ -9,6 +9,7 @@ from altershield.api.policy import Phase
 from altershield.api.resources import CHANGE_PODS
 from altershield.kube.client import Client
 from altershield.kube.errors import ConflictError, NotFoundError
+from reconciler.batches.batch import Batch
 from reconciler.batches.batch_reconciler import BatchReconciler
 from reconciler.checks.check import Fail, Pass
 from reconciler.checks.orders import order_id, release_uid
@@ -20,8 +21,9 @@ logger = logging.getLogger(__name__)
 
 _PHASES = {Stage.PRE: Phase.PRE, Stage.POST: Phase.POST}
 _ATTEMPTS = 5  # to store a result while somebody else writes the ChangePod
-_WAIT_SECONDS = 1.0  # for the id of a batch: a fast server sends its callback before the id is stored
-_LOOK_SECONDS = 0.05
+_FIRST_WAIT, _LAST_WAIT = 1.0, 60.0
+"""Seconds until it is looked for a batch without an id for the first and for the last time. A fast server sends its
+callback before the id is stored."""
 _CANDIDATES = 20  # batches that are read to find the one that a node belongs to
 
 
@@ -32,6 +34,9 @@ class CallbackReceiver:
         self._client = client
         self._caches = caches
         self._batches = batches
+        self._expected: dict[str, asyncio.Event] = {}
+        """By id: callbacks about batches whose id is not stored yet."""
+        caches.batches.add_handler(self._on_batch)
 
     async def receive(self, callback: Callback) -> None:
         """Store the verdict on the batch that has the id `callback.node` on the server.
@@ -67,12 +72,30 @@ class CallbackReceiver:
         the callback tells it: the node belongs to the batch of the order that has none. If several have none, it is
         not known which one, and the callback is dropped.
         """
-        deadline = asyncio.get_running_loop().time() + _WAIT_SECONDS
-        while (batch := self._caches.batch_of_node(callback.node)) is None:
-            if asyncio.get_running_loop().time() > deadline:
-                return await self._batch_without_node(callback.order)
-            await asyncio.sleep(_LOOK_SECONDS)
-        return await self._live(batch.metadata.name, batch.metadata.namespace)
+        for seconds in (0.0, _FIRST_WAIT, _LAST_WAIT):
+            if seconds:
+                await self._stored(callback.node, seconds)
+            batch = self._caches.batch_of_node(callback.node)
+            if batch is not None:
+                return await self._live(batch.metadata.name, batch.metadata.namespace)
+            if seconds and (found := await self._batch_without_node(callback.order)) is not None:
+                return found
+        return None
+
+    async def _stored(self, node: str, seconds: float) -> None:
+        """Wait until the id of a batch is stored, but no longer than this."""
+        stored = self._expected.setdefault(node, asyncio.Event())
+        try:
+            async with asyncio.timeout(seconds):
+                await stored.wait()
+        except TimeoutError:
+            pass
+        finally:
+            self._expected.pop(node, None)
+
+    def _on_batch(self, _: Batch | None, new: Batch | None) -> None:
+        if new is not None and new.node and (event := self._expected.get(new.node)) is not None:
+            event.set()
 
     async def _batch_without_node(self, order: str) -> ChangePod | None:
         """The only batch of the order that may have a node on the server whose id is not known, or None."""

@@ -1,8 +1,8 @@
 """One check of a batch in one phase: when it is started and polled, and how it ends. Pure functions.
 
-Its state is one entry of `ChangePod.status.checks`. The entry is stored before the check is started, unless the start
-is repeatable. A start that is not repeatable is made at most once: if its outcome is not known (no answer, or a restart
-in between), the result may still come by callback until the deadline.
+Its state is one entry of `ChangePod.status.checks`. The entry is stored before the check is started. A start that is
+not repeatable is made at most once: if its outcome is not known (no answer, or a restart in between), the result may
+still come by callback until the deadline.
 """
 
 from collections.abc import Sequence
@@ -178,6 +178,8 @@ def _starting(
     """The check has begun, and it is not known whether it was started."""
     left = run.timeout - elapsed
     match answer:
+        case Started() if run.repeatable and elapsed < POLL_INTERVAL:
+            return entry, next_poll(0, left)  # stored with the first poll: quick checks cost one write less
         case Started(handle):
             return msgspec.structs.replace(entry, handle=handle), next_poll(0, left)
         case NotStarted() if not run.repeatable:

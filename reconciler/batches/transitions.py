@@ -66,8 +66,6 @@ class Next:
 
     asks: tuple[Ask, ...] = ()
     after: float | None = None
-    save_first: bool = True
-    """Whether the status has to be stored before the requests are sent, because one of them cannot be repeated."""
 
 
 DONE = Next()
@@ -91,8 +89,13 @@ def decide(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> tuple
     return msgspec.structs.replace(wanted, update_time=plain_time(now), update_time_unix=int(now)), following
 
 
-def recorded(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> ChangePodStatus:
-    """The status with the results among the answers, and nothing else. It is for callbacks: the leader goes on."""
+def received(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> ChangePodStatus:
+    """The status to store after a callback, which any replica receives. Only the leader sends requests, so a check that
+    must not be started twice does not begin here."""
+    status, following = decide(state, snapshot, now)
+    repeatable = {(each.spec.name, phase) for each in snapshot.plan for phase in each.repeatable}
+    if all(each.step is Step.START and each.key in repeatable for each in following.asks):
+        return status
     checks = tuple(
         with_result(each, snapshot.answers.get((each.name, Phase(each.phase))), now) for each in state.checks
     )
@@ -126,7 +129,7 @@ def _step(
             last = PodState.PRE_FAILED if phase is Phase.PRE else PodState.POST_FINISH
             return _done(state, last, now, "another check failed"), by, "", DONE
         if waits:
-            return state, None, "", _following(waits, runs)
+            return state, None, "", _following(waits)
         held = _held(state, runs)
         if held:
             return state, None, held, DONE
@@ -191,12 +194,9 @@ def _with_times(state: ChangePodStatus, snapshot: BatchSnapshot, phase: Phase, n
     return msgspec.structs.replace(state, post_submit_time=plain_time(now), post_submit_time_unix=int(now))
 
 
-def _following(waits: Sequence[Ask | Later], runs: Sequence[Run]) -> Next:
+def _following(waits: Sequence[Ask | Later]) -> Next:
     asks = tuple(each for each in waits if isinstance(each, Ask))
-    if asks:
-        repeatable = {run.name for run in runs if run.repeatable}
-        return Next(asks, save_first=any(each.step is Step.START and each.name not in repeatable for each in asks))
-    return Next(after=min(each.seconds for each in waits if isinstance(each, Later)))
+    return Next(asks, None if asks else min(each.seconds for each in waits if isinstance(each, Later)))
 
 
 def _runs_in(planned: Planned, phase: Phase, checks: Sequence[CheckResult]) -> bool:

@@ -6,6 +6,7 @@ import contextlib
 import math
 from collections import OrderedDict
 from collections.abc import Callable
+from typing import TypeVar
 
 from altershield.api.kinds import ChangeWorkload
 from altershield.api.names import change_pod_number
@@ -30,9 +31,22 @@ from reconciler.server.client import ServerClient
 from reconciler.server.errors import AlterShieldServerError, NotAllowedError, RejectedError, UnavailableError
 from reconciler.server.messages import BatchFinish, BatchStart, FinishState, Location, Stage
 
-_KNOWN_ORDERS = 4096  # ids of orders that the server has, so that they are not created before each batch
+_REMEMBERED = 4096  # orders, and answers about batches
 _HEARTBEAT_SECONDS = 15.0
+_SECOND_CHECK = "POST_AOP"  # what the states of a node begin with while the second check runs, and after it
 _STAGES = {Phase.PRE: Stage.PRE, Phase.POST: Stage.POST}
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def _remember(known: OrderedDict[K, V], key: K, value: V) -> V:
+    """Store a value, without growing beyond the bound. Returns the value."""
+    known[key] = value
+    if len(known) > _REMEMBERED:
+        known.popitem(last=False)
+    return value
 
 
 class AlterShieldServer:
@@ -44,6 +58,13 @@ class AlterShieldServer:
         self._clock = clock
         self._enabled = True
         self._orders: OrderedDict[str, None] = OrderedDict()
+        """Ids of orders that the server has, so that they are not created before each batch."""
+        self._finished: OrderedDict[str, None] = OrderedDict()
+        """Ids of batches that the server has taken as finished. A second time would hide the result from polls, if the
+        check has ended meanwhile."""
+        self._failures: OrderedDict[tuple[str, Phase], Fail] = OrderedDict()
+        """Failures that polls found at the deadline. To find out that the check is over hides the result, so that a
+        repeated poll would not find it."""
 
     @property
     def availability(self) -> Availability:
@@ -70,9 +91,7 @@ class AlterShieldServer:
         if order in self._orders:
             return
         await self._client.create_order(order_of(release))
-        self._orders[order] = None
-        if len(self._orders) > _KNOWN_ORDERS:
-            self._orders.popitem(last=False)
+        _remember(self._orders, order, None)
 
     async def close(self, release: ChangeWorkload, state: FinishState, message: str) -> None:
         """Close the order of a release. AlterShieldServerError."""
@@ -80,7 +99,8 @@ class AlterShieldServer:
 
     @property
     def repeatable(self) -> frozenset[Phase]:
-        """Each start of the first check starts another one on the server. The second check starts once at most."""
+        """Each start of the first check starts another one on the server. The second check starts once at most. A
+        repeated start of it hides its result from polls if it has ended, so it happens only after a restart."""
         return frozenset({Phase.POST})
 
     async def start(self, subject: Subject) -> StartAnswer:
@@ -95,6 +115,8 @@ class AlterShieldServer:
     async def poll(self, subject: Subject, handle: str, *, last: bool) -> PollAnswer:
         """Ask for a result. A server answers `fail` also while the check is running. So a polled failure counts only
         at the deadline, and only if the check is over then."""
+        if known := self._failures.get((handle, subject.phase)):
+            return known
         try:
             found = await self._client.poll(order_id(subject.release), handle, _STAGES[subject.phase])
             if not found.finished:
@@ -107,7 +129,8 @@ class AlterShieldServer:
             return Pending(str(error))
         except AlterShieldServerError as error:
             return Unknown(str(error))
-        return Fail(found.message or "the server reports a failure, but has not sent the rules that failed")
+        why = found.message or "the server reports a failure, but has not sent the rules that failed"
+        return _remember(self._failures, (handle, subject.phase), Fail(why))
 
     async def end(self, subject: Subject, handle: str) -> None:
         """Nothing: the end of the release closes its order."""
@@ -137,10 +160,14 @@ class AlterShieldServer:
 
     async def _finish(self, subject: Subject) -> StartAnswer:
         node = subject.change_pod.status.change_pod_id
+        if node in self._finished:
+            return Started(node)
         try:
-            await self._client.finish_batch(self._finished(subject.release, node, ""))
+            await self._client.finish_batch(self._finish_of(subject.release, node, ""))
         except NotAllowedError as error:
-            return Lost(str(error))  # for the server, the first check is still running
+            if not error.state.startswith(_SECOND_CHECK):
+                return Lost(str(error))  # for the server, the first check is still running
+        _remember(self._finished, node, None)
         return Started(node)
 
     async def _is_over(self, subject: Subject, node: str) -> bool:
@@ -149,11 +176,11 @@ class AlterShieldServer:
         know. If the first check failed, the batch is finished as failed, since it does not go on."""
         failure = "the check before this batch failed" if subject.phase is Phase.PRE else ""
         try:
-            return await self._client.finish_batch(self._finished(subject.release, node, failure))
+            return await self._client.finish_batch(self._finish_of(subject.release, node, failure))
         except (NotAllowedError, RejectedError):
             return False
 
-    def _finished(self, release: ChangeWorkload, node: str, failure: str) -> BatchFinish:
+    def _finish_of(self, release: ChangeWorkload, node: str, failure: str) -> BatchFinish:
         return BatchFinish(
             order=order_id(release),
             node=node,

@@ -44,7 +44,9 @@ MAX_CALLBACK = 1024 * 1024
 
 _MAX_REQUEST = 16 * 1024  # bytes of the other bodies
 _CONNECTIONS = 128  # open at a time; one more closes the one that was idle longest
-_RECEIVE_SECONDS = 2.0  # for a callback to be stored; the server waits six seconds
+_RECEIVE_SECONDS = 2.0  # until a callback is answered, although it is not stored yet; the server waits six seconds
+_STORE_SECONDS = 90.0  # for a callback to be stored
+_STORING = 1000  # callbacks that are stored at a time
 _HEADERS = {hdrs.CONTENT_TYPE: "application/json", hdrs.CACHE_CONTROL: "no-store"}
 _CODES = {400: "101", 401: "102", 403: "102", 404: "105", 405: "103", 408: "101", 409: "103", 413: "101"}
 """AlterShield's result codes, by HTTP status; all others are `901`."""
@@ -53,7 +55,7 @@ _RETRIED = (500, 503)  # HTTP status codes of failures that may pass
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.Response]]
 Receive = Callable[[Callback], Awaitable[None]]
-"""Stores a callback, so that no replica forgets it. It may get the same verdict twice, and unknown nodes. An error
+"""Stores a callback in the cluster. It may get the same verdict twice, and nodes whose id is not stored yet. An error
 means that the callback is not stored."""
 
 
@@ -114,6 +116,7 @@ class Endpoints:
         self._rollbacks = Rollbacks(caches, writer)
         self._refusals = Refusals()
         self._access: Access | None = None
+        self._storing: set[asyncio.Task[bool]] = set()
         self._listener = Listener(self.answer, settings.host, settings.port, settings.context, connections=_CONNECTIONS)
         self._routes = {
             f"{PREFIX}/callback": _Route("POST", self._take_callback, self._refuse_callback),
@@ -145,6 +148,8 @@ class Endpoints:
 
     async def __aexit__(self, *_: object) -> None:
         await self._listener.stop()
+        for task in self._storing:
+            task.cancel()
         if self._access is not None:
             await self._access.close()
 
@@ -176,16 +181,29 @@ class Endpoints:
         async with self._intake.body(request, MAX_CALLBACK) as body:
             content = self._signatures.verify(claim, body)
             taken = callback.read(content, claim.timestamp / 1000)
-        try:
-            async with asyncio.timeout(_RECEIVE_SECONDS):
-                await self._receive(taken)
-        except Exception as error:
+        if len(self._storing) >= _STORING:
             self._signatures.give_back(claim)
+            raise EndpointError("too many callbacks are being stored", 503, CallbackOutcome.FAILED)
+        task = asyncio.create_task(self._store(taken))
+        self._storing.add(task)
+        task.add_done_callback(self._storing.discard)
+        await asyncio.wait({task}, timeout=_RECEIVE_SECONDS)
+        if task.done() and not task.result():
+            self._signatures.give_back(claim)
+            raise EndpointError("the callback could not be stored", 500, CallbackOutcome.FAILED)
+        return _acknowledged()
+
+    async def _store(self, taken: Callback) -> bool:
+        """Store the verdict of a callback. It goes on after the answer, because the server sends no callback twice."""
+        try:
+            async with asyncio.timeout(_STORE_SECONDS):
+                await self._receive(taken)
+        except Exception:
             logger.exception("callback not stored", extra=_described(taken))
-            raise EndpointError("the callback could not be stored", 500, CallbackOutcome.FAILED) from error
+            return False
         self._metrics.callbacks.labels(CallbackOutcome.ACCEPTED).inc()
         logger.info("callback accepted", extra=_described(taken))
-        return _acknowledged()
+        return True
 
     def _refuse_callback(self, error: EndpointError) -> web.Response:
         self._metrics.callbacks.labels(error.outcome).inc()

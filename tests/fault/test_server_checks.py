@@ -18,7 +18,7 @@ from kube_sandbox.altershield_server.script import (
     StageScript,
 )
 from kube_sandbox.altershield_server.server import AlterShieldServer
-from kube_sandbox.altershield_server.vocabulary import Call
+from kube_sandbox.altershield_server.vocabulary import Call, Stage
 from reconciler.server.settings import Settings
 from tests.fault.reconciler_cluster import Cluster, running_cluster, version
 from tests.fault.releases import batches, condition, release, until_state
@@ -183,6 +183,16 @@ async def test_verdict_is_not_lost_whatever_happens_to_callbacks(
 ) -> None:
     script = Script(callbacks=callbacks, cases=[Case(batch=1, check=StageScript(verdict="fail"))])
     async with checked(cluster, tmp_path, script, callbacks=True):
+        await cluster.release(V1)
+        await until_state(cluster, V1, "Suspend")
+
+
+@pytest.mark.parametrize("stage", Stage)
+async def test_verdict_that_comes_before_the_answers_of_a_slow_server_counts(
+    cluster: Cluster, tmp_path: Path, stage: Stage
+) -> None:
+    script = Script(latency=(0.5, 1.0), cases=[Case(batch=1, stage=stage, check=StageScript(verdict="fail"))])
+    async with checked(cluster, tmp_path, script, callbacks=True, seconds=600):
         await cluster.release(V1)
         await until_state(cluster, V1, "Suspend")
 

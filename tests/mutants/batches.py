@@ -42,7 +42,7 @@ SOURCES = (
             ("        if held:\n", "        if False:\n"),
             ("PodState.PRE_FAILED if phase is Phase.PRE else PodState.POST_FINISH", "PodState.POST_FINISH"),
             ("taken_back = phase is Phase.PRE and before.checks", "taken_back = False"),
-            ("each.step is Step.START and each.name not in repeatable", "False"),
+            ("each.step is Step.START and each.key in repeatable", "True"),
             ("phase is Phase.PRE or (first is not None and first.state == CheckState.PASSED)", "True"),
             ("began = state.post_submit_time_unix or now", "began = now"),
             ("spec.on_unknown is OnUnknown.FAIL:", "False:"),

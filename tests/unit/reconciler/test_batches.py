@@ -32,11 +32,11 @@ SERVER = CheckSpec(name=SERVER_CHECK, server=ServerCheck())
 
 def start(phase: Phase, name: str = SERVER_CHECK) -> Next:
     """The next step is to start a check."""
-    return Next((Ask(name, phase, Step.START),), save_first=name != SERVER_CHECK or phase is PRE)
+    return Next((Ask(name, phase, Step.START),))
 
 
 def poll(phase: Phase, step: Step = Step.POLL) -> Next:
-    return Next((Ask(SERVER_CHECK, phase, step),), save_first=False)
+    return Next((Ask(SERVER_CHECK, phase, step),))
 
 
 def later(seconds: float) -> Next:
@@ -121,7 +121,8 @@ def test_batch_goes_through_all_states_with_a_server_that_passes_it() -> None:
     status, following = run(status, PASSED, now=NOW + 5)
     assert (status.status, status.post_submit_time_unix, following) == ("PostWait", NOW + 5, start(POST))
 
-    status, _ = run(status, Started("node-1"), now=NOW + 5)
+    assert run(status, Started("node-1"), now=NOW + 5) == (status, later(POLL_INTERVAL))
+    status, _ = run(status, Started("node-1"), now=NOW + 8)
     assert status.status == "PostSubmitted"
 
     status, following = run(status, PASSED, now=NOW + 9)

@@ -148,15 +148,34 @@ async def test_callback_that_could_not_be_stored_may_be_sent_again(served: Serve
     assert served.outcomes() == {"accepted": 1, "failed": 1}
 
 
-async def test_callback_that_is_not_stored_in_time_fails(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_callback_that_takes_long_is_answered_first_and_stored_later(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on, stored = asyncio.Event(), asyncio.Event()
+
     async def wait(callback: Callback) -> None:
-        await asyncio.Event().wait()
+        await go_on.wait()
+        stored.set()
 
     monkeypatch.setattr(server, "_RECEIVE_SECONDS", 0.1)
     served.receive = wait
     data = body()
-    assert (await asyncio.wait_for(served.post(data, signed(data)), 10))[0] == 500
-    assert served.outcomes() == {"failed": 1}
+    assert (await asyncio.wait_for(served.post(data, signed(data)), 10))[0] == 200
+    assert not stored.is_set()
+    go_on.set()
+    await asyncio.wait_for(stored.wait(), 10)
+
+
+async def test_callbacks_that_are_stored_at_a_time_are_bounded(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def wait(callback: Callback) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(server, "_RECEIVE_SECONDS", 0.1)
+    monkeypatch.setattr(server, "_STORING", 1)
+    served.receive = wait
+    first, second = body(), body(node="another-node")
+    assert (await asyncio.wait_for(served.post(first, signed(first)), 10))[0] == 200
+    assert (await asyncio.wait_for(served.post(second, signed(second)), 10))[0] == 503
 
 
 @pytest.mark.parametrize("token", [None, "", " \n"])
