@@ -36,6 +36,7 @@ mutants: $(BIN)/.ready  ## whether the tests notice small mistakes in the code; 
 bench: $(BIN)/.ready  ## needs wrk
 	$(BIN)/python -m bench.gatekeeper
 	$(BIN)/python -m bench.reconciler
+	$(BIN)/python -m bench.server
 	$(BIN)/python -m bench.rest
 	$(BIN)/python -m bench.decisions
 	$(BIN)/python -m bench.memory
