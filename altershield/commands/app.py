@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from altershield.commands import check, demo, dev, notify, requests, sandbox, status, uninstall
+from altershield.commands import check, demo, dev, history, requests, sandbox, status, uninstall
 from altershield.errors import AlterShieldError
 
 PLUGIN = "kubectl-altershield"
@@ -31,6 +32,7 @@ app.command()(dev.dev)
 app.command()(status.status)
 app.command()(requests.why)
 app.command()(status.wait)
+app.command()(history.history)
 for each in (
     requests.approve,
     requests.verdict,

@@ -1,5 +1,6 @@
 """The projection of a ChangePod that the cache keeps. It is small, because there is about one ChangePod per pod."""
 
+import functools
 import sys
 from collections.abc import Callable
 
@@ -45,6 +46,8 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
     """The id of the batch on an AlterShield server; empty if it has none."""
     unfinished: ChangePod | None
     """The whole ChangePod while work on it remains, else None."""
+    checks: tuple[tuple[str, str, str], ...] = ()
+    """The name, the phase and the state of each check. Equal tuples are shared."""
 
     @property
     def number(self) -> int:
@@ -105,4 +108,10 @@ def project(change_pod: ChangePod, find: FindPod = lambda namespace, name: None)
         failed_by(change_pod.status, change_pod) if failed else "",
         change_pod.status.change_pod_id,
         change_pod if needs_work(change_pod) else None,
+        _shared_checks(tuple((each.name, each.phase, each.state) for each in change_pod.status.checks)),
     )
+
+
+@functools.lru_cache(maxsize=1024)
+def _shared_checks(checks: tuple[tuple[str, str, str], ...]) -> tuple[tuple[str, str, str], ...]:
+    return checks

@@ -5,17 +5,19 @@ from dataclasses import replace
 
 import msgspec
 
-from altershield.api.kinds import ChangeWorkloadStatus, ConditionType, WorkloadState
+from altershield.api.kinds import ChangeWorkloadStatus, CheckState, ConditionType, WorkloadState
 from altershield.api.meta import find_condition, rfc3339
 from altershield.api.released_by import ReleasedBy
 from altershield.releases import why
-from altershield.releases.history import Record
+from altershield.releases.history import CheckOutcome, Record
 from altershield.workloads.pods import clip
 from altershield.workloads.workload import Workload
+from reconciler.batches.batch import Batch
 from reconciler.releases.effects import Decision, KeepHistory
 from reconciler.releases.projection import Release
 
 _ENDS = (WorkloadState.SUCCESS, WorkloadState.SUSPEND, WorkloadState.ROLLBACK, WorkloadState.FAILED)
+_BY_SEVERITY = (CheckState.PASSED, CheckState.RUNNING, CheckState.UNKNOWN, CheckState.FAILED)
 _MAX_MESSAGE = 1024
 
 
@@ -32,8 +34,9 @@ def with_history(release: Release, decision: Decision) -> Decision:
     return replace(decision, before=(*decision.before, KeepHistory(after)))
 
 
-def record(release: Release, status: ChangeWorkloadStatus, by: ReleasedBy | None) -> Record:
-    """What the history says about the release. `by`: the annotation of its workload, if it is about this release."""
+def record(release: Release, status: ChangeWorkloadStatus, by: ReleasedBy | None, batches: Iterable[Batch]) -> Record:
+    """What the history says about the release. `by`: the annotation of its workload, if it is about this release.
+    `batches`: those of the release."""
     ended = msgspec.structs.replace(release, status=status)
     return Record(
         released=by.time if by is not None else rfc3339(release.spec.create_time_unix),
@@ -42,7 +45,23 @@ def record(release: Release, status: ChangeWorkloadStatus, by: ReleasedBy | None
         since=rfc3339(status.entry_time_unix),
         reason=_reason(status),
         message=clip(why(ended, current=True), _MAX_MESSAGE),
+        checks=check_outcomes(batches),
     )
+
+
+def check_outcomes(batches: Iterable[Batch]) -> tuple[CheckOutcome, ...]:
+    """The worst state of each check and phase in all batches."""
+    worst: dict[tuple[str, str], str] = {}
+    for batch in batches:
+        for name, phase, state in batch.checks:
+            known = worst.get((name, phase))
+            if known is None or _severity(state) > _severity(known):
+                worst[name, phase] = state
+    return tuple(sorted(CheckOutcome(name, phase, state) for (name, phase), state in worst.items()))
+
+
+def _severity(state: str) -> int:
+    return _BY_SEVERITY.index(state) if state in _BY_SEVERITY else 0
 
 
 def _reason(status: ChangeWorkloadStatus) -> str:

@@ -116,7 +116,7 @@ class HistoryKeeper:
             workload.metadata.namespace,
             version_of(release),
             template,
-            record(release, status, by),
+            record(release, status, by, self._caches.batches_of(release)),
             release.spec.workload_generation,
         )
         metadata = workload.metadata
@@ -163,7 +163,7 @@ class HistoryKeeper:
         if entry.revision != generation and workload.version == entry.version:
             live = await self._live.workload(workload)
             by = released_by.decode(live.annotations.get(released_by.ANNOTATION), entry.version)
-        wanted = record(release, status, by)
+        wanted = record(release, status, by, self._caches.batches_of(release))
         if wanted == entry.record and entry.revision == generation:
             return entry
         annotations = {**entry.metadata.annotations, ANNOTATION: encoded(wanted)}

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from altershield.api import names
-from altershield.api.kinds import ConditionType, Giver, SourceRef, WorkloadState
+from altershield.api.kinds import ConditionType, Giver, Result, SourceRef, Verb, WorkloadState
 from altershield.api.meta import Condition, find_condition, has_reason, rfc3339
 from altershield.releases.release import version as version_of
 from altershield.workloads.pods import Pod
@@ -35,6 +35,7 @@ _INTENTS = (
     RollbackReason.WRITE_REFUSED,
 )
 _REQUESTED = "requested by a person"
+_DIGITS = 8  # the fewest digits of an abbreviated version
 _MAX_TARGETS_LISTED = 10  # targets that the message of a refusal lists
 
 
@@ -110,7 +111,18 @@ def next_step(snapshot: Snapshot, now: float) -> Decision:
                 snapshot, best if isinstance(best, str) else "another version is now the one to go back to", now
             )
     version = wanted.version or target.source.version
-    return Decision(after=(ReleaseAgain(msgspec.structs.replace(target.source, version=version)),))
+    again = ReleaseAgain(msgspec.structs.replace(target.source, version=version), _requester(snapshot.release))
+    return Decision(after=(again,))
+
+
+def _requester(release: Release) -> str:
+    """The user whose request began the rollback; empty if it is automatic, or if the user wrote the state directly."""
+    status = release.status
+    began = rfc3339(status.entry_time_unix)
+    for each in reversed(status.actions if status.rollback_requested else ()):
+        if (each.verb, each.result, each.time) == (Verb.ROLLBACK, Result.DONE, began):
+            return each.by
+    return ""
 
 
 def withdraw(snapshot: Snapshot, why: str, now: float) -> Decision:
@@ -190,7 +202,7 @@ def _requested(snapshot: Snapshot, targets: Sequence[Target], now: float) -> Dec
     passed."""
     wanted = snapshot.release.status.rollback_to
     if wanted:
-        found = [each for each in targets if wanted in _names(each.source)]
+        found = [each for each in targets if wanted in _names(each.source)] or _abbreviated(targets, wanted)
         if found:
             return store_intent(snapshot, found[0], RollbackReason.REQUESTED, _REQUESTED, now)
         return _refuse_request(snapshot, targets, f"the workload has no version {wanted}", now)
@@ -202,9 +214,22 @@ def _requested(snapshot: Snapshot, targets: Sequence[Target], now: float) -> Dec
     return store_intent(snapshot, best, RollbackReason.REQUESTED, _REQUESTED, now)
 
 
+def _abbreviated(targets: Sequence[Target], wanted: str) -> list[Target]:
+    """The target whose version begins with these digits, if there is exactly one: tables show twelve digits."""
+    if len(wanted) < _DIGITS:
+        return []
+    found = [each for each in targets if any(name.startswith(wanted) for name in _versions(each.source))]
+    return found if len(found) == 1 else []
+
+
+def _versions(source: SourceRef) -> tuple[str, ...]:
+    """The name of an entry of the history ends with the version."""
+    return source.version, source.fingerprint, names.version_of(source.name)
+
+
 def _names(source: SourceRef) -> tuple[str, ...]:
-    """What `rollbackTo` may say for this object. The name of an entry of the history ends with the version."""
-    return source.version, source.name, source.fingerprint, names.version_of(source.name)
+    """What `rollbackTo` may say for this object."""
+    return source.name, *_versions(source)
 
 
 def _refuse_request(snapshot: Snapshot, targets: Sequence[Target], why: str, now: float) -> Decision:

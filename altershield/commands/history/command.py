@@ -1,0 +1,115 @@
+"""The command line of `altershield history`."""
+
+import asyncio
+import sys
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from altershield.commands.history import reading
+from altershield.commands.history.table import difference, table
+from altershield.commands.requests.finding import only
+from altershield.commands.status import objects
+from altershield.commands.status.targets import Target, is_namespace, parse, types
+from altershield.errors import UsageError
+from altershield.kube.client import Client
+from altershield.process import options
+
+
+class Format(StrEnum):
+    JSON = "json"
+    YAML = "yaml"
+    WIDE = "wide"
+
+
+def history(
+    workload: Annotated[
+        str,
+        typer.Argument(
+            metavar="TYPE/NAME",
+            autocompletion=types,
+            help="The workload: deploy/web, sts/db, or web.",
+            show_default=False,
+        ),
+    ],
+    version: Annotated[
+        str,
+        typer.Option(
+            "--version", help="Print the pod template of this version; its first digits are enough.", show_default=False
+        ),
+    ] = "",
+    diff: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            "--diff",
+            metavar="VERSION VERSION",
+            help="Print the difference between the pod templates of two versions.",
+            show_default=False,
+        ),
+    ] = None,
+    namespace: Annotated[
+        str,
+        typer.Option(
+            "--namespace",
+            "-n",
+            envvar="ALTERSHIELD_NAMESPACE",
+            help="The namespace. Default: the context's.",
+            show_default=False,
+        ),
+    ] = "",
+    output: Annotated[
+        Format | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The format: json or yaml (a List of the objects; with --version, its pod template), or wide (more "
+            "columns). Default: table.",
+            show_default=False,
+        ),
+    ] = None,
+    context: options.Context = None,
+    kubeconfig: options.Kubeconfig = None,
+) -> None:
+    """Show the versions of a workload: when and by whom each was released, and how its release ended.
+
+    The newest release is first, and the present version has a *. AlterShield keeps a version when its release ends. To
+    go back to a version, run `altershield rollback TYPE/NAME --to VERSION`.
+    """
+    if version and diff:
+        raise UsageError("--version and --diff cannot be combined; set one of them")
+    if diff and output:
+        raise UsageError("--diff cannot be combined with -o; the difference has one format")
+    if version and output is Format.WIDE:
+        raise UsageError("-o wide is a format of the table; with --version, set -o yaml or -o json")
+    if namespace and not is_namespace(namespace):
+        raise UsageError(f'"{namespace}" is not a namespace: such a name has lower case letters, digits and "-"')
+    target = only(parse([workload]))
+    asyncio.run(_history(context, kubeconfig, namespace, target, version, diff, output))
+
+
+async def _history(
+    context: str | None,
+    kubeconfig: str | None,
+    namespace: str,
+    target: Target,
+    version: str,
+    diff: tuple[str, str] | None,
+    output: Format | None,
+) -> None:
+    async with await Client.connect(kubeconfig, context=context) as client:
+        found = await reading.read(client, namespace or client.namespace, target)
+    if diff is not None:
+        old, new = (reading.version(found, each).entry for each in diff)
+        sys.stdout.write(difference(old, new))
+        return
+    if version:
+        template = reading.version(found, version).entry.template
+        sys.stdout.write(objects.to_json(template) if output is Format.JSON else objects.to_yaml(template))
+        return
+    match output:
+        case Format.JSON | Format.YAML:
+            items = objects.as_list([each.obj for each in found.versions])
+            sys.stdout.write(objects.to_json(items) if output is Format.JSON else objects.to_yaml(items))
+        case _:
+            sys.stdout.writelines(f"{line}\n" for line in table(found, wide=output is Format.WIDE))

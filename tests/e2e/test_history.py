@@ -1,0 +1,204 @@
+"""The history of workloads: who released which version, how it ended, and the way back to any of them."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from altershield.api import labels
+from altershield.api.released_by import ANNOTATION as RELEASED_BY
+from altershield.commands.app import main
+from altershield.releases.history import ANNOTATION
+from tests.e2e.kinds import DEPLOYMENT, KINDS, Kind
+from tests.e2e.sleep import TEMPLATE_PATCH, VERSION, release, sleep, succeed, suspend
+from tests.e2e.story import NAME, Story, StoryResults, running_stories
+from tests.support.kubectl import Json, Kubectl
+from tests.support.polling import eventually
+from tests.support.processes import Done, call
+
+pytestmark = pytest.mark.xdist_group("e2e")
+
+Run = Callable[..., Done]
+
+RECREATE = Kind("deployment-recreate", "Deployment", {"strategy": {"type": "Recreate"}})
+
+
+def entries(kubectl: Kubectl, name: str = NAME) -> dict[str, Json]:
+    """The entries of the history, by version."""
+    found = kubectl.json("controllerrevisions", "-l", f"{labels.HISTORY}={name}")["items"]
+    return {each["data"]["version"]: each for each in found}
+
+
+def record(kubectl: Kubectl, version: str, name: str = NAME) -> Json:
+    found: Json = json.loads(entries(kubectl, name)[version]["metadata"]["annotations"][ANNOTATION])
+    return found
+
+
+def revisions(story: Story) -> list[str]:
+    """The images of the templates in the objects of the workload's controller."""
+    if story.kind.kind == "Deployment":
+        found = [each["spec"]["template"] for each in story.kubectl.json("replicasets")["items"]]
+    else:
+        listed = story.kubectl.json("controllerrevisions", "-l", f"!{labels.HISTORY}")["items"]
+        found = [each["data"]["spec"]["template"] for each in listed]
+    return [each["spec"]["containers"][0]["image"] for each in found]
+
+
+def goes_back_to_a_version_that_only_the_history_holds(story: Story) -> None:
+    kubectl = story.kubectl
+    first = story.released("busybox:1", revisionHistoryLimit=0)
+    second = story.released("busybox:2", revisionHistoryLimit=0)
+    third = story.released("busybox:3", revisionHistoryLimit=0)
+    eventually(lambda: "busybox:1" not in revisions(story), "the revision of the first version to be deleted")
+    assert {version: record(kubectl, version)["state"] for version in entries(kubectl)} == {
+        first: "Success",
+        second: "Success",
+        third: "Success",
+    }
+    for entry in entries(kubectl).values():
+        (owner,) = entry["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["name"], owner.get("controller", False)) == (story.kind.kind, NAME, False)
+        assert labels.VERSION not in entry["data"]["spec"]["template"]["metadata"]["labels"]
+    user = json.loads(story.get()["metadata"]["annotations"][RELEASED_BY])["user"]
+    assert {record(kubectl, version)["releasedBy"] for version in (first, second, third)} == {user}
+
+    patch = {"status": {"status": "Rollback", "rollbackTo": first}}
+    name = story.kind.change_workload_name(NAME, third)
+    kubectl("patch", "changeworkload", name, "--subresource=status", "--type=merge", "-p", json.dumps(patch))
+    story.until(third, "Failed")
+    assert story.version() == first
+    story.until_all_ready("busybox:1")
+    eventually(
+        lambda: "system:serviceaccount:" in record(kubectl, first)["releasedBy"], "the new release in the history"
+    )
+    eventually(lambda: record(kubectl, third)["state"] == "Failed", "the end of the third version in the history")
+    assert record(kubectl, third)["reason"] == "Requested"
+    assert record(kubectl, first)["state"] == "Success"
+    assert story.get()["spec"]["template"]["metadata"]["labels"][labels.VERSION] == first
+    assert len(entries(kubectl)) == 3
+
+
+STORIES = {
+    f"{goes_back_to_a_version_that_only_the_history_holds.__name__}-{kind.id}": (
+        goes_back_to_a_version_that_only_the_history_holds,
+        kind,
+    )
+    for kind in (*KINDS, RECREATE)
+}
+
+
+@pytest.fixture(scope="module")
+def results(request: pytest.FixtureRequest, installed: Path, has_kubectl: None) -> Iterator[StoryResults]:
+    with running_stories(request, installed, STORIES) as results:
+        yield results
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_story_succeeds(results: StoryResults, name: str) -> None:
+    if name not in results:
+        pytest.skip("the cluster has no CloneSets")
+    results[name].result(timeout=280)
+
+
+@pytest.fixture
+def altershield(kubectl: Kubectl, capfd: pytest.CaptureFixture[str]) -> Run:
+    """Runs `altershield` in the namespace of the test, and checks the exit code."""
+
+    def run(*arguments: str, code: int = 0) -> Done:
+        where = ("-n", kubectl.namespace, "--kubeconfig", str(kubectl.kubeconfig))
+        done = call(main, "altershield", *arguments, *where, capture=capfd)
+        assert done.returncode == code, f"{arguments}: {done.returncode}\n{done.stdout}{done.stderr}"
+        return done
+
+    return run
+
+
+def test_command_shows_versions_templates_and_differences(kubectl: Kubectl, altershield: Run) -> None:
+    assert "not found" in altershield("history", "deploy/sleep", code=1).stderr
+    first = release(kubectl)
+    second = release(kubectl, sleep(seconds="3600"))
+    suspend(kubectl, second)
+    eventually(lambda: record(kubectl, second, "sleep")["state"] == "Suspend", "the suspension in the history")
+    user = json.loads(kubectl.json("deployment", "sleep")["metadata"]["annotations"][RELEASED_BY])["user"]
+
+    header, *lines = altershield("history", "deploy/sleep").stdout.splitlines()
+    assert header.split() == ["VERSION", "RELEASED", "BY", "STATE", "SINCE", "MESSAGE"]
+    newest, oldest = (line.split() for line in lines)
+    assert (newest[0], newest[2], newest[3]) == (second[:12] + "*", user, "Suspend")
+    assert (oldest[0], oldest[2], oldest[3]) == (first[:12], user, "Success")
+    assert "find error" in lines[0]
+    wide = altershield("history", "sleep", "-o", "wide").stdout
+    assert second in wide
+    assert "FailedByPerson" in wide
+
+    template = yaml.safe_load(altershield("history", "deploy/sleep", "--version", first[:8]).stdout)
+    assert template["spec"]["containers"][0]["command"] == ["/bin/sleep", "infinity"]
+    assert VERSION not in template["metadata"]["labels"]
+    same = altershield("history", "deploy/sleep", "--version", first, "-o", "json").stdout
+    assert json.loads(same) == template
+    diff = altershield("history", "deploy/sleep", "--diff", first, second).stdout.splitlines()
+    assert diff[:2] == [f"--- {first}", f"+++ {second}"]
+    assert [line.split()[-1] for line in diff if line[0] in "+-" and line[1] == " "] == ["infinity", "'3600'"]
+    listed = json.loads(altershield("history", "deploy/sleep", "-o", "json").stdout)
+    assert [each["data"]["version"] for each in listed["items"]] == [second, first]
+
+    unknown = altershield("history", "deploy/sleep", "--version", "0000", code=1).stderr
+    assert f"name one of: {second[:12]}, {first[:12]}" in unknown
+    assert "cannot be combined" in altershield("history", "sleep", "--version", "1", "--diff", "1", "2", code=2).stderr
+
+
+def test_rollback_to_an_abbreviated_version_names_the_user_who_asked(kubectl: Kubectl, altershield: Run) -> None:
+    first = release(kubectl)
+    second = release(kubectl, sleep(seconds="3600"))
+    altershield("rollback", "deploy/sleep", "--to", first[:12], "-m", "too slow")
+    eventually(lambda: kubectl.labels("deployment", "sleep")[VERSION] == first, "the rollback")
+    succeed(kubectl, first)
+    user = record(kubectl, second, "sleep")["releasedBy"]
+    eventually(lambda: record(kubectl, first, "sleep")["releasedBy"] == user, "the user in the history")
+    eventually(lambda: record(kubectl, second, "sleep")["state"] == "Failed", "the end of the second version")
+
+
+def test_workload_whose_selector_matches_other_objects_has_no_history(kubectl: Kubectl, altershield: Run) -> None:
+    """Its controller would take the entries as its own revisions."""
+    selector = {"matchExpressions": [{"key": "env", "operator": "NotIn", "values": ["prod"]}]}
+    version = release(kubectl, json.dumps(DEPLOYMENT.manifest("sleep", "busybox:1", selector=selector)))
+    succeed(kubectl, version)
+    assert entries(kubectl, "sleep") == {}
+    assert "has no history" in altershield("history", "sleep", code=1).stderr
+
+
+def test_annotation_of_a_release_is_restored_in_every_way_to_change_it(kubectl: Kubectl) -> None:
+    release(kubectl)
+
+    def annotation() -> str:
+        return str(kubectl.json("deployment", "sleep")["metadata"]["annotations"][RELEASED_BY])
+
+    known = annotation()
+    kubectl("annotate", "--overwrite", "deployment", "sleep", f"{RELEASED_BY}=nobody")
+    assert annotation() == known
+    kubectl("annotate", "deployment", "sleep", f"{RELEASED_BY}-")
+    assert annotation() == known
+    kubectl("replace", "-f", "-", stdin=sleep())
+    assert annotation() == known
+    kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=sleep())
+    assert annotation() == known
+    kubectl("patch", "deployment", "sleep", "--dry-run=server", "-p", TEMPLATE_PATCH)
+    assert annotation() == known
+    kubectl("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH)
+    changed = json.loads(annotation())
+    assert changed["version"] == kubectl.labels("deployment", "sleep")[VERSION] != json.loads(known)["version"]
+
+
+def test_entries_are_deleted_with_the_workload_and_the_controllers_ignore_them(kubectl: Kubectl) -> None:
+    manifest = Kind("statefulset", "StatefulSet", {"serviceName": "app"}).manifest("sleep", "busybox:1", replicas=1)
+    kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
+    name = f"statefulset.sleep--x--{kubectl.labels('statefulset', 'sleep')[VERSION]}"
+    eventually(lambda: kubectl.exists("changeworkload", name), name)
+    kubectl.wait(f"changeworkload/{name}", "jsonpath={.status.status}=Success")
+    (entry,) = entries(kubectl, "sleep").values()
+    assert entry["metadata"]["name"] == name
+    assert len(kubectl("rollout", "history", "statefulset/sleep").strip().splitlines()) == 3
+    kubectl("delete", "statefulset", "sleep")
+    eventually(lambda: not entries(kubectl, "sleep"), "the entries to be deleted")
