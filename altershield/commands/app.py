@@ -11,8 +11,7 @@ from typing import Annotated
 
 import typer
 
-from altershield.commands import check, demo, dev, notify, requests, sandbox, status, uninstall
-from altershield.commands import check, demo, dev, history, requests, sandbox, status, uninstall
+from altershield.commands import check, demo, dev, history, notify, requests, sandbox, status, uninstall
 from altershield.errors import AlterShieldError
 
 PLUGIN = "kubectl-altershield"
