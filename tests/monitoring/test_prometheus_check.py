@@ -4,9 +4,7 @@ with its own authentication. The examples of docs/checks.md are among the checks
 import asyncio
 import base64
 import datetime
-import http.server
 import json
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +25,7 @@ from reconciler.outbound.urls import allowed_hosts
 from tests.docs.pages import ROOT, blocks
 from tests.monitoring.backfilled import NEW, backfilled, serving
 from tests.monitoring.conftest import Promtool, program
+from tests.monitoring.exporter import Exporter, scraped
 from tests.unit.reconciler.checks.subjects import check, subject
 
 pytestmark = [pytest.mark.xdist_group("monitoring"), pytest.mark.timeout(240)]
@@ -177,33 +176,6 @@ async def test_stopped_prometheus_is_unknown(tmp_path: Path) -> None:
     assert "the request cannot be sent to 127.0.0.1:9" in answer.reason
 
 
-class Exporter:
-    """A target with one gauge. It answers with HTTP 500 while `up` is False."""
-
-    def __init__(self) -> None:
-        self.up = True
-        self.value = "0"
-        exporter = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self.send_response(200 if exporter.up else 500)
-                self.send_header("Content-Type", "text/plain; version=0.0.4")
-                self.end_headers()
-                self.wfile.write(f"failures {exporter.value}\n".encode())
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.address = f"127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-
 @pytest.fixture
 def exporter() -> Iterator[Exporter]:
     made = Exporter()
@@ -212,10 +184,7 @@ def exporter() -> Iterator[Exporter]:
 
 
 async def test_target_that_goes_down_makes_samples_unknown_until_it_is_back(exporter: Exporter, tmp_path: Path) -> None:
-    scrape = {"job_name": "exporter", "static_configs": [{"targets": [exporter.address]}]}
-    every = {"scrape_interval": "1s", "scrape_timeout": "1s"}
-    arguments = f"--storage.tsdb.path={tmp_path / 'data'}"
-    with serving(tmp_path, program("prometheus"), {"global": every, "scrape_configs": [scrape]}, arguments) as url:
+    with scraped(exporter, tmp_path, program("prometheus")) as url:
         definition = check("failures", timeout=60, interval_seconds=1, lag_seconds=2, samples=8, max="1")
         started = float(int(time.time()) + 2)
         states = []
@@ -236,10 +205,7 @@ async def test_target_that_goes_down_makes_samples_unknown_until_it_is_back(expo
 
 
 async def test_value_that_turns_bad_fails_within_the_lag(exporter: Exporter, tmp_path: Path) -> None:
-    scrape = {"job_name": "exporter", "static_configs": [{"targets": [exporter.address]}]}
-    every = {"scrape_interval": "1s", "scrape_timeout": "1s"}
-    arguments = f"--storage.tsdb.path={tmp_path / 'data'}"
-    with serving(tmp_path, program("prometheus"), {"global": every, "scrape_configs": [scrape]}, arguments) as url:
+    with scraped(exporter, tmp_path, program("prometheus")) as url:
         started = float(int(time.time()) + 2)
         definition = check("failures", timeout=60, interval_seconds=1, lag_seconds=2, samples=40, max="1")
         own = msgspec.structs.replace(definition, prometheus=msgspec.structs.replace(_prometheus(definition), url=url))
