@@ -30,7 +30,7 @@ def is_dense(data: bytes) -> bool:
     opened = len(data) - len(data.translate(None, b"[{"))
     if opened > _MANY_OPENED and opened * _BYTES_EACH > len(data):
         raise ValueError("has more lists and objects than a Kubernetes object of its size")
-    return opened + data.count(b",") > _FEW_VALUES
+    return opened > _FEW_VALUES or opened + data.count(b",") > _FEW_VALUES
 
 
 def problem(data: bytes) -> str:
