@@ -1,12 +1,14 @@
 """Calls the handlers of a request in their order and combines their responses."""
 
 import asyncio
+from collections.abc import Mapping
+from enum import StrEnum
 from typing import Any
 
 from altershield.api.json_patch import Operation
 from gatekeeper.handler import Handler
 from gatekeeper.listers import Listers
-from gatekeeper.patch import patch
+from gatekeeper.patch import Wanted, patch
 from gatekeeper.request import Object, Request
 from gatekeeper.response import NOTHING, PASSED, Answer, Decision, Reason, Response
 from gatekeeper.review import WireRequest
@@ -58,21 +60,27 @@ async def _ask(handler: Handler[Any], request: Request[Any], listers: Listers) -
 
 def _combined(responses: _Responses) -> Answer:
     """One answer from all responses. No two handlers of a request set the same label."""
-    target, first = responses[0]
+    target = responses[0][0]
+    labels: Wanted = {}
+    template_labels: Wanted = {}
+    audit: Mapping[str, str] = {}
+    warnings: tuple[str, ...] = ()
+    reason: StrEnum | None = None
+    for found, each in responses:
+        if each.labels:
+            labels = {**labels, **each.labels} if labels else each.labels
+        if each.template_labels:
+            target = target if template_labels else found
+            template_labels = {**template_labels, **each.template_labels} if template_labels else each.template_labels
+        if each.audit:
+            audit = {**audit, **each.audit} if audit else each.audit
+        warnings += each.warnings
+        reason = reason or each.reason
     denial = responses[-1][1].denial
-    reason = next((each.reason for _, each in responses if each.reason is not None), Reason.PASSED)
-    if len(responses) == 1:
-        labels, template_labels, warnings, audit = first.labels, first.template_labels, first.warnings, first.audit
-    else:
-        labels = {key: value for _, each in responses for key, value in each.labels.items()}
-        template_labels = {key: value for _, each in responses for key, value in each.template_labels.items()}
-        warnings = tuple(line for _, each in responses for line in each.warnings)
-        audit = {key: value for _, each in responses for key, value in each.audit.items()}
-        target = next((found for found, each in responses if each.template_labels), target)
     operations: list[Operation] = []
     if denial is None:
         operations = patch(target, labels, template_labels)
         for _, each in responses:
             operations += each.patch
     decision = Decision.DENIED if denial else Decision.PATCHED if operations else Decision.ALLOWED
-    return Answer(decision, reason, operations, warnings, audit, denial)
+    return Answer(decision, reason or Reason.PASSED, operations, warnings, audit, denial)

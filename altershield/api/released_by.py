@@ -1,5 +1,7 @@
 """The annotation of a workload that says who released its version, and when. Only AlterShield writes it."""
 
+from functools import lru_cache
+
 import msgspec
 
 from altershield.api.meta import rfc3339
@@ -22,7 +24,7 @@ class ReleasedBy(msgspec.Struct, frozen=True):
 
 def encode(user: str, version: str, now: float) -> str:
     """The value for a release at `now` (Unix seconds)."""
-    return msgspec.json.encode(ReleasedBy(user[:_MAX_USER], rfc3339(now), version)).decode()
+    return _encode(ReleasedBy(user[:_MAX_USER], _time(int(now)), version)).decode()
 
 
 def decode(value: str | None, version: str) -> ReleasedBy | None:
@@ -34,3 +36,7 @@ def decode(value: str | None, version: str) -> ReleasedBy | None:
     except (ValueError, RecursionError):
         return None
     return found if found.version == version else None
+
+
+_encode = msgspec.json.Encoder().encode
+_time = lru_cache(maxsize=16)(rfc3339)  # each review of a second needs the same text
