@@ -38,6 +38,13 @@ _AGAIN = "the gatekeeper is busy with large reviews; send the request again"
 _SHRINK = "make the object smaller: move large texts out of the pod template, for example into a ConfigMap"
 
 
+def arrived(request: web.BaseRequest) -> bytes | None:
+    """The body of a review that is decided at once whatever is in it, if it has arrived together with the header. None:
+    `Intake.take` reads it."""
+    content = request.content
+    return content.read_nowait() if content.is_eof() and content.total_bytes <= _TINY else None
+
+
 class Body:
     """The body of a review. The bytes of a large body are counted until it is released."""
 

@@ -8,15 +8,19 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Mapping
+from email.utils import formatdate
+from functools import lru_cache
 from typing import Any
 
 import orjson
-from aiohttp import hdrs, web
+from aiohttp import HttpVersion11, hdrs, web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http import SERVER_SOFTWARE
 
 from altershield.process.health import Health
 from gatekeeper.dispatch import decide, decide_with_io
 from gatekeeper.errors import ReviewError
-from gatekeeper.intake import Body, Intake
+from gatekeeper.intake import Body, Intake, arrived
 from gatekeeper.journal import Journal
 from gatekeeper.listers import Listers
 from gatekeeper.metrics import Metrics
@@ -89,13 +93,17 @@ class Gatekeeper:
         began = time.perf_counter()
         wire: WireRequest[Any] | None = None
         taken: Body | None = None
+        answer: web.Response
         self._metrics.in_flight += 1
         try:
             if self._client:
                 _identify(request, self._client)
             _check(request)
-            taken = await self._intake.take(request)
-            wire = route.decode(taken.data)
+            data = arrived(request)
+            if data is None:
+                taken = await self._intake.take(request)
+                data = taken.data
+            wire = route.decode(data)
             if route.webhook.does_io:
                 found = await decide_with_io(route, wire, self._listers)
             else:
@@ -107,7 +115,7 @@ class Gatekeeper:
                 warnings=found.warnings,
                 audit=found.audit,
             )
-            answer = web.Response(body=body, headers=_JSON)
+            answer = _Answer(body=body, headers=_JSON)
             self._journal.note(route.webhook, wire, found, time.perf_counter() - began)
         except ReviewError as error:
             self._journal.refuse(route.webhook, error)
@@ -137,6 +145,30 @@ class Gatekeeper:
             return _status(500, message)
         denial = Denial(message=message, reason="InternalError", code=500)
         return web.Response(status=500, body=write(wire.uid, status=denial.status), headers=_JSON)
+
+
+class _Answer(web.Response):
+    """A response with the status 200. It writes its header in one step where the connection stays open, as nearly all
+    do: aiohttp takes a tenth of the time of a small review to put together the same header."""
+
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
+        if self._eof_sent or self.keep_alive is False or not request.keep_alive or request.version != HttpVersion11:
+            return await super().prepare(request)
+        body = self.body
+        assert isinstance(body, bytes)  # noqa: S101  (for the type checker)
+        self._keep_alive = True
+        self._eof_sent = True
+        await request.writer.write_eof(b"%b%d\r\n\r\n%b" % (_head(int(time.time())), len(body), body))
+        return None
+
+
+@lru_cache(maxsize=1)
+def _head(second: int) -> bytes:
+    """The header of a response in this second (Unix time), without the length of the body."""
+    return (
+        f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nDate: {formatdate(second, usegmt=True)}\r\n"
+        f"Server: {SERVER_SOFTWARE}\r\nContent-Length: "
+    ).encode()
 
 
 def _identify(request: web.BaseRequest, client: str) -> None:

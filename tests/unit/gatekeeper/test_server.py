@@ -8,6 +8,7 @@ import logging
 import ssl
 import time
 from collections.abc import AsyncIterator, Sequence
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
@@ -299,6 +300,38 @@ async def test_every_decision_is_logged_in_one_line_without_the_object(
     assert logged["user"].startswith("jane\nx")
     assert len(line) < 1000
     assert b"from-the-object" not in line
+
+
+@pytest.mark.parametrize(
+    ("version", "sent", "connection"),
+    [
+        ("1.1", "keep-alive", ""),
+        ("1.1", "close", "close"),
+        ("1.0", "keep-alive", "keep-alive"),
+        ("1.0", "close", ""),
+    ],
+)
+async def test_response_has_the_header_that_its_connection_needs(
+    served: Served, version: str, sent: str, connection: str
+) -> None:
+    data = encode(review(deployment()))
+    asked = head(f"Content-Length: {len(data)}", f"Connection: {sent}").replace(
+        b"HTTP/1.1", b"HTTP/" + version.encode()
+    )
+    reader, writer = await raw(served)
+    for _ in range(2 if sent == "keep-alive" else 1):
+        writer.write(asked + data)
+        status, *lines = (await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 5)).decode().splitlines()
+        found = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines if line)}
+        answer = json.loads(await reader.readexactly(int(found["content-length"])))
+        assert answer["response"]["uid"] == UID
+        assert (status, found["content-type"]) == (f"HTTP/{version} 200 OK", "application/json")
+        assert abs(parsedate_to_datetime(found["date"]).timestamp() - time.time()) < 5
+        assert "server" in found
+        assert found.get("connection", "") == connection
+    if sent == "close":
+        assert await asyncio.wait_for(reader.read(), 5) == b""
+    writer.close()
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated")
