@@ -16,7 +16,15 @@ class FailedPod(msgspec.Struct, frozen=True, omit_defaults=True):
     verdict: str = ""
 
 
+class Policy(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    namespace: str = ""
+    name: str = ""
+    mode: str = ""
+    on_failure: str = ""
+
+
 _NO_WORKLOAD = WorkloadRef()
+_NO_POLICY = Policy()
 _NO_SOURCE = SourceRef()
 
 
@@ -24,6 +32,7 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     workload_ref: WorkloadRef = _NO_WORKLOAD
     workload_generation: int = 0
     create_time_unix: int = 0
+    policy: Policy = _NO_POLICY
 
 
 class Status(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -59,6 +68,10 @@ def read(data: bytes | msgspec.Raw) -> Release:
     if workload is not _NO_WORKLOAD:
         replace(workload, "api_version", sys.intern(workload.api_version))
         replace(workload, "kind", sys.intern(workload.kind))
+    policy = release.spec.policy
+    if policy is not _NO_POLICY:
+        for field in Policy.__struct_fields__:
+            replace(policy, field, sys.intern(getattr(policy, field)))
     if source is not _NO_SOURCE:  # the name contains the version already
         differs = source.fingerprint not in ("", version(release))
         replace(release.status, "source", SourceRef(fingerprint=source.fingerprint) if differs else _NO_SOURCE)

@@ -7,6 +7,7 @@ import secrets
 import socket
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from altershield.api.names import LEASE
@@ -31,6 +32,8 @@ from reconciler.namespaces import NamespaceReconciler
 from reconciler.notifications.notifier import Delivery, Notifier
 from reconciler.options import Options
 from reconciler.outbound.client import Outbound
+from reconciler.outbound.urls import refusal
+from reconciler.policies.acceptance import any_url
 from reconciler.policies.policy_reconciler import PolicyReconciler
 from reconciler.releases.health import Timing
 from reconciler.releases.release_reconciler import ReleaseReconciler
@@ -80,6 +83,7 @@ class Manager:
         writer = Writer(client, self.caches, self.metrics)
         self._server_client, self._writer, self._clock = server, writer, clock
         self._server = AlterShieldServer(server, self.caches, clock) if server is not None else None
+        url_rule = partial(refusal, allowed=outbound.allowed) if outbound is not None else any_url
         releases = ReleaseReconciler(
             client,
             self.caches,
@@ -91,11 +95,12 @@ class Manager:
             batch_wait=options.batch_wait,
             history_limit=options.history_limit,
             server=self._server,
+            url_rule=url_rule,
         )
         Routes(self.caches, self.queues, releases.groups_cache)
         self.metrics.observe(client, self.caches, self.queues.by_name(), self._recorder)
         self._settings = SettingsReconciler(self.caches, writer, self._recorder, clock)
-        policies = PolicyReconciler(self.caches, writer, self._recorder, clock)
+        policies = PolicyReconciler(self.caches, writer, self._recorder, clock, url_rule)
         self._notifier: Notifier | None = None
         if delivery is not None:
             self._notifier = Notifier(self.caches, writer, self.metrics, clock, delivery, self.queues.notifications.add)

@@ -34,5 +34,6 @@ REGISTRY: tuple[Registration, ...] = (
     Registration("releases.ownership:protect", _MUTATE, WORKLOADS, (_UPDATE,), condition=MUTABLE),
     Registration("releases.released_by:attribute", _MUTATE, WORKLOADS, (_CREATE, _UPDATE), condition=MUTABLE),
     Registration("releases.suspension:deny_suspended", _VALIDATE, WORKLOADS, (_UPDATE,), condition=CHANGED),
+    Registration("releases.only_warns:warn", _VALIDATE, WORKLOADS, (_UPDATE,), condition=CHANGED),
     Registration("releases.rolled_back:deny_rolled_back", _VALIDATE, WORKLOADS, (_CREATE, _UPDATE), condition=CHANGED),
 )

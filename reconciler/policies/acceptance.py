@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from altershield.api.policy import CheckSpec, DefensePolicy, DefensePolicySpec, Phase
+from reconciler.checks import samples
+from reconciler.checks.placeholders import unknown_placeholder
 from reconciler.policies.selection import InForce
 
-_PLACEHOLDER = re.compile(r"\{\{([^{}]*)\}\}")
-_PLACEHOLDERS = ("namespace", "workload", "kind", "version", "previousVersion", "pods", "previousPods", "podCount")
 _KEY = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _SHOWN = 64
 
@@ -61,13 +61,10 @@ def _check(check: CheckSpec, url_rule: UrlRule) -> Iterator[tuple[str, str]]:
         if refusal := url_rule(url):
             yield "UrlNotAllowed", refusal
     for place, text in _templates(check):
-        for name in _PLACEHOLDER.findall(text):
-            if name.strip() not in _PLACEHOLDERS:
-                known = ", ".join(f"{{{{{each}}}}}" for each in _PLACEHOLDERS)
-                yield "UnknownPlaceholder", f"{place} has {{{{{name[:_SHOWN]}}}}}, there are {known}"
-    prometheus = check.prometheus
-    if prometheus is not None and prometheus.min and prometheus.max and float(prometheus.min) > float(prometheus.max):
-        yield "InvalidCheck", f"no sample is from {prometheus.min} to {prometheus.max}"
+        if sentence := unknown_placeholder(text):
+            yield "UnknownPlaceholder", f"{place}: {sentence}"
+    if sentence := samples.problem(check):
+        yield "InvalidCheck", sentence
 
 
 def _urls(check: CheckSpec) -> Iterator[str]:

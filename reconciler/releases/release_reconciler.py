@@ -15,6 +15,7 @@ from reconciler.machinery.caches import Caches
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.ownership import WorkloadKey, belongs
 from reconciler.machinery.writer import Writer
+from reconciler.policies.acceptance import UrlRule, any_url
 from reconciler.policies.applied import AppliedPolicies
 from reconciler.releases import requests, rollback, rules
 from reconciler.releases.creation import ReleaseCreator, previous, processed
@@ -54,13 +55,14 @@ class ReleaseReconciler:
         batch_wait: int,
         history_limit: int = 0,
         server: OrderServer | None = None,
+        url_rule: UrlRule = any_url,
     ) -> None:
         self.groups_cache = PodGroupsCache(caches, timing, clock)
         self._caches = caches
         self._clock = clock
         self._timing = timing
         self._live = LiveReader(client, caches)
-        policies = AppliedPolicies(client, caches, recorder)
+        policies = AppliedPolicies(client, caches, recorder, url_rule)
         self._creator = ReleaseCreator(caches, writer, policies, clock, batch_wait)
         keeper = HistoryKeeper(caches, writer, self._live, history_limit)
         self._executor = Executor(caches, writer, self._live, recorder, metrics, clock, history=keeper)

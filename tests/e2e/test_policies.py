@@ -215,6 +215,31 @@ def test_observe_records_a_failure_and_touches_no_workload(kubectl: Kubectl, on_
     assert version_of(kubectl) != second
 
 
+def test_warn_admits_the_next_release_with_a_warning(kubectl: Kubectl) -> None:
+    _, second = fail_second_release(kubectl, mode="warn", onFailure="rollback")
+    until_release(kubectl, "Suspend")
+
+    def warned() -> str:
+        done = kubectl.run("apply", "--dry-run=server", "-f", "-", stdin=sleep(image="busybox:1.37"))
+        assert done.returncode == 0, done.stderr
+        return done.stderr if "mode warn" in done.stderr else ""
+
+    text = eventually(warned, "the gatekeeper to warn")
+    assert f"version {second} of deployment sleep failed verification" in text
+    assert "with mode enforce, it would have been rolled back" in text
+    assert "failed: find error" in text
+    assert SUSPEND not in kubectl.labels("deployment", "sleep")
+    release(kubectl, "busybox:1.37")
+    assert version_of(kubectl) != second
+
+
+def test_url_that_checks_may_not_request_is_rejected(kubectl: Kubectl) -> None:
+    policy(kubectl, "own", checks=[{"name": "gate", "http": {"url": "http://169.254.169.254/latest"}}])
+    found = until_accepted(kubectl, "own", "False")
+    assert condition(found, "Accepted")["reason"] == "UrlNotAllowed"
+    assert "accepted" not in found["status"]
+
+
 def test_failed_release_is_suspended_under_enforce(kubectl: Kubectl) -> None:
     fail_second_release(kubectl, mode="enforce", onFailure="suspend")
     eventually(lambda: SUSPEND in kubectl.labels("deployment", "sleep"), "the suspend label")

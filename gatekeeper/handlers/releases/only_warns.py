@@ -1,0 +1,44 @@
+"""The warnings of DefensePolicies with the mode `warn`."""
+
+from altershield import releases
+from altershield.api import labels
+from altershield.api.kinds import WorkloadState
+from altershield.api.policy import Mode, OnFailure
+from gatekeeper.handler import handler
+from gatekeeper.handlers.releases.workload import Change, Workload, released_version, workload_ref
+from gatekeeper.listers import Listers
+from gatekeeper.response import NOTHING, Response
+from gatekeeper.texts import time_text, warning
+
+_MAX_PODS = 3
+
+
+@handler(reads=Workload)
+def warn(change: Change, listers: Listers) -> Response:
+    """Warn about a changed template if the stored version failed verification under a policy that only warns. The text
+    says what the mode `enforce` would have done."""
+    old = change.old_object
+    if old is None or change.user == listers.reconciler or old.label(labels.SUSPEND) is not None:
+        return NOTHING
+    version = old.label(labels.VERSION)
+    release = listers.release(change.namespace, workload_ref(change), version) if version else None
+    if release is None or release.spec.policy.mode != Mode.WARN or releases.state(release) != WorkloadState.SUSPEND:
+        return NOTHING
+    if not released_version(change):
+        return NOTHING
+    policy, pods = release.spec.policy, releases.failures(release)
+    would = "it would have been rolled back" if policy.on_failure == OnFailure.ROLLBACK else "this change is denied"
+    text = (
+        f"AlterShield: version {version} of {change.kind} {change.name} failed verification"
+        f"{time_text('at', releases.since(release))}; with mode enforce, {would}"
+    )
+    return Response(
+        warnings=(
+            warning(text),
+            *(
+                warning(f"pod {pod.pod} failed: {pod.message or pod.verdict or 'no message'}")
+                for pod in pods[:_MAX_PODS]
+            ),
+            warning(f"the DefensePolicy {policy.namespace}/{policy.name} has mode warn, so the change is admitted"),
+        )
+    )
