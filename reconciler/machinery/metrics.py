@@ -72,8 +72,7 @@ class Metrics:
         )
         self.unchecked = self._counter(
             "altershield_unchecked_pods",
-            "Pods that count as passed without a verdict of the AlterShield server that is configured, by how their "
-            "batch ended.",
+            "Pods that count as passed although their checks ended without a result, by how their batch ended.",
             ["reason"],
         )
         self.rollbacks = self._counter("altershield_rollbacks", "Releases rolled back.", ["reason"])

@@ -19,6 +19,7 @@ ALERTS = {
     "AlterShieldNotAsked",
     "AlterShieldFailOpen",
     "AlterShieldUngatedRelease",
+    "AlterShieldUnchecked",
     "AlterShieldSuspendedLong",
     "AlterShieldReleaseStuck",
     "AlterShieldRolledBack",
