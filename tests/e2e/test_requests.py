@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+import yaml
 
 from altershield.commands.app import main
 from tests.e2e.sleep import SUSPEND, TEMPLATE_PATCH, VERSION, release, succeed, suspend
@@ -202,3 +204,33 @@ def test_commands_name_what_is_wrong(kubectl: Kubectl, altershield: Run) -> None
     assert "name one workload" in altershield("approve", "deploy", code=2).stderr
     assert "at most 512" in altershield("approve", "deploy/web", "-m", "x" * 600, code=2).stderr
     assert "add --wait" in altershield("approve", "deploy/web", "--timeout=5s", code=2).stderr
+
+
+def test_role_verdicts_is_enough_for_requests_and_verdicts(
+    kubectl: Kubectl, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    version = release(kubectl)
+    suspend(kubectl, version)
+    kubectl("create", "serviceaccount", "jane")
+    account = f"{kubectl.namespace}:jane"
+    kubectl("create", "rolebinding", "jane", "--clusterrole=altershield-verdicts", f"--serviceaccount={account}")
+    config = yaml.safe_load(kubectl("config", "view", "--raw", "--minify", "--flatten"))
+    config["users"] = [{"name": "it", "user": {"token": kubectl("create", "token", "jane").strip()}}]
+    context = {"cluster": config["clusters"][0]["name"], "user": "it", "namespace": kubectl.namespace}
+    config |= {"contexts": [{"name": "it", "context": context}], "current-context": "it"}
+    kubeconfig = tmp_path / "jane.kubeconfig"
+    kubeconfig.touch(mode=0o600)
+    kubeconfig.write_text(yaml.safe_dump(config))
+
+    def run(*arguments: str) -> Done:
+        return call(main, "altershield", *arguments, "--kubeconfig", str(kubeconfig), capture=capfd)
+
+    eventually(lambda: run("resume", "deploy/sleep").returncode == 0, "the role to be in effect")
+    pod = kubectl.json("changepod", f"sleep--x--{version}--x--2")["spec"]["podInfos"][0]["pod"]
+    assert run("verdict", pod, "fail", "-m", "seen").returncode == 0
+    (result,) = kubectl.json("changepod", f"sleep--x--{version}--x--2")["status"]["podResults"]
+    assert result["by"] == f"system:serviceaccount:{account}"
+    assert actions(kubectl, version)[-1]["by"] == f"system:serviceaccount:{account}"
+    refused = run("why", "deploy/sleep")
+    assert refused.returncode == 1
+    assert "ask for the ClusterRole view" in refused.stderr

@@ -10,7 +10,7 @@ from altershield.workloads import change_workload_name
 from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.bypass import bypass, is_processed, not_processed
 from gatekeeper.handlers.releases.reasons import BYPASSES, Reason
-from gatekeeper.handlers.releases.texts import namespace_option, repair_command
+from gatekeeper.handlers.releases.texts import namespace_option, repair_command, why_command
 from gatekeeper.handlers.releases.workload import Change, Workload, released_version, workload_ref
 from gatekeeper.listers import Listers
 from gatekeeper.projection import Release
@@ -75,7 +75,8 @@ def _failure(change: Change, version: str, release: Release | None, suspended: s
             "if only the pod was bad, delete it, and its successor is verified",
             f"kubectl delete pod{namespace_option(change)} {pods[0].pod}",
         )
-    yield warning(f"if the verdict is wrong, it can be corrected; this page says who can and how: {PAGE}")
+    yield advice("to see why and all ways out, also for a wrong verdict, run", why_command(change))
+    yield warning(f"this page explains suspensions: {PAGE}")
 
 
 def _repair_under_way(change: Change, version: str, release: Release | None, suspended: str) -> Iterator[str]:

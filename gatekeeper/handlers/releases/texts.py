@@ -13,3 +13,8 @@ def repair_command(change: Change) -> str:
     """The command that lets one release of the workload pass."""
     option = namespace_option(change)
     return f"kubectl label --overwrite {change.kind}{option} {change.name} {labels.IGNORED_SUSPEND}=true"
+
+
+def why_command(change: Change) -> str:
+    """The command that explains the state of the workload."""
+    return f"altershield why{namespace_option(change)} {change.kind}/{change.name}"

@@ -73,7 +73,8 @@ def test_suspension_warnings_name_the_version_the_pods_the_time_and_the_repair()
         f"kubectl label --overwrite {kind()} -n default sleep altershield.defense.antgroup.com/ignored-suspend=true",
         "if only the pod was bad, delete it, and its successor is verified: "
         "kubectl delete pod -n default sleep-5c698f4449-0",
-        f"if the verdict is wrong, it can be corrected; this page says who can and how: {PAGE}",
+        f"to see why and all ways out, also for a wrong verdict, run: altershield why -n default {kind()}/sleep",
+        f"this page explains suspensions: {PAGE}",
     ]
 
 

@@ -1,0 +1,137 @@
+"""What `altershield why` prints."""
+
+import pytest
+
+from altershield.api import labels
+from altershield.api.kinds import (
+    Action,
+    ChangePod,
+    ChangePodSpec,
+    ChangePodStatus,
+    ChangeWorkloadStatus,
+    CheckResult,
+    ConditionType,
+    DownPod,
+    PodInfo,
+    Request,
+    WorkloadState,
+)
+from altershield.api.meta import Condition, ObjectMeta, rfc3339
+from altershield.commands.requests.explanation import explain
+from altershield.commands.status.snapshot import Release
+from tests.unit.commands.status.builders import DONE, ROLLED_BACK, V1, V2, release, stored, workload
+
+NOW = 1_700_000_000
+SUSPENDED = {labels.SUSPEND: str(NOW - 300)}
+
+
+def status(state: WorkloadState, *conditions: Condition, **more: object) -> ChangeWorkloadStatus:
+    return ChangeWorkloadStatus(status=state, entry_time_unix=NOW - 600, conditions=conditions, **more)  # type: ignore[arg-type]
+
+
+def lines(
+    of: ChangeWorkloadStatus | None, *others: Release, batches: tuple[ChangePod, ...] = (), **own: str
+) -> list[str]:
+    web = workload(**own)
+    made = None if of is None else stored(release(of, created=NOW - 900))
+    return explain([*others, Release(web, made)], batches, NOW)
+
+
+def commands(shown: list[str]) -> list[str]:
+    """The verbs of the commands."""
+    return [line.split()[1] for line in shown if line.startswith("  altershield ")]
+
+
+FAILED = status(
+    WorkloadState.SUSPEND,
+    Condition(ConditionType.VERIFIED, "False", "FailedByPerson", "1 of 3 pods failed"),
+    defense_check_fail_pods=(PodInfo(pod="web-1", verdict="unpass", message="find error"),),
+)
+STALLED = Condition(ConditionType.STALLED, "True", "FailedCreate", "3 pods cannot be created: quota")
+REFUSED = Condition(ConditionType.REPORTED, "False", "OrderRefused", "no")
+WRITE_REFUSED = Condition(ConditionType.ROLLED_BACK, "False", "WriteRefused", "a policy")
+
+
+@pytest.mark.parametrize(
+    ("of", "own", "wanted"),
+    [
+        (DONE, {}, []),
+        (DONE, SUSPENDED, ["wait"]),
+        (None, {}, ["wait"]),
+        (status(WorkloadState.RUNNING), {}, ["wait"]),
+        (status(WorkloadState.RUNNING), SUSPENDED, ["wait", "resume"]),
+        (status(WorkloadState.RUNNING, STALLED), {}, ["wait", "rollback"]),
+        (FAILED, {}, ["approve", "retry", "rollback"]),
+        (FAILED, SUSPENDED, ["approve", "retry", "repair", "resume", "rollback"]),
+        (status(WorkloadState.ROLLBACK), {}, ["wait"]),
+        (status(WorkloadState.ROLLBACK, WRITE_REFUSED), {}, ["retry", "approve"]),
+        (status(WorkloadState.FAILED, REFUSED), {}, ["retry", "rollback"]),
+    ],
+)
+def test_advice_fits_the_state(of: ChangeWorkloadStatus | None, own: dict[str, str], wanted: list[str]) -> None:
+    shown = lines(of, **own)
+    assert commands(shown) == wanted
+    assert ("What to do: nothing" in shown) == (not wanted)
+
+
+def test_suspension_is_shown_with_time_reason_judge_and_pods() -> None:
+    shown = lines(FAILED, **SUSPENDED)
+    assert shown[:9] == [
+        "deployment.apps/web in namespace shop",
+        f"State:     Suspend since {rfc3339(NOW - 600)} (10m ago)",
+        f"Version:   {V1}, released {rfc3339(NOW - 900)} (15m ago)",
+        f"Releases:  suspended since {rfc3339(NOW - 300)} (5m ago): further releases are denied, except a repair",
+        "Reason:    failed: web-1 (find error)",
+        "Failed by: a person",
+        "Failed pods:",
+        "  web-1   find error",
+        "What to do:",
+    ]
+    assert shown[-1] == "  kubectl delete pod -n shop web-1"
+
+
+def test_release_with_a_repair_label_says_that_the_next_release_passes() -> None:
+    shown = lines(FAILED, **SUSPENDED, **{labels.IGNORED_SUSPEND: "true"})
+    assert any("the next release passes" in line for line in shown)
+
+
+def test_failed_checks_come_first_and_are_counted() -> None:
+    def batch(number: int, state: str) -> ChangePod:
+        check = CheckResult("errors", "Post", state, "7 % of requests failed", handle="h")
+        name = f"web--x--{V1}--x--{number}"
+        return ChangePod(
+            ObjectMeta(name=name), ChangePodSpec("w", "", 0, (PodInfo(pod="p"),)), ChangePodStatus(checks=(check,))
+        )
+
+    batches = (batch(1, "Running"), batch(2, "Passed"), *(batch(number, "Failed") for number in range(3, 10)))
+    shown = lines(FAILED, batches=batches)
+    first = next(index for index, line in enumerate(shown) if line.startswith("Checks:"))
+    assert shown[first] == f"Checks:    errors (Post) of web--x--{V1}--x--3: Failed: 7 % of requests failed"
+    assert shown[first + 6].strip() == "and 2 more; kubectl get changepods -o yaml shows them"
+
+
+def test_actions_and_the_pending_request_are_shown() -> None:
+    action = Action("Resume", "alice", "night shift", rfc3339(NOW - 60), "Done", "further releases are admitted")
+    of = status(WorkloadState.SUSPEND, request=Request("Approve", "bob"), actions=(action,))
+    shown = lines(of)
+    assert "  pending: Approve by bob; a reconciler has not answered it yet" in shown
+    assert "  60s ago: Resume by alice (night shift): Done: further releases are admitted" in shown
+
+
+def test_pods_that_are_down_and_long_lists_are_cut() -> None:
+    down = tuple(DownPod(f"web-{number}", "u", 1, "CrashLoopBackOff") for number in range(12))
+    shown = lines(status(WorkloadState.RUNNING, down_pods=down))
+    assert shown[shown.index("Pods that are down:") + 1] == "  web-0   CrashLoopBackOff"
+    assert "  and 4 more" in shown
+
+
+def test_earlier_versions_that_are_denied_are_named() -> None:
+    old = Release(workload(), stored(release(ROLLED_BACK, version=V2)))
+    assert any(line.startswith(f"Version {V2} is denied") for line in lines(DONE, old))
+
+
+def test_texts_of_users_reach_neither_the_terminal_nor_a_command() -> None:
+    pods = (PodInfo(pod="web; rm -rf /", verdict="unpass", message="\x1b[31mred"),)
+    shown = lines(status(WorkloadState.SUSPEND, defense_check_fail_pods=pods))
+    assert not any("\x1b" in line for line in shown)
+    assert not any(line.startswith("  kubectl delete") for line in shown)
