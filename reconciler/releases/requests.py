@@ -166,7 +166,7 @@ def _resume(snapshot: Snapshot, request: Request, now: float) -> Decision:
         failed = {each.uid for each in snapshot.release.status.defense_check_fail_pods} - {""}
         if groups is not None:
             failed |= {tracked.pod.metadata.uid for tracked in groups.pods_in(Group.FAILED)}
-        draft = draft.replace(resumption=Resumption(max(int(now), suspended_at + 1), tuple(sorted(failed))))
+        draft = draft.replace(resumption=Resumption(int(now), tuple(sorted(failed))))
     if label and draft.status.resumption != snapshot.release.status.resumption:
         return Decision(with_update_time(draft.status, now), requeue_after=0.0)
     return _answered(draft, request, Result.DONE, outcome, [Resume()] if label else [])

@@ -56,6 +56,42 @@ SOURCES = (
         chosen=ONE_KIND,
     ),
     Source(
+        "reconciler/releases/requests.py",
+        ("tests/unit/reconciler/test_requests.py",),
+        (
+            ("    if present is WorkloadState.ROLLBACK and snapshot.targets is None:\n", "    if False:\n"),
+            ("    missing = _missing_batch(snapshot, now)\n", "    missing = None\n"),
+            (
+                "    before: list[Before] = [Overrule(batch, pods",
+                "    before: list[Before] = [] and [Overrule(batch, pods",
+            ),
+            ("    if snapshot.workload.suspended:\n        before.append(Resume())\n", ""),
+            ("defense_check_fail_pods=(), down_pods=(), resumption=Resumption())", "resumption=Resumption())"),
+            (
+                '        draft = draft.replace(rollback_to="", rollback_target=SourceRef(), rollback_requested=False)\n',
+                "",
+            ),
+            ("    if _label_follows(snapshot):\n", "    if False:\n"),
+            (" and not any(rolled_back(each) for each in snapshot.others):", ":"),
+            ("[AllowRepair()]", "[]"),
+            (
+                "    if not label or snapshot.release.status.resumption.since_unix <= suspended_at:\n",
+                "    if not label:\n",
+            ),
+            ("        if suspension.is_resumed(snapshot):\n", "        if False:\n"),
+            ("        if groups is not None:\n            failed |=", "        if False:\n            failed |="),
+            ("[Resume()] if label else []", "[]"),
+            ("    if not to and back is not None:\n", "    if False:\n"),
+            ("    if to and to in (version(release)", "    if False and to in (version(release)"),
+            ("status=status.status, entry_time", "entry_time"),
+            (".without(ConditionType.REPORTED)", ""),
+            ("retried_batches=max(groups.highest_batch, release.status.retried_batches)", "retried_batches=0"),
+            ("retry_time_unix=int(now)", "retry_time_unix=0"),
+            ("[-MAX_ACTIONS:]", ""),
+            ("draft.replace(request=None)", "draft"),
+        ),
+    ),
+    Source(
         "reconciler/releases/status.py",
         RELEASE_TESTS,
         (

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from altershield.api import labels
-from altershield.api.kinds import MAX_ACTIONS, Action, ConditionType, Result, Verb
+from altershield.api.kinds import MAX_ACTIONS, Action, ConditionType, Result, SourceRef, Verb
 from altershield.api.meta import Condition
 from altershield.api.ops_config import Settings
 from reconciler.releases.snapshot import RollbackReason
@@ -321,6 +321,7 @@ def test_pod_that_fails_after_an_approval_suspends_the_release_again(kind: str) 
 def test_approved_pod_that_was_up_and_broke_does_not_fail_the_release_again(kind: str) -> None:
     world = broken(kind)
     ask(world, APPROVE)
+    assert (world.status().defense_check_fail_pods, world.status().down_pods) == ((), ())
     world.run(500)
     assert (world.state(), world.suspended) == (RUNNING, False)
     world.die()
@@ -431,8 +432,11 @@ def test_rollback_while_another_one_is_in_progress_is_refused() -> None:
 
 def test_approve_of_a_refused_rollback_withdraws_it() -> None:
     world = write_refused("Deployment")
+    looks = world.looks
     found = ask(world, APPROVE)
     assert "withdrawn" in found.outcome
+    assert world.looks > looks, "the API server knows whether the rollback has been carried out"
+    assert (world.status().rollback_to, world.status().rollback_target) == ("", SourceRef())
     world.write_refused = ""
     world.run(500)
     assert world.image == "v2"
@@ -460,6 +464,40 @@ def test_repair_lets_exactly_one_release_pass() -> None:
     world.rest()
     assert labels.IGNORED_SUSPEND not in world.own_labels
     assert world.suspended
+
+
+def test_repair_before_the_label_suspend_is_written_lets_the_next_release_pass() -> None:
+    """The label `suspend` removes the label of an earlier repair."""
+    world = suspended("Deployment")
+    del world.own_labels[labels.SUSPEND]
+    assert ask(world, REPAIR).result == DONE
+    assert world.suspended
+    assert world.own_labels[labels.IGNORED_SUSPEND] == "true"
+
+
+def test_repair_lets_a_version_pass_that_was_rolled_back() -> None:
+    world, _ = second_release("Deployment")
+    world.run(121)
+    assert is_restored(world)
+    world.run(30)
+    assert not world.suspended
+    assert ask(world, REPAIR, image="v1").result == DONE
+    assert world.own_labels[labels.IGNORED_SUSPEND] == "true"
+
+
+def test_resume_counts_a_pod_that_failed_just_before() -> None:
+    world = suspended("Deployment")
+    world.judge(next(pod for pod in world.pods.values() if pod.image == "v2"), "unpass")
+    ask(world, RESUME)
+    world.run(30)
+    assert (world.state(), world.suspended) == (SUSPEND, False)
+
+
+def test_retry_of_a_refused_order_reports_the_release_again() -> None:
+    world = order_refused("Deployment")
+    ask(world, RETRY)
+    assert world.condition(ConditionType.REPORTED) is None
+    assert world.state() == "Init"
 
 
 def test_request_while_the_release_begins_anew_is_answered_afterwards() -> None:
