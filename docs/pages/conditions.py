@@ -27,6 +27,8 @@ STALL_REASONS: dict[str, str] = {
     "timeout, and "
     "the workload's status does not say why.",
     StallReason.PODS_OVERDUE: "Pods are overdue, but fewer than the share in the setting `rollback`.",
+    StallReason.CHECK_HELD: "A check has no result, and the DefensePolicy says `onUnknown: hold`: "
+    "`altershield approve`, or a verdict on the pods, decides.",
     StallReason.PAUSED: "The rollout is paused, and pods of this version are still missing.",
     StallReason.NOT_ROLLED_OUT: "The workload's controller has not created a ReplicaSet or ControllerRevision of this "
     "version within the start timeout. A paused Deployment creates none.",

@@ -44,6 +44,8 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
     """Whose verdict fails the batch (a `Giver`); empty if none does."""
     node: str
     """The id of the batch on an AlterShield server; empty if it has none."""
+    held: str
+    """Why the batch waits for a person; empty if it does not."""
     unfinished: ChangePod | None
     """The whole ChangePod while work on it remains, else None."""
     checks: tuple[tuple[str, str, str], ...] = ()
@@ -78,7 +80,7 @@ def read(data: bytes | msgspec.Raw, find: FindPod = lambda namespace, name: None
 def project(change_pod: ChangePod, find: FindPod = lambda namespace, name: None) -> Batch:
     """The projection of a ChangePod. See `read`."""
     # Imported here because the two modules depend on each other.
-    from reconciler.batches.verdicts import failed_by, needs_work
+    from reconciler.batches.verdicts import failed_by, held_by, needs_work
 
     metadata = change_pod.metadata
     results = {result.pod: result for result in change_pod.status.pod_results if result.verdict}
@@ -107,6 +109,7 @@ def project(change_pod: ChangePod, find: FindPod = lambda namespace, name: None)
         change_pod.status.status == PodState.EXECUTE_DONE,
         failed_by(change_pod.status, change_pod) if failed else "",
         change_pod.status.change_pod_id,
+        sys.intern(clip(held_by(change_pod), MAX_MESSAGE)),
         change_pod if needs_work(change_pod) else None,
         _shared_checks(tuple((each.name, each.phase, each.state) for each in change_pod.status.checks)),
     )

@@ -184,11 +184,11 @@ def _starting(
             return msgspec.structs.replace(entry, handle=handle), next_poll(0, left)
         case NotStarted() if not run.repeatable:
             return None, Later(POLL_INTERVAL)
+        case None if run.repeatable and run.planned.availability is Availability.AVAILABLE:
+            return entry, run.ask(Step.START)  # also at the deadline: the answer tells why there is no result
         case _ if left <= 0:
             reason = answer.reason if isinstance(answer, NotStarted | Lost | Pending) else ""
             return ended(entry, CheckState.UNKNOWN, reason or "the start of the check was not confirmed", now), None
-        case None if run.repeatable and run.planned.availability is Availability.AVAILABLE:
-            return entry, run.ask(Step.START)
         case _:
             return entry, next_poll(elapsed, left) if run.repeatable else Later(left)
 

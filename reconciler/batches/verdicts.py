@@ -13,7 +13,11 @@ from altershield.api.kinds import (
 )
 from altershield.api.meta import Condition, find_condition
 
+HELD = "Held"
+"""The reason of the condition Verified of a batch that waits for a person."""
+
 _NAMED = 3  # pods that a message names
+_WAITS = "; the batch waits for the verdict of a person"
 
 
 def undecided(state: ChangePodStatus, change_pod: ChangePod) -> set[str]:
@@ -73,7 +77,7 @@ def verified(state: ChangePodStatus, change_pod: ChangePod, by: Giver, held: str
         named = "; ".join(f"{pod.pod} ({pod.message or pod.verdict})" for pod in failed[:_NAMED])
         status, reason, message = "False", str(by), f"{len(failed)} of {len(pods)} pods failed: {named}"
     elif held:
-        status, reason, message = "Unknown", "Held", f"{held}; the batch waits for the verdict of a person"
+        status, reason, message = "Unknown", HELD, f"{held}{_WAITS}"
     elif state.status != PodState.EXECUTE_DONE:
         status, reason, message = "Unknown", "InProgress", "the pods of this batch are being verified"
     elif pods <= results.keys():
@@ -89,6 +93,13 @@ def verified(state: ChangePodStatus, change_pod: ChangePod, by: Giver, held: str
     return Condition(
         ConditionType.VERIFIED, status, reason, message, observed_generation=change_pod.metadata.generation
     )
+
+
+def held_by(change_pod: ChangePod) -> str:
+    """Why the batch waits for a person, as its condition says; empty if it does not."""
+    known = find_condition(change_pod.status.conditions, ConditionType.VERIFIED)
+    held = known is not None and known.reason == HELD and change_pod.status.status != PodState.EXECUTE_DONE
+    return known.message.removesuffix(_WAITS) if held and known is not None else ""
 
 
 def needs_work(change_pod: ChangePod) -> bool:

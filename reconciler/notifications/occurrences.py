@@ -9,10 +9,8 @@ from altershield.api.meta import Condition, find_condition, unix
 from altershield.releases import texts
 from altershield.releases.release import since, state, ungated, version
 from reconciler.batches.batch import Batch
+from reconciler.batches.verdicts import HELD
 from reconciler.releases.projection import Release
-
-HELD = "Held"
-"""The reason of the condition Verified of a batch that waits for a person."""
 
 
 class Event(StrEnum):

@@ -46,7 +46,8 @@ class SetThreshold:
 
 @dataclass(frozen=True, slots=True)
 class Overrule:
-    """Replace the failing verdicts on these pods of a ChangePod by `pass`, as a person does."""
+    """Give these pods of a ChangePod the verdict `pass`, as a person does: in place of a failing one, or, if the batch
+    is `held`, in place of none."""
 
     batch: Batch
     pods: frozenset[str]
@@ -54,6 +55,7 @@ class Overrule:
     by: str
     """The user who approves."""
     message: str
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)

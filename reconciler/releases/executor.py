@@ -180,13 +180,13 @@ class Executor:
         await self._writer.delete(CHANGE_WORKLOADS if isinstance(obj, ChangeWorkload) else CHANGE_PODS, obj.metadata)
 
     async def _overrule(self, effect: Overrule) -> None:
-        """Write the verdict `pass` on pods whose verdict fails them. A pod that somebody failed meanwhile stays so."""
+        """Write the verdict `pass`. A pod of a held batch that somebody failed meanwhile stays so."""
         change_pod = await self._writer.read_batch(effect.batch)
         known = {result.pod: result for result in change_pod.status.pod_results if result.verdict}
         overruled = {
             info.pod: msgspec.structs.replace(info, verdict=Verdict.PASS.value, message=effect.message, by=effect.by)
             for info in change_pod.spec.pod_infos
-            if info.pod in effect.pods and known.get(info.pod, info).verdict not in ("", Verdict.PASS)
+            if info.pod in effect.pods and _is_overruled(known.get(info.pod, info).verdict, held=effect.held)
         }
         if not overruled:
             return
@@ -316,6 +316,10 @@ class Executor:
             self._metrics.rollbacks.labels(condition.reason).inc()
         if rolled_back or status.status in (WorkloadState.SUCCESS, WorkloadState.SUSPEND):
             self._metrics.ended(status.status, max(0.0, self._clock() - release.spec.create_time_unix))
+
+
+def _is_overruled(verdict: str, *, held: bool) -> bool:
+    return not verdict if held else verdict not in ("", Verdict.PASS)
 
 
 @contextlib.contextmanager

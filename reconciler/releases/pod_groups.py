@@ -114,6 +114,7 @@ class PodGroups:
         self._groups: dict[Group, dict[str, TrackedPod]] = {group: {} for group in Group}
         self._older: dict[str, Pod] = {}
         self._batches: dict[str, Batch] = {}
+        self._held: dict[str, Batch] = {}
         self._memberships: dict[str, _Membership] = {}
         self._uid_by_name: dict[str, str] = {}
         self._due: list[tuple[float, str]] = []
@@ -205,6 +206,10 @@ class PodGroups:
         """The ChangePods of the release."""
         return self._batches.values()
 
+    def held(self) -> list[Batch]:
+        """The ChangePods that wait for a person, because a check has no result, and of which a pod exists."""
+        return [each for each in self._held.values() if any(self.has_pod(member.uid) for member in each.members)]
+
     def changes(self, release: Release, status: ChangeWorkloadStatus) -> bool:
         """Whether the lists in this status differ from those in the ChangeWorkload. If they do not, they count as
         written."""
@@ -272,6 +277,9 @@ class PodGroups:
     def update_batch(self, batch: Batch) -> None:
         """Take over a new or changed batch of the release."""
         self._batches[batch.metadata.name] = batch
+        self._held.pop(batch.metadata.name, None)
+        if batch.held:
+            self._held[batch.metadata.name] = batch
         self.highest_batch = max(self.highest_batch, batch.number)
         # a pod that passed in an earlier release of this version may have been updated in place twice since
         stale = self._adapter.in_place and batch.metadata.created < self._created - 1

@@ -111,7 +111,8 @@ def _approve(snapshot: Snapshot, request: Request, now: float) -> Decision:
     if missing is not None:
         return Decision(before=(missing,), requeue_after=0.0)
     failing = _failing(groups) if groups is not None else []
-    if not failing and present not in (WorkloadState.SUSPEND, WorkloadState.ROLLBACK):
+    held = _held(groups) if groups is not None else []
+    if not failing and not held and present not in (WorkloadState.SUSPEND, WorkloadState.ROLLBACK):
         hint = "; releases are suspended because of an earlier version: Resume admits them"
         outcome = f"no pod of version {own} has failed; {_UNCHANGED}{hint if snapshot.workload.suspended else ''}"
         if present is WorkloadState.FAILED:
@@ -119,10 +120,14 @@ def _approve(snapshot: Snapshot, request: Request, now: float) -> Decision:
         return _answered(begin_with(snapshot, now), request, Result.UNCHANGED, outcome)
     message = clip(f"approved by {request.by or 'a person'}" + (f": {request.reason}" if request.reason else ""))
     before: list[Before] = [Overrule(batch, pods, request.by, message) for batch, pods in failing]
+    before += [Overrule(batch, pods, request.by, message, held=True) for batch, pods in held]
     if snapshot.workload.suspended:
         before.append(Resume())
     names = _named(release.status.defense_check_fail_pods)
     outcome = f"version {own} is accepted" + (f": the verdict on {names} is `pass` now" if names else "")
+    waiting = sum(len(pods) for _, pods in held)
+    if waiting:
+        outcome += f"; {waiting} pods that waited for a decision get the verdict `pass`"
     draft = begin_with(snapshot, now).enter(WorkloadState.RUNNING)
     draft = draft.replace(defense_check_fail_pods=(), down_pods=(), resumption=Resumption())
     draft = draft.condition(ConditionType.VERIFIED, None, "InProgress", message)
@@ -276,6 +281,11 @@ def _failing(groups: PodGroups) -> list[tuple[Batch, frozenset[str]]]:
         if names and not batch.metadata.deleting:
             found.append((batch, names))
     return found
+
+
+def _held(groups: PodGroups) -> list[tuple[Batch, frozenset[str]]]:
+    """The batches that wait for a person, and the names of their pods without a verdict."""
+    return [(batch, frozenset(member.pod for member in batch.members if not member.verdict)) for batch in groups.held()]
 
 
 def _label_follows(snapshot: Snapshot) -> bool:

@@ -46,6 +46,8 @@ class StallReason(StrEnum):
     """There are fewer pods of this version than there should be, and no status says why."""
     PODS_OVERDUE = "PodsOverdue"
     """Pods are not up in time, but too few of them to end the release."""
+    CHECK_HELD = "CheckHeld"
+    """A check has no result, and the DefensePolicy says that a person decides."""
     PAUSED = "Paused"
     """The rollout of the workload is paused."""
     NOT_ROLLED_OUT = "NotRolledOut"

@@ -93,6 +93,9 @@ def _stall(
             f"{groups.count(Group.OVERDUE)} of {len(groups)} pods are not up, but a person gave them the verdict `pass`"
         )
         return (StallReason.PODS_OVERDUE, text), None
+    held = groups.held()
+    if held:
+        return (StallReason.CHECK_HELD, f"pods wait for the decision of a person: {held[0].held}"), None
     missing = max(0, groups.wanted - len(groups))
     if not (missing or groups.count(Group.DOWN)) or groups.count(Group.OBSERVING) or target is WorkloadState.SUCCESS:
         return None, None

@@ -10,7 +10,7 @@ from aiohttp import web
 from altershield.api.policy import OnUnknown, Phase
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES
 from tests.fault.reconciler_cluster import Cluster, Object, running_cluster, version
-from tests.fault.releases import apply_policy, batches, condition, until_state
+from tests.fault.releases import apply_policy, batches, condition, release, until_state
 
 V1, V2 = version("v1"), version("v2")
 
@@ -117,6 +117,28 @@ async def test_held_release_waits_for_a_person_and_a_restart_does_not_forget_it(
         )
         await until_state(cluster, V1, "Success")
     assert len(receiver.requests) == asked, "a check that has ended is not asked again"
+
+
+async def test_held_release_says_so_and_an_approval_lets_it_pass(cluster: Cluster, receiver: Receiver) -> None:
+    receiver.answer = (503, {})
+    async with cluster.reconciler():
+        await apply_policy(cluster, receiver.url, OnUnknown.HOLD)
+        await cluster.release(V1)
+
+        async def all_held() -> bool:
+            return [condition(each, "Verified")[1] for each in await batches(cluster)] == ["Held", "Held"]
+
+        await cluster.until(all_held, "all pods are held")
+        stalled = await cluster.until_condition(CHANGE_WORKLOADS, release(V1), "Stalled", reason="CheckHeld")
+        assert stalled["message"].startswith("pods wait for the decision of a person: the check smoke has no result: ")
+        request = {"verb": "Approve", "by": "jane", "reason": "I tested it"}
+        await cluster.admin.patch(
+            CHANGE_WORKLOADS, {"status": {"request": request}}, release(V1), cluster.namespace, subresource="status"
+        )
+        found = await until_state(cluster, V1, "Success")
+        assert found["status"]["actions"][-1]["result"] == "Done"
+        for batch in await batches(cluster):
+            assert [each["by"] for each in batch["status"]["podResults"]] == ["jane"]
 
 
 async def test_edit_of_a_policy_changes_later_releases_only(cluster: Cluster, receiver: Receiver) -> None:

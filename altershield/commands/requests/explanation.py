@@ -17,6 +17,7 @@ _MAX_PODS = 8
 _MAX_CHECKS = 6
 _MAX_ACTIONS = 4
 _REASON = '-m "REASON"'
+_CHECK_HELD = "CheckHeld"
 _JUDGES = {
     By.PERSON: "a person",
     By.SERVER: "the AlterShield server",
@@ -164,8 +165,13 @@ def _advice(change: ChangeWorkload | None, workload: Workload) -> Iterator[Advic
             if workload.suspended:
                 yield Advice("the suspension ends in a few seconds", command("wait"))
         case _:
+            stalled = releases.stalled(change) if change is not None else None
+            if stalled is not None and stalled.reason == _CHECK_HELD:
+                yield Advice("the pods are good: accept them", command("approve", _REASON))
+                yield Advice("they are not: go back to the last version that passed", command("rollback", _REASON))
+                return
             yield Advice("the release is under way: wait for its end", command("wait"))
-            if change is not None and releases.stalled(change) is not None:
+            if stalled is not None:
                 yield Advice(
                     "see the Events",
                     f"kubectl describe {workload.kind.lower()} -n {namespace} {name.partition('/')[2]}",

@@ -152,7 +152,7 @@ def test_request_without_an_answer_ends_the_batch_at_the_deadline_and_it_passes(
     assert before.status == state
     assert following == later(1)
 
-    status, following = run(at(state), now=NOW + deadline)
+    status, following = run(at(state), Lost(), now=NOW + deadline)
     assert (status.status, status.message, status.pod_results, following) == ("ExecuteDone", message, (), DONE)
 
 
