@@ -122,7 +122,8 @@ def by_http(url: str, **more: Any) -> Json:
 def by_job(image: str, timeout: int = 30, **spec: Any) -> Json:
     env = [{"name": "VERSION", "value": "{{version}}"}, {"name": "PODS", "value": "{{pods}}"}]
     pod = {"restartPolicy": "Never", "containers": [{"name": "smoke", "image": image, "env": env}]}
-    template = {"spec": {"backoffLimit": 0, "template": {"spec": pod}, **spec}}
+    labels = {"app": "sleep", VERSION: "0" * 32}  # as pods of the workload have them
+    template = {"spec": {"backoffLimit": 0, "template": {"metadata": {"labels": labels}, "spec": pod}, **spec}}
     return {"name": "smoke", "timeoutSeconds": timeout, "onUnknown": "fail", "job": {"template": template}}
 
 
