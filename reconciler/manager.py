@@ -112,7 +112,14 @@ class Manager:
             writer,
             self.metrics,
             clock,
-            checks=runners(client, outbound, self._server, clock, system_namespace=options.system_namespace),
+            checks=runners(
+                client,
+                outbound,
+                self._server,
+                clock,
+                system_namespace=options.system_namespace,
+                observe=options.observe_seconds,
+            ),
             pre_timeout=options.pre_timeout,
             post_timeout=options.post_timeout,
         )

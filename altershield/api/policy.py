@@ -194,8 +194,18 @@ class JobCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", 
     ]
 
 
+class HealthCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """No Warning Event about the pods of the batch: while they were observed, and for `seconds` after that."""
+
+    seconds: Annotated[int, msgspec.Meta(ge=0, le=86_400, description="Seconds for which the pods are observed.")] = 0
+    ignored_reasons: Annotated[
+        tuple[Annotated[str, msgspec.Meta(max_length=128)], ...],
+        msgspec.Meta(max_length=64, description="Reasons of Events that do not count, for example `Unhealthy`."),
+    ] = ()
+
+
 class CheckSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
-    """A check of each batch: exactly one of `server`, `prometheus`, `http` and `job`."""
+    """A check of each batch: exactly one of `health`, `server`, `prometheus`, `http` and `job`."""
 
     name: Annotated[
         str,
@@ -214,6 +224,7 @@ class CheckSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel",
     on_unknown: Annotated[OnUnknown, _doc("What a check without a result means: `pass`, `hold` or `fail`.")] = (
         OnUnknown.PASS
     )
+    health: Annotated[HealthCheck | None, _doc("A check by the Events of the pods.")] = None
     server: Annotated[ServerCheck | None, _doc("The check of the AlterShield server.")] = None
     prometheus: Annotated[
         PrometheusCheck | None,
@@ -287,9 +298,9 @@ class Rules(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=
                 CheckSpec,
                 _rules(
                     (
-                        "[has(self.server), has(self.prometheus), has(self.http), has(self.job)]"
+                        "[has(self.health), has(self.server), has(self.prometheus), has(self.http), has(self.job)]"
                         ".filter(each, each).size() == 1",
-                        "a check has exactly one of server, prometheus, http and job",
+                        "a check has exactly one of health, server, prometheus, http and job",
                     ),
                     ("self.name != 'server' || has(self.server)", "only a check with `server` has the name server"),
                 ),

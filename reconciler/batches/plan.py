@@ -8,7 +8,7 @@ from reconciler.batches.check_run import Planned
 from reconciler.batches.transitions import SERVER_CHECK
 from reconciler.checks.check import Availability, Check, Subject
 
-SERVER, PROMETHEUS, HTTP, JOB = "server", "prometheus", "http", "job"
+HEALTH, SERVER, PROMETHEUS, HTTP, JOB = "health", "server", "prometheus", "http", "job"
 
 Checks = Mapping[str, Check]
 """The checks that the reconciler can run, by kind: the field of CheckSpec that is set."""
@@ -18,7 +18,7 @@ _DEFAULT = CheckSpec(name=SERVER_CHECK, server=ServerCheck())
 
 def kind_of(spec: CheckSpec) -> str:
     """The kind of a check; empty for one without any."""
-    kinds = {SERVER: spec.server, PROMETHEUS: spec.prometheus, HTTP: spec.http, JOB: spec.job}
+    kinds = {HEALTH: spec.health, SERVER: spec.server, PROMETHEUS: spec.prometheus, HTTP: spec.http, JOB: spec.job}
     return next((kind for kind, value in kinds.items() if value is not None), "")
 
 

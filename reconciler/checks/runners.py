@@ -3,9 +3,10 @@
 from collections.abc import Callable
 
 from altershield.kube.client import Client
-from reconciler.batches.plan import HTTP, JOB, PROMETHEUS, SERVER, Checks
+from reconciler.batches.plan import HEALTH, HTTP, JOB, PROMETHEUS, SERVER, Checks
 from reconciler.checks.altershield_server import AlterShieldServer
 from reconciler.checks.check import Check
+from reconciler.checks.health_check import HealthCheckRunner
 from reconciler.checks.http_check import HttpCheckRunner
 from reconciler.checks.job_check import JobCheckRunner
 from reconciler.checks.prometheus_check import PrometheusCheckRunner
@@ -20,9 +21,14 @@ def runners(
     clock: Callable[[], float],
     *,
     system_namespace: str,
+    observe: float,
 ) -> Checks:
-    """`server` is None if none is configured. Without `outbound`, no URL of a tenant is requested."""
-    found: dict[str, Check] = {JOB: JobCheckRunner(client, clock, system_namespace)}
+    """`server` is None if none is configured. `observe`: seconds for which pods are observed before they are up.
+    Without `outbound`, no URL of a tenant is requested."""
+    found: dict[str, Check] = {
+        HEALTH: HealthCheckRunner(client, clock, observe),
+        JOB: JobCheckRunner(client, clock, system_namespace),
+    }
     if server is not None:
         found[SERVER] = server
     if outbound is not None:

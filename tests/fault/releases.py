@@ -38,17 +38,19 @@ async def batches(cluster: Cluster) -> list[Object]:
 
 async def apply_policy(cluster: Cluster, url: str, on_unknown: OnUnknown = OnUnknown.PASS, *phases: Phase) -> None:
     """Create the policy `gate` with the check `http`, called `smoke`, and wait until it is accepted."""
-    check = CheckSpec(
-        "smoke", phases or (Phase.POST,), timeout_seconds=4, on_unknown=on_unknown, http=HttpCheck(url=url)
+    await apply_check(
+        cluster,
+        CheckSpec("smoke", phases or (Phase.POST,), timeout_seconds=4, on_unknown=on_unknown, http=HttpCheck(url=url)),
     )
+
+
+async def apply_check(cluster: Cluster, check: CheckSpec) -> None:
+    """Create the policy `gate` with this check, and wait until it is accepted."""
     policy = DefensePolicy(ObjectMeta(name="gate", namespace=cluster.namespace), DefensePolicySpec(checks=(check,)))
     await cluster.admin.create(DEFENSE_POLICIES, policy, cluster.namespace)
 
     async def accepted() -> bool:
         found = await cluster.get(DEFENSE_POLICIES, "gate")
-        return (
-            found is not None
-            and condition(found | {"status": found.get("status") or {"conditions": []}}, "Accepted")[0] == "True"
-        )
+        return found is not None and condition(found, "Accepted")[0] == "True"
 
     await cluster.until(accepted, "the policy accepted")

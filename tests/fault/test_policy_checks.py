@@ -1,5 +1,6 @@
 """Releases that the checks of a DefensePolicy judge."""
 
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -7,10 +8,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from altershield.api.policy import OnUnknown, Phase
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES
+from altershield.api.meta import rfc3339
+from altershield.api.policy import CheckSpec, HealthCheck, OnUnknown, Phase
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES, EVENTS
 from tests.fault.reconciler_cluster import Cluster, Object, running_cluster, version
-from tests.fault.releases import apply_policy, batches, condition, release, until_state
+from tests.fault.releases import apply_check, apply_policy, batches, condition, release, until_state
 
 V1, V2 = version("v1"), version("v2")
 
@@ -139,6 +141,40 @@ async def test_held_release_says_so_and_an_approval_lets_it_pass(cluster: Cluste
         assert found["status"]["actions"][-1]["result"] == "Done"
         for batch in await batches(cluster):
             assert [each["by"] for each in batch["status"]["podResults"]] == ["jane"]
+
+
+async def test_warning_event_about_a_pod_that_stays_ready_suspends_the_release(cluster: Cluster) -> None:
+    async with cluster.reconciler():
+        await apply_check(cluster, CheckSpec("events", health=HealthCheck(seconds=60)))
+        await cluster.release(V1, replicas=1)
+
+        async def begun() -> Object | None:
+            return next(iter(await batches(cluster)), None)
+
+        batch = await cluster.until(begun, "a batch")
+        assert batch is not None
+        pod = batch["spec"]["podInfos"][0]
+        now = rfc3339(time.time() + 1)
+        event = {
+            "metadata": {"name": f"{pod['pod']}.1", "namespace": cluster.namespace},
+            "involvedObject": {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "name": pod["pod"],
+                "namespace": cluster.namespace,
+                "uid": pod["uid"],
+            },
+            "type": "Warning",
+            "reason": "Unhealthy",
+            "message": "Liveness probe failed: HTTP probe failed with statuscode: 503",
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+        }
+        await cluster.admin.create(EVENTS, event, cluster.namespace)
+        found = await until_state(cluster, V1, "Suspend")
+        assert found["status"]["defenseCheckFailPods"][0]["message"] == (
+            f"events: pod {pod['pod']}: Unhealthy: Liveness probe failed: HTTP probe failed with statuscode: 503"
+        )
 
 
 async def test_edit_of_a_policy_changes_later_releases_only(cluster: Cluster, receiver: Receiver) -> None:

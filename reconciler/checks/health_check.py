@@ -1,0 +1,122 @@
+"""The check `health`: no Warning Event about a pod of the batch while the pods are observed.
+
+The release controller observes pods anyway: a batch consists of pods that are up, and a pod that goes down later fails
+the release. This check adds what Kubernetes reports about pods that stay up, for example a probe that fails now and
+then.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Annotated
+
+import msgspec
+
+from altershield.api.kinds import PodInfo
+from altershield.api.meta import unix
+from altershield.api.policy import HealthCheck, Phase
+from altershield.api.resources import EVENTS
+from altershield.kube.client import Client
+from altershield.kube.errors import KubernetesError
+from reconciler.checks.check import Availability, Fail, Pass, Pending, PollAnswer, Started, Subject, Unknown
+from reconciler.checks.texts import reason as one_line
+
+_HANDLE = "events"
+_AT_ONCE = 8  # lists of Events, for each batch
+_NAMED = 3
+
+_Text = Annotated[str, msgspec.Meta(max_length=32_768)]
+
+
+class _Series(msgspec.Struct, rename="camel"):
+    last_observed_time: str | None = None
+
+
+class Event(msgspec.Struct, rename="camel"):
+    """The part of an Event that counts."""
+
+    type: str = ""
+    reason: _Text = ""
+    message: _Text = ""
+    last_timestamp: str | None = None
+    event_time: str | None = None
+    series: _Series | None = None
+
+    @property
+    def last_seen(self) -> float:
+        """Unix seconds; 0 if it is not known."""
+        latest = self.series.last_observed_time if self.series is not None else None
+        times = [unix(each) for each in (latest, self.last_timestamp, self.event_time) if each]
+        return max(times, default=0.0)
+
+
+class HealthCheckRunner:
+    """`observe`: seconds for which pods are observed before they are up, unless their policy says otherwise. `clock`
+    returns Unix seconds."""
+
+    def __init__(self, client: Client, clock: Callable[[], float], observe: float) -> None:
+        self._client = client
+        self._clock = clock
+        self._observe = observe
+
+    @property
+    def availability(self) -> Availability:
+        return Availability.AVAILABLE
+
+    @property
+    def repeatable(self) -> frozenset[Phase]:
+        """A start has no effect."""
+        return frozenset(Phase)
+
+    async def start(self, subject: Subject) -> Started | Unknown:
+        """The Events are read with each poll."""
+        check = subject.check.health
+        if check is None:
+            return Unknown("the check has no field `health`")
+        if subject.started + check.seconds > subject.deadline:
+            return Unknown(
+                f"the pods are to be observed for {check.seconds} s, which is longer than the check may take"
+            )
+        return Started(_HANDLE)
+
+    async def poll(self, subject: Subject, handle: str, *, last: bool) -> PollAnswer:
+        """Fail with the first Warning Event; pass when the time is over."""
+        del handle, last
+        check = subject.check.health or HealthCheck()
+        observe = subject.release.spec.policy.observe_seconds
+        since = subject.started - (self._observe if observe is None else observe)
+        pods = subject.change_pod.spec.pod_infos
+        try:
+            found = await self._warnings(pods, subject.change_pod.metadata.namespace, since, check.ignored_reasons)
+        except (KubernetesError, msgspec.DecodeError) as error:
+            return Pending(one_line(f"the Events cannot be read: {error}"))
+        if found:
+            return Fail(one_line("; ".join(found[:_NAMED])))
+        left = subject.started + check.seconds - self._clock()
+        return Pending(f"the pods are observed for {int(left)} s more") if left > 0 else Pass("no Warning Event")
+
+    async def end(self, subject: Subject, handle: str) -> None:
+        """Nothing was created."""
+
+    async def _warnings(
+        self, pods: Iterable[PodInfo], namespace: str, since: float, ignored: tuple[str, ...]
+    ) -> list[str]:
+        """A text about each pod with a Warning Event since then."""
+        slots = asyncio.Semaphore(_AT_ONCE)
+
+        async def of(pod: PodInfo) -> list[str]:
+            async with slots:
+                selector = f"involvedObject.uid={pod.uid},type=Warning"
+                listed = await self._client.list(EVENTS, namespace, as_=Event, field_selector=selector)
+            return [f"pod {pod.pod}: {each}" for each in warnings(listed.items, since, ignored)]
+
+        found = await asyncio.gather(*(of(pod) for pod in pods if pod.uid))
+        return [text for texts in found for text in texts]
+
+
+def warnings(events: Iterable[Event], since: float, ignored: tuple[str, ...]) -> list[str]:
+    """Reason and message of each Warning Event since then (Unix seconds), without those with an ignored reason."""
+    return [
+        f"{each.reason}: {each.message}"
+        for each in events
+        if each.type == "Warning" and each.last_seen >= since and each.reason not in ignored
+    ]
