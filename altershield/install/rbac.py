@@ -106,7 +106,8 @@ VERDICT_RULES = (
     _rule(GROUP, ["changeworkloads", "changepods"], "get list watch"),
     _rule(GROUP, ["changeworkloads/status", "changepods/status"], "get patch"),
 )
-"""The permissions to give verdicts and to request rollbacks. `kubectl patch --subresource=status` reads the object."""
+"""The permissions to give verdicts and to make requests. `kubectl patch --subresource=status` reads the object. Every
+user may ask who they are (SelfSubjectReview), which `altershield approve` does."""
 
 POLICY_RULES = (_rule(GROUP, ["defensepolicies"], "get list watch create update patch delete"),)
 """The permissions to write DefensePolicies."""

@@ -47,7 +47,8 @@ def explain(shown: Sequence[Release], batches: Sequence[ChangePod], now: float) 
     for other in shown:
         if other is not present and other.stored is not None:
             lines += _earlier(other.stored.release, now)
-    advice = list(_advice(change, workload))
+    denied = [each.stored.release for each in shown if each is not present and each.stored is not None]
+    advice = list(_advice(change, workload, denied=any(map(releases.rolled_back, denied))))
     lines.append("What to do:" if advice else "What to do: nothing")
     for each in advice:
         lines += [f"  # {each.when}", f"  {each.command}"]
@@ -126,7 +127,7 @@ def _earlier(change: ChangeWorkload, now: float) -> list[str]:
     return []
 
 
-def _advice(change: ChangeWorkload | None, workload: Workload) -> Iterator[Advice]:
+def _advice(change: ChangeWorkload | None, workload: Workload, *, denied: bool) -> Iterator[Advice]:
     """What to do, with commands that can be pasted."""
     name, namespace = f"{workload.kind.lower()}/{workload.metadata.name}", workload.metadata.namespace
 
@@ -179,6 +180,10 @@ def _advice(change: ChangeWorkload | None, workload: Workload) -> Iterator[Advic
                 yield Advice("go back to the last version that passed", command("rollback", _REASON))
             if workload.suspended:
                 yield Advice("further releases must not wait for it", command("resume", _REASON))
+    if denied and not workload.suspended:
+        yield Advice(
+            "release the version that was rolled back again: let it pass, then release it", command("repair", _REASON)
+        )
 
 
 def _fields(fields: Iterator[tuple[str, str]] | Sequence[tuple[str, str]]) -> list[str]:

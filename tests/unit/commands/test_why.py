@@ -127,7 +127,9 @@ def test_pods_that_are_down_and_long_lists_are_cut() -> None:
 
 def test_earlier_versions_that_are_denied_are_named() -> None:
     old = Release(workload(), stored(release(ROLLED_BACK, version=V2)))
-    assert any(line.startswith(f"Version {V2} is denied") for line in lines(DONE, old))
+    shown = lines(DONE, old)
+    assert any(line.startswith(f"Version {V2} is denied") for line in shown)
+    assert commands(shown) == ["repair"]
 
 
 def test_texts_of_users_reach_neither_the_terminal_nor_a_command() -> None:
