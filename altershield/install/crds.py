@@ -170,7 +170,7 @@ def _structural(schema: Schema, definitions: dict[str, Schema]) -> Schema:
     out: Schema = {"type": schema.get("type", "string")} | own  # the schema of a StrEnum has no type
     if out["type"] == "integer":
         out["format"] = "int64"
-    if "properties" in schema:
+    if schema.get("properties"):  # the API server drops an empty map, and GitOps tools would report a difference
         out["properties"] = {name: _structural(sub, definitions) for name, sub in schema["properties"].items()}
         if schema.get("required"):
             out["required"] = list(schema["required"])

@@ -180,7 +180,13 @@ def _policy(
         **_head(ADMISSION_POLICIES, f"{NAME}-{suffix}"),
         "spec": {
             "failurePolicy": "Fail",
-            "matchConstraints": {"matchPolicy": "Equivalent", "resourceRules": [rule]},
+            "matchConstraints": {
+                "matchPolicy": "Equivalent",
+                # the API server's defaults, without which GitOps tools would report a difference
+                "namespaceSelector": {},
+                "objectSelector": {},
+                "resourceRules": [rule],
+            },
             "matchConditions": [{"name": name, "expression": text} for name, text in named.items()],
             **({"variables": variables} if variables else {}),
             "validations": validations,
