@@ -66,11 +66,11 @@ def test_release_is_installed_upgraded_rolled_back_and_uninstalled(
 
     release.uninstall()
     assert left(system, f"{WEBHOOKS},clusterroles,clusterrolebindings,deployments,services,serviceaccounts") == []
-    assert len(left(system, "customresourcedefinitions")) == 3, "the CustomResourceDefinitions must stay"
+    assert len(left(system, "customresourcedefinitions")) == 4, "the CustomResourceDefinitions must stay"
     assert system.json("changeworkload", "kept")["metadata"]["name"] == "kept"
     system("delete", "changeworkload", "kept")
     release.install()  # adopts the CRDs that were kept
-    assert len(left(system, "customresourcedefinitions")) == 3
+    assert len(left(system, "customresourcedefinitions")) == 4
 
 
 def publish(system: Kubectl, bundle: str) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from altershield.api.names import SYSTEM_NAMESPACE, change_pod_number
+from altershield.api.resources import DEFENSE_POLICIES
 from altershield.commands.demo.steps import STEPS
 from altershield.commands.demo.story import Story
 from altershield.kube.client import Client
@@ -101,6 +102,7 @@ async def test_processes_need_every_granted_permission_and_no_other(
             for step in STEPS:
                 await step.run(story)
     reject_a_setting_twice(system)
+    accept_a_policy(system)
 
     granted = {"ClusterRole": system.json("clusterrole", RELEASE), "Role": system.json("role", RELEASE)}
     assert recorder.forbidden == [], "permissions that are needed, but not granted"
@@ -137,6 +139,21 @@ def reject_a_setting_twice(system: Kubectl) -> None:
         return 2 in [event.get("count") for event in events]
 
     eventually(counted, "the second rejection to be counted")
+
+
+def accept_a_policy(system: Kubectl) -> None:
+    """The reconciler writes the status of each DefensePolicy."""
+    policy = {
+        "apiVersion": DEFENSE_POLICIES.api_version,
+        "kind": DEFENSE_POLICIES.kind,
+        "metadata": {"name": "standard"},
+        "spec": {},
+    }
+    system("create", "-f", "-", stdin=json.dumps(policy))
+    try:
+        system.wait("defensepolicy/standard", "condition=Accepted")
+    finally:
+        system("delete", "defensepolicy", "standard")
 
 
 def replace_pods_until_change_pods_are_deleted(kubectl: Kubectl) -> None:
