@@ -11,8 +11,9 @@ from altershield.api.kinds import ChangePod, ChangePodStatus, ChangeWorkload, Co
 from altershield.api.meta import find_condition
 from altershield.api.policy import Phase
 from reconciler.batches.check_run import Answer, Ask, Step
+from reconciler.batches.nodes import awaits, awaits_node, with_node
 from reconciler.batches.plan import Checks, kind_of, plan, subject
-from reconciler.batches.transitions import BatchSnapshot, awaits, awaits_node, decide, received, with_node
+from reconciler.batches.transitions import BatchSnapshot, decide, received
 from reconciler.checks.check import Fail, Pass, Unknown
 from reconciler.machinery.caches import Caches, Key
 from reconciler.machinery.metrics import UNCHECKED_ENDS, Metrics

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from altershield.api.kinds import ChangePod, ChangeWorkload
 from altershield.api.policy import CheckSpec, Phase, ServerCheck
 from reconciler.batches.check_run import Planned
-from reconciler.batches.transitions import SERVER_CHECK
+from reconciler.batches.conclusion import SERVER_CHECK
 from reconciler.checks.check import Availability, Check, Subject
 
 HEALTH, SERVER, PROMETHEUS, HTTP, JOB = "health", "server", "prometheus", "http", "job"

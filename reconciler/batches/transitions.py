@@ -6,7 +6,7 @@ wait has a deadline, which follows from the object. One exception waits for a pe
 policy says `hold`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -21,28 +21,20 @@ from altershield.api.kinds import (
     Verdict,
 )
 from altershield.api.meta import plain_time, set_condition
-from altershield.api.policy import OnUnknown, Phase
-from altershield.workloads.pods import clip
+from altershield.api.policy import Phase
 from reconciler.batches.check_run import (
-    Answer,
     Ask,
     Later,
     Planned,
     Run,
     Step,
     advance,
-    ended,
     entry_of,
     with_entry,
     with_result,
 )
+from reconciler.batches.conclusion import Answers, concluded, done, failed, held, with_late_results
 from reconciler.batches.verdicts import failed_by, undecided, verified, with_initial_verdicts, with_results
-from reconciler.checks.check import Fail, Pass
-
-SERVER_CHECK = "server"
-"""The name of the check of an AlterShield server that no DefensePolicy names."""
-
-Answers = Mapping[tuple[str, Phase], Answer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +68,12 @@ def decide(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> tuple
 
     `now` is in Unix seconds.
     """
-    wanted, by, held, following = _step(state, snapshot, now)
+    wanted, by, why_held, following = _step(state, snapshot, now)
     change_pod = snapshot.change_pod
     giver = failed_by(state, change_pod, by)
     wanted = msgspec.structs.replace(
         wanted,
-        conditions=set_condition(wanted.conditions, verified(wanted, change_pod, giver, held), now),
+        conditions=set_condition(wanted.conditions, verified(wanted, change_pod, giver, why_held), now),
         observed_generation=change_pod.metadata.generation,
     )
     if wanted == state:
@@ -107,33 +99,33 @@ def _step(
 ) -> tuple[ChangePodStatus, Giver | None, str, Next]:
     """Status, whose verdict fails the batch now (or None), why it is held (or empty), and what to do next."""
     if state.status == PodState.EXECUTE_DONE:
-        return *_with_late_results(state, snapshot, now), "", DONE
+        return *with_late_results(state, snapshot.change_pod, snapshot.plan, snapshot.answers, now), "", DONE
     state = with_initial_verdicts(state, snapshot.change_pod)
     if not undecided(state, snapshot.change_pod):
-        return _done(state, PodState.POST_FINISH, now, "every pod has a verdict already"), None, "", DONE
+        return done(state, PodState.POST_FINISH, now, "every pod has a verdict already"), None, "", DONE
     match state.status:
         case "" | PodState.INIT | PodState.PRE_WAIT | PodState.PRE_SUBMITTED:
             nothing = PodState.PRE_FAILED
         case PodState.POST_WAIT | PodState.POST_SUBMITTED:
             nothing = PodState.POST_FAILED
         case last:  # a state that the controller never stores: a person wrote it
-            return _done(state, last, now), None, "", DONE
+            return done(state, last, now), None, "", DONE
     if not snapshot.plan:
-        return _done(state, nothing, now), None, "", DONE
+        return done(state, nothing, now), None, "", DONE
     for phase in Phase:
         state, runs, waits = _advance_phase(state, snapshot, phase, now)
-        failed = _failed(state, runs)
-        if failed is not None:
-            by, message = failed
+        failure = failed(state.checks, runs)
+        if failure is not None:
+            by, message = failure
             state = with_results(state, snapshot.change_pod, Verdict.UNPASS, message)
             last = PodState.PRE_FAILED if phase is Phase.PRE else PodState.POST_FINISH
-            return _done(state, last, now, "another check failed"), by, "", DONE
+            return done(state, last, now, "another check failed"), by, "", DONE
         if waits:
             return state, None, "", _following(waits)
-        held = _held(state, runs)
-        if held:
-            return state, None, held, DONE
-    return _concluded(state, snapshot, now), None, "", DONE
+        why = held(state.checks, runs)
+        if why:
+            return state, None, why, DONE
+    return concluded(state, snapshot.change_pod, now), None, "", DONE
 
 
 def _advance_phase(
@@ -217,117 +209,3 @@ def _run(state: ChangePodStatus, snapshot: BatchSnapshot, planned: Planned, phas
         timeout = state.post_timeout_threshold or snapshot.post_timeout
         began = state.post_submit_time_unix or now
     return Run(planned, phase, planned.spec.timeout_seconds or timeout, began)
-
-
-def _failed(state: ChangePodStatus, runs: Sequence[Run]) -> tuple[Giver, str] | None:
-    """Whose verdict fails the batch, and the message; None if no check fails it."""
-    for run in runs:
-        entry, spec = entry_of(state.checks, run.name, run.phase), run.planned.spec
-        if entry is None:
-            continue
-        by = Giver.SERVER if spec.server is not None else Giver.CHECK
-        if entry.state == CheckState.FAILED:
-            return by, said(entry)
-        if entry.state == CheckState.UNKNOWN and spec.on_unknown is OnUnknown.FAIL:
-            return by, f"{spec.name}: no result: {entry.reason}"
-    return None
-
-
-def _held(state: ChangePodStatus, runs: Sequence[Run]) -> str:
-    """Why the batch waits for a person; empty if it does not."""
-    for run in runs:
-        entry, spec = entry_of(state.checks, run.name, run.phase), run.planned.spec
-        if entry is not None and entry.state == CheckState.UNKNOWN and spec.on_unknown is OnUnknown.HOLD:
-            return f"the check {spec.name} has no result: {entry.reason}"
-    return ""
-
-
-def _concluded(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> ChangePodStatus:
-    """The end of a batch that no check fails. The pods get an explicit verdict only if every check passed. The message
-    tells of the first check without a result."""
-    ends = {
-        Phase.PRE: (PodState.PRE_FAILED, PodState.PRE_TIMEOUT),
-        Phase.POST: (PodState.POST_FAILED, PodState.POST_TIMEOUT),
-    }
-    for phase, (not_started, timeout) in ends.items():
-        unknown = [each for each in state.checks if (each.phase, each.state) == (phase, CheckState.UNKNOWN)]
-        if unknown:
-            return _done(state, timeout if all(each.handle for each in unknown) else not_started, now)
-    return _done(_all_pass(state, snapshot), PodState.POST_FINISH, now)
-
-
-def _all_pass(state: ChangePodStatus, snapshot: BatchSnapshot) -> ChangePodStatus:
-    last = Phase.POST if any(each.phase == Phase.POST for each in state.checks) else Phase.PRE
-    message = "; ".join(said(each) for each in state.checks if each.phase == last and each.reason)
-    return with_results(state, snapshot.change_pod, Verdict.PASS, clip(message))
-
-
-def said(entry: CheckResult) -> str:
-    """What a check says, with its name."""
-    return entry.reason if entry.name == SERVER_CHECK else f"{entry.name}: {entry.reason}"
-
-
-def _with_late_results(
-    state: ChangePodStatus, snapshot: BatchSnapshot, now: float
-) -> tuple[ChangePodStatus, Giver | None]:
-    """The results of checks that came after the batch had ended without them, and whose verdict fails it now.
-
-    The message, which says how the batch ended, stays. A late pass of a check in Pre proves nothing: the batch ended
-    before the checks in Post began.
-    """
-    if not undecided(state, snapshot.change_pod):
-        return state, None
-    for planned in snapshot.plan:
-        for phase in Phase:
-            answer, entry = (
-                snapshot.answers.get((planned.spec.name, phase)),
-                entry_of(state.checks, planned.spec.name, phase),
-            )
-            if entry is None or entry.state != CheckState.UNKNOWN:
-                continue
-            run = _run(state, snapshot, planned, phase, now)
-            if isinstance(answer, Fail) or (isinstance(answer, Pass) and phase is Phase.POST):
-                state = msgspec.structs.replace(
-                    state, checks=with_entry(state.checks, run, with_result(entry, answer, now))
-                )
-            if isinstance(answer, Fail):
-                by = Giver.SERVER if planned.spec.server is not None else Giver.CHECK
-                message = said(with_result(entry, answer, now))
-                return with_results(state, snapshot.change_pod, Verdict.UNPASS, message), by
-    if state.checks and all(each.state == CheckState.PASSED for each in state.checks):
-        return _all_pass(state, snapshot), None
-    return state, None
-
-
-def awaits_node(status: ChangePodStatus, name: str) -> bool:
-    """Whether it is not known if the first check of an AlterShield server was started: the server may have a node for
-    the batch whose id it has not told."""
-    entry = entry_of(status.checks, name, Phase.PRE)
-    return entry is not None and not entry.handle and entry.state in (CheckState.RUNNING, CheckState.UNKNOWN)
-
-
-def with_node(status: ChangePodStatus, name: str, node: str) -> ChangePodStatus:
-    """The status with the id that a callback has told."""
-    checks = tuple(
-        msgspec.structs.replace(each, handle=node) if (each.name, each.phase) == (name, Phase.PRE) else each
-        for each in status.checks
-    )
-    return msgspec.structs.replace(status, checks=checks, change_pod_id=node)
-
-
-def awaits(status: ChangePodStatus, name: str, phase: Phase) -> bool:
-    """Whether a result of this check in this phase is still of use: the check runs, or it ended without a result. A
-    server also sends results of a phase that is over (its callback comes late)."""
-    entry = entry_of(status.checks, name, phase)
-    if entry is None or entry.state not in (CheckState.RUNNING, CheckState.UNKNOWN):
-        return False
-    return phase is Phase.POST or (bool(entry.handle) and entry_of(status.checks, name, Phase.POST) is None)
-
-
-def _done(state: ChangePodStatus, last: str, now: float, reason: str = "") -> ChangePodStatus:
-    """The end state. A message that a person wrote stays. A check that still runs has no result; `reason` says why."""
-    checks = tuple(
-        ended(each, CheckState.UNKNOWN, reason or last, now) if each.state == CheckState.RUNNING else each
-        for each in state.checks
-    )
-    return msgspec.structs.replace(state, status=PodState.EXECUTE_DONE, message=state.message or last, checks=checks)

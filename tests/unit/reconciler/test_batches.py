@@ -10,7 +10,9 @@ from altershield.api.meta import find_condition
 from altershield.api.policy import CheckSpec, Phase, ServerCheck
 from reconciler.batches import batch
 from reconciler.batches.check_run import POLL_INTERVAL, Answer, Ask, Planned, Step
-from reconciler.batches.transitions import DONE, SERVER_CHECK, BatchSnapshot, Next, awaits, decide
+from reconciler.batches.conclusion import SERVER_CHECK
+from reconciler.batches.nodes import awaits
+from reconciler.batches.transitions import DONE, BatchSnapshot, Next, decide
 from reconciler.batches.verdicts import needs_work
 from reconciler.checks.check import (
     Availability,

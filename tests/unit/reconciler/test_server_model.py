@@ -18,8 +18,10 @@ from hypothesis import strategies as st
 from altershield.api.kinds import ChangePodStatus, PodState
 from altershield.api.policy import Phase
 from reconciler.batches.check_run import Answer, Step
+from reconciler.batches.conclusion import SERVER_CHECK
+from reconciler.batches.nodes import awaits, awaits_node, with_node
 from reconciler.batches.plan import SERVER, plan, subject
-from reconciler.batches.transitions import SERVER_CHECK, BatchSnapshot, awaits, awaits_node, decide, received, with_node
+from reconciler.batches.transitions import BatchSnapshot, decide, received
 from reconciler.checks.altershield_server import AlterShieldServer
 from reconciler.checks.check import Fail, Pass
 from reconciler.server.answers import Polled, ServerVerdict

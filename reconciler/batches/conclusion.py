@@ -1,0 +1,106 @@
+"""How a batch ends: which result of a check fails it, holds it or lets it pass. Pure functions."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from altershield.api.kinds import ChangePod, ChangePodStatus, CheckResult, CheckState, Giver, PodState, Verdict
+from altershield.api.policy import OnUnknown, Phase
+from altershield.workloads.pods import clip
+from reconciler.batches.check_run import Answer, Checks, Planned, Run, ended, entry_of, with_result
+from reconciler.batches.verdicts import undecided, with_results
+from reconciler.checks.check import Fail, Pass
+
+SERVER_CHECK = "server"
+"""The name of the check of an AlterShield server that no DefensePolicy names."""
+
+Answers = Mapping[tuple[str, Phase], Answer]
+"""By name and phase of a check."""
+
+
+def failed(checks: Checks, runs: Sequence[Run]) -> tuple[Giver, str] | None:
+    """Whose verdict fails the batch, and the message; None if no check fails it."""
+    for run in runs:
+        entry, spec = entry_of(checks, run.name, run.phase), run.planned.spec
+        if entry is None:
+            continue
+        by = Giver.SERVER if spec.server is not None else Giver.CHECK
+        if entry.state == CheckState.FAILED:
+            return by, said(entry)
+        if entry.state == CheckState.UNKNOWN and spec.on_unknown is OnUnknown.FAIL:
+            return by, f"{spec.name}: no result: {entry.reason}"
+    return None
+
+
+def held(checks: Checks, runs: Sequence[Run]) -> str:
+    """Why the batch waits for a person; empty if it does not."""
+    for run in runs:
+        entry, spec = entry_of(checks, run.name, run.phase), run.planned.spec
+        if entry is not None and entry.state == CheckState.UNKNOWN and spec.on_unknown is OnUnknown.HOLD:
+            return f"the check {spec.name} has no result: {entry.reason}"
+    return ""
+
+
+def concluded(state: ChangePodStatus, change_pod: ChangePod, now: float) -> ChangePodStatus:
+    """The end of a batch that no check fails. The pods get an explicit verdict only if every check passed. The message
+    tells of the first check without a result."""
+    ends = {
+        Phase.PRE: (PodState.PRE_FAILED, PodState.PRE_TIMEOUT),
+        Phase.POST: (PodState.POST_FAILED, PodState.POST_TIMEOUT),
+    }
+    for phase, (not_started, timeout) in ends.items():
+        unknown = [each for each in state.checks if (each.phase, each.state) == (phase, CheckState.UNKNOWN)]
+        if unknown:
+            return done(state, timeout if all(each.handle for each in unknown) else not_started, now)
+    return done(_all_pass(state, change_pod), PodState.POST_FINISH, now)
+
+
+def _all_pass(state: ChangePodStatus, change_pod: ChangePod) -> ChangePodStatus:
+    last = Phase.POST if any(each.phase == Phase.POST for each in state.checks) else Phase.PRE
+    message = "; ".join(said(each) for each in state.checks if each.phase == last and each.reason)
+    return with_results(state, change_pod, Verdict.PASS, clip(message))
+
+
+def said(entry: CheckResult) -> str:
+    """What a check says, with its name."""
+    return entry.reason if entry.name == SERVER_CHECK else f"{entry.name}: {entry.reason}"
+
+
+def with_late_results(
+    state: ChangePodStatus, change_pod: ChangePod, plan: Sequence[Planned], answers: Answers, now: float
+) -> tuple[ChangePodStatus, Giver | None]:
+    """The results of checks that came after the batch had ended without them, and whose verdict fails it now.
+
+    The message, which says how the batch ended, stays. A late pass of a check in Pre proves nothing: the batch ended
+    before the checks in Post began.
+    """
+    if not undecided(state, change_pod):
+        return state, None
+    for planned in plan:
+        for phase in Phase:
+            answer, entry = (
+                answers.get((planned.spec.name, phase)),
+                entry_of(state.checks, planned.spec.name, phase),
+            )
+            if entry is None or entry.state != CheckState.UNKNOWN:
+                continue
+            if isinstance(answer, Fail) or (isinstance(answer, Pass) and phase is Phase.POST):
+                late = with_result(entry, answer, now)
+                checks = tuple(late if each is entry else each for each in state.checks)
+                state = msgspec.structs.replace(state, checks=checks)
+            if isinstance(answer, Fail):
+                by = Giver.SERVER if planned.spec.server is not None else Giver.CHECK
+                message = said(with_result(entry, answer, now))
+                return with_results(state, change_pod, Verdict.UNPASS, message), by
+    if state.checks and all(each.state == CheckState.PASSED for each in state.checks):
+        return _all_pass(state, change_pod), None
+    return state, None
+
+
+def done(state: ChangePodStatus, last: str, now: float, reason: str = "") -> ChangePodStatus:
+    """The end state. A message that a person wrote stays. A check that still runs has no result; `reason` says why."""
+    checks = tuple(
+        ended(each, CheckState.UNKNOWN, reason or last, now) if each.state == CheckState.RUNNING else each
+        for each in state.checks
+    )
+    return msgspec.structs.replace(state, status=PodState.EXECUTE_DONE, message=state.message or last, checks=checks)
