@@ -20,6 +20,7 @@ from reconciler.outbound.client import Outbound
 from reconciler.outbound.credentials import Credentials
 
 _HANDLE = "queries"
+_NO_PROMQL = "the check has no PromQL"
 _PATH = "/api/v1/query_range"
 _TIMEOUT = 10.0
 _REMEMBERED = 4096
@@ -64,31 +65,33 @@ class PrometheusCheckRunner:
 
     async def poll(self, subject: Subject, handle: str, *, last: bool) -> PollAnswer:
         del handle  # the definition and the start time are all that is needed
-        now, key = self._clock(), _key(subject)
+        now, key, check = self._clock(), _key(subject), subject.check.prometheus
+        if check is None:
+            return Unknown(_NO_PROMQL)
+        count = times_until(check, subject.started, now, subject.deadline)
         try:
-            check, queries = _queries(subject)
+            samples = self._latest.get(key, [])
+            if len(samples) != count:
+                samples = await self._samples(subject, count, now)
+                self._remember(key, samples)
+            return conclude(check, samples, last=last)
         except ValueError as error:
             return Unknown(str(error))
-        count = times_until(check, subject.started, now, subject.deadline)
-        samples = self._latest.get(key, [])
-        if len(samples) != count:
-            samples = await self._samples(subject, check, queries, count, now)
-            if all(isinstance(reading, float | None) for sample in samples for reading in sample):
-                self._latest[key] = samples
-                self._latest.move_to_end(key)
-                if len(self._latest) > _REMEMBERED:
-                    self._latest.popitem(last=False)
-        return conclude(check, samples, last=last)
+
+    def _remember(self, key: _Key, samples: list[Sample]) -> None:
+        if all(isinstance(reading, float | None) for sample in samples for reading in sample):
+            self._latest[key] = samples
+            self._latest.move_to_end(key)
+            if len(self._latest) > _REMEMBERED:
+                self._latest.popitem(last=False)
 
     async def end(self, subject: Subject, handle: str) -> None:
         del handle
         self._latest.pop(_key(subject), None)
 
-    async def _samples(
-        self, subject: Subject, check: PrometheusCheck, queries: Mapping[str, str], count: int, now: float
-    ) -> list[Sample]:
-        if not count:
-            return []
+    async def _samples(self, subject: Subject, count: int, now: float) -> list[Sample]:
+        """The first `count` samples (at least 1). ValueError: the check cannot run."""
+        check, queries = _queries(subject)
         try:
             credentials = await self._credentials(subject, check)
         except AlterShieldError as error:
@@ -150,7 +153,7 @@ def _queries(subject: Subject) -> tuple[PrometheusCheck, dict[str, str]]:
     if the check cannot run."""
     check = subject.check.prometheus
     if check is None:
-        raise ValueError("the check has no PromQL")
+        raise ValueError(_NO_PROMQL)
     if sentence := problem(subject.check):
         raise ValueError(sentence)
     queries = {

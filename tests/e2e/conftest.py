@@ -57,11 +57,20 @@ def cluster(request: pytest.FixtureRequest, directory: Path) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def installed(cluster: Path, directory: Path) -> Iterator[Path]:
+def receivers(directory: Path) -> Path:
+    """The file with the receivers of notifications. It has none."""
+    file = directory / "receivers.yaml"
+    file.write_text("receivers: []")
+    return file
+
+
+@pytest.fixture(scope="session")
+def installed(cluster: Path, directory: Path, receivers: Path) -> Iterator[Path]:
     """The admin's kubeconfig of a cluster on which AlterShield runs."""
     log = directory / "altershield.log"
     times = {"start-timeout": START_TIMEOUT, "observe-seconds": OBSERVE, "batch-wait": BATCH_WAIT, "lease-duration": 4}
     arguments = [part for name, seconds in times.items() for part in (f"--{name}", str(seconds))]
+    arguments += ["--notifications-file", str(receivers)]
     with command("dev", "--yes", "--kubeconfig", str(cluster), *arguments, log=log) as process:
         wait_for_line(process, log, "The gatekeeper is ready")
         raise_webhook_timeouts(cluster)
