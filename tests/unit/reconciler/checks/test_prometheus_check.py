@@ -199,6 +199,14 @@ async def test_hostile_pod_name_is_unknown_and_never_sent() -> None:
     assert prometheus.requests == []
 
 
+async def test_check_that_was_never_accepted_is_unknown_and_sends_nothing() -> None:
+    prometheus = Prometheus(lambda query, time: 0)
+    checks, batch = runner(prometheus), subject(check(url=f"{URL}/delete?all="))
+    for answer in (await checks.start(batch), await poll(checks, batch, 60)):
+        assert answer == Unknown("url has a query or a fragment")
+    assert prometheus.requests == []
+
+
 async def test_check_of_another_kind_is_unknown() -> None:
     definition = msgspec.structs.replace(check(), prometheus=None)
     assert await runner(Prometheus(lambda query, time: 0)).start(subject(definition)) == Unknown(

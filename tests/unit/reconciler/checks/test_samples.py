@@ -58,9 +58,9 @@ def test_ratio_to_the_old_version_is_bounded(value: float, baseline: float, resu
     assert one(Sample(value, baseline), max_ratio="2", **COMPARED) == result
 
 
-@pytest.mark.parametrize("baseline", [0.0, -1.0])
-def test_ratio_to_a_baseline_that_has_no_multiple_is_unknown(baseline: float) -> None:
-    assert "which has no multiple: set maxIncrease too" in one(Sample(0.01, baseline), max_ratio="2", **COMPARED)
+@pytest.mark.parametrize(("value", "baseline"), [(0.01, 0.0), (0.01, -1.0), (-3.0, -1.0)])
+def test_ratio_to_a_baseline_that_has_no_multiple_is_unknown(value: float, baseline: float) -> None:
+    assert "which has no multiple: set maxIncrease too" in one(Sample(value, baseline), max_ratio="2", **COMPARED)
 
 
 @pytest.mark.parametrize(

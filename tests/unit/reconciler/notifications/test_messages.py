@@ -120,3 +120,8 @@ def test_any_text_makes_a_message_of_bounded_length(type_: str, text: str, templ
     made = message(receiver(type_, template=template), happened(message=text), "", NOW)
     assert len(made.body) < 32_768
     json.loads(made.body)
+
+
+def test_text_is_cut_at_2000_bytes() -> None:
+    text = body(receiver(template="{{message}}" * 20), happened(message="e" * 1000))["text"]
+    assert len(text) == 2000

@@ -243,22 +243,60 @@ async def test_no_log_contains_the_path_of_a_url_or_a_token(
     assert "secret" not in "".join(str(record.__dict__) for record in caplog.records if record.name != "aiohttp.access")
 
 
-async def test_file_that_changes_is_used_for_the_next_event(
+async def test_receiver_that_changes_gets_what_waits_and_the_old_one_gets_nothing_more(
     cluster: Cluster, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(receivers, "_PERIOD", 0.02)
+    monkeypatch.setattr(lane, "_LAST_RETRY", 0.05)
     async with Inbox().serving() as other:
+        inbox.statuses = [500] * 1000
         cluster.configure(slack(inbox))
         async with cluster.running():
             put(cluster.caches, release())
+            await until(lambda: len(inbox.requests) > 1)
+            url = other.url.replace("127.0.0.1", "localhost")
+            cluster.configure(slack(other, url=url), cluster="prod")
             await until(cluster.notified)
-            cluster.configure(slack(other), cluster="prod")
-            await asyncio.sleep(0.2)
-            put(cluster.caches, release(name="web"))
-            await until(lambda: cluster.notified("web"))
-        assert len(inbox.requests) == 1
+            attempts = len(inbox.requests)
+            await asyncio.sleep(0.3)
+        assert len(inbox.requests) == attempts
         assert len(other.requests) == 1
         assert other.texts[0].startswith("AlterShield of prod: ")
+
+
+async def test_change_of_the_file_sends_nothing_twice(
+    cluster: Cluster, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(receivers, "_PERIOD", 0.02)
+    monkeypatch.setattr(lane, "_LAST_RETRY", 0.05)
+    inbox.statuses = [500] * 1000
+    cluster.configure(slack(inbox))
+    async with cluster.running():
+        put(cluster.caches, release())
+        await until(lambda: inbox.requests)
+        cluster.configure(slack(inbox), cluster="prod")
+        await until(lambda: "of prod" in inbox.texts[-1])
+        inbox.statuses = []
+        await until(cluster.notified)
+        await asyncio.sleep(0.3)
+    assert cluster.count("slack", "sent") == 1
+
+
+async def test_suspension_that_is_over_before_it_is_told_is_not_told(
+    cluster: Cluster, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lane, "_FIRST_RETRY", 0.2)
+    inbox.statuses = [500]
+    cluster.configure(slack(inbox))
+    async with cluster.running():
+        put(cluster.caches, release())
+        await until(lambda: inbox.requests)
+        (known,) = cluster.caches.releases.all()
+        suspended_again = msgspec.structs.replace(known.status, entry_time_unix=NOW + 1)
+        put(cluster.caches, newer(known, 5, status=suspended_again))
+        await until(cluster.notified)
+    assert cluster.notified() == (f"suspended/{NOW + 1}/team",)
+    assert len(inbox.requests) == 2
 
 
 async def test_alert_ends_when_the_suspension_does(cluster: Cluster, inbox: Inbox) -> None:
