@@ -33,6 +33,7 @@ AlterShieldError                    (altershield.errors)
 ├── InstallationStoppedError        (altershield.commands.installation) a process of AlterShield did not start, or ended
 ├── StatusError                     (altershield.commands.status.snapshot) the requested releases cannot be shown
 ├── RequestError                    (altershield.commands.requests.asking) a person's request was not carried out
+├── ReportError                     (altershield.commands.report) the report of releases cannot be made
 ├── StepFailedError                 (altershield.commands.demo.story) a step of the demo failed
 ├── CheckFailedError                (altershield.commands.check) AlterShield does not work in the cluster
 ├── NotSentError                    (altershield.commands.notify) a receiver did not take the test notification

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from altershield.commands import check, demo, dev, history, notify, requests, sandbox, status, uninstall
+from altershield.commands import check, demo, dev, history, notify, report, requests, sandbox, status, uninstall
 from altershield.errors import AlterShieldError
 
 PLUGIN = "kubectl-altershield"
@@ -41,6 +41,7 @@ for each in (
     requests.retry,
 ):
     app.command()(each)
+app.command()(report.report)
 app.command()(check.check)
 app.command()(uninstall.uninstall)
 app.add_typer(notify.app, name="notify")

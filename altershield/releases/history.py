@@ -52,6 +52,12 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     message: str = ""
     """The reason, as text."""
     checks: tuple[CheckOutcome, ...] = ()
+    policy: str = ""
+    """Namespace and name of its DefensePolicy; empty: none applied."""
+    mode: str = ""
+    """The mode of this policy."""
+    would: str = ""
+    """What the mode `enforce` would have done (`enforcement.Would`)."""
 
     @property
     def passed(self) -> bool:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from altershield.api.kinds import ConditionType, Giver, PodInfo, Resumption, WorkloadState
 from altershield.api.meta import find_condition, has_reason
 from altershield.releases import rolled_back, state
+from altershield.releases.enforcement import only_text
 from altershield.releases.release import version
 from altershield.workloads import BY_KIND, is_pod_of_revision
-from reconciler.releases import failure, requests, rollback, rules, suspension, verification
+from reconciler.releases import failure, requests, rollback, suspension, verification
 from reconciler.releases.effects import After, Announce, Before, Decision, Remove, RestoreLabel, SetThreshold
 from reconciler.releases.ending import automatic_target, ending, health_counts, no_rollback_reason, overdue_verdict
 from reconciler.releases.pod_groups import Group, PodGroups
@@ -131,7 +132,7 @@ def _advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_roll
     target = WorkloadState.SUSPEND if failing else verification.target_state(snapshot)
     target, taken, wake = _batches(snapshot, target, now)
     message = verification.summary(snapshot, failing)
-    only = rules.only_text(release.spec.policy) if target is WorkloadState.SUSPEND else ""
+    only = only_text(release.spec.policy) if target is WorkloadState.SUSPEND else ""
     message = f"{message}; {only}" if only else message
     draft = begin_with(snapshot, now)
     entered = state(release) is not target

@@ -79,10 +79,10 @@ def _since(tracked: TrackedPod, now: float) -> str:
 def no_rollback_reason(snapshot: Snapshot, serving: int) -> str:
     """Why the release is not rolled back automatically; empty if it may be. `serving`: ready pods of other versions."""
     workload = snapshot.workload
+    if snapshot.settings.no_start_rollback:  # first: the mode `enforce` would not roll back either
+        return snapshot.settings.no_start_rollback
     if not snapshot.settings.rollback:
         return snapshot.settings.rollback_off
-    if snapshot.settings.no_start_rollback:
-        return snapshot.settings.no_start_rollback
     if workload.strategy is not Strategy.ROLLING:
         return f"the update strategy is {workload.strategy}, not a rolling one"
     if workload.paused:

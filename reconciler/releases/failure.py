@@ -26,15 +26,23 @@ def has_failed(snapshot: Snapshot) -> bool:
 def wants_rollback(snapshot: Snapshot) -> bool:
     """Whether the release is to be rolled back because it failed verification.
 
-    There is one attempt for each failed version: none after the release was suspended because a rollback was not
-    possible, and none after a person resumed releases.
+    There is one attempt for each failed version: none after a rollback was not possible or was withdrawn, until the
+    release succeeds, and none after a person resumed releases.
     """
     return (
         snapshot.settings.on_failure is OnFailure.ROLLBACK
         and has_failed(snapshot)
         and not suspension.is_resumed(snapshot)
-        and not has_reason(snapshot.release.status.conditions, ConditionType.ROLLED_BACK, RollbackReason.NOT_UNDONE)
+        and not _was_tried(snapshot)
     )
+
+
+def _was_tried(snapshot: Snapshot) -> bool:
+    status = snapshot.release.status
+    if has_reason(status.conditions, ConditionType.ROLLED_BACK, RollbackReason.NOT_UNDONE):
+        return True
+    withdrawn = has_reason(status.conditions, ConditionType.ROLLED_BACK, RollbackReason.WITHDRAWN)
+    return withdrawn and status.rollback_reason == RollbackReason.VERIFICATION_FAILED
 
 
 def no_rollback_reason(snapshot: Snapshot) -> str:

@@ -9,6 +9,7 @@ from altershield.api.kinds import ChangeWorkloadStatus, CheckState, ConditionTyp
 from altershield.api.meta import find_condition, rfc3339
 from altershield.api.released_by import ReleasedBy
 from altershield.releases import why
+from altershield.releases.enforcement import would
 from altershield.releases.history import CheckOutcome, Record
 from altershield.workloads.pods import clip
 from altershield.workloads.workload import Workload
@@ -37,7 +38,7 @@ def with_history(release: Release, decision: Decision) -> Decision:
 def record(release: Release, status: ChangeWorkloadStatus, by: ReleasedBy | None, batches: Iterable[Batch]) -> Record:
     """What the history says about the release. `by`: the annotation of its workload, if it is about this release.
     `batches`: those of the release."""
-    ended = msgspec.structs.replace(release, status=status)
+    ended, policy = msgspec.structs.replace(release, status=status), release.spec.policy
     return Record(
         released=by.time if by is not None else rfc3339(release.spec.create_time_unix),
         released_by=by.user if by is not None else "",
@@ -46,6 +47,9 @@ def record(release: Release, status: ChangeWorkloadStatus, by: ReleasedBy | None
         reason=_reason(status),
         message=clip(why(ended, current=True), _MAX_MESSAGE),
         checks=check_outcomes(batches),
+        policy=f"{policy.namespace}/{policy.name}" if policy.name else "",
+        mode=policy.mode.value if policy.name else "",
+        would=would(policy, status).value,
     )
 
 

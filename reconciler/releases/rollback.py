@@ -251,7 +251,7 @@ def _refuse_request(snapshot: Snapshot, targets: Sequence[Target], why: str, now
 
 
 def _without_intent(draft: Draft) -> Draft:
-    return draft.replace(rollback_to="", rollback_target=SourceRef(), rollback_requested=False, rollback_reason="")
+    return draft.replace(rollback_to="", rollback_target=SourceRef(), rollback_requested=False)
 
 
 def _state_before(release: Release) -> WorkloadState:

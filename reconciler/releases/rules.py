@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from altershield.api.ops_config import Settings
-from altershield.api.policy import AppliedPolicy, Mode, OnStartFailure
+from altershield.api.policy import AppliedPolicy, OnStartFailure
+from altershield.releases.enforcement import named, only_text
 from reconciler.releases.health import Timing
 
 
@@ -38,19 +39,3 @@ def timing_of(timing: Timing, policy: AppliedPolicy) -> Timing:
         timing.start_timeout if start is None else float(start),
         timing.observe if observe is None else float(observe),
     )
-
-
-def only_text(policy: AppliedPolicy) -> str:
-    """Why the workload is not touched: the policy only observes or warns. Empty if it enforces."""
-    match policy.mode:
-        case Mode.OBSERVE:
-            return f"{named(policy)} only observes"
-        case Mode.WARN:
-            return f"{named(policy)} only warns"
-        case _:
-            return ""
-
-
-def named(policy: AppliedPolicy) -> str:
-    """The policy in texts."""
-    return f"the DefensePolicy {policy.namespace}/{policy.name}"

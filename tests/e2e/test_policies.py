@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from altershield.api.policy import API_VERSION
 from tests.e2e.sleep import sleep
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
+from tests.support.processes import command
 
 WRONG_QUERY = {
     "name": "errors",
@@ -238,6 +240,24 @@ def test_url_that_checks_may_not_request_is_rejected(kubectl: Kubectl) -> None:
     found = until_accepted(kubectl, "own", "False")
     assert condition(found, "Accepted")["reason"] == "UrlNotAllowed"
     assert "accepted" not in found["status"]
+
+
+def test_report_counts_what_enforce_would_have_done(kubectl: Kubectl, tmp_path: Path) -> None:
+    fail_second_release(kubectl, mode="observe", onFailure="rollback")
+    until_release(kubectl, "Suspend")
+    log = tmp_path / "report.log"
+    arguments = ("--kubeconfig", str(kubectl.kubeconfig), "-n", kubectl.namespace)
+    with command("report", *arguments, "-ojson", log=log) as process:
+        assert process.wait(60) == 0
+    (line,) = json.loads(log.read_text())["namespaces"]
+    assert line == {
+        "namespace": kubectl.namespace, "releases": 2, "observed": 2, "wouldSuspend": 0, "wouldRollBack": 1,
+        "suspended": 0, "rolledBack": 0,
+    }  # fmt: skip
+    with command("report", *arguments, log=log) as process:
+        assert process.wait(60) == 0
+    assert "WOULD-ROLL-BACK" in log.read_text()
+    assert "an entry in the history" in log.read_text()
 
 
 def test_failed_release_is_suspended_under_enforce(kubectl: Kubectl) -> None:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Coroutine
 import msgspec
 
 from altershield.api import labels, names
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, EVENTS, PODS, REPLICA_SETS
+from altershield.api.annotations import PAUSED
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES, EVENTS, PODS, REPLICA_SETS
 from altershield.releases import history
 from altershield.workloads.revision_data import CONTROLLER_REVISIONS
 from tests.fault.reconciler_cluster import Cluster, version
@@ -168,7 +169,68 @@ async def labelled(cluster: Cluster, expected: bool) -> bool:
     return (labels.SUSPEND in (await cluster.deployment())["metadata"]["labels"]) == expected
 
 
+async def _policy(cluster: Cluster, on_failure: str) -> None:
+    obj = {
+        "apiVersion": DEFENSE_POLICIES.api_version,
+        "kind": DEFENSE_POLICIES.kind,
+        "metadata": {"name": "own"},
+        "spec": {"onFailure": on_failure},
+    }
+    await cluster.admin.create(DEFENSE_POLICIES, obj, cluster.namespace)
+    await cluster.until_condition(DEFENSE_POLICIES, "own", "Accepted", status="True")
+
+
+async def policy_with_rollback(cluster: Cluster) -> None:
+    await _policy(cluster, "rollback")
+
+
+async def policy_with_pause(cluster: Cluster) -> None:
+    await _policy(cluster, "pause")
+
+
+async def second_release(cluster: Cluster) -> None:
+    """After a good release."""
+    await cluster.release(version("v2"), image="busybox:2")
+    await cluster.until_states(v2="Success")
+
+
+async def rolled_back_by_policy(cluster: Cluster) -> None:
+    """After two good releases under a policy with `onFailure: rollback`."""
+    own = [each for each in await cluster.all(CHANGE_PODS) if version("v2") in each["metadata"]["name"]]
+    await cluster.judge(own[0], "unpass")
+    await cluster.until_states(v1="Success", v2="Failed")
+    deployment = await cluster.deployment()
+    assert deployment["metadata"]["labels"][labels.VERSION] == version("v1")
+    assert labels.SUSPEND not in deployment["metadata"]["labels"]
+    (failed,) = [each for each in await cluster.all(CHANGE_WORKLOADS) if version("v2") in each["metadata"]["name"]]
+    (found,) = [each for each in failed["status"]["conditions"] if each["type"] == "RolledBack"]
+    assert (found["status"], found["reason"]) == ("True", "VerificationFailed")
+    assert deployment["metadata"]["generation"] <= 3, "the rollback is one change of the template"
+
+
+async def paused(cluster: Cluster) -> None:
+    """After a good release under a policy with `onFailure: pause`."""
+    await suspended(cluster)
+    await cluster.until(lambda: is_paused(cluster, True), "the pause")
+    assert PAUSED in (await cluster.deployment())["metadata"]["annotations"]
+
+
+async def continued(cluster: Cluster) -> None:
+    """After a pause."""
+    await answered(cluster, "Resume")
+    await cluster.until(lambda: is_paused(cluster, False), "the end of the pause")
+    assert PAUSED not in (await cluster.deployment())["metadata"].get("annotations", {})
+    assert await labelled(cluster, False)
+
+
+async def is_paused(cluster: Cluster, expected: bool) -> bool:
+    return bool((await cluster.deployment())["spec"].get("paused")) == expected
+
+
 STORIES = (
+    (policy_with_rollback, good_release, second_release, rolled_back_by_policy),
+    (policy_with_pause, good_release, paused),
+    (policy_with_pause, good_release, paused, continued),
     (good_release,),
     (good_release, suspended_and_repaired),
     (good_release, rolled_back),

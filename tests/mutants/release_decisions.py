@@ -107,7 +107,7 @@ SOURCES = (
             (".replace(rollback_to=workload.version)", ""),
             ("rollback_requested=reason is RollbackReason.REQUESTED", "rollback_requested=True"),
             ("rollback_requested=reason is RollbackReason.REQUESTED", "rollback_requested=False"),
-            ("rollback_target=SourceRef(), rollback_requested=False, ", "rollback_target=SourceRef(), "),
+            (", rollback_target=SourceRef(), rollback_requested=False)", ", rollback_target=SourceRef())"),
         ),
         chosen=ONE_KIND,
     ),

@@ -240,6 +240,19 @@ def test_stored_rollback_is_withdrawn_if_the_verdict_is_corrected_before_it_is_c
 
 
 @each_kind
+def test_withdrawn_rollback_is_not_tried_again_and_the_release_is_suspended(kind: str) -> None:
+    world, _ = failing(kind, on_failure=OnFailure.ROLLBACK)
+    world.write_refused = "a policy of the cluster"
+    world.run(10)
+    assert world.state() == ROLLBACK
+    del world.revisions["v1"]
+    world.write_refused = ""
+    world.run(600)
+    assert (world.image, world.state(), world.suspended) == ("v2", SUSPEND, True)
+    assert world.reasons.count("RollbackStarted") == world.reasons.count("RollbackWithdrawn") == 1
+
+
+@each_kind
 def test_rollback_after_refused_writes_keeps_its_reason(kind: str) -> None:
     world, _ = failing(kind, on_failure=OnFailure.ROLLBACK)
     world.write_refused = "a policy of the cluster"
