@@ -106,9 +106,9 @@ FEWEST_WRITES = {paused: 2, continued: 2, resumed: 2, approved: 4, retried: 5}
 """The smallest number of writes in the last chapter of a story; 8 in those that are not listed."""
 
 MOST_WRITES = {
-    rolled_back_by_policy: 30,
-    paused: 12,
-    continued: 10,
+    rolled_back_by_policy: 22,
+    paused: 9,
+    continued: 7,
     good_release: 17,
     suspended_and_repaired: 25,
     rolled_back: 18,
