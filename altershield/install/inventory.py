@@ -91,7 +91,7 @@ class Inventory:
     history: list[Item] = field(default_factory=list)
     """The Secrets of Helm. They may be deleted when all `items` are deleted."""
     crds: list[Item] = field(default_factory=list)
-    """The CustomResourceDefinitions. With them go all ChangeWorkloads, ChangePods and settings."""
+    """The CustomResourceDefinitions. With them go all ChangeWorkloads, ChangePods, settings and policies."""
     shared: list[helm.Release] = field(default_factory=list)
     """Helm releases that contain other charts too, or whose history cannot be read."""
     problems: list[str] = field(default_factory=list)
