@@ -1,6 +1,7 @@
 """The labels, read from `altershield.api.labels`."""
 
-from altershield.api import labels
+from altershield.api import labels, released_by
+from altershield.releases import history
 from altershield.workloads import ADAPTERS
 from docs.pages.markdown import GENERATED, documented, table
 
@@ -12,6 +13,9 @@ _HEAD = f"""\
 You set two of these labels: `{labels.GOVERNED}: {labels.GOVERNED_VALUE}` on a Namespace, and
 `{labels.IGNORED_SUSPEND}: "true"` on a workload. AlterShield sets the others.
 If somebody else changes or removes one of them on a workload, AlterShield restores it.
+
+The same applies to the annotation `{released_by.ANNOTATION}` on a workload: the user who released its version, and the
+time. The annotation `{history.ANNOTATION}` is on the ControllerRevisions of the [history](../history.md).
 
 """
 

@@ -23,6 +23,7 @@ READS = (
     "kubectl -n shop get ",
     "kubectl -n shop describe ",
     "altershield status",
+    "altershield history",
     "altershield why",
     ".venv/bin/altershield status",
     ".venv/bin/altershield uninstall --dry-run",
