@@ -77,7 +77,8 @@ def _reason(status: ChangeWorkloadStatus) -> str:
 
 
 def in_use(workload: Workload, releases: Iterable[Release]) -> set[str]:
-    """Versions, fingerprints and uids of the templates that serve now or that a rollback can go back to."""
+    """Versions, fingerprints and uids of the templates that serve now or that a rollback can go back to. `releases`:
+    the current one, and the one that ends now."""
     found = {workload.version, workload.fingerprint}
     for release in releases:
         for source in (release.status.previous, release.status.rollback_target):

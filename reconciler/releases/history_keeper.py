@@ -87,7 +87,8 @@ class HistoryKeeper:
             kept = await self._update(known, release, workload, status)
         if kept is not None:
             entries.append(kept)
-        used = in_use(workload, [*self._caches.releases_of(workload), msgspec.structs.replace(release, status=status)])
+        current = [each for each in self._caches.releases_of(workload) if version_of(each) == workload.version]
+        used = in_use(workload, [*current, msgspec.structs.replace(release, status=status)])
         for each in surplus(entries, self._limit, used):
             await self._writer.delete(RESOURCE, each.metadata)
 

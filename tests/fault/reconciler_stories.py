@@ -127,6 +127,19 @@ async def rolled_back(cluster: Cluster) -> None:
     await until_history(cluster, v1="Success", v2="Failed")
 
 
+async def second_release(cluster: Cluster) -> None:
+    await cluster.release(version("v2"), image="busybox:2")
+    await cluster.until_states(v2="Success")
+
+
+async def oldest_version_deleted(cluster: Cluster) -> None:
+    """After two good releases, with a limit of one version: the version before this one stays, as the target of a
+    rollback."""
+    await cluster.release(version("v3"), image="busybox:3")
+    await cluster.until_states(v3="Success")
+    await until_history(cluster, v2="Success", v3="Success")
+
+
 async def reused_version(cluster: Cluster) -> None:
     """After a good release."""
     first = {pod["metadata"]["uid"] for pod in await cluster.all(PODS)}
@@ -234,6 +247,7 @@ STORIES = (
     (good_release,),
     (good_release, suspended_and_repaired),
     (good_release, rolled_back),
+    (good_release, second_release, oldest_version_deleted),
     (good_release, reused_version),
     (good_release, suspended, approved),
     (good_release, suspended, resumed),

@@ -16,6 +16,7 @@ from tests.fault.reconciler_stories import (
     approved,
     continued,
     good_release,
+    oldest_version_deleted,
     paused,
     resumed,
     retried,
@@ -55,7 +56,7 @@ async def play(cluster: Cluster, fatal: int, story: Sequence[Chapter]) -> bool:
     """Run the story with a reconciler that is killed once in its last chapter. False if the story ended before."""
     killer = Killer(0)
     cluster.set_fault(killer)
-    async with cluster.reconciler():
+    async with cluster.reconciler(history_limit=1):
         for chapter in story[:-1]:
             await chapter(cluster)
         killer.fatal = killer.writes + fatal
@@ -68,7 +69,7 @@ async def play(cluster: Cluster, fatal: int, story: Sequence[Chapter]) -> bool:
         return False
     killer.fatal = 0
     killer.struck.clear()
-    async with cluster.reconciler(identity="two"):
+    async with cluster.reconciler(identity="two", history_limit=1):
         await telling
     return True
 
@@ -117,6 +118,7 @@ MOST_WRITES = {
     approved: 14,
     resumed: 7,
     retried: 16,
+    oldest_version_deleted: 20,
 }
 """The largest number of writes in the last chapter of each story. The number varies, because the reconciler may see
 several changes at once."""

@@ -1,0 +1,212 @@
+"""The history of workloads, with faults of the API and changes by other users."""
+
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+from aiohttp import web
+
+from altershield.api import labels
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, CONFIG_MAPS, DEPLOYMENTS, REPLICA_SETS
+from altershield.releases import history
+from altershield.releases.history import Entry
+from tests.fault.reconciler_cluster import Cluster, Object, is_write, running_cluster, version
+from tests.fault.reconciler_stories import good_release, kept_history, second_release, until_history
+from tests.support.polling import until
+
+ENTRY = "sleep--x--"
+
+
+async def entries(cluster: Cluster) -> dict[str, Entry]:
+    found = [history.read(msgspec.json.encode(each)) for each in await cluster.all(history.RESOURCE)]
+    return {each.version: each for each in found}
+
+
+async def request_rollback(cluster: Cluster, present: str, to: str = "") -> None:
+    status: Object = {"status": "Rollback"} | ({"rollbackTo": to} if to else {})
+    await cluster.set_status(CHANGE_WORKLOADS, f"{ENTRY}{version(present)}", status)
+
+
+@contextlib.asynccontextmanager
+async def shop(directory: Path) -> AsyncIterator[Cluster]:
+    async with running_cluster(directory) as cluster:
+        await cluster.go_to("shop")
+        yield cluster
+
+
+async def test_version_released_again_keeps_its_entry(tmp_path: Path) -> None:
+    async with shop(tmp_path) as cluster, cluster.reconciler():
+        await good_release(cluster)
+        (first,) = (await entries(cluster)).values()
+        await second_release(cluster)
+        await cluster.release(version("v1"))
+        await cluster.until_states(v1="Success")
+        again = (await entries(cluster))[version("v1")]
+        assert again.metadata.uid == first.metadata.uid
+        assert again.revision > first.revision
+        assert await kept_history(cluster) == {version("v1"): "Success", version("v2"): "Success"}
+
+
+async def test_later_failure_changes_the_entry(tmp_path: Path) -> None:
+    async with shop(tmp_path) as cluster, cluster.reconciler():
+        await good_release(cluster)
+        await cluster.judge((await cluster.all(CHANGE_PODS))[0], "unpass")
+        await until_history(cluster, v1="Suspend")
+        (entry,) = (await entries(cluster)).values()
+        assert entry.record.reason == "FailedByPerson"
+        assert "find error" in entry.record.message
+
+
+async def test_rollback_takes_the_template_from_the_history_if_nothing_else_holds_it(tmp_path: Path) -> None:
+    async with shop(tmp_path) as cluster, cluster.reconciler():
+        await good_release(cluster)
+        await cluster.admin.patch(DEPLOYMENTS, {"spec": {"revisionHistoryLimit": 0}}, "sleep", "shop")
+        await second_release(cluster)
+
+        async def gone() -> bool:
+            return len(await cluster.all(REPLICA_SETS)) == 1
+
+        await cluster.until(gone, "the ReplicaSet of the first version to be deleted")
+        await request_rollback(cluster, "v2")  # the last version that passed
+        await cluster.until_rolled_back()
+        deployment = await cluster.deployment()
+        template = deployment["spec"]["template"]
+        assert template["spec"]["containers"][0]["image"] == "busybox"
+        assert template["metadata"]["labels"][labels.VERSION] == version("v1")
+        await until_history(cluster, v1="Success", v2="Failed")
+
+
+async def test_rollback_to_an_edited_entry_is_refused(tmp_path: Path) -> None:
+    """`data` is immutable, but an entry can be replaced by another one with the same name."""
+    async with shop(tmp_path) as cluster, cluster.reconciler():
+        await good_release(cluster)
+        await cluster.admin.patch(DEPLOYMENTS, {"spec": {"revisionHistoryLimit": 0}}, "sleep", "shop")
+        await second_release(cluster)
+        name = f"{ENTRY}{version('v1')}"
+        entry = await cluster.get(history.RESOURCE, name)
+        assert entry is not None
+        await cluster.admin.delete(history.RESOURCE, name, "shop")
+        entry["data"]["spec"]["template"]["spec"]["containers"][0]["image"] = "evil"
+        entry["metadata"] = {
+            key: entry["metadata"][key] for key in ("name", "labels", "annotations", "ownerReferences")
+        }
+        await cluster.admin.create(history.RESOURCE, entry, "shop")
+        await request_rollback(cluster, "v2")
+        condition = await cluster.until_condition(
+            CHANGE_WORKLOADS, f"{ENTRY}{version('v2')}", "RolledBack", reason="NoTarget"
+        )
+        assert "does not exist any more" in condition["message"] or "changed" in condition["message"]
+        assert (await cluster.deployment())["spec"]["template"]["spec"]["containers"][0]["image"] == "busybox:2"
+
+
+async def test_entries_of_an_orphaned_workload_are_adopted(tmp_path: Path) -> None:
+    async with shop(tmp_path) as cluster, cluster.reconciler():
+        await good_release(cluster)
+        await cluster.admin.delete(DEPLOYMENTS, "sleep", "shop", propagation="Orphan")
+
+        async def orphaned() -> bool:
+            there = await cluster.get(DEPLOYMENTS, "sleep") is not None
+            return not there and all(not each.metadata.owner_references for each in (await entries(cluster)).values())
+
+        await until(orphaned, "the entries to have no owner", 30)
+        await cluster.release(version("v2"), image="busybox:2")
+        uid = (await cluster.deployment())["metadata"]["uid"]
+
+        async def adopted() -> bool:
+            found = await entries(cluster)
+            return len(found) == 2 and all(each.is_of("Deployment", "sleep", uid) for each in found.values())
+
+        await cluster.until(adopted, "the entries to be adopted")
+
+
+async def test_entry_of_a_deleted_workload_of_the_same_name_is_replaced(tmp_path: Path) -> None:
+    async with shop(tmp_path) as cluster, cluster.reconciler():
+        old = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "old"}}  # stands for the old workload
+        uid = (await cluster.admin.create(CONFIG_MAPS, old, "shop"))["metadata"]["uid"]
+        stale = {
+            "apiVersion": "apps/v1",
+            "kind": "ControllerRevision",
+            "metadata": {
+                "name": f"{ENTRY}{version('v1')}",
+                "labels": history.entry_labels("sleep"),
+                "annotations": {history.ANNOTATION: "{}"},
+                "ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "old", "uid": uid}],
+            },
+            "data": {"version": version("v1")},
+            "revision": 1,
+        }
+        await cluster.admin.create(history.RESOURCE, stale, "shop")
+        await good_release(cluster)
+        (found,) = await cluster.all(history.RESOURCE)
+        assert found["data"]["spec"]["template"]
+
+
+async def test_object_of_somebody_else_with_the_name_of_an_entry_stays(tmp_path: Path) -> None:
+    async with shop(tmp_path) as cluster, cluster.reconciler():
+        other = {
+            "apiVersion": "apps/v1",
+            "kind": "ControllerRevision",
+            "metadata": {"name": f"{ENTRY}{version('v1')}"},
+            "data": {"of": "somebody"},
+            "revision": 1,
+        }
+        await cluster.admin.create(history.RESOURCE, other, "shop")
+        await cluster.release(version("v1"))
+        await cluster.until_states(v1="Success")
+        (found,) = await cluster.all(history.RESOURCE)
+        assert found["data"] == {"of": "somebody"}
+
+
+async def test_entry_whose_label_was_removed_is_labelled_again(tmp_path: Path) -> None:
+    async with shop(tmp_path) as cluster, cluster.reconciler():
+        await good_release(cluster)
+        name = f"{ENTRY}{version('v1')}"
+        await cluster.admin.patch(history.RESOURCE, {"metadata": {"labels": None, "annotations": None}}, name, "shop")
+        await second_release(cluster)
+        await cluster.release(version("v1"))
+        await cluster.until_states(v1="Success")
+        await until_history(cluster, v1="Success", v2="Success")
+        found = await cluster.get(history.RESOURCE, name)
+        assert found is not None
+        assert found["metadata"]["labels"] == history.entry_labels("sleep")
+
+
+@pytest.mark.parametrize("error", [web.HTTPForbidden, web.HTTPUnprocessableEntity, web.HTTPRequestEntityTooLarge])
+async def test_release_ends_although_the_api_server_refuses_its_entry(
+    tmp_path: Path, error: type[web.HTTPException], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def refuse(request: web.Request, go_on: Callable[[], Awaitable[web.StreamResponse]]) -> web.StreamResponse:
+        if is_write(request) and "controllerrevisions" in request.path:
+            return web.json_response({"kind": "Status", "message": "exceeded quota"}, status=error.status_code)
+        return await go_on()
+
+    async with shop(tmp_path) as cluster:
+        cluster.set_fault(refuse)
+        async with cluster.reconciler():
+            await cluster.release(version("v1"))
+            await cluster.until_states(v1="Success")
+        assert await cluster.all(history.RESOURCE) == []
+    assert "could not keep a version in the history" in caplog.text
+
+
+async def test_limit_of_zero_keeps_nothing(tmp_path: Path) -> None:
+    async with shop(tmp_path) as cluster, cluster.reconciler(history_limit=0):
+        await cluster.release(version("v1"))
+        await cluster.until_states(v1="Success")
+        assert await cluster.all(history.RESOURCE) == []
+
+
+async def test_failed_versions_have_a_limit_of_their_own(tmp_path: Path) -> None:
+    async with shop(tmp_path) as cluster, cluster.reconciler(history_limit=1):
+        await good_release(cluster)
+        for number in (2, 3):
+            await cluster.release(version(f"v{number}"), image=f"nosuch:{number}")
+
+            async def rolled_back(bad: str = version(f"v{number}")) -> bool:
+                states = await cluster.states()
+                return states.get(bad) == "Failed" and states.get(version("v1")) == "Success"
+
+            await cluster.until(rolled_back, f"v{number} to be rolled back")
+        await until_history(cluster, v1="Success", v3="Failed")
