@@ -201,12 +201,6 @@ async def policy_with_pause(cluster: Cluster) -> None:
     await _policy(cluster, "pause")
 
 
-async def second_release(cluster: Cluster) -> None:
-    """After a good release."""
-    await cluster.release(version("v2"), image="busybox:2")
-    await cluster.until_states(v2="Success")
-
-
 async def rolled_back_by_policy(cluster: Cluster) -> None:
     """After two good releases under a policy with `onFailure: rollback`."""
     own = [each for each in await cluster.all(CHANGE_PODS) if version("v2") in each["metadata"]["name"]]
