@@ -7,7 +7,7 @@ import email.utils
 import urllib.parse
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from altershield.api.policy import Phase, PrometheusCheck
 from altershield.errors import AlterShieldError
@@ -36,6 +36,12 @@ _Key = tuple[str, str, str, float]
 """The uid of the ChangePod, the name of the check, the phase, and when it began."""
 
 
+class _Answer(NamedTuple):
+    readings: list[Reading]
+    is_complete: bool
+    """Whether Prometheus has answered, and the answer does not change any more."""
+
+
 class PrometheusCheckRunner:
     """`clock` returns Unix seconds."""
 
@@ -44,7 +50,7 @@ class PrometheusCheckRunner:
         self._secrets = secrets
         self._clock = clock
         self._latest: OrderedDict[_Key, list[Sample]] = OrderedDict()
-        """The samples of the last poll if all are known: a poll before the next sample then needs no request."""
+        """The samples of the last poll if Prometheus has answered: a poll before the next sample needs no request."""
 
     @property
     def availability(self) -> Availability:
@@ -71,36 +77,38 @@ class PrometheusCheckRunner:
         count = times_until(check, subject.started, now, subject.deadline)
         try:
             samples = self._latest.get(key, [])
-            if len(samples) != count:
-                samples = await self._samples(subject, count, now)
-                self._remember(key, samples)
+            if len(samples) != count or (last and count):
+                samples, is_complete = await self._samples(subject, count, now)
+                if is_complete:
+                    self._remember(key, samples)
             return conclude(check, samples, last=last)
         except ValueError as error:
             return Unknown(str(error))
 
     def _remember(self, key: _Key, samples: list[Sample]) -> None:
-        if all(isinstance(reading, float | None) for sample in samples for reading in sample):
-            self._latest[key] = samples
-            self._latest.move_to_end(key)
-            if len(self._latest) > _REMEMBERED:
-                self._latest.popitem(last=False)
+        self._latest[key] = samples
+        self._latest.move_to_end(key)
+        if len(self._latest) > _REMEMBERED:
+            self._latest.popitem(last=False)
 
     async def end(self, subject: Subject, handle: str) -> None:
         del handle
         self._latest.pop(_key(subject), None)
 
-    async def _samples(self, subject: Subject, count: int, now: float) -> list[Sample]:
-        """The first `count` samples (at least 1). ValueError: the check cannot run."""
+    async def _samples(self, subject: Subject, count: int, now: float) -> tuple[list[Sample], bool]:
+        """The first `count` samples (at least 1), and whether Prometheus has answered all queries about them.
+        ValueError: the check cannot run."""
         check, queries = _queries(subject)
         try:
             credentials = await self._credentials(subject, check)
         except AlterShieldError as error:
-            return [Sample(str(error))] * count
+            return [Sample(str(error))] * count, False
         answers = await asyncio.gather(
             *(self._query(subject, check, query, credentials, count, now) for query in queries.values())
         )
-        readings = dict(zip(queries, answers, strict=True))
-        return [Sample(**{name: every[index] for name, every in readings.items()}) for index in range(count)]
+        readings = {name: answer.readings for name, answer in zip(queries, answers, strict=True)}
+        samples = [Sample(**{name: every[index] for name, every in readings.items()}) for index in range(count)]
+        return samples, all(answer.is_complete for answer in answers)
 
     async def _credentials(self, subject: Subject, check: PrometheusCheck) -> Credentials | None:
         if check.secret_ref is None:
@@ -115,7 +123,7 @@ class PrometheusCheckRunner:
         credentials: Credentials | None,
         count: int,
         now: float,
-    ) -> list[Reading]:
+    ) -> _Answer:
         """The readings of a query at the first `count` times (at least 1)."""
         start, step = first_time(check, subject.started), check.interval_seconds
         end = start + (count - 1) * step
@@ -138,10 +146,11 @@ class PrometheusCheckRunner:
             )
             readings = read(reply.status, reply.body, start=start, step=step, count=count)
         except (AlterShieldError, ValueError) as error:
-            return [str(error)] * count
+            return _Answer([str(error)] * count, is_complete=False)
         there = _server_time(reply.headers, now)
         known = times_until(check, subject.started, min(now, there), subject.deadline)
-        return readings[:known] + ["Prometheus' clock has not come to its time"] * (count - known)
+        early: list[Reading] = ["Prometheus' clock has not come to its time"] * (count - known)
+        return _Answer(readings[:known] + early, is_complete=not early)
 
 
 def _key(subject: Subject) -> _Key:

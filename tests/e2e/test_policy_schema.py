@@ -120,7 +120,7 @@ def test_api_server_refuses_wrong_policies_and_says_why(space: Kubectl, case: st
 def test_api_server_accepts_the_examples_of_the_page(space: Kubectl) -> None:
     page = (ROOT / "docs" / "checks.md").read_text()
     parts = [part for block in blocks(page) if block.language == "yaml" for part in yaml.safe_load_all(block.text)]
-    policies = [part for part in parts if part["kind"] == "DefensePolicy"]
+    policies = [part for part in parts if part.get("kind") == "DefensePolicy"]
     assert policies
     for policy in policies:
         policy["metadata"]["namespace"] = space.namespace

@@ -75,7 +75,7 @@ def example(name: str) -> CheckSpec:
     """A check of docs/checks.md."""
     for block in blocks((ROOT / "docs" / "checks.md").read_text()):
         for part in yaml.safe_load_all(block.text) if block.language == "yaml" else ():
-            if (part["kind"], part["metadata"]["name"]) == ("DefensePolicy", name):
+            if part.get("kind") == "DefensePolicy" and part["metadata"]["name"] == name:
                 (found,) = msgspec.convert(part, DefensePolicy).spec.checks
                 return found
     raise AssertionError(f"docs/checks.md has no DefensePolicy {name}")

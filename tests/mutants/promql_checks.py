@@ -90,9 +90,11 @@ SOURCES = (
         "reconciler/checks/prometheus_check.py",
         _CHECK,
         (
-            ("            if len(samples) != count:\n", "            if True:\n"),
-            ("if all(isinstance(reading, float | None) for sample in samples for reading in sample):", "if True:"),
-            ("            if len(self._latest) > _REMEMBERED:\n", "            if False:\n"),
+            ("if len(samples) != count or (last and count):", "if count:"),
+            ("if len(samples) != count or (last and count):", "if len(samples) != count:"),
+            ("                if is_complete:\n", "                if True:\n"),
+            ("is_complete=not early", "is_complete=True"),
+            ("        if len(self._latest) > _REMEMBERED:\n", "        if False:\n"),
             ("        self._latest.pop(_key(subject), None)\n", "        pass\n"),
             (
                 "subject.release.spec.policy.namespace, check.secret_ref.name",

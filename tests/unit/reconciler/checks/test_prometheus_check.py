@@ -126,7 +126,7 @@ async def test_restarted_reconciler_comes_to_the_same_results_at_the_same_times(
     assert answers[first] == Fail("1.2 is above max 1 (1 sample failed, 0 may fail)")
 
 
-async def test_poll_before_the_next_sample_sends_no_request_unless_a_sample_is_unknown() -> None:
+async def test_poll_before_the_next_sample_sends_no_request_unless_the_last_one_failed() -> None:
     prometheus = Prometheus(lambda query, time: 0)
     checks, batch = runner(prometheus), subject()
     for after in (15, 16, 24):
@@ -142,6 +142,25 @@ async def test_poll_before_the_next_sample_sends_no_request_unless_a_sample_is_u
     await checks.end(batch, "queries")
     await poll(checks, batch, 27)
     assert len(prometheus.requests) == 4
+
+
+async def test_missing_data_is_not_asked_for_again_before_the_next_sample_but_at_the_deadline() -> None:
+    prometheus = Prometheus(lambda query, time: None)
+    checks, batch = runner(prometheus), subject()
+    for after in (15, 16, 24, 24.5):
+        await poll(checks, batch, after)
+    assert len(prometheus.requests) == 1
+    await poll(checks, batch, 119)
+    await poll(checks, batch, 120, last=True)
+    assert len(prometheus.requests) == 3
+
+
+async def test_sample_in_the_future_of_a_slow_clock_is_asked_for_again() -> None:
+    prometheus = Prometheus(lambda query, time: 0, behind=7)
+    checks, batch = runner(prometheus), subject()
+    assert isinstance(await poll(checks, batch, 15), Pending)
+    assert await poll(checks, batch, 23) == Pending("1 of 3 samples are known")
+    assert len(prometheus.requests) == 2
 
 
 async def test_unreachable_prometheus_is_unknown_at_the_deadline() -> None:
