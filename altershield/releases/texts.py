@@ -4,6 +4,7 @@ from altershield.api.kinds import ConditionType
 from altershield.api.meta import find_condition
 from altershield.releases.release import Release, failures, stalled, ungated
 
+_NOT_ROLLED_BACK = "; not rolled back: "  # as the reconciler writes it
 _NAMED = 3  # pods that a text names
 
 
@@ -26,8 +27,11 @@ def _why(release: Release, *, current: bool) -> str:
     rolled_back = find_condition(release.status.conditions, ConditionType.ROLLED_BACK)
     failed = f"failed: {named(release)}" if failures(release) else ""
     if rolled_back is not None and rolled_back.message:
-        # the message of a rollback that did not happen does not say which pods failed
-        return f"{failed}; {rolled_back.message}" if failed and not rolled_back.is_true else rolled_back.message
+        if not failed or rolled_back.is_true:
+            return rolled_back.message
+        # the message of a rollback that did not happen begins with the same pods
+        _, marker, refusal = rolled_back.message.rpartition(_NOT_ROLLED_BACK)
+        return f"{failed}{marker}{refusal}" if marker else f"{failed}; {rolled_back.message}"
     if failed:
         return failed
     waits = stalled(release)
