@@ -65,7 +65,8 @@ def recorder(release: Release, system: Kubectl, tmp_path_factory: pytest.TempPat
     directory = tmp_path_factory.mktemp("processes")
     for left in ("opsconfiginfoes", "leases"):  # of an earlier release
         system.run("delete", left, "--all")
-    release.install({"reconciler": {"startTimeoutSeconds": START_TIMEOUT, "batchWaitSeconds": 2}})
+    reconciler = {"startTimeoutSeconds": START_TIMEOUT, "batchWaitSeconds": 2}
+    release.install({"reconciler": reconciler, "checks": {"jobs": {"enabled": True}}})
     # certgen must replace a Secret of this name, whatever it contains
     immutable = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"{RELEASE}-tls"}, "immutable": True}
     system("create", "-f", "-", stdin=json.dumps(immutable))
@@ -93,6 +94,7 @@ async def test_processes_need_every_granted_permission_and_no_other(
         "altershield-permissions": replace_pods_until_change_pods_are_deleted,
         "altershield-ungated": release_without_a_gatekeeper,
         "altershield-sets": roll_back_what_has_no_replica_sets,
+        "altershield-jobs": check_a_release_with_a_job,
     }
     async with await Client.connect(str(cluster)) as client, asyncio.TaskGroup() as at_once:
         for namespace, act in others.items():
@@ -210,6 +212,31 @@ def roll_back_what_has_no_replica_sets(kubectl: Kubectl) -> None:
         listed = ("events", "--field-selector", "reason=RolledBack")
         eventually(lambda: kubectl.json(*listed)["items"], "the release to be rolled back")
         kubectl("rollout", "status", "statefulset/sleep", "--timeout=60s")
+    finally:
+        kubectl.run("delete", "namespace", kubectl.namespace)
+
+
+def check_a_release_with_a_job(kubectl: Kubectl) -> None:
+    """The reconciler creates the Job, reads it, and deletes it."""
+    kubectl("create", "namespace", kubectl.namespace)
+    kubectl("label", "namespace", kubectl.namespace, "admission-webhook-altershield=enabled")
+    pod = {"restartPolicy": "Never", "containers": [{"name": "smoke", "image": "busybox:completes-after-500ms"}]}
+    check = {"name": "smoke", "onUnknown": "fail", "job": {"template": {"spec": {"template": {"spec": pod}}}}}
+    policy = {
+        "apiVersion": DEFENSE_POLICIES.api_version,
+        "kind": DEFENSE_POLICIES.kind,
+        "metadata": {"name": "smoke"},
+        "spec": {"checks": [check]},
+    }
+    try:
+        wait_until_governed(kubectl)
+        kubectl("create", "-f", "-", stdin=json.dumps(policy))
+        kubectl.wait("defensepolicy/smoke", "condition=Accepted")
+        kubectl("apply", "-f", "-", stdin=sleep(replicas=1))
+        eventually(lambda: kubectl.json("changeworkloads")["items"], "the ChangeWorkload")
+        (found,) = kubectl.json("changeworkloads")["items"]
+        kubectl.wait(f"changeworkload/{found['metadata']['name']}", "jsonpath={.status.status}=Success")
+        eventually(lambda: not kubectl.json("jobs")["items"], "the Job to be deleted")
     finally:
         kubectl.run("delete", "namespace", kubectl.namespace)
 

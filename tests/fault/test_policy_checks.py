@@ -9,8 +9,8 @@ import pytest
 from aiohttp import web
 
 from altershield.api.meta import rfc3339
-from altershield.api.policy import CheckSpec, HealthCheck, OnUnknown, Phase
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES, EVENTS
+from altershield.api.policy import CheckSpec, HealthCheck, JobCheck, OnUnknown, Phase
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES, EVENTS, JOBS
 from tests.fault.reconciler_cluster import Cluster, Object, running_cluster, version
 from tests.fault.releases import apply_check, apply_policy, batches, condition, release, until_state
 
@@ -191,3 +191,30 @@ async def test_edit_of_a_policy_changes_later_releases_only(cluster: Cluster, re
         await cluster.release(V2)
         await until_state(cluster, V2, "Success")
         assert len(receiver.requests) == asked
+
+
+async def test_reconciler_that_crashes_during_a_job_finds_it_again_and_creates_no_second_one(cluster: Cluster) -> None:
+    created: set[str] = set()
+    pod = {"restartPolicy": "Never", "containers": [{"name": "smoke", "image": "busybox:completes-after-3s"}]}
+    template = {"spec": {"backoffLimit": 0, "template": {"spec": pod}}}
+    check = CheckSpec("smoke", timeout_seconds=60, on_unknown=OnUnknown.FAIL, job=JobCheck(template))
+
+    async def jobs() -> list[Object]:
+        found: list[Object] = (await cluster.admin.list(JOBS, cluster.namespace, as_=dict)).items
+        created.update(each["metadata"]["uid"] for each in found)
+        return found
+
+    async with cluster.reconciler():
+        await apply_check(cluster, check)
+        await cluster.release(V1, replicas=1)
+        await cluster.until(jobs, "the Job")
+    async with cluster.reconciler(identity="two"):
+        await cluster.until(jobs, "the Job")
+    async with cluster.reconciler(identity="three"):
+        await until_state(cluster, V1, "Success")
+        await jobs()
+    assert len(created) == 1
+    (batch,) = await batches(cluster)
+    (result,) = batch["status"]["checks"]
+    assert result["state"] == "Passed"
+    assert {result["handle"]} == created
