@@ -5,6 +5,25 @@ from tests.mutants.release_tests import ONE_KIND, RELEASE_TESTS
 
 SOURCES = (
     Source(
+        "reconciler/releases/history.py",
+        ("tests/unit/reconciler/test_history.py",),
+        (
+            ("    if after is None:\n        return decision\n", ""),
+            ("ends = after.status in _ENDS or before.status in _ENDS", "ends = after.status in _ENDS"),
+            ("ends = after.status in _ENDS or before.status in _ENDS", "ends = before.status in _ENDS"),
+            (" and bool(after.rollback_target.uid)", ""),
+            ("(ends and after.status != before.status)", "ends"),
+            (" and not begins_rollback:", ":"),
+            ("by.time if by is not None else", "by.time if False else"),
+            ('by.user if by is not None else ""', '""'),
+            ("rfc3339(status.entry_time_unix)", "rfc3339(release.status.entry_time_unix)"),
+            (", _MAX_MESSAGE)", ")"),
+            ("_severity(state) > _severity(known)", "_severity(state) < _severity(known)"),
+            (" and status.status in (WorkloadState.ROLLBACK, WorkloadState.FAILED):", ":"),
+            ('return found - {""}', "return found"),
+        ),
+    ),
+    Source(
         "reconciler/releases/decide.py",
         RELEASE_TESTS,
         (

@@ -9,8 +9,11 @@ import pytest
 from altershield.api import labels
 from altershield.api.released_by import ANNOTATION, decode, encode
 from gatekeeper import routes
+from gatekeeper.dispatch import decide
+from gatekeeper.handlers.releases.reasons import Reason
+from gatekeeper.response import Decision
 
-from .reviews import RECONCILER, deployment, mutate, released, version_of
+from .reviews import MUTATE, RECONCILER, StaticListers, deployment, mutate, released, review, route, version_of
 
 pytestmark = pytest.mark.usefixtures("every_kind")
 
@@ -115,6 +118,19 @@ def test_annotation_is_restored_together_with_the_labels() -> None:
     result, warnings = mutate(manifest, old, user="bob")
     assert (result, warnings) == (old, [])
     assert labels.VERSION in result["metadata"]["labels"]
+
+
+def test_reconciler_may_change_the_annotation_without_a_release() -> None:
+    old = annotated(released(), encode("alice", version_of(deployment()), 1.0))
+    assert mutate(annotated(released(), None), old, user=RECONCILER) == (annotated(released(), None), [])
+
+
+def test_restored_annotation_is_counted_as_restored() -> None:
+    old = annotated(released(), encode("alice", version_of(deployment()), 1.0))
+    served = route(MUTATE)
+    wire = served.decode(json.dumps(review(annotated(released(), "other"), old)).encode())
+    answer = decide(served, wire, StaticListers())
+    assert (answer.decision, answer.reason) == (Decision.PATCHED, Reason.RESTORED)
 
 
 def test_long_user_name_is_cut() -> None:

@@ -1,0 +1,111 @@
+"""When the history changes, and what is kept of a release."""
+
+import msgspec
+import pytest
+
+from altershield.api.kinds import ChangeWorkloadStatus, SourceRef
+from altershield.api.meta import Condition
+from altershield.api.released_by import ReleasedBy
+from altershield.releases.history import CheckOutcome
+from altershield.workloads.meta import NO_OWNER, Meta
+from reconciler.batches.batch import Batch
+from reconciler.releases.effects import Decision, KeepHistory
+from reconciler.releases.history import check_outcomes, in_use, record, with_history
+from reconciler.releases.projection import Release
+
+from .builders import V1, V2, release, workload
+
+
+def of(state: str, **status: object) -> Release:
+    found = release(V1)
+    return msgspec.structs.replace(found, status=msgspec.structs.replace(found.status, status=state, **status))
+
+
+def is_kept(before: Release, after: ChangeWorkloadStatus | None) -> bool:
+    decision = with_history(before, Decision(after))
+    assert decision.status is after
+    return decision.before == (KeepHistory(after),) if decision.before and after is not None else False
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kept"),
+    [
+        ("Running", "Success", True),
+        ("Running", "Suspend", True),
+        ("Init", "Failed", True),
+        ("Running", "Rollback", True),
+        ("Success", "Suspend", True),
+        ("Rollback", "Failed", True),
+        ("Suspend", "Running", True),
+        ("Init", "Running", False),
+        ("Running", "TimeOutPreThreshold", False),
+        ("Success", "Success", False),
+        ("Suspend", "Suspend", False),
+    ],
+)
+def test_release_is_kept_if_it_ends_or_ends_in_another_way(before: str, after: str, kept: bool) -> None:
+    assert is_kept(of(before), of(after).status) is kept
+
+
+def test_decision_without_a_status_keeps_nothing() -> None:
+    assert not is_kept(of("Success"), None)
+
+
+def test_release_is_kept_when_a_person_requested_its_rollback() -> None:
+    """The person wrote the state Rollback, so that the intent does not change the state."""
+    target = SourceRef("ReplicaSet", "web-1", "uid-1")
+    assert is_kept(of("Rollback"), of("Rollback", rollback_target=target).status)
+    assert not is_kept(of("Rollback", rollback_target=target), of("Rollback", rollback_target=target).status)
+    assert not is_kept(of("Rollback", rollback_target=target), of("Rollback").status)
+
+
+def test_record_names_the_user_of_the_annotation_and_the_end() -> None:
+    conditions = (Condition("Verified", "False", "FailedByServer", "1 of 3 pods failed"),)
+    ended = of("Suspend", conditions=conditions, entry_time_unix=100).status
+    found = record(of("Running"), ended, ReleasedBy("alice", "2026-08-21T07:29:49Z", V1), ())
+    assert (found.released, found.released_by) == ("2026-08-21T07:29:49Z", "alice")
+    assert (found.state, found.since, found.reason) == ("Suspend", "1970-01-01T00:01:40Z", "FailedByServer")
+    assert "1 of 3 pods failed" in found.message
+
+
+def test_record_without_the_annotation_has_no_user_and_the_time_of_the_change_workload() -> None:
+    found = record(of("Running"), of("Success").status, None, ())
+    assert found.released_by == ""
+    assert found.released
+
+
+def test_reason_of_a_rolled_back_release_is_that_of_the_rollback_and_the_message_is_bounded() -> None:
+    conditions = (
+        Condition("Verified", "False", "FailedByHealth", "x"),
+        Condition("RolledBack", "True", "PodNotUp", "y" * 5000),
+    )
+    failed = of("Failed", conditions=conditions).status
+    assert record(of("Rollback"), failed, None, ()).reason == "PodNotUp"
+    assert len(record(of("Rollback"), failed, None, ()).message) == 1024
+    succeeded = of("Success", conditions=conditions).status
+    assert record(of("Running"), succeeded, None, ()).reason == "FailedByHealth"
+
+
+def batch(*checks: tuple[str, str, str]) -> Batch:
+    return Batch(Meta("shop", "web--x--1", "", ""), NO_OWNER, (), True, "", "", "", None, checks)
+
+
+def test_worst_outcome_of_a_check_counts() -> None:
+    batches = [
+        batch(("server", "Pre", "Passed"), ("errors", "Post", "Failed")),
+        batch(("server", "Pre", "Unknown"), ("errors", "Post", "Unknown")),
+        batch(("server", "Pre", "Passed"), ("new", "Post", "of another release of AlterShield")),
+    ]
+    assert check_outcomes(batches) == (
+        CheckOutcome("errors", "Post", "Failed"),
+        CheckOutcome("new", "Post", "of another release of AlterShield"),
+        CheckOutcome("server", "Pre", "Unknown"),
+    )
+
+
+def test_present_version_and_targets_of_rollbacks_are_in_use() -> None:
+    previous = SourceRef("ReplicaSet", "web-1", "uid-1", V2, "f" * 32)
+    target = SourceRef("ReplicaSet", "web-0", "uid-0")
+    found = in_use(workload(V1), [of("Success", previous=previous), of("Rollback", rollback_target=target)])
+    assert {V1, V2, "uid-1", "f" * 32, "uid-0"} <= found
+    assert "" not in found
