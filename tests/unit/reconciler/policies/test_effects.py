@@ -78,6 +78,7 @@ def test_settings_blocking_and_rollback_stay_kill_switches() -> None:
         assert not found.blocking
         assert not found.rollback
         assert found.rollback_off == "the setting `rollback` is off"
+        assert found.blocking_off == "the setting `blocking` is off"
 
 
 # modes
@@ -236,7 +237,10 @@ def test_stored_rollback_is_withdrawn_if_the_verdict_is_corrected_before_it_is_c
     world.run(400)
     assert world.image == "v2"
     assert "none of its pods fails verification any more" in text(world, "RollbackWithdrawn")
-    assert world.state() != WorkloadState.ROLLBACK
+    assert world.state() == WorkloadState.RUNNING
+    world.judge(pod, "unpass")
+    world.run(10)
+    assert (world.image, world.state(), world.suspended) == ("v2", SUSPEND, True)  # one attempt for each version
 
 
 @each_kind
@@ -283,7 +287,47 @@ def test_setting_rollback_wins_over_the_policy(kind: str) -> None:
     assert world.image == "v2"  # one attempt
 
 
+def test_paused_rollout_is_not_rolled_back() -> None:
+    world = World("Deployment")
+    world.roll_out("v1")
+    world.policy = policy(on_failure=OnFailure.ROLLBACK)
+    world.release("v2")
+    world.rest()
+    (pod,) = world.make(1)
+    world.up(pod)
+    world.run(30)
+    world.paused = True
+    world.judge(pod, "unpass")
+    world.rest()
+    assert (world.image, world.suspended) == ("v2", True)
+    assert "not rolled back: the rollout is paused" in text(world, "ReleaseSuspended")
+
+
+@each_kind
+@pytest.mark.parametrize("on_failure", [OnFailure.ROLLBACK, OnFailure.PAUSE])
+def test_overdue_pods_are_no_failed_verification(kind: str, on_failure: OnFailure) -> None:
+    world = World(kind)
+    world.roll_out("v1")
+    world.policy = policy(on_failure=on_failure, on_start_failure=OnStartFailure.SUSPEND)
+    world.release("v2")
+    world.rest()
+    world.make(1)
+    world.run(600)
+    assert (world.image, world.state(), world.suspended, world.held) == ("v2", SUSPEND, True, False)
+
+
 # onFailure: pause
+
+
+@pytest.mark.parametrize("kind", ["StatefulSet", "DaemonSet"])
+def test_workload_whose_pods_people_delete_is_not_paused(kind: str) -> None:
+    world = World(kind)
+    world.rolling = False
+    world.policy = policy(on_failure=OnFailure.PAUSE)
+    pods = world.roll_out("v1")
+    world.judge(pods[0], "unpass")
+    world.rest()
+    assert (world.state(), world.suspended, world.held) == (SUSPEND, True, False)
 
 
 @each_kind

@@ -1,0 +1,90 @@
+"""Mutants of DefensePolicies: their acceptance and selection, and their effects on releases."""
+
+from tests.mutants.mutant import Source
+
+_T = "tests/unit/reconciler/policies/"
+
+SOURCES = (
+    Source(
+        "reconciler/policies/selection.py",
+        (_T + "test_selection.py",),
+        (
+            ("return -self.spec.priority, self.name", "return self.spec.priority, self.name"),
+            ("return -self.spec.priority, self.name", "return -self.spec.priority, ''"),
+            ("met = value in requirement.values", "met = True"),
+            ("met = value not in requirement.values", "met = value is not None"),
+            ("met = value is not None", "met = bool(value)"),
+            ("met = value is None", "met = not value"),
+            ("        if not met:\n            return False\n", ""),
+            ("if other.rank < policy.rank and", "if"),
+            ("_requirements(other.spec.selector) <= own", "_requirements(other.spec.selector) & own"),
+        ),
+    ),
+    Source(
+        "reconciler/policies/acceptance.py",
+        (_T + "test_acceptance.py",),
+        (
+            ("    if metadata.deletion_timestamp is not None:\n        return None\n", ""),
+            ("status.accepted_generation, status.accepted)", "metadata.generation, status.accepted)"),
+            ("    if status.accepted is None:\n        return None\n", ""),
+            ('        yield "baselineQuery", check.prometheus.baseline_query\n', ""),
+            ('            if key == "env" and isinstance(below, list):', "            if False:"),
+            ("        if _KEY.fullmatch(key) is None:", "        if _KEY.match(key) is None:"),
+        ),
+    ),
+    Source(
+        "reconciler/releases/rules.py",
+        (_T + "test_effects.py",),
+        (
+            ("    if only and settings.blocking:", "    if only:"),
+            ("    if only and settings.rollback:", "    if only:"),
+            ('changed |= {"blocking": False, "blocking_off": only}', 'changed |= {"blocking_off": only}'),
+            ('changed |= {"rollback": False, "rollback_off": only}', 'changed |= {"rollback_off": only}'),
+            ('{"on_failure": policy.on_failure}', "{}"),
+            ("timing.observe if observe is None else", "timing.observe if not observe else"),
+        ),
+        chosen="not (StatefulSet or DaemonSet or CloneSet)",
+    ),
+    Source(
+        "reconciler/releases/failure.py",
+        (_T + "test_effects.py",),
+        (
+            ("        and not _was_tried(snapshot)\n", ""),
+            ("RollbackReason.NOT_UNDONE):\n        return True", "RollbackReason.NOT_UNDONE):\n        return False"),
+            ("return withdrawn and status.rollback_reason ==", "return False and status.rollback_reason =="),
+            ("    if not snapshot.settings.rollback:\n", "    if False:\n"),
+            ('        return "the rollout is paused"\n', '        return ""\n'),
+            (
+                '        return "this version was rolled back once before and then released again"\n',
+                '        return ""\n',
+            ),
+            ("        if suspended:\n            return ()\n", ""),
+            ("if not wanted or workload.paused or", "if not wanted or"),
+            (" or workload.strategy is Strategy.ON_DELETE:", ":"),
+            ("is OnFailure.PAUSE and has_failed(snapshot)", "is OnFailure.PAUSE"),
+            (
+                "groups.count(Group.FAILED) > 0 and verification.giver(groups) is not Giver.HEALTH",
+                "groups.count(Group.FAILED) > 0",
+            ),
+        ),
+        chosen="not (DaemonSet or CloneSet)",
+    ),
+    Source(
+        "reconciler/releases/pausing.py",
+        (_T + "test_pausing.py",),
+        (
+            ("    if not changes or PAUSED in _annotations(raw):\n        return []\n", ""),
+            ("        if _get(raw, parent) is None:\n", "        if False:\n"),
+            ("        if change.before is None:\n", "        if False:\n"),
+            ('if change is None or not _covers(_get(raw, path), each["value"]):', "if change is None:"),
+            (
+                "    for each in wanted:\n        path = ",
+                "    for each in msgspec.to_builtins(marker.changes):\n        path = ",
+            ),
+            (
+                "return all(_covers(value.get(key), below) for key, below in wanted.items())",
+                "return bool(value == wanted)",
+            ),
+        ),
+    ),
+)
