@@ -235,7 +235,12 @@ class LiveReader:
             BY_KIND[workload.kind].revisions, workload.metadata.namespace, as_=_RAW, label_selector=workload.selector
         )
         return [
-            raw for raw in listed.items if _controls(workload, raw) and not raw["metadata"].get("deletionTimestamp")
+            raw
+            for raw in listed.items
+            if _controls(workload, raw)
+            and not raw["metadata"].get("deletionTimestamp")
+            # a controller whose selector matches everything may have adopted an entry of another workload's history
+            and labels.HISTORY not in (raw["metadata"].get("labels") or {})
         ]
 
     def _targets(

@@ -4,10 +4,12 @@ import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.process.children import free_ports
+from altershield.releases import history
 from kube_sandbox.altershield_server.script import (
     CallbackScript,
     Case,
@@ -54,6 +56,12 @@ def called(server: AlterShieldServer, call: Call) -> int:
     return len(server.calls.of(call))
 
 
+async def kept_checks(cluster: Cluster) -> list[tuple[str, str, str]]:
+    """The name, the phase and the state of each check in the history of the only version."""
+    (entry,) = await cluster.all(history.RESOURCE)
+    return [(each.name, each.phase, each.state) for each in history.read(msgspec.json.encode(entry)).record.checks]
+
+
 async def test_release_that_the_server_passes_succeeds_and_its_order_is_closed(
     cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -63,6 +71,7 @@ async def test_release_that_the_server_passes_succeeds_and_its_order_is_closed(
         assert condition(found, "Reported") == ("True", "OrderCreated")
         assert condition(found, "Checked") == ("True", "AllChecked")
         assert {each["status"]["message"] for each in await batches(cluster)} == {"PostFinish"}
+        assert await kept_checks(cluster) == [("server", "Post", "Passed"), ("server", "Pre", "Passed")]
 
         async def closed() -> bool:
             found = await cluster.get(CHANGE_WORKLOADS, release(V1))
@@ -80,6 +89,7 @@ async def test_release_that_the_server_fails_is_suspended(cluster: Cluster, tmp_
         await cluster.release(V1)
         found = await until_state(cluster, V1, "Suspend")
         assert condition(found, "Verified") == ("False", "FailedByServer")
+        assert ("server", stage.capitalize(), "Failed") in await kept_checks(cluster)
 
 
 @pytest.mark.parametrize(("stage", "message"), [("pre", "PreTimeout"), ("post", "PostTimeout")])
