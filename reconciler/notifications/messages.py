@@ -76,7 +76,8 @@ def _text(receiver: Receiver, occurrence: Occurrence, cluster: str) -> str:
         where = f" of {values['cluster']}" if cluster else ""
         name = f"{values['kind']} {values['namespace']}/{values['workload']}"
         text = f"AlterShield{where}: the release of {name} {_TITLES[occurrence.event]}. {values['message']}".rstrip()
-        text += f"\nVersion {values['version']}. To see more: altershield status -n {values['namespace']}"
+        target = f"{values['kind'].lower()}/{values['workload']} -n {values['namespace']}"
+        text += f"\nVersion {values['version']}. What to do: altershield why {target}"
     return text.encode()[:_MAX_TEXT].decode(errors="ignore")
 
 

@@ -70,6 +70,7 @@ def _places(name: str) -> Iterator[bool]:
         "gatekeeper/handlers/releases",
         "altershield/admission",
         "reconciler",
+        "reconciler/batches",
         "reconciler/releases",
         "certgen",
     ):

@@ -24,7 +24,7 @@ def test_slack_gets_one_text() -> None:
     assert json.loads(made.body) == {
         "text": "AlterShield of prod: the release of Deployment shop/web failed its verification: further releases are "
         "denied. failed: web-1 (errors: 0.2 is above max 0.05)\n"
-        f"Version {'1' * 32}. To see more: altershield status -n shop"
+        f"Version {'1' * 32}. What to do: altershield why deployment/web -n shop"
     }
 
 
