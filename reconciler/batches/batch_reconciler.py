@@ -10,6 +10,7 @@ import msgspec
 from altershield.api.kinds import ChangePod, ChangePodStatus, ChangeWorkload, ConditionType, PodState, Verdict
 from altershield.api.meta import find_condition
 from altershield.api.policy import Phase
+from altershield.kube.errors import ConflictError
 from reconciler.batches.check_run import Answer, Ask, Step
 from reconciler.batches.nodes import awaits, awaits_node, with_node
 from reconciler.batches.plan import Checks, kind_of, plan, subject
@@ -48,50 +49,52 @@ class BatchReconciler:
         if batch is None or batch.unfinished is None or batch.metadata.deleting:
             return None
         change_pod = batch.unfinished
-        snapshot = self._snapshot(change_pod)
+        release = await self._known_release(change_pod)
+        snapshot = self._snapshot(change_pod, release)
         while True:
             status, following = decide(change_pod.status, snapshot, self._clock())
             if status != change_pod.status:
                 change_pod = await self._save(change_pod, status)  # before the requests
             if not following.asks:
                 if status.status == PodState.EXECUTE_DONE:
-                    await self._clean_up(change_pod, snapshot)
+                    await self._clean_up(change_pod, release, snapshot)
                 return following.after
-            answers = await asyncio.gather(*(self._ask(each, change_pod, snapshot) for each in following.asks))
+            answers = await asyncio.gather(*(self._ask(each, change_pod, release, snapshot) for each in following.asks))
             new = {each.key: answer for each, answer in zip(following.asks, answers, strict=True)}
             snapshot = replace(snapshot, change_pod=change_pod, answers={**snapshot.answers, **new})
 
     def awaits_node(self, change_pod: ChangePod) -> bool:
         """Whether an AlterShield server may have a node for this batch whose id is not known."""
-        return awaits_node(change_pod.status, self._server_check(change_pod))
+        return awaits_node(change_pod.status, self._server_check(self._release(change_pod)))
 
     async def receive(self, change_pod: ChangePod, node: str, phase: Phase, result: Pass | Fail) -> bool:
         """Store the result of the AlterShield server's check on a batch, which has the id `node` there. Returns false
         if it is of no use any more.
 
-        ConflictError: the ChangePod has changed meanwhile.
+        ConflictError: the ChangePod has changed meanwhile, or the cache does not have its ChangeWorkload yet.
         """
-        name, now, state = self._server_check(change_pod), self._clock(), change_pod.status
+        release = await self._known_release(change_pod)
+        name, now, state = self._server_check(release), self._clock(), change_pod.status
         if awaits_node(state, name):
             state = with_node(state, name, node)
         if not awaits(state, name, phase):
             return False
         told = msgspec.structs.replace(change_pod, status=state)
-        snapshot = replace(self._snapshot(told), answers={(name, phase): result})
+        snapshot = replace(self._snapshot(told, release), answers={(name, phase): result})
         status = received(state, snapshot, now)
         if status != change_pod.status:
             await self._save(change_pod, status)
         return True
 
-    def _server_check(self, change_pod: ChangePod) -> str:
-        """The name of the AlterShield server's check; empty if the batch does not have it."""
-        found = plan(self._release(change_pod), self._checks)
+    def _server_check(self, release: ChangeWorkload | None) -> str:
+        """The name of the AlterShield server's check; empty if the batches of the release do not have it."""
+        found = plan(release, self._checks)
         return next((each.spec.name for each in found if each.spec.server is not None), "")
 
-    def _snapshot(self, change_pod: ChangePod) -> BatchSnapshot:
+    def _snapshot(self, change_pod: ChangePod, release: ChangeWorkload | None) -> BatchSnapshot:
         return BatchSnapshot(
             change_pod,
-            plan(self._release(change_pod), self._checks),
+            plan(release, self._checks),
             pre_timeout=self._pre_timeout,
             post_timeout=self._post_timeout,
         )
@@ -99,9 +102,26 @@ class BatchReconciler:
     def _release(self, change_pod: ChangePod) -> ChangeWorkload | None:
         return self._caches.releases.get(change_pod.metadata.namespace, change_pod.spec.change_workload_id)
 
-    async def _ask(self, ask: Ask, change_pod: ChangePod, snapshot: BatchSnapshot) -> Answer:
+    async def _known_release(self, change_pod: ChangePod) -> ChangeWorkload | None:
+        """The ChangeWorkload of the batch; None if it does not exist.
+
+        The caches of ChangePods and ChangeWorkloads are filled independently, and without its ChangeWorkload a batch
+        seems to have no checks. ConflictError: the ChangeWorkload exists, but the cache does not have it yet.
+        """
+        release, owner = self._release(change_pod), change_pod.metadata.controller
+        if release is not None and (owner is None or owner.uid == release.metadata.uid):
+            return release
+        namespace, name = change_pod.metadata.namespace, change_pod.spec.change_workload_id
+        uid = await self._writer.release_uid(name, namespace)
+        if uid and (owner is None or uid == owner.uid):
+            raise ConflictError(f"the cache does not have the ChangeWorkload {namespace}/{name} yet", code=409)
+        return None
+
+    async def _ask(
+        self, ask: Ask, change_pod: ChangePod, release: ChangeWorkload | None, snapshot: BatchSnapshot
+    ) -> Answer:
         planned = next(each for each in snapshot.plan if each.spec.name == ask.name)
-        check, release = self._checks.get(kind_of(planned.spec)), self._release(change_pod)
+        check = self._checks.get(kind_of(planned.spec))
         if check is None or release is None:
             return Unknown("the check is not configured any more" if check is None else "the release does not exist")
         what = subject(change_pod, release, planned, ask.phase)
@@ -112,9 +132,8 @@ class BatchReconciler:
         )
         return await check.poll(what, handle, last=ask.step is Step.LAST_POLL)
 
-    async def _clean_up(self, change_pod: ChangePod, snapshot: BatchSnapshot) -> None:
+    async def _clean_up(self, change_pod: ChangePod, release: ChangeWorkload | None, snapshot: BatchSnapshot) -> None:
         """Let each check of a batch that is done remove what it has created."""
-        release = self._release(change_pod)
         if release is None:
             return
         for planned in snapshot.plan:

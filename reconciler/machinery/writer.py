@@ -15,7 +15,7 @@ from altershield.api.kinds import (
     OpsConfigInfo,
     OpsConfigInfoStatus,
 )
-from altershield.api.meta import OwnerReference
+from altershield.api.meta import ObjectMeta, OwnerReference
 from altershield.api.policy import DefensePolicy, DefensePolicyStatus
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, Resource
 from altershield.kube.client import Client, PatchType
@@ -35,6 +35,10 @@ from reconciler.machinery.metrics import Metrics
 from reconciler.releases.projection import Release
 
 _LISTS = ("defensePreparingPods", "defenseCheckingPods", "defenseCheckPassPods")
+
+
+class _Named(msgspec.Struct):
+    metadata: ObjectMeta
 
 
 class Writer:
@@ -117,6 +121,14 @@ class Writer:
         if found.metadata.uid != metadata.uid:
             raise ConflictError(f"ChangePod {metadata.namespace}/{metadata.name} was created again", code=409)
         return found
+
+    async def release_uid(self, name: str, namespace: str) -> str:
+        """The uid of a ChangeWorkload, as the API server has it now; empty if it does not exist."""
+        try:
+            found = await self._client.get(CHANGE_WORKLOADS, name, namespace, as_=_Named)
+        except NotFoundError:
+            return ""
+        return found.metadata.uid
 
     async def save_batch(self, batch: ChangePod, status: ChangePodStatus) -> ChangePod:
         """Store the changed fields of the status, guarded by the resourceVersion."""

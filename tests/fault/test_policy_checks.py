@@ -1,5 +1,6 @@
 """Releases that the checks of a DefensePolicy judge."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -8,10 +9,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from altershield.api import labels
 from altershield.api.meta import rfc3339
-from altershield.api.policy import CheckSpec, HealthCheck, JobCheck, OnUnknown, Phase
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES, EVENTS, JOBS
-from tests.fault.reconciler_cluster import Cluster, Object, running_cluster, version
+from altershield.api.policy import CheckSpec, HealthCheck, HttpCheck, JobCheck, OnUnknown, Phase
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES, EVENTS, JOBS, NAMESPACES
+from tests.fault.reconciler_cluster import Cluster, GoOn, Object, running_cluster, version
 from tests.fault.releases import apply_check, apply_policy, batches, condition, release, until_state
 
 V1, V2 = version("v1"), version("v2")
@@ -218,3 +220,47 @@ async def test_reconciler_that_crashes_during_a_job_finds_it_again_and_creates_n
     (result,) = batch["status"]["checks"]
     assert result["state"] == "Passed"
     assert {result["handle"]} == created
+
+
+async def test_batch_whose_release_is_not_in_the_cache_yet_is_not_ended_without_its_checks(
+    cluster: Cluster, receiver: Receiver
+) -> None:
+    """A namespace is governed again: its ChangePods are in the cache before its ChangeWorkloads."""
+    receiver.answer = (503, {})
+    hidden = False
+
+    async def fault(request: web.Request, go_on: GoOn) -> web.StreamResponse:
+        if hidden and request.method == "GET" and request.path.endswith("/changeworkloads"):
+            await asyncio.sleep(1.0)
+        return await go_on()
+
+    async def running() -> bool:
+        return len(await batches(cluster)) == 2 and len(receiver.requests) > 1
+
+    cluster.set_fault(fault)
+    async with cluster.reconciler() as manager:
+        await apply_check(
+            cluster, CheckSpec("smoke", http=HttpCheck(receiver.url), timeout_seconds=600, on_unknown=OnUnknown.FAIL)
+        )
+        await cluster.release(V1)
+        await cluster.until(running, "two batches that are checked")
+        await govern(cluster, None)
+
+        async def forgotten() -> bool:
+            return not len(manager.caches.batches) and not len(manager.caches.releases)
+
+        await cluster.until(forgotten, "the reconciler to forget the objects of the namespace")
+        hidden = True
+        await govern(cluster, labels.GOVERNED_VALUE)
+
+        async def known() -> bool:
+            return len(manager.caches.releases) > 0
+
+        await cluster.until(known, "the reconciler to know the release again")
+        assert "ExecuteDone" not in {each["status"]["status"] for each in await batches(cluster)}
+        receiver.answer = (200, {"verdict": "fail"})
+        await until_state(cluster, V1, "Suspend")
+
+
+async def govern(cluster: Cluster, value: str | None) -> None:
+    await cluster.admin.patch(NAMESPACES, {"metadata": {"labels": {labels.GOVERNED: value}}}, cluster.namespace)
