@@ -13,7 +13,13 @@ from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, CONFIG_MAPS
 from altershield.releases import history
 from altershield.releases.history import Entry
 from tests.fault.reconciler_cluster import Cluster, Object, is_write, running_cluster, version
-from tests.fault.reconciler_stories import good_release, kept_history, second_release, until_history
+from tests.fault.reconciler_stories import (
+    good_release,
+    kept_history,
+    policy_with_rollback,
+    second_release,
+    until_history,
+)
 from tests.support.polling import until
 
 ENTRY = "sleep--x--"
@@ -75,6 +81,25 @@ async def test_rollback_takes_the_template_from_the_history_if_nothing_else_hold
         template = deployment["spec"]["template"]
         assert template["spec"]["containers"][0]["image"] == "busybox"
         assert template["metadata"]["labels"][labels.VERSION] == version("v1")
+        await until_history(cluster, v1="Success", v2="Failed")
+
+
+async def test_automatic_rollback_takes_the_template_from_the_history(tmp_path: Path) -> None:
+    """The release came up, was a Success, and failed later, under a policy with `onFailure: rollback`."""
+    async with shop(tmp_path) as cluster, cluster.reconciler():
+        await policy_with_rollback(cluster)
+        await good_release(cluster)
+        await cluster.admin.patch(DEPLOYMENTS, {"spec": {"revisionHistoryLimit": 0}}, "sleep", "shop")
+        await second_release(cluster)
+
+        async def gone() -> bool:
+            return len(await cluster.all(REPLICA_SETS)) == 1
+
+        await cluster.until(gone, "the ReplicaSet of the first version to be deleted")
+        own = [each for each in await cluster.all(CHANGE_PODS) if version("v2") in each["metadata"]["name"]]
+        await cluster.judge(own[0], "unpass")
+        await cluster.until_rolled_back()
+        assert (await cluster.deployment())["spec"]["template"]["spec"]["containers"][0]["image"] == "busybox"
         await until_history(cluster, v1="Success", v2="Failed")
 
 

@@ -14,6 +14,7 @@ from altershield.api.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
     DEPLOYMENTS,
+    REPLICA_SETS,
     ROLE_BINDINGS,
     SERVICE_ACCOUNTS,
 )
@@ -199,6 +200,26 @@ async def test_rollback_to_a_named_target_ends_there_however_often_it_is_request
     await world.cluster.until(ended, "the rollback")
     code, answer = await world.roll_back(jane, version=target)
     assert (code, answer["domain"]["message"]) == (200, "this is the current version")
+
+
+async def test_rollback_to_a_version_that_only_the_history_holds(world: World) -> None:
+    await two_versions(world)
+    cluster = world.cluster
+    await cluster.admin.patch(DEPLOYMENTS, {"spec": {"revisionHistoryLimit": 0}}, "sleep", "shop")
+
+    async def gone() -> bool:
+        return len(await cluster.all(REPLICA_SETS)) == 1
+
+    await cluster.until(gone, "the ReplicaSet of the first version to be deleted")
+    code, answer = await world.roll_back(await world.user("jane", WRITER, STATUS), version=version("v1"))
+    assert (code, answer["domain"]["rollbackTo"]) == (200, version("v1"))
+
+    async def ended() -> bool:
+        states = await cluster.states()
+        return states.pop(version("v2")) == "Failed" and list(states.values()) == ["Success"]
+
+    await cluster.until(ended, "the rollback")
+    assert (await cluster.deployment())["spec"]["template"]["spec"]["containers"][0]["image"] == "busybox"
 
 
 async def test_another_rollback_in_progress_is_a_conflict(world: World) -> None:
