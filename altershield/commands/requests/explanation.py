@@ -10,6 +10,7 @@ from altershield.api.names import is_name
 from altershield.commands.status.durations import age
 from altershield.commands.status.snapshot import Release
 from altershield.commands.status.table import resource_name
+from altershield.releases.enforcement import only_text
 from altershield.releases.release import By
 from altershield.workloads.workload import Workload
 
@@ -63,6 +64,10 @@ def _about(
     yield "Version", f"{releases.version(change)}, released {_time(change.spec.create_time_unix, now)}"
     yield from _admission(workload, now)
     yield "Reason", releases.why(change, current=current) or "none"
+    policy = change.spec.policy
+    if policy.name:
+        only = f"{only_text(policy)}, so nothing is suspended, paused or rolled back" if only_text(policy) else ""
+        yield "Policy", only or f"{policy.namespace}/{policy.name}"
     judge = _JUDGES.get(releases.failed_by(change))
     if judge is not None:
         yield "Failed by", judge

@@ -1,5 +1,6 @@
 """What `altershield why` prints."""
 
+import msgspec
 import pytest
 
 from altershield.api import labels
@@ -17,6 +18,7 @@ from altershield.api.kinds import (
     WorkloadState,
 )
 from altershield.api.meta import Condition, ObjectMeta, rfc3339
+from altershield.api.policy import AppliedPolicy, Mode
 from altershield.commands.requests.explanation import explain
 from altershield.commands.status.snapshot import Release
 from tests.unit.commands.status.builders import DONE, ROLLED_BACK, V1, V2, release, stored, workload
@@ -137,3 +139,18 @@ def test_texts_of_users_reach_neither_the_terminal_nor_a_command() -> None:
     shown = lines(status(WorkloadState.SUSPEND, defense_check_fail_pods=pods))
     assert not any("\x1b" in line for line in shown)
     assert not any(line.startswith("  kubectl delete") for line in shown)
+
+
+@pytest.mark.parametrize(
+    ("mode", "text"),
+    [
+        (Mode.ENFORCE, "shop/web"),
+        (Mode.OBSERVE, "the DefensePolicy shop/web only observes, so nothing is suspended, paused or rolled back"),
+    ],
+)
+def test_policy_of_the_release_is_named_with_what_it_leaves_out(mode: Mode, text: str) -> None:
+    made = release(FAILED, created=NOW - 900)
+    policy = AppliedPolicy(namespace="shop", name="web", mode=mode)
+    made = msgspec.structs.replace(made, spec=msgspec.structs.replace(made.spec, policy=policy))
+    shown = explain([Release(workload(), stored(made))], (), NOW)
+    assert [line.split(None, 1)[1] for line in shown if line.strip().startswith("Policy")] == [text]
