@@ -127,6 +127,13 @@ async def test_request_is_signed_with_the_key_of_the_secret_in_the_namespace_of_
     assert headers["Authorization"] == "Bearer t"
 
 
+async def test_request_is_not_signed_if_the_secret_has_no_key_for_it() -> None:
+    async with receiving(web.Response(), found=Credentials("Bearer t")) as (receiver, check):
+        assert await check.start(about(receiver.url, secret=True)) == Pass()
+    ((headers, _),) = receiver.received
+    assert SIGNATURE_HEADER not in headers
+
+
 def test_signature_vector_of_the_documentation() -> None:
     assert (
         signature(b"hook-key", 1700000000, b'{"name":"web"}')

@@ -251,6 +251,18 @@ async def test_condition_of_the_job_is_the_result(type_: str, why: str, pods: li
         assert isinstance(last, Unknown if wanted is Pending else wanted)
 
 
+async def test_condition_that_is_not_true_is_no_result() -> None:
+    async with serving() as (api, client):
+        check = JobCheckRunner(client, lambda: NOW)
+        await check.start(about())
+        uid = await finished(api, about(), "Complete")
+        found = api.get(JOBS, job_name(about()), "default")
+        assert found is not None
+        found["status"]["conditions"][0]["status"] = "False"
+        await api.put(JOBS, found)
+        assert isinstance(await check.poll(about(), uid, last=False), Pending)
+
+
 async def test_job_that_exceeds_the_deadline_of_its_template_fails() -> None:
     batch = about(template(activeDeadlineSeconds=30))
     async with serving() as (api, client):

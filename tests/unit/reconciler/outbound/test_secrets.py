@@ -91,6 +91,7 @@ async def test_name_that_is_none_of_a_secret_causes_no_request(name: str) -> Non
         {"token": b""},
         {"token": b"x" * 8193},
         {"hmac": b"x" * 65537},
+        {"hmac": b""},
         {"username": b"a:b", "password": b"c"},
         {"ca_crt": b"no certificate"},
         {"ca_crt": "é".encode()},
