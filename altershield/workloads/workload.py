@@ -82,6 +82,8 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     """The name of the revision that its controller has rolled out completely, from its status; else empty."""
     held: bool = False
     """Whether the annotation `paused` says that AlterShield paused the rollout."""
+    held_version: str = ""
+    """The version in this annotation: the one that failed. Empty if it is not known."""
     start_timeout: str = ""
     """The annotation `start-timeout-seconds`, cut to 64 characters; empty if there is none."""
 
@@ -152,6 +154,20 @@ def version_of(template: Template) -> str:
         return ""
 
 
+class _Marker(msgspec.Struct):
+    version: str = ""
+
+
+def _held_version(annotation: Any) -> str:
+    """The version in the annotation `paused`; empty if there is none, or if somebody changed it."""
+    if not isinstance(annotation, str):
+        return ""
+    try:
+        return msgspec.json.decode(annotation, type=_Marker).version
+    except (ValueError, RecursionError):
+        return ""
+
+
 def common(
     kind: str, metadata: WireMeta, selector: WireSelector, template: WireTemplate, observed_generation: int
 ) -> dict[str, Any]:
@@ -172,5 +188,6 @@ def common(
         "selector": str(selector),
         "selects_version": labels.VERSION in selector.keys,
         "held": PAUSED in (metadata.annotations or {}),
+        "held_version": _held_version((metadata.annotations or {}).get(PAUSED)),
         "start_timeout": sys.intern(str((metadata.annotations or {}).get(START_TIMEOUT) or "")[:64]),
     }

@@ -70,7 +70,7 @@ def pause(snapshot: Snapshot, target: WorkloadState, after: Sequence[After], why
         bool(workload.suspended) or any(isinstance(each, Suspend) for each in after)
     )
     if workload.held:
-        if suspended:
+        if suspended or _is_verified_while_paused(snapshot, target):
             return ()
         message = f"the rollout continues: AlterShield had paused it, and version {own} is not suspended"
         return Unpause(), Announce("RolloutContinued", message, warning=False)
@@ -82,3 +82,16 @@ def pause(snapshot: Snapshot, target: WorkloadState, after: Sequence[After], why
         "or when another version is released"
     )
     return Pause(own, why), Announce("RolloutPaused", message)
+
+
+def _is_verified_while_paused(snapshot: Snapshot, target: WorkloadState) -> bool:
+    """Whether the version for which the rollout was paused still has pods that have not passed, after its failed pods
+    were deleted or are verified again. Releases are suspended until then."""
+    workload, groups = snapshot.workload, snapshot.groups
+    return (
+        bool(workload.suspended)
+        and target is not WorkloadState.SUCCESS
+        and workload.held_version == version(snapshot.release)
+        and groups is not None
+        and groups.count(Group.PASSED) < len(groups)
+    )

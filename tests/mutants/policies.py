@@ -58,7 +58,7 @@ SOURCES = (
                 '        return "this version was rolled back once before and then released again"\n',
                 '        return ""\n',
             ),
-            ("        if suspended:\n            return ()\n", ""),
+            ("        if suspended or _is_verified_while_paused(snapshot, target):\n            return ()\n", ""),
             ("if not wanted or workload.paused or", "if not wanted or"),
             (" or workload.strategy is Strategy.ON_DELETE:", ":"),
             ("is OnFailure.PAUSE and has_failed(snapshot)", "is OnFailure.PAUSE"),

@@ -403,3 +403,18 @@ def test_setting_blocking_wins_over_pause(kind: str) -> None:
     world.settings = Settings(blocking=False)
     world.run(60)
     assert (world.state(), world.suspended, world.held) == (SUSPEND, False, False)
+
+
+@each_kind
+def test_paused_rollout_does_not_continue_because_the_failed_pod_is_evicted(kind: str) -> None:
+    world, pod = failing(kind, on_failure=OnFailure.PAUSE)
+    world.rest()
+    world.remove(pod)
+    world.rest()
+    (successor,) = world.make(1)
+    world.rest()
+    assert (world.state(), world.suspended, world.held) == (RUNNING, True, True)
+    world.up(successor)
+    world.run(300)
+    assert (world.suspended, world.held) == (True, False), "the successor passed"
+    assert world.reasons.count("RolloutContinued") == 1

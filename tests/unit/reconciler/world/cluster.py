@@ -1,5 +1,6 @@
 """The workload, its revisions and pods, the nodes and the clocks."""
 
+import json
 from typing import Any
 
 import msgspec
@@ -45,6 +46,7 @@ class Cluster:
         """The policy of releases that begin."""
         self.held = False
         """Whether the reconciler paused the rollout."""
+        self.held_version = ""
         self.replicas, self.image = replicas, ""
         self.rolling, self.paused, self.min_ready = True, False, 0
         self.partition: int | str = 0
@@ -122,7 +124,7 @@ class Cluster:
             "resourceVersion": "1",
             "generation": self.generation,
             "labels": self.own_labels,
-            "annotations": {PAUSED: "{}"} if self.held else {},
+            "annotations": {PAUSED: json.dumps({"version": self.held_version})} if self.held else {},
         }
         made = workloads.manifest(
             self.kind, NAME, self.image, replicas=self.replicas, template_labels=version, metadata=metadata, **spec

@@ -103,9 +103,10 @@ class Executor(Storage):
                 case Suspend(since):
                     self._write("suspend")
                     self.own_labels[labels.SUSPEND] = str(since)
-                case Pause():
+                case Pause(held_version):
                     self._write("pause")
                     self.paused = self.held = True
+                    self.held_version = held_version
                 case Unpause():
                     self._write("continue")
                     self.paused = self.held = False
