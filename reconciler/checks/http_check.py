@@ -38,6 +38,7 @@ from reconciler.checks.check import (
     Subject,
     Unknown,
 )
+from reconciler.checks.identity import check_id
 from reconciler.checks.texts import reason
 from reconciler.outbound.client import TIMEOUT, Outbound, Reply
 from reconciler.outbound.credentials import Credentials
@@ -127,11 +128,6 @@ class HttpCheckRunner:
         if secret is None:
             return None
         return await self._secrets.read(subject.release.spec.policy.namespace, secret.name)
-
-
-def check_id(subject: Subject) -> str:
-    """Identifies the check of one batch in one phase."""
-    return f"{subject.change_pod.metadata.uid}/{subject.check.name}/{subject.phase.lower()}"
 
 
 def signature(key: bytes, timestamp: int, body: bytes) -> str:

@@ -44,7 +44,7 @@ from reconciler.checks.check import (
     Subject,
     Unknown,
 )
-from reconciler.checks.http_check import check_id
+from reconciler.checks.identity import check_id
 from reconciler.checks.job_manifest import is_shortened, job, job_name
 from reconciler.checks.texts import reason
 

@@ -14,7 +14,7 @@ from altershield.api import labels
 from altershield.api.policy import JobCheck
 from altershield.api.resources import CHANGE_PODS, JOBS
 from reconciler.checks.check import Subject
-from reconciler.checks.http_check import check_id
+from reconciler.checks.identity import check_id
 from reconciler.checks.placeholders import PLACEHOLDER, unknown_placeholder, values_of
 
 Object = dict[str, Any]
@@ -71,6 +71,24 @@ def job(subject: Subject, check: JobCheck, now: float) -> Object:
         },
         "spec": {**spec, "template": pod},
     }
+
+
+def problem(check: JobCheck) -> str:
+    """Why no Job can be made of the template; empty if it looks right. The API server checks the rest."""
+    try:
+        spec = _mapping(check.template, "spec", required="spec")
+        pod = _mapping(spec, "template", required="spec.template")
+        pod_spec = _mapping(pod, "spec", required="spec.template.spec")
+        for metadata in (_mapping(check.template, "metadata"), _mapping(pod, "metadata")):
+            _mapping(metadata, "labels")
+            _mapping(metadata, "annotations")
+        for key in ("activeDeadlineSeconds", "ttlSecondsAfterFinished"):
+            _seconds(spec, key, 0)
+        for container in _containers(pod_spec):
+            _objects(container, "env")
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def is_shortened(check: JobCheck, active_deadline: int | None) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from altershield.api.policy import CheckSpec, DefensePolicy, DefensePolicySpec, Phase
-from reconciler.checks import samples
+from reconciler.checks import job_manifest, samples
 from reconciler.checks.placeholders import unknown_placeholder
 from reconciler.policies.selection import InForce
 
@@ -64,6 +64,8 @@ def _check(check: CheckSpec, url_rule: UrlRule) -> Iterator[tuple[str, str]]:
         if sentence := unknown_placeholder(text):
             yield "UnknownPlaceholder", f"{place}: {sentence}"
     if sentence := samples.problem(check):
+        yield "InvalidCheck", sentence
+    if check.job is not None and (sentence := job_manifest.problem(check.job)):
         yield "InvalidCheck", sentence
 
 

@@ -11,7 +11,7 @@ from altershield.api.policy import CheckSpec, JobCheck, Phase
 from altershield.api.resources import JOBS, PODS
 from reconciler.checks.check import Availability, Fail, Lost, NotStarted, Pass, Pending, Started, Subject, Unknown
 from reconciler.checks.job_check import JobCheckRunner
-from reconciler.checks.job_manifest import TTL_SECONDS, job, job_name
+from reconciler.checks.job_manifest import TTL_SECONDS, job, job_name, problem
 from tests.support.stub_api import StubApi, answer, serving
 from tests.unit.reconciler.builders import NOW, V1
 from tests.unit.reconciler.checks.policy_subjects import subject
@@ -137,6 +137,12 @@ async def test_template_that_cannot_be_used_is_unknown(given: Object, why: str) 
         assert isinstance(found, Unknown)
         assert why in found.reason
         assert api.requests == []
+    if "placeholder" not in why:  # which another rule checks
+        assert why in problem(JobCheck(given or {"x": 1})), "the policy is not accepted"
+
+
+def test_template_of_a_job_is_accepted() -> None:
+    assert problem(JobCheck(template(activeDeadlineSeconds=30))) == ""
 
 
 def path(request: Any) -> bool:

@@ -43,7 +43,7 @@ def job(value: object) -> JobCheck:
         spec(http=HttpCheck("https://gate.tools/")),
         spec(job=job("{{version}}")),
         spec(job=job(1)),
-        spec(job=JobCheck({"env": "not a list"})),
+        spec(job=JobCheck({"spec": {"template": {"spec": {}}}, "env": "not a list"})),
         DefensePolicySpec(selector=Selector(match_labels={"example.com/a": "", "A_b.c": "d"})),
     ],
 )
@@ -59,6 +59,7 @@ def test_right_policies_are_accepted(accepted: DefensePolicySpec) -> None:
         (spec(prometheus=msgspec.structs.replace(QUERY, baseline_query="{{a}}")), "UnknownPlaceholder", "baseline"),
         (spec(prometheus=msgspec.structs.replace(QUERY, baseline_count_query="{{a}}")), "UnknownPlaceholder", "Count"),
         (spec(prometheus=msgspec.structs.replace(QUERY, min="2")), "InvalidCheck", "min is above max"),
+        (spec(job=JobCheck({"spec": {}})), "InvalidCheck", "the template has no object spec.template"),
         (spec(job=job("{{what}}")), "UnknownPlaceholder", "job.template: {{what}} is not a placeholder"),
         (spec(server=ServerCheck(), phases=(Phase.PRE,)), "InvalidCheck", "in both phases"),
         (DefensePolicySpec(selector=Selector(match_labels={"a b": "c"})), "InvalidSelector", "'a b' is not the key"),
