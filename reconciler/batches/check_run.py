@@ -155,6 +155,8 @@ def advance(run: Run, entry: CheckResult | None, answer: Answer | None, now: flo
 
 
 def _begin(run: Run, now: float) -> tuple[CheckResult | None, Next]:
+    """A check that can be asked now and whose start may be repeated begins however late it is: no reconciler ran, or it
+    was busy. Without this, a short outage would let batches pass that nobody has checked."""
     new = CheckResult(run.name, run.phase, CheckState.RUNNING, start_time=plain_time(now), start_time_unix=int(now))
     left = run.phase_began + run.timeout - now
     match run.planned.availability:
@@ -166,7 +168,7 @@ def _begin(run: Run, now: float) -> tuple[CheckResult | None, Next]:
             return None, Later(min(POLL_INTERVAL, left))  # nothing is written while the server is unreachable
         case Availability.UNREACHABLE if left > 0:
             return new, next_poll(0, left)
-        case _ if left <= 0:
+        case availability if left <= 0 and not (run.repeatable and availability is Availability.AVAILABLE):
             return ended(new, CheckState.UNKNOWN, "the check could not be started in time", now), None
         case _:
             return new, run.ask(Step.START)

@@ -22,6 +22,9 @@ Object = dict[str, Any]
 TTL_SECONDS = 600
 """How long a Job stays after its end, for people who read its logs. A template may set another time, up to a day."""
 
+_SHORTEST_TTL = 300
+"""A Job that was deleted before it is read again has no result: its failure would be lost."""
+
 _LONGEST_TTL = 86_400
 _MAX_VALUE = 64 * 1024  # characters of an env variable with replaced placeholders
 _OURS = "antgroup.com/"  # a part of all keys of our labels and annotations
@@ -42,7 +45,8 @@ def job(subject: Subject, check: JobCheck, now: float) -> Object:
     mark = {labels.CHECK: subject.check.name}
     left = max(1, math.ceil(subject.deadline - now))
     spec["activeDeadlineSeconds"] = min(left, _seconds(spec, "activeDeadlineSeconds", left))
-    spec["ttlSecondsAfterFinished"] = min(_LONGEST_TTL, _seconds(spec, "ttlSecondsAfterFinished", TTL_SECONDS))
+    ttl = _seconds(spec, "ttlSecondsAfterFinished", TTL_SECONDS)
+    spec["ttlSecondsAfterFinished"] = min(_LONGEST_TTL, max(_SHORTEST_TTL, ttl))
     pod["metadata"] = {
         "labels": _labels(pod_metadata) | mark,
         "annotations": _mapping(pod_metadata, "annotations"),

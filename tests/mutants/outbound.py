@@ -94,7 +94,8 @@ SOURCES = (
         _JOB,
         (
             ('min(left, _seconds(spec, "activeDeadlineSeconds", left))', "left"),
-            ('min(_LONGEST_TTL, _seconds(spec, "ttlSecondsAfterFinished", TTL_SECONDS))', "TTL_SECONDS"),
+            ("min(_LONGEST_TTL, max(_SHORTEST_TTL, ttl))", "min(_LONGEST_TTL, ttl)"),
+            ("min(_LONGEST_TTL, max(_SHORTEST_TTL, ttl))", "max(_SHORTEST_TTL, ttl)"),
             ("copy.deepcopy(check.template)", "dict(check.template)"),
             ("if _OURS not in str(key)", "if True"),
             ("own is None or (active_deadline or 0) < own", "True"),

@@ -261,3 +261,19 @@ def test_no_verdict_is_lost_or_invented_and_every_batch_ends(made: Batch) -> Non
         assert all(Fail("f") in done.given[each.name, Phase(each.phase)] for each in failed)
     if failed:
         assert verdict == {"unpass"}
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_check_that_begins_late_because_no_reconciler_ran_is_asked_nevertheless(phase: Phase) -> None:
+    """The batch was created, and the reconciler stopped for longer than the timeout of its checks."""
+    batch = Batch((prometheus("errors", phase),), {("errors", phase): [Fail("5 % errors")]}, now=NOW + 1000)
+    batch.run()
+    assert [each.verdict for each in batch.status.pod_results] == ["unpass", "unpass"]
+    assert batch.status.checks[0].state == CheckState.FAILED
+
+
+def test_check_that_may_be_started_once_only_does_not_begin_after_its_deadline() -> None:
+    batch = Batch((http("smoke", PRE),), {("smoke", PRE): [Fail("late")]}, now=NOW + 1000)
+    batch.run()
+    assert batch.asked == []
+    assert batch.status.checks[0].reason == "the check could not be started in time"

@@ -72,6 +72,13 @@ def test_job_ends_with_the_check_or_earlier_and_is_deleted_after_its_end() -> No
     assert made(deadline=NOW)["spec"]["activeDeadlineSeconds"] == 1
     assert made()["spec"]["ttlSecondsAfterFinished"] == TTL_SECONDS
     assert made(template(ttlSecondsAfterFinished=10**6))["spec"]["ttlSecondsAfterFinished"] == 86_400
+    assert made(template(ttlSecondsAfterFinished=900))["spec"]["ttlSecondsAfterFinished"] == 900
+
+
+@pytest.mark.parametrize("seconds", [0, 5])
+def test_job_whose_template_deletes_it_at_once_stays_until_its_result_is_read(seconds: int) -> None:
+    """A Job that is gone has no result, and a check without a result passes by default."""
+    assert made(template(ttlSecondsAfterFinished=seconds))["spec"]["ttlSecondsAfterFinished"] == 300
 
 
 def test_template_keeps_its_fields_but_no_label_of_altershield() -> None:
