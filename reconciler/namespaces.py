@@ -14,6 +14,7 @@ class NamespaceReconciler:
         namespace = key[1]
         if namespace == self._caches.system_namespace:
             return None  # it is never governed, and its DefensePolicies are always kept
+        filling = self._caches.filling(namespace)
         for informer in self._caches.namespaced:
             if not informer.synced:
                 continue  # its first list is still to come, and filters by namespace
@@ -21,4 +22,5 @@ class NamespaceReconciler:
                 await informer.refill(namespace)
             else:
                 await informer.evict(namespace)
+        self._caches.end_filling(namespace, filling)
         return None

@@ -68,6 +68,7 @@ class Routes:
             return  # other informers list their objects only after this one is filled
         for metadata in {each.metadata.name: each.metadata for each in (old, new) if each is not None}.values():
             if old is None or new is None or old.governed != new.governed or _is_deleting(old) != _is_deleting(new):
+                self._caches.begin_filling(metadata.name)
                 self._queues.namespaces.add(("", metadata.name))
 
     def _setting(self, old: OpsConfigInfo | None, new: OpsConfigInfo | None) -> None:

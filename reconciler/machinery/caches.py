@@ -100,6 +100,7 @@ class Caches:
             if adapter.crd
         }
         """By kind of workload: the CustomResourceDefinition of each kind that a cluster may lack."""
+        self._filling: dict[str, object] = {}
         self._index()
         self._in_effect: Settings | None = None
         self.settings.add_handler(lambda old, new: self._forget_settings())
@@ -166,6 +167,23 @@ class Caches:
             and found.metadata.deletion_timestamp is None
             and namespace not in (_KUBE_SYSTEM, self.system_namespace)
         )
+
+    def begin_filling(self, namespace: str) -> None:
+        """The namespace has become governed, so its objects are missing in the caches."""
+        self._filling[namespace] = object()
+
+    def filling(self, namespace: str) -> object | None:
+        """Identifies the present filling of the namespace; None if the caches have all of its objects.
+
+        Watches bring new objects of the namespace before its older ones are listed. A release that began then would
+        have no policy, and a batch no checks.
+        """
+        return self._filling.get(namespace)
+
+    def end_filling(self, namespace: str, filling: object | None) -> None:
+        """All objects were listed, unless another filling has begun since."""
+        if self._filling.get(namespace) is filling:
+            self._filling.pop(namespace, None)
 
     def governed_since(self, namespace: str) -> float:
         """The Unix second since which gatekeepers review releases in this namespace; infinity if it is not known.

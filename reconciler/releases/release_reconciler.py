@@ -35,6 +35,7 @@ from reconciler.releases.ungated_check import UngatedCheck
 
 _REFUSED_FIRST = 5.0  # seconds until the first retry of a refused write; each retry doubles them
 _REFUSED_LAST = 300.0
+_FILLING = 1.0  # seconds until it is looked again whether the caches have all objects of a namespace
 _ABOUT_TO_ACT = 10.0  # seconds that a workload's controller usually needs to create an object with the new template
 
 
@@ -80,6 +81,8 @@ class ReleaseReconciler:
             self._refusals.pop(key, None)
             self._ungated.discard(key)
             return None
+        if self._caches.filling(key.namespace) is not None:
+            return _FILLING
         existing = [each for each in self._caches.releases_of(workload) if each.metadata.deletion_timestamp is None]
         own = [each for each in existing if belongs(each, workload)]
         for other in own:

@@ -312,3 +312,15 @@ def test_batch_belongs_to_the_release_that_controls_it(changes: dict[str, str], 
     batch = change_pod()
     changed = msgspec.structs.replace(batch, owner=msgspec.structs.replace(batch.owner, **changes))
     assert belongs_to_release(changed, release()) is expected
+
+
+def test_filling_that_begins_during_another_one_is_not_over_with_the_first(caches: Caches) -> None:
+    assert caches.filling("shop") is None
+    caches.begin_filling("shop")
+    first = caches.filling("shop")
+    caches.begin_filling("shop")
+    caches.end_filling("shop", first)
+    second = caches.filling("shop")
+    assert second is not None
+    caches.end_filling("shop", second)
+    assert caches.filling("shop") is None

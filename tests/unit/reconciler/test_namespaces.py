@@ -27,8 +27,17 @@ class Caches:
     is_governed: bool
     system_namespace: str = "system"
 
+    fillings: dict[str, object] = field(default_factory=dict)
+
     def governed(self, namespace: str) -> bool:
         return self.is_governed and namespace == "shop"
+
+    def filling(self, namespace: str) -> object | None:
+        return self.fillings.get(namespace)
+
+    def end_filling(self, namespace: str, filling: object | None) -> None:
+        assert self.fillings.get(namespace) is filling, "only the filling that it carried out"
+        self.fillings.pop(namespace, None)
 
 
 @pytest.mark.parametrize(("governed", "call"), [(True, "refill"), (False, "evict")])
