@@ -139,9 +139,11 @@ class Caches:
     def namespaced(self) -> tuple[Informer[Any], ...]:
         """The informers that keep objects of governed namespaces only.
 
-        Workloads come last: when a workload is in the cache, the objects that belong to it are there too.
+        Workloads come last: when a workload is in the cache, the objects that belong to it are there too. Kinds that the
+        cluster does not have any more are left out, because they cannot be listed.
         """
-        return (self.policies, self.batches, self.releases, self.pods, *self.sets.values(), *self.workloads.values())
+        workloads = (each for kind, each in self.workloads.items() if self.defined(kind))
+        return (self.policies, self.releases, self.batches, self.pods, *self.sets.values(), *workloads)
 
     @property
     def informers(self) -> tuple[Informer[Any], ...]:

@@ -133,6 +133,7 @@ async def test_only_replica_sets_of_deployments_are_kept(caches: Caches, owner: 
 
 async def test_workloads_of_a_namespace_are_read_last(caches: Caches) -> None:
     """When the cache has a workload, it already has all objects of the workload."""
+    define(caches)
     filled = caches.namespaced
     assert filled[-len(caches.workloads) :] == tuple(caches.workloads.values())
     assert set(filled) == {
@@ -145,13 +146,24 @@ async def test_workloads_of_a_namespace_are_read_last(caches: Caches) -> None:
     }
 
 
+async def test_kind_that_the_cluster_does_not_have_any_more_is_not_read(caches: Caches) -> None:
+    """Its list fails, and releases do not begin before all lists of their namespace are complete."""
+    assert caches.workloads["CloneSet"] not in caches.namespaced
+    assert caches.workloads["Deployment"] in caches.namespaced
+
+
 async def test_kind_with_a_crd_is_defined_once_the_crd_exists(caches: Caches) -> None:
-    definitions = caches.definitions["CloneSet"]
     assert caches.defined("Deployment")
     assert not caches.defined("CloneSet")
-    body = {"metadata": {"name": BY_KIND["CloneSet"].crd, "resourceVersion": "1"}}
-    definitions.observe(definitions.read(msgspec.json.encode(body)))
+    define(caches)
     assert caches.defined("CloneSet")
+
+
+def define(caches: Caches) -> None:
+    """Create the CustomResourceDefinitions of all kinds."""
+    for kind, definitions in caches.definitions.items():
+        body = {"metadata": {"name": BY_KIND[kind].crd, "resourceVersion": "1"}}
+        definitions.observe(definitions.read(msgspec.json.encode(body)))
 
 
 # since when a namespace is governed, and settings
