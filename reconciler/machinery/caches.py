@@ -139,8 +139,8 @@ class Caches:
     def namespaced(self) -> tuple[Informer[Any], ...]:
         """The informers that keep objects of governed namespaces only.
 
-        Workloads come last: when a workload is in the cache, the objects that belong to it are there too. Kinds that the
-        cluster does not have any more are left out, because they cannot be listed.
+        Workloads come last: when a workload is in the cache, the objects that belong to it are there too. Kinds that
+        the cluster does not have are left out, because they cannot be listed.
         """
         workloads = (each for kind, each in self.workloads.items() if self.defined(kind))
         return (self.policies, self.releases, self.batches, self.pods, *self.sets.values(), *workloads)
