@@ -180,7 +180,7 @@ def _starting(
     """The check has begun, and it is not known whether it was started."""
     left = run.timeout - elapsed
     match answer:
-        case Started() if run.repeatable and elapsed < POLL_INTERVAL:
+        case Started(unique=False) if run.repeatable and elapsed < POLL_INTERVAL:
             return entry, next_poll(0, left)  # stored with the first poll: quick checks cost one write less
         case Started(handle):
             return msgspec.structs.replace(entry, handle=handle), next_poll(0, left)

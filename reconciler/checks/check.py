@@ -5,7 +5,7 @@ answer. So a check keeps no state of its own: its handle and the start time are 
 reconciler resumes a check with them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Protocol
 
@@ -31,6 +31,8 @@ class Started:
     """The check runs. `handle` identifies it (at most 1024 characters)."""
 
     handle: str
+    unique: bool = field(default=False, compare=False)
+    """A repeated start may find something else under the same name, so the handle is stored at once."""
 
 
 @dataclass(frozen=True, slots=True)

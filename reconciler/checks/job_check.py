@@ -15,6 +15,7 @@ import msgspec
 
 from altershield.api import labels
 from altershield.api.kinds import CheckState
+from altershield.api.meta import unix
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.api.policy import Phase
 from altershield.api.resources import JOBS, PODS
@@ -49,6 +50,7 @@ from reconciler.checks.job_manifest import is_shortened, job, job_name
 from reconciler.checks.texts import reason
 
 _JOB_NAME = "batch.kubernetes.io/job-name"  # a label that the Job controller sets, since Kubernetes 1.27
+_CLOCK_SKEW = 5.0  # seconds by which our clock may differ from the API server's
 _ENABLE = "set checks.jobs.enabled of the chart"
 
 
@@ -60,6 +62,7 @@ class _Owner(msgspec.Struct, frozen=True):
 class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
     name: str = ""
     uid: str = ""
+    creation_timestamp: str | None = None
     annotations: dict[str, str] = {}
     owner_references: tuple[_Owner, ...] = ()
 
@@ -170,7 +173,7 @@ class JobCheckRunner:
             return Unknown(reason(f"{where} cannot be created: {error}"))
         except KubernetesError as error:
             return Lost(reason(f"{where} may not have been created: {error}"))
-        return Started(created.metadata.uid)
+        return Started(created.metadata.uid, unique=True)
 
     async def poll(self, subject: Subject, handle: str, *, last: bool) -> PollAnswer:
         """Read the Job. `handle` is its uid."""
@@ -203,7 +206,11 @@ class JobCheckRunner:
             return
 
     async def _existing(self, subject: Subject) -> StartAnswer:
-        """A Job of this name exists. It was created by an earlier start, unless somebody else created it."""
+        """A Job of this name exists. It was created by an earlier start, unless somebody else created it.
+
+        Owner and annotation can be forged by anybody who may create Jobs in the namespace. One that is older than the
+        check is not ours.
+        """
         where = _where(subject)
         try:
             found = await self._client.get(JOBS, job_name(subject), subject.change_pod.metadata.namespace, as_=_Job)
@@ -212,10 +219,12 @@ class JobCheckRunner:
         except KubernetesError as error:
             return Lost(reason(f"{where} cannot be read: {error}"))
         metadata = found.metadata
-        ours = metadata.controlled_by(subject.change_pod.metadata.uid)
+        created = unix(metadata.creation_timestamp)
+        early = 0 < created < subject.started - _CLOCK_SKEW
+        ours = metadata.controlled_by(subject.change_pod.metadata.uid) and not early
         if not ours or metadata.annotations.get(labels.CHECK_ID) != check_id(subject):
             return Unknown(f"{where} was not created by AlterShield; delete it")
-        return Started(metadata.uid)
+        return Started(metadata.uid, unique=True)
 
     async def _result(self, subject: Subject, found: _Job, *, last: bool) -> Pending | Result:
         where = _where(subject)

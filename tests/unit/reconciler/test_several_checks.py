@@ -277,3 +277,11 @@ def test_check_that_may_be_started_once_only_does_not_begin_after_its_deadline()
     batch.run()
     assert batch.asked == []
     assert batch.status.checks[0].reason == "the check could not be started in time"
+
+
+@pytest.mark.parametrize("unique", [False, True])
+def test_handle_that_a_second_start_may_not_find_is_stored_at_once(unique: bool) -> None:
+    """A Job that is deleted and replaced by one of the same name, within seconds, is not believed."""
+    batch = Batch((prometheus(),), {("errors", POST): [Started("uid", unique=unique), Pending()]})
+    batch.reconcile()
+    assert batch.status.checks[0].handle == ("uid" if unique else "")

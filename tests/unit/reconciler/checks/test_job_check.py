@@ -7,6 +7,7 @@ import pytest
 
 from altershield.api import labels
 from altershield.api.kinds import CheckResult, CheckState
+from altershield.api.meta import rfc3339
 from altershield.api.policy import CheckSpec, JobCheck, Phase
 from altershield.api.resources import JOBS, PODS
 from reconciler.checks.check import Availability, Fail, Lost, NotStarted, Pass, Pending, Started, Subject, Unknown
@@ -193,12 +194,14 @@ async def test_second_start_finds_the_first_job() -> None:
     assert check.availability is Availability.AVAILABLE
 
 
-@pytest.mark.parametrize("change", ["uid", "annotation"])
+@pytest.mark.parametrize("change", ["uid", "annotation", "age"])
 async def test_job_of_somebody_else_with_its_name_is_not_believed(change: str) -> None:
     async with serving() as (api, client):
         foreign = made()
         if change == "uid":
             foreign["metadata"]["ownerReferences"][0]["uid"] = "other"
+        elif change == "age":  # somebody created it when the ChangePod was created, before the check began
+            foreign["metadata"]["creationTimestamp"] = rfc3339(NOW - 10)
         else:
             foreign["metadata"]["annotations"] = {}
         await api.put(JOBS, foreign)
