@@ -1,6 +1,7 @@
 """Keeps releases in the history of their workload, and deletes the oldest ones."""
 
 import logging
+import time
 from collections.abc import Sequence
 
 import msgspec
@@ -19,6 +20,7 @@ from altershield.kube.errors import (
     ServerError,
     TooManyRequestsError,
     UnauthorizedError,
+    UnreachableError,
 )
 from altershield.releases.history import (
     ANNOTATION,
@@ -47,10 +49,11 @@ _RETRIED = (
     ConflictError,
     NamespaceTerminatingError,
     NotFoundError,
-    ServerError,
     TooManyRequestsError,
     UnauthorizedError,
 )
+_PATIENCE = 5.0  # seconds for which an entry is tried again that the API server fails to store
+_REMEMBERED = 1024
 
 
 class HistoryKeeper:
@@ -61,17 +64,29 @@ class HistoryKeeper:
         self._writer = writer
         self._live = live
         self._limit = limit
+        self._failing_since: dict[str, float] = {}
+        """By uid of a release: since when the API server fails to store its entry, by the monotonic clock."""
 
     async def keep(self, release: Release, workload: Workload, status: ChangeWorkloadStatus) -> None:
         """Keep the release, whose status is about to be `status`. To repeat it changes nothing.
 
-        If the API server refuses the entry, a warning is logged: a quota or a policy must not keep releases from
-        ending. ConflictError: decide again.
+        If the API server refuses the entry, a warning is logged: a quota, a policy or a webhook that is down must not
+        keep releases from being suspended or rolled back. ConflictError: decide again.
         """
         if not self._limit:
             return
+        uid = release.metadata.uid
         try:
             await self._keep(release, workload, status)
+            self._failing_since.pop(uid, None)
+        except (ServerError, UnreachableError) as error:
+            if len(self._failing_since) >= _REMEMBERED:
+                self._failing_since.clear()
+            now = time.monotonic()
+            if now - self._failing_since.setdefault(uid, now) < _PATIENCE:
+                raise
+            self._failing_since.pop(uid)
+            _log(workload, "could not keep a version in the history", str(error))
         except ApiError as error:
             if isinstance(error, _RETRIED):
                 raise

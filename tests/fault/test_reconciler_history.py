@@ -216,6 +216,23 @@ async def test_release_ends_although_the_api_server_refuses_its_entry(
     assert "could not keep a version in the history" in caplog.text
 
 
+async def test_failed_release_is_suspended_although_a_webhook_about_its_entry_is_down(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(request: web.Request, go_on: Callable[[], Awaitable[web.StreamResponse]]) -> web.StreamResponse:
+        if request.method == "POST" and "controllerrevisions" in request.path:
+            message = "Internal error occurred: failed calling webhook: connection refused"
+            return web.json_response({"kind": "Status", "reason": "InternalError", "message": message}, status=500)
+        return await go_on()
+
+    async with shop(tmp_path) as cluster:
+        cluster.set_fault(fail)
+        async with cluster.reconciler():
+            await cluster.release(version("v1"), image="nosuch:1")
+            await cluster.until_states(v1="Suspend")
+    assert "could not keep a version in the history" in caplog.text
+
+
 async def test_limit_of_zero_keeps_nothing(tmp_path: Path) -> None:
     async with shop(tmp_path) as cluster, cluster.reconciler(history_limit=0):
         await cluster.release(version("v1"))
