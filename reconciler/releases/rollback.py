@@ -96,9 +96,10 @@ def next_step(snapshot: Snapshot, now: float) -> Decision:
         return withdraw(snapshot, f"the pod template in {wanted.kind} {wanted.name} has been changed", now)
     if not snapshot.release.status.rollback_requested:
         if reason_of(snapshot.release) is RollbackReason.VERIFICATION_FAILED:
-            refusal = failure.no_rollback_reason(snapshot)
             if not failure.has_failed(snapshot):
-                refusal = "none of its pods fails verification any more"
+                why = "none of its pods fails verification any more"
+                return withdraw(snapshot, why, now, tried=_failed_pods_exist(snapshot))
+            refusal = failure.no_rollback_reason(snapshot)
         elif ending(snapshot, now) is None:
             refusal = "enough of its pods have come up"
         else:
@@ -125,8 +126,16 @@ def _requester(release: Release) -> str:
     return ""
 
 
-def withdraw(snapshot: Snapshot, why: str, now: float) -> Decision:
-    """Withdraw the intent. The next decision derives the state again."""
+def _failed_pods_exist(snapshot: Snapshot) -> bool:
+    """Whether a pod exists for which the rollback began, so that somebody corrected its verdict. Else the pods were
+    deleted or evicted, which says nothing about the version."""
+    groups = snapshot.groups
+    return groups is None or any(groups.has_pod(each.uid) for each in snapshot.release.status.defense_check_fail_pods)
+
+
+def withdraw(snapshot: Snapshot, why: str, now: float, *, tried: bool = True) -> Decision:
+    """Withdraw the intent. The next decision derives the state again. `tried`: a rollback for a failed verification
+    counts as tried. Else, another pod that fails begins a new one."""
     message = f"the rollback was withdrawn: {why}"
     requested = snapshot.release.status.rollback_requested
     draft = (
@@ -134,6 +143,8 @@ def withdraw(snapshot: Snapshot, why: str, now: float) -> Decision:
         .enter(_state_before(snapshot.release) if requested else WorkloadState.RUNNING)
         .condition(ConditionType.ROLLED_BACK, False, RollbackReason.WITHDRAWN, message)
     )
+    if not tried:
+        draft = draft.replace(rollback_reason="")
     return Decision(
         with_update_time(draft.status, now),
         after=(Announce("RollbackWithdrawn", message, warning=False),),

@@ -418,3 +418,24 @@ def test_paused_rollout_does_not_continue_because_the_failed_pod_is_evicted(kind
     world.run(300)
     assert (world.suspended, world.held) == (True, False), "the successor passed"
     assert world.reasons.count("RolloutContinued") == 1
+
+
+@each_kind
+def test_rollback_withdrawn_because_the_failed_pod_was_evicted_begins_again_when_another_pod_fails(kind: str) -> None:
+    world = World(kind)
+    world.roll_out("v1")
+    world.policy = policy(on_failure=OnFailure.ROLLBACK)
+    world.release("v2")
+    world.rest()
+    first, second = world.make(2)
+    world.up(first, second)
+    world.run(100)
+    assert world.judge(first, "unpass")
+    while world.state() != ROLLBACK:
+        assert world.reconcile()
+    world.remove(first)
+    world.rest()
+    assert world.reasons.count("RollbackWithdrawn") == 1
+    assert world.judge(second, "unpass")
+    world.rest()
+    assert world.image == "v1"
