@@ -44,7 +44,7 @@ from reconciler.releases.ending import overdue_pods, overdue_verdict
 from reconciler.releases.pod_groups import Group, PodGroups
 from reconciler.releases.projection import Release
 from reconciler.releases.snapshot import RollbackReason, Snapshot
-from reconciler.releases.status import Draft, begin, begin_with, with_update_time
+from reconciler.releases.status import LISTED_FAILED, Draft, begin, begin_with, with_update_time
 
 _UNCHANGED = "nothing was changed"
 _MAX_OUTCOME = 1000
@@ -110,7 +110,7 @@ def _approve(snapshot: Snapshot, request: Request, now: float) -> Decision:
     missing = _missing_batch(snapshot, now)
     if missing is not None:
         return Decision(before=(missing,), requeue_after=0.0)
-    failing = _failing(groups) if groups is not None else []
+    failing = _listed(release, _failing(groups)) if groups is not None else []
     held = _held(groups) if groups is not None else []
     if not failing and not held and present not in (WorkloadState.SUSPEND, WorkloadState.ROLLBACK):
         hint = "; releases are suspended because of an earlier version: Resume admits them"
@@ -281,6 +281,15 @@ def _failing(groups: PodGroups) -> list[tuple[Batch, frozenset[str]]]:
         if names and not batch.metadata.deleting:
             found.append((batch, names))
     return found
+
+
+def _listed(release: Release, failing: list[tuple[Batch, frozenset[str]]]) -> list[tuple[Batch, frozenset[str]]]:
+    """Of the failed pods of a suspended release, those that its status lists: the person saw no others. A full list
+    does not tell."""
+    listed = {each.pod for each in release.status.defense_check_fail_pods}
+    if state(release) is not WorkloadState.SUSPEND or len(listed) >= LISTED_FAILED:
+        return failing
+    return [(batch, names & listed) for batch, names in failing if names & listed]
 
 
 def _held(groups: PodGroups) -> list[tuple[Batch, frozenset[str]]]:

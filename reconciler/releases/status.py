@@ -25,7 +25,7 @@ LISTS_INTERVAL = 60
 """Seconds between writes that only update the lists; more if they are long."""
 
 _LISTED = 2000  # pods in all lists together: etcd limits an object to 1.5 MiB
-_LISTED_FAILED = 500
+LISTED_FAILED = 500
 _LISTED_DOWN = 100
 _PODS_PER_INTERVAL = 200
 
@@ -94,7 +94,7 @@ def down_pods(groups: PodGroups) -> tuple[DownPod, ...]:
 def failed_pods(groups: PodGroups) -> tuple[PodInfo, ...]:
     """The failed pods, by name."""
     found = sorted((groups.info(tracked) for tracked in groups.pods_in(Group.FAILED)), key=lambda info: info.pod)
-    return tuple(found[:_LISTED_FAILED])
+    return tuple(found[:LISTED_FAILED])
 
 
 def with_lists(status: ChangeWorkloadStatus, groups: PodGroups) -> ChangeWorkloadStatus:

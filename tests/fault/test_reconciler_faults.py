@@ -12,7 +12,7 @@ from aiohttp import web
 from altershield.api import names
 from altershield.api.resources import LEASES
 from tests.fault.reconciler_cluster import IDENTITY, LEASE_SECONDS, Cluster, GoOn, Object, is_write, running_cluster
-from tests.fault.reconciler_stories import STORIES, Chapter, good_release
+from tests.fault.reconciler_stories import STORIES, Chapter, good_release, oldest_version_deleted
 from tests.support.stub_api import status
 
 
@@ -36,8 +36,17 @@ async def slow(request: web.Request, go_on: GoOn, attempt: int) -> web.StreamRes
     return answer
 
 
-@pytest.mark.parametrize("fault", [refused, done_but_unanswered, slow], ids=lambda fault: fault.__name__)
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story[-1].__name__)
+# A conflict on a deletion means that the object is another one, so an entry of the history that is too much stays until
+# the next release.
+FAULTS = [
+    pytest.param(fault, story, id=f"{story[-1].__name__}-{fault.__name__}")
+    for story in STORIES
+    for fault in (refused, done_but_unanswered, slow)
+    if (story[-1], fault) != (oldest_version_deleted, refused)
+]
+
+
+@pytest.mark.parametrize(("fault", "story"), FAULTS)
 async def test_releases_end_correctly_although_every_write_is(
     fault: Callable[[web.Request, GoOn, int], Awaitable[web.StreamResponse]], story: tuple[Chapter, ...], tmp_path: Path
 ) -> None:
@@ -53,7 +62,7 @@ async def test_releases_end_correctly_although_every_write_is(
     async with running_cluster(tmp_path) as cluster:
         await cluster.go_to("shop")
         cluster.set_fault(faulty)
-        async with cluster.reconciler():
+        async with cluster.reconciler(history_limit=1):
             for chapter in story:
                 await chapter(cluster)
 

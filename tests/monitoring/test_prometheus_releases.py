@@ -38,7 +38,7 @@ async def apply_policy(cluster: Cluster, url: str, on_unknown: OnUnknown, **fiel
     check = PrometheusCheck(
         **{"url": url, "query": "failures", "max": "1", "interval_seconds": 1, "samples": 3, "lag_seconds": 2, **fields}
     )
-    spec = DefensePolicySpec(checks=(CheckSpec("errors", timeout_seconds=12, on_unknown=on_unknown, prometheus=check),))
+    spec = DefensePolicySpec(checks=(CheckSpec("errors", timeout_seconds=25, on_unknown=on_unknown, prometheus=check),))
     policy = DefensePolicy(ObjectMeta(name="gate", namespace=cluster.namespace), spec)
     await cluster.admin.create(DEFENSE_POLICIES, policy, cluster.namespace)
 

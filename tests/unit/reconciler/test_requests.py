@@ -525,3 +525,19 @@ def test_verb_of_a_newer_release_of_altershield_is_refused() -> None:
     world.request("Explode")
     world.rest()
     assert world.status().actions[-1].result == REFUSED
+
+
+def test_approval_does_not_pass_a_pod_that_fails_after_the_request() -> None:
+    world = World("Deployment")
+    world.roll_out("v1")
+    world.release("v2")
+    world.rest()
+    first, second = world.make(2)
+    world.up(first, second)
+    world.run(100)
+    assert world.judge(first, "unpass")
+    world.rest()
+    world.request("Approve")
+    assert world.judge(second, "unpass")  # before the reconciler answers
+    world.rest()
+    assert world.state() == "Suspend"
