@@ -10,15 +10,21 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
 
-_GROUPS = ("stories", "docs", "chart", "e2e", "faults", "availability", "conformance", "monitoring", "server")
+_GROUPS = (
+    *("stories", "docs", "chart", "e2e", "crashes"),
+    *("faults", "availability", "conformance", "monitoring", "server"),
+)
 """Groups of tests that share a cluster, the longest first: a group that starts late keeps one worker busy at the end
-while the others are idle. The fifth worker begins with "faults", whose tests have clusters of their own, but wait for
-four fifths of their time: they leave the cores to the four groups that begin with it."""
+while the others are idle. The fifth worker begins with "crashes". Its tests, and those of "faults", have clusters of
+their own, but wait for four fifths of their time: they leave the cores to the groups that run beside them."""
 
 _GROUPED_HERE = {
     "tests/docs/test_blocks.py": "docs",
     "sandbox/tests/conformance/": "conformance",
-    "tests/fault/test_reconciler_": "faults",
+    "tests/fault/test_reconciler_crashes.py": "crashes",
+    "tests/fault/test_reconciler_faults.py": "faults",
+    "tests/fault/test_reconciler_history.py": "faults",
+    "tests/fault/test_reconciler_staleness.py": "faults",
     "tests/fault/test_server_checks.py": "faults",
 }
 """Groups of files and folders that have no mark of their own, by the beginning of their path."""
