@@ -14,6 +14,7 @@ import orjson
 from altershield.api import labels
 from altershield.api.annotations import PAUSED, START_TIMEOUT
 from altershield.api.fingerprint import Template, canonical, fingerprint
+from altershield.api.label_selectors import selects
 from altershield.workloads.meta import Meta, WireMeta
 
 
@@ -114,21 +115,7 @@ class WireSelector(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
     def matches(self, own: Mapping[str, str]) -> bool:
         """Whether an object with these labels is selected, as the API server decides it."""
-        if any(own.get(key) != value for key, value in (self.match_labels or {}).items()):
-            return False
-        for each in self.match_expressions:
-            match each.operator:
-                case "In":
-                    selected = own.get(each.key) in each.values
-                case "NotIn":
-                    selected = own.get(each.key) not in each.values
-                case "Exists":
-                    selected = each.key in own
-                case _:
-                    selected = each.key not in own
-            if not selected:
-                return False
-        return True
+        return selects(self.match_labels or {}, self.match_expressions, own)
 
     def __str__(self) -> str:
         parts = [f"{key}={value}" for key, value in (self.match_labels or {}).items()]

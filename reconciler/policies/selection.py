@@ -7,6 +7,7 @@ namespace, the one with the highest priority applies; of those, the first one by
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from altershield.api.label_selectors import selects
 from altershield.api.policy import DefensePolicySpec, Operator, Selector
 
 
@@ -27,22 +28,7 @@ class InForce:
 
 def matches(selector: Selector, labels: Mapping[str, str]) -> bool:
     """Whether a workload with these labels is selected, by the rules of Kubernetes' label selectors."""
-    if any(labels.get(key) != value for key, value in selector.match_labels.items()):
-        return False
-    for requirement in selector.match_expressions:
-        value = labels.get(requirement.key)
-        match requirement.operator:
-            case Operator.IN:
-                met = value in requirement.values
-            case Operator.NOT_IN:
-                met = value not in requirement.values
-            case Operator.EXISTS:
-                met = value is not None
-            case Operator.DOES_NOT_EXIST:
-                met = value is None
-        if not met:
-            return False
-    return True
+    return selects(selector.match_labels, selector.match_expressions, labels)
 
 
 def select(policies: Iterable[InForce], labels: Mapping[str, str]) -> InForce | None:

@@ -6,16 +6,26 @@ _T = "tests/unit/reconciler/policies/"
 
 SOURCES = (
     Source(
+        "altershield/api/label_selectors.py",
+        (_T + "test_selection.py",),
+        (
+            ("return labels.get(expression.key) in expression.values", "return True"),
+            (
+                "return labels.get(expression.key) not in expression.values",
+                "return labels.get(expression.key) is not None",
+            ),
+            ("return expression.key in labels", "return bool(labels.get(expression.key))"),
+            ("return expression.key not in labels", "return not labels.get(expression.key)"),
+            ("_is_met(each, labels) for each in expressions", "True for each in expressions"),
+            ("labels.get(key) == value for key, value in required.items()", "True for key in required"),
+        ),
+    ),
+    Source(
         "reconciler/policies/selection.py",
         (_T + "test_selection.py",),
         (
             ("return -self.spec.priority, self.name", "return self.spec.priority, self.name"),
             ("return -self.spec.priority, self.name", "return -self.spec.priority, ''"),
-            ("met = value in requirement.values", "met = True"),
-            ("met = value not in requirement.values", "met = value is not None"),
-            ("met = value is not None", "met = bool(value)"),
-            ("met = value is None", "met = not value"),
-            ("        if not met:\n            return False\n", ""),
             ("if other.rank < policy.rank and", "if"),
             ("_requirements(other.spec.selector) <= own", "_requirements(other.spec.selector) & own"),
         ),
