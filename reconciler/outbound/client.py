@@ -10,7 +10,6 @@ import contextlib
 import ipaddress
 import socket
 import ssl
-import types
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ import aiohttp
 import yarl
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from altershield.process.request_progress import Progress, tracing
 from reconciler.outbound.addresses import forbidden, forms
 from reconciler.outbound.credentials import Credentials
 from reconciler.outbound.errors import NoAnswerError, NotDeliveredError, OutboundError, UrlNotAllowedError
@@ -84,7 +84,7 @@ class Outbound:
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._hosts: dict[str, _Slots] = {}
         self._trust = ssl.create_default_context()
-        self._tracing = _tracing()
+        self._tracing = tracing()
 
     async def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -117,7 +117,7 @@ class Outbound:
             self._check(target, target.address)
         except ValueError as error:
             raise UrlNotAllowedError(f"the request is not sent: {error}") from None
-        progress = _Progress()
+        progress = Progress()
         try:
             async with asyncio.timeout(timeout), self._slot(target.host):
                 return await self._exchange(method, target, headers or {}, body, credentials, limit, progress)
@@ -132,7 +132,7 @@ class Outbound:
         body: bytes,
         credentials: Credentials | None,
         limit: int,
-        progress: "_Progress",
+        progress: Progress,
     ) -> Reply:
         sent = {"Accept-Encoding": "identity", "User-Agent": "altershield", **headers}
         if credentials is not None and credentials.authorization:
@@ -245,26 +245,7 @@ class _Resolver(AbstractResolver):
         pass
 
 
-class _Progress:
-    """How far a request came."""
-
-    def __init__(self) -> None:
-        self.sent = False
-        """Whether a part of it was written to a connection, so that the other side may have received it."""
-
-
-def _tracing() -> aiohttp.TraceConfig:
-    async def sent(
-        _session: aiohttp.ClientSession, context: types.SimpleNamespace, _: aiohttp.TraceRequestHeadersSentParams
-    ) -> None:
-        context.trace_request_ctx.sent = True
-
-    tracing = aiohttp.TraceConfig()
-    tracing.on_request_headers_sent.append(sent)
-    return tracing
-
-
-def _failed(target: Target, error: Exception, progress: _Progress, timeout: float) -> OutboundError:
+def _failed(target: Target, error: Exception, progress: Progress, timeout: float) -> OutboundError:
     if isinstance(error, TimeoutError):
         reason = f"within {timeout:g} s" if progress.sent else "no connection in time"
     elif isinstance(error, aiohttp.ClientResponseError):

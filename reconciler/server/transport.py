@@ -4,13 +4,13 @@ except for a call that the server refused with an old token."""
 import asyncio
 import json
 import logging
-import types
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import aiohttp
 
 from altershield.errors import UsageError
+from altershield.process.request_progress import Progress, tracing
 from reconciler.server import answers, signature, texts
 from reconciler.server.answers import Envelope
 from reconciler.server.errors import NotAllowedError, RejectedError, UnavailableError
@@ -61,7 +61,7 @@ class Transport:
             auto_decompress=False,  # a small compressed answer can be a large one
             trust_env=False,
             timeout=_TIMEOUT,
-            trace_configs=[_tracing()],
+            trace_configs=[tracing()],
         )
 
     async def close(self) -> None:
@@ -106,7 +106,7 @@ class Transport:
     async def _exchange(self, call: Call, token: str) -> tuple[int, bytes]:
         """HTTP status and body. UnavailableError if there is no complete answer."""
         data = None if call.body is None else json.dumps(call.body, separators=(",", ":")).encode()
-        progress = _Progress()
+        progress = Progress()
         try:
             async with self._session.request(
                 "GET" if data is None else "POST",
@@ -167,25 +167,6 @@ class Transport:
             "check that it runs and can be reached",
             delivered=delivered,
         )
-
-
-class _Progress:
-    """How far a request came."""
-
-    def __init__(self) -> None:
-        self.sent = False
-        """Whether a part of it was written to a connection, so that the server may have received it."""
-
-
-def _tracing() -> aiohttp.TraceConfig:
-    async def sent(
-        _session: aiohttp.ClientSession, context: types.SimpleNamespace, _: aiohttp.TraceRequestHeadersSentParams
-    ) -> None:
-        context.trace_request_ctx.sent = True
-
-    tracing = aiohttp.TraceConfig()
-    tracing.on_request_headers_sent.append(sent)
-    return tracing
 
 
 def _loop_time() -> float:
