@@ -15,8 +15,8 @@ from altershield.api import labels
 from altershield.api.kinds import ChangeWorkload, WorkloadState
 from altershield.api.meta import rfc3339, unix
 from altershield.api.resources import CHANGE_WORKLOADS
-from altershield.commands.status.targets import is_namespace
-from altershield.errors import AlterShieldError, UsageError
+from altershield.commands.namespace_option import require_namespace
+from altershield.errors import AlterShieldError
 from altershield.kube.client import Client
 from altershield.kube.errors import ForbiddenError, NotFoundError
 from altershield.process import options
@@ -85,8 +85,7 @@ def report(
 
     It counts the releases of which the cluster still has a ChangeWorkload or an entry in the history.
     """
-    if namespace and not is_namespace(namespace):
-        raise UsageError(f'"{namespace}" is not a namespace: such a name has lower case letters, digits and "-"')
+    require_namespace(namespace)
     since = time.time() - days * _DAY
     releases = asyncio.run(_releases(context, kubeconfig, namespace))
     lines = count([each for each in releases if each.released >= since])

@@ -9,9 +9,10 @@ import typer
 
 from altershield.commands.history import reading
 from altershield.commands.history.table import difference, table
+from altershield.commands.namespace_option import Namespace, require_namespace
 from altershield.commands.requests.finding import only
 from altershield.commands.status import objects
-from altershield.commands.status.targets import Target, is_namespace, parse, types
+from altershield.commands.status.targets import Target, parse, types
 from altershield.errors import UsageError
 from altershield.kube.client import Client
 from altershield.process import options
@@ -48,16 +49,7 @@ def history(
             show_default=False,
         ),
     ] = None,
-    namespace: Annotated[
-        str,
-        typer.Option(
-            "--namespace",
-            "-n",
-            envvar="ALTERSHIELD_NAMESPACE",
-            help="The namespace. Default: the context's.",
-            show_default=False,
-        ),
-    ] = "",
+    namespace: Namespace = "",
     output: Annotated[
         Format | None,
         typer.Option(
@@ -82,8 +74,7 @@ def history(
         raise UsageError("--diff cannot be combined with -o; the difference has one format")
     if version and output is Format.WIDE:
         raise UsageError("-o wide is a format of the table; with --version, set -o yaml or -o json")
-    if namespace and not is_namespace(namespace):
-        raise UsageError(f'"{namespace}" is not a namespace: such a name has lower case letters, digits and "-"')
+    require_namespace(namespace)
     target = only(parse([workload]))
     asyncio.run(_history(context, kubeconfig, namespace, target, version, diff, output))
 

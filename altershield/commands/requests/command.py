@@ -10,6 +10,7 @@ import typer
 
 from altershield.api.kinds import Request, Result, Verb, Verdict
 from altershield.api.meta import rfc3339
+from altershield.commands.namespace_option import Namespace, require_namespace
 from altershield.commands.requests import finding
 from altershield.commands.requests.asking import RequestError, ask, user
 from altershield.commands.requests.judging import judge
@@ -17,7 +18,7 @@ from altershield.commands.status import objects
 from altershield.commands.status.durations import seconds
 from altershield.commands.status.following import outcome_code
 from altershield.commands.status.snapshot import StoredRelease
-from altershield.commands.status.targets import is_namespace, parse, types
+from altershield.commands.status.targets import parse, types
 from altershield.errors import UsageError
 from altershield.kube.client import Client
 from altershield.process import options
@@ -42,16 +43,6 @@ Workload = Annotated[
     str,
     typer.Argument(
         metavar="TYPE/NAME", autocompletion=types, help="The workload: deploy/web, sts/db, or web.", show_default=False
-    ),
-]
-Namespace = Annotated[
-    str,
-    typer.Option(
-        "--namespace",
-        "-n",
-        envvar="ALTERSHIELD_NAMESPACE",
-        help="The namespace. Default: the context's.",
-        show_default=False,
     ),
 ]
 Reason = Annotated[
@@ -222,13 +213,7 @@ def _print(release: StoredRelease, outcome: str, output: Format | None) -> None:
             print(objects.names([release])[0])
 
 
-def check_namespace(namespace: str) -> None:
-    """UsageError: no namespace can have this name."""
-    if namespace and not is_namespace(namespace):
-        raise UsageError(f'"{namespace}" is not a namespace: such a name has lower case letters, digits and "-"')
-
-
 def _check(namespace: str, message: str) -> None:
-    check_namespace(namespace)
+    require_namespace(namespace)
     if len(message) > _MAX_REASON:
         raise UsageError(f"the reason has {len(message)} characters; at most {_MAX_REASON} are stored")

@@ -11,8 +11,9 @@ from altershield.api import labels
 from altershield.api.kinds import ChangePod
 from altershield.api.names import change_workload_of
 from altershield.api.resources import CHANGE_PODS
+from altershield.commands.namespace_option import Namespace, require_namespace
 from altershield.commands.requests import finding
-from altershield.commands.requests.command import Namespace, Workload, check_namespace
+from altershield.commands.requests.command import Workload
 from altershield.commands.requests.explanation import explain
 from altershield.commands.status.exit_codes import exit_code
 from altershield.commands.status.reading import Reader
@@ -35,7 +36,7 @@ def why(
     The exit code is that of `altershield status`: 3 if the release is suspended, 4 if it is under way, 5 if it was
     rolled back, else 0.
     """
-    check_namespace(namespace)
+    require_namespace(namespace)
     target = finding.only(parse([workload]))
 
     async def run() -> int:

@@ -8,13 +8,14 @@ from typing import Annotated, NamedTuple
 
 import typer
 
+from altershield.commands.namespace_option import Namespace, require_namespace
 from altershield.commands.status.durations import age, seconds
 from altershield.commands.status.exit_codes import exit_code
 from altershield.commands.status.printers import Output, Printer
 from altershield.commands.status.reading import Reader
 from altershield.commands.status.snapshot import Snapshot, demand, outcomes, shown, under_way
 from altershield.commands.status.table import progress
-from altershield.commands.status.targets import Target, is_namespace, parse, types
+from altershield.commands.status.targets import Target, parse, types
 from altershield.errors import UsageError
 from altershield.kube.client import Client
 from altershield.process import options
@@ -41,16 +42,7 @@ def status(
             show_default=False,
         ),
     ] = None,
-    namespace: Annotated[
-        str,
-        typer.Option(
-            "--namespace",
-            "-n",
-            envvar="ALTERSHIELD_NAMESPACE",
-            help="The namespace. Default: the context's.",
-            show_default=False,
-        ),
-    ] = "",
+    namespace: Namespace = "",
     all_namespaces: Annotated[
         bool, typer.Option("--all-namespaces", "-A", help="Show the releases of all namespaces.")
     ] = False,
@@ -88,8 +80,7 @@ def status(
     limit = seconds(timeout, "--timeout")
     if limit and not wait:
         raise UsageError("--timeout is the timeout of --wait; add --wait, or remove --timeout")
-    if namespace and not is_namespace(namespace):
-        raise UsageError(f'"{namespace}" is not a namespace: such a name has lower case letters, digits and "-"')
+    require_namespace(namespace)
     targets = parse(workload or ())
     if all_namespaces and any(target.name for target in targets):
         raise UsageError("-A cannot be combined with the name of a workload; set its namespace with -n")

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
+from altershield.commands.namespace_option import Namespace, require_namespace
 from altershield.commands.status.command import Mode, show
 from altershield.commands.status.durations import seconds
-from altershield.commands.status.targets import is_namespace, parse, types
-from altershield.errors import UsageError
+from altershield.commands.status.targets import parse, types
 from altershield.kube.client import Client
 from altershield.process import options
 
@@ -20,16 +20,7 @@ def wait(
             metavar="TYPE/NAME...", autocompletion=types, help="The workloads: deploy/web, sts/db.", show_default=False
         ),
     ],
-    namespace: Annotated[
-        str,
-        typer.Option(
-            "--namespace",
-            "-n",
-            envvar="ALTERSHIELD_NAMESPACE",
-            help="The namespace. Default: the context's.",
-            show_default=False,
-        ),
-    ] = "",
+    namespace: Namespace = "",
     timeout: Annotated[
         str,
         typer.Option("--timeout", help="Stop after this time with the exit code 4, as 90s or 5m. 0: no timeout."),
@@ -41,8 +32,7 @@ def wait(
 
     The exit code is 3 if a release is suspended, else 4 after the timeout, else 5 if one was rolled back, else 0.
     """
-    if namespace and not is_namespace(namespace):
-        raise UsageError(f'"{namespace}" is not a namespace: such a name has lower case letters, digits and "-"')
+    require_namespace(namespace)
     limit, targets = seconds(timeout, "--timeout"), parse(workload)
 
     async def run() -> int:

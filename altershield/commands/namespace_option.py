@@ -1,0 +1,25 @@
+"""The option `--namespace` of the commands."""
+
+from typing import Annotated
+
+import typer
+
+from altershield.commands.status.targets import is_namespace
+from altershield.errors import UsageError
+
+Namespace = Annotated[
+    str,
+    typer.Option(
+        "--namespace",
+        "-n",
+        envvar="ALTERSHIELD_NAMESPACE",
+        help="The namespace. Default: the context's.",
+        show_default=False,
+    ),
+]
+
+
+def require_namespace(namespace: str) -> None:
+    """UsageError: the value is not the name of a namespace. An empty one stands for the context's."""
+    if namespace and not is_namespace(namespace):
+        raise UsageError(f'"{namespace}" is not a namespace: such a name has lower case letters, digits and "-"')
