@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from altershield.api import labels, names
-from altershield.api.kinds import WorkloadState
+from altershield.api.kinds import Action, WorkloadState
 from altershield.api.meta import ObjectMeta, OwnerReference
 from altershield.workloads import BY_KIND, change_workload_name
 from altershield.workloads.adapter import template_of
@@ -58,6 +58,8 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """The mode of this policy."""
     would: str = ""
     """What the mode `enforce` would have done (`enforcement.Would`)."""
+    actions: tuple[Action, ...] = ()
+    """What people decided about the version, also in earlier releases of it; the newest last, at most `MAX_ACTIONS`."""
 
     @property
     def passed(self) -> bool:

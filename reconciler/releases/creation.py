@@ -7,10 +7,13 @@ import msgspec
 from altershield.api import labels, names
 from altershield.api.json_patch import Operation, label_path
 from altershield.api.kinds import (
+    MAX_ACTIONS,
+    Action,
     ChangeWorkload,
     ChangeWorkloadSpec,
     ChangeWorkloadStatus,
     ConditionType,
+    Result,
     SourceRef,
     WorkloadRef,
     WorkloadState,
@@ -85,6 +88,8 @@ class ReleaseCreator:
 
         The status is written first: the state Init, the conditions that have to stay, and the conditions `more`. The
         spec comes second: its `workloadGeneration` says that the start is complete.
+
+        A pending request is about the earlier release: the person did not know this one. It is refused.
         """
         now = self._clock()
         status = ChangeWorkloadStatus(
@@ -96,8 +101,7 @@ class ReleaseCreator:
             source=release.status.source,
             previous=previous(release, others),
             conditions=(*_kept_conditions(release, now), *more),
-            request=release.status.request,
-            actions=release.status.actions,
+            actions=answered(release, now),
             notified=release.status.notified,
             observed_generation=release.metadata.generation,
         )
@@ -174,6 +178,16 @@ def previous(release: Release, others: Sequence[Release]) -> SourceRef:
 def _reference(workload: Workload) -> WorkloadRef:
     metadata = workload.metadata
     return WorkloadRef(BY_KIND[workload.kind].resource.api_version, workload.kind, metadata.name, metadata.uid)
+
+
+def answered(release: Release, now: float) -> tuple[Action, ...]:
+    """The actions of a release that is started again."""
+    request, known = release.status.request, release.status.actions
+    if request is None:
+        return known
+    outcome = f"version {version_of(release)} was released again since this request was made; nothing was changed"
+    refused = Action(request.verb, request.by, request.reason, rfc3339(now), Result.REFUSED, outcome)
+    return (*known, refused)[-MAX_ACTIONS:]
 
 
 def _kept_conditions(release: Release, now: float) -> tuple[Condition, ...]:

@@ -1,12 +1,20 @@
 """When the history of a workload changes, and what is kept of a release. Pure functions."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import msgspec
 
-from altershield.api.kinds import ChangeWorkloadStatus, CheckState, ConditionType, WorkloadState
-from altershield.api.meta import find_condition, rfc3339
+from altershield.api.kinds import (
+    MAX_ACTIONS,
+    Action,
+    ChangeWorkloadStatus,
+    CheckState,
+    ConditionType,
+    Result,
+    WorkloadState,
+)
+from altershield.api.meta import find_condition, rfc3339, unix
 from altershield.api.released_by import ReleasedBy
 from altershield.releases import why
 from altershield.releases.enforcement import would
@@ -20,24 +28,34 @@ from reconciler.releases.projection import Release
 _ENDS = (WorkloadState.SUCCESS, WorkloadState.SUSPEND, WorkloadState.ROLLBACK, WorkloadState.FAILED)
 _BY_SEVERITY = (CheckState.PASSED, CheckState.RUNNING, CheckState.UNKNOWN, CheckState.FAILED)
 _MAX_MESSAGE = 1024
+_MAX_OUTCOME = 256  # characters of an action; the history holds many
 
 
 def with_history(release: Release, decision: Decision) -> Decision:
     """The decision, which also keeps the release in the history if it ends, or ends in another way. A rollback begins
-    with it too: the pod template of the failed version may not exist after the rollback."""
+    with it too: the pod template of the failed version may not exist after the rollback. So does an action of a person,
+    because the ChangeWorkload with it is deleted after a newer version succeeds."""
     before, after = release.status, decision.status
     if after is None:
         return decision
     ends = after.status in _ENDS or before.status in _ENDS
     begins_rollback = after.rollback_target != before.rollback_target and bool(after.rollback_target.uid)
-    if not (ends and after.status != before.status) and not begins_rollback:
+    decided = any(ends or each.result == Result.DONE for each in after.actions if each not in before.actions)
+    if not (ends and after.status != before.status) and not begins_rollback and not decided:
         return decision
     return replace(decision, before=(*decision.before, KeepHistory(after)))
 
 
-def record(release: Release, status: ChangeWorkloadStatus, by: ReleasedBy | None, batches: Iterable[Batch]) -> Record:
-    """What the history says about the release. `by`: the annotation of its workload, if it is about this release.
-    `batches`: those of the release."""
+def record(
+    release: Release,
+    status: ChangeWorkloadStatus,
+    by: ReleasedBy | None,
+    batches: Iterable[Batch],
+    known: Sequence[Action] = (),
+) -> Record:
+    """What the history says about the release, whose status is about to be `status`. `by`: the annotation of its
+    workload, if it is about this release. `batches`: those of the release. `known`: the actions that the history has
+    already."""
     ended, policy = msgspec.structs.replace(release, status=status), release.spec.policy
     return Record(
         released=by.time if by is not None else rfc3339(release.spec.create_time_unix),
@@ -50,7 +68,30 @@ def record(release: Release, status: ChangeWorkloadStatus, by: ReleasedBy | None
         policy=f"{policy.namespace}/{policy.name}" if policy.name else "",
         mode=policy.mode.value if policy.name else "",
         would=would(policy, status).value,
+        actions=_actions(release, status, known),
     )
+
+
+def _actions(release: Release, status: ChangeWorkloadStatus, known: Sequence[Action]) -> tuple[Action, ...]:
+    """The actions in the history and in the status. The history has those of earlier releases too.
+
+    An action is written to the history first. If the status is not written after that, the action is decided again, at
+    another time: the earlier one is left out.
+    """
+    own = [_bounded(each) for each in status.actions]
+    stored = [_bounded(each) for each in release.status.actions]
+    again = {(each.verb, each.by, each.reason) for each in own if each not in stored}
+    began = release.spec.create_time_unix
+    earlier = [
+        each
+        for each in known
+        if each not in own and not (unix(each.time) >= began and (each.verb, each.by, each.reason) in again)
+    ]
+    return (*earlier, *own)[-MAX_ACTIONS:]
+
+
+def _bounded(action: Action) -> Action:
+    return msgspec.structs.replace(action, outcome=clip(action.outcome, _MAX_OUTCOME))
 
 
 def check_outcomes(batches: Iterable[Batch]) -> tuple[CheckOutcome, ...]:

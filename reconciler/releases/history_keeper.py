@@ -166,6 +166,8 @@ class HistoryKeeper:
             return live.template, released_by.decode(live.annotations.get(released_by.ANNOTATION), workload.version)
         if workload.version == version_of(release):
             raise ConflictError("another version was released since the decision", code=409)
+        if not release.status.source.name:
+            return None  # no controller created an object with its template
         try:
             return await self._live.template(workload, release.status.source), None
         except ConflictError as error:
@@ -179,7 +181,7 @@ class HistoryKeeper:
         if entry.revision != generation and workload.version == entry.version:
             live = await self._live.workload(workload)
             by = released_by.decode(live.annotations.get(released_by.ANNOTATION), entry.version)
-        wanted = record(release, status, by, self._caches.batches_of(release))
+        wanted = record(release, status, by, self._caches.batches_of(release), entry.record.actions)
         if wanted == entry.record and entry.revision == generation:
             return entry
         annotations = {**entry.metadata.annotations, ANNOTATION: encoded(wanted)}

@@ -97,7 +97,7 @@ class ReleaseReconciler:
             request = other.status.request
             if request is not None and version_of(other) != workload.version:
                 decision = requests.not_current(other, workload, request, self._clock())
-                await self._executor.carry_out(other, workload, decision)
+                await self._executor.carry_out(other, workload, with_history(other, decision))
                 return 0.0
         for other in own:
             if version_of(other) != workload.version:
@@ -143,13 +143,16 @@ class ReleaseReconciler:
             release = await self._creator.create(workload, workload.version)
         elif self._begins_anew(workload, release):
             others = [each for each in existing if each.metadata.uid != release.metadata.uid]
+            request = release.status.request
             release = await self._creator.start_anew(workload, release, others)
+            if request is not None:
+                self._executor.announce(workload, "RequestNotCarriedOut", requests.text(release.status.actions[-1]))
         if not workload.processed:
             if requests.bypasses(release, workload):
                 live = await self._live.workload(workload)
                 by = released_by.decode(live.annotations.get(released_by.ANNOTATION), workload.version)
                 decision = requests.bypassed(release, by.user if by is not None else "", self._clock())
-                await self._executor.carry_out(release, workload, decision)
+                await self._executor.carry_out(release, workload, with_history(release, decision))
             await self._executor.label(workload, processed(workload))
 
     @staticmethod

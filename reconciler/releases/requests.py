@@ -245,6 +245,12 @@ def _retry(snapshot: Snapshot, request: Request, now: float) -> Decision:
 # helpers
 
 
+def text(action: Action) -> str:
+    """The answer to a request, in an Event."""
+    asked = f"{action.verb} by {action.by or 'an unnamed user'}" + (f" ({action.reason})" if action.reason else "")
+    return clip(f"{asked}: {action.outcome}", 1000)
+
+
 def went_back_to(release: Release, workload: Workload) -> bool:
     """Whether the current version is the one to which the version of `release` was rolled back."""
     target = release.status.rollback_target
@@ -323,10 +329,8 @@ def _answered(
     outcome = outcome[:_MAX_OUTCOME]
     action = Action(request.verb, request.by, request.reason, "", result, outcome)
     draft = _recorded(draft.replace(request=None), action)
-    asked = f"{request.verb} by {request.by or 'an unnamed user'}" + (f" ({request.reason})" if request.reason else "")
-    text = clip(f"{asked}: {outcome}", 1000)
-    done = Announce("RequestCarriedOut", text, warning=False)
-    after: tuple[After, ...] = (done if result is Result.DONE else Announce("RequestNotCarriedOut", text),)
+    done = Announce("RequestCarriedOut", text(action), warning=False)
+    after: tuple[After, ...] = (done if result is Result.DONE else Announce("RequestNotCarriedOut", text(action)),)
     return Decision(
         with_update_time(draft.status, draft.now),
         tuple(before or ()),

@@ -48,6 +48,9 @@ def test_approve_ends_the_suspension_of_a_false_alarm(kubectl: Kubectl, altershi
     (action,) = actions(kubectl, version)
     assert (action["verb"], action["result"], action["reason"]) == ("Approve", "Done", "the check is broken")
     assert action["by"]
+    shown = altershield("history", "deploy/sleep", "--version", version).stdout
+    assert f"Approve by {action['by']} (the check is broken): Done: " in shown
+    assert yaml.safe_load(shown)["spec"]["containers"]
     again = altershield("approve", "deploy/sleep", "-m", "the check is broken")
     assert "nothing was changed" in again.stdout
     kubectl("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from altershield.commands.history import reading
-from altershield.commands.history.table import difference, table
+from altershield.commands.history.table import about, difference, table
 from altershield.commands.namespace_option import Namespace, require_namespace
 from altershield.commands.requests.finding import only
 from altershield.commands.status import objects
@@ -37,7 +37,10 @@ def history(
     version: Annotated[
         str,
         typer.Option(
-            "--version", help="Print the pod template of this version; its first digits are enough.", show_default=False
+            "--version",
+            help="Print the pod template of this version, and as comments who released it and who decided what about "
+            "it; its first digits are enough.",
+            show_default=False,
         ),
     ] = "",
     diff: Annotated[
@@ -95,8 +98,9 @@ async def _history(
         sys.stdout.write(difference(old, new))
         return
     if version:
-        template = reading.version(found, version).entry.template
-        sys.stdout.write(objects.to_json(template) if output is Format.JSON else objects.to_yaml(template))
+        entry = reading.version(found, version).entry
+        sys.stdout.writelines(f"# {line}\n" for line in (about(entry) if output is None else ()))
+        sys.stdout.write((objects.to_json if output is Format.JSON else objects.to_yaml)(entry.template))
         return
     match output:
         case Format.JSON | Format.YAML:

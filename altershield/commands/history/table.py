@@ -7,7 +7,7 @@ from altershield.api.kinds import WorkloadState
 from altershield.commands.history.reading import Found
 from altershield.commands.status import objects
 from altershield.commands.status.table import Columns
-from altershield.releases.history import CheckOutcome, Entry
+from altershield.releases.history import CheckOutcome, Entry, Record
 
 _DIGITS = 12  # of a version, unless the table is wide
 _UNKNOWN = "<unknown>"
@@ -28,18 +28,40 @@ def difference(old: Entry, new: Entry) -> str:
     return "".join(difflib.unified_diff(before, after, old.version, new.version))
 
 
+def about(entry: Entry) -> list[str]:
+    """What the history says about a version: its newest release, and what people decided."""
+    record = entry.record
+    lines = [f"version {entry.version}, released {record.released or _UNKNOWN} by {record.released_by or _UNKNOWN}"]
+    lines.append(
+        f"{_state(record)} since {record.since or _UNKNOWN}" + (f": {record.message}" if record.message else "")
+    )
+    for each in record.actions:
+        reason = f" ({each.reason})" if each.reason else ""
+        lines.append(
+            f"{each.time} {each.verb} by {each.by or 'an unnamed user'}{reason}: {each.result}: {each.outcome}"
+        )
+    return [_printable(line) for line in lines]
+
+
 def _row(entry: Entry, *, present: bool, wide: bool) -> Sequence[str]:
     record = entry.record
     version = entry.version if wide else entry.version[:_DIGITS]
-    state = "RollingBack" if record.state == WorkloadState.ROLLBACK else record.state
     more = (record.reason or _UNKNOWN, _checks(record.checks)) if wide else ()
     cells = (
         *(version + ("*" if present else ""), record.released or _UNKNOWN, record.released_by or _UNKNOWN),
-        *(state or _UNKNOWN, record.since or _UNKNOWN),
+        *(_state(record), record.since or _UNKNOWN),
         *(*more, record.message),
     )
-    # users write the messages of verdicts, so control characters must not reach the terminal
-    return ["".join(c if c.isprintable() else " " for c in cell) for cell in cells]
+    return [_printable(cell) for cell in cells]
+
+
+def _state(record: Record) -> str:
+    return ("RollingBack" if record.state == WorkloadState.ROLLBACK else record.state) or _UNKNOWN
+
+
+def _printable(text: str) -> str:
+    """Without control characters, which must not reach the terminal: users write the messages of verdicts."""
+    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def _checks(checks: Iterable[CheckOutcome]) -> str:

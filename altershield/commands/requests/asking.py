@@ -39,8 +39,8 @@ async def user(client: Client) -> str:
 
 
 async def ask(client: Client, found: StoredRelease, request: Request, seconds: float = ANSWER_SECONDS) -> Answer:
-    """Store the request, and return the answer. RequestError: the API server refuses the request, or the reconciler
-    does not answer in time.
+    """Store the request, and return the answer. RequestError: the API server refuses the request, the version was
+    released again since `found` was read, or the reconciler does not answer in time.
 
     A request of somebody else that the reconciler has not answered yet is not overwritten.
     """
@@ -50,6 +50,11 @@ async def ask(client: Client, found: StoredRelease, request: Request, seconds: f
         async with asyncio.timeout(seconds), aclosing(_changes(client, metadata)) as changes:
             async for release in changes:
                 pending = release.release.status.request
+                if _started_again(found, release):
+                    raise RequestError(
+                        f"the version of ChangeWorkload {metadata.name} was released again meanwhile, so the request "
+                        "was not made; to see the new release, run altershield why"
+                    )
                 if pending is None and await _store(client, release, request):
                     pending, before = request, release.release.status.actions
                     break
@@ -125,6 +130,12 @@ def _answer(release: StoredRelease, request: Request, before: tuple[Action, ...]
     wanted = (request.verb, request.by, request.reason)
     new = [each for each in release.release.status.actions if each not in before]
     return next((each for each in reversed(new) if (each.verb, each.by, each.reason) == wanted), None)
+
+
+def _started_again(found: StoredRelease, release: StoredRelease) -> bool:
+    """Whether the ChangeWorkload is about a newer release of its version."""
+    known, now = found.release.spec, release.release.spec
+    return (known.workload_generation, known.create_time_unix) != (now.workload_generation, now.create_time_unix)
 
 
 def _deleted(metadata: ObjectMeta) -> RequestError:

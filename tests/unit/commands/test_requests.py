@@ -67,6 +67,19 @@ async def test_request_about_a_deleted_release_says_so(tmp_path: Path) -> None:
             await ask(cluster.admin, found, MINE, 5.0)
 
 
+async def test_request_is_not_made_about_a_newer_release_of_the_same_version(tmp_path: Path) -> None:
+    async with running_cluster(tmp_path) as cluster:
+        await cluster.go_to("shop")
+        name = await stored(cluster, release(V1))
+        (target,) = parse(["sleep"])
+        found = await current(cluster.admin, "shop", target)
+        await cluster.admin.patch(CHANGE_WORKLOADS, {"spec": {"workloadGeneration": 7}}, name, "shop")
+        with pytest.raises(RequestError, match="was released again meanwhile, so the request was not made"):
+            await ask(cluster.admin, found, MINE, 5.0)
+        (now,) = await cluster.all(CHANGE_WORKLOADS)
+        assert "request" not in now.get("status", {})
+
+
 async def test_the_newest_release_is_the_current_one_and_a_kind_is_asked_for_if_needed(tmp_path: Path) -> None:
     async with running_cluster(tmp_path) as cluster:
         await cluster.go_to("shop")

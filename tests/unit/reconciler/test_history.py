@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from altershield.api.kinds import ChangeWorkloadStatus, SourceRef
-from altershield.api.meta import Condition
+from altershield.api.kinds import MAX_ACTIONS, Action, ChangeWorkloadStatus, SourceRef
+from altershield.api.meta import Condition, rfc3339
 from altershield.api.released_by import ReleasedBy
 from altershield.releases.history import CheckOutcome
 from altershield.workloads.meta import NO_OWNER, Meta
@@ -13,7 +13,7 @@ from reconciler.releases.effects import Decision, KeepHistory
 from reconciler.releases.history import check_outcomes, in_use, record, with_history
 from reconciler.releases.projection import Release
 
-from .builders import V1, V2, release, workload
+from .builders import NOW, V1, V2, release, workload
 
 
 def of(state: str, **status: object) -> Release:
@@ -57,6 +57,62 @@ def test_release_is_kept_when_a_person_requested_its_rollback() -> None:
     assert is_kept(of("Rollback"), of("Rollback", rollback_target=target).status)
     assert not is_kept(of("Rollback", rollback_target=target), of("Rollback", rollback_target=target).status)
     assert not is_kept(of("Rollback", rollback_target=target), of("Rollback").status)
+
+
+def action(second: int, verb: str = "Approve", result: str = "Done", outcome: str = "accepted") -> Action:
+    """An action so many seconds after the release began."""
+    return Action(verb, "alice", "seen", rfc3339(NOW + second), result, outcome)
+
+
+@pytest.mark.parametrize(
+    ("state", "result", "kept"),
+    [
+        ("Suspend", "Done", True),
+        ("Suspend", "Unchanged", True),
+        ("Success", "Refused", True),
+        ("Running", "Done", True),
+        ("Running", "Unchanged", False),
+        ("Init", "Refused", False),
+    ],
+)
+def test_release_is_kept_with_an_action_of_a_person(state: str, result: str, kept: bool) -> None:
+    """One that changed nothing, before the release has ended, is kept when the release ends."""
+    assert is_kept(of(state), of(state, actions=(action(1, result=result),)).status) is kept
+
+
+def test_action_that_is_kept_already_keeps_nothing_again() -> None:
+    earlier = of("Suspend", actions=(action(1),))
+    assert not is_kept(earlier, earlier.status)
+
+
+def actions_of(before: Release, after: Release, *known: Action) -> tuple[Action, ...]:
+    return record(before, after.status, None, (), known).actions
+
+
+def test_record_has_the_actions_of_earlier_releases_of_the_version() -> None:
+    earlier, present = action(-100), action(5, "Resume")
+    assert actions_of(of("Suspend"), of("Suspend", actions=(present,)), earlier) == (earlier, present)
+    both = of("Suspend", actions=(earlier, present))
+    assert actions_of(both, both, earlier, present) == (earlier, present)
+    assert actions_of(of("Running"), of("Success"), earlier, present) == (earlier, present)
+
+
+def test_action_that_is_decided_again_after_a_crash_is_in_the_record_once() -> None:
+    crashed, again = action(5), action(6)
+    after = of("Running", actions=(again,))
+    assert actions_of(of("Suspend"), after, crashed) == (again,)
+    assert actions_of(of("Suspend"), after, action(-5)) == (action(-5), again), "that of an earlier release stays"
+    other = action(5, "Resume")
+    assert actions_of(of("Suspend"), after, other) == (other, again)
+    assert actions_of(after, after, crashed) == (crashed, again), "the status has no new action"
+
+
+def test_record_has_the_newest_actions_and_cuts_long_ones() -> None:
+    known = tuple(action(second - 100) for second in range(MAX_ACTIONS))
+    newest = action(100, outcome="x" * 1000)
+    found = actions_of(of("Suspend"), of("Running", actions=(newest,)), *known)
+    assert found[:-1] == known[1:]
+    assert found[-1].outcome == "x" * 255 + "…"
 
 
 def test_record_names_the_user_of_the_annotation_and_the_end() -> None:

@@ -500,16 +500,24 @@ def test_retry_of_a_refused_order_reports_the_release_again() -> None:
     assert world.state() == "Init"
 
 
-def test_request_while_the_release_begins_anew_is_answered_afterwards() -> None:
+@pytest.mark.parametrize("verb", list(Verb))
+def test_request_about_an_earlier_release_of_the_version_is_refused(verb: Verb) -> None:
+    """The person knew the earlier release only."""
     world = suspended("Deployment")
     ask(world, RESUME)
     world.release("v1")
     world.rest()
     world.release("v2")
-    world.request(APPROVE)
-    world.rest()
-    assert [each.verb for each in world.status().actions] == [RESUME, APPROVE]
+    world.request(verb)
+    before = dict(world.own_labels)
+    assert answer(world, verb, world.status().actions[:1]).result == REFUSED
+    assert "was released again since this request was made" in world.status().actions[-1].outcome
+    assert [each.verb for each in world.status().actions] == [RESUME, verb]
     assert world.status().resumption.since_unix == 0
+    assert world.image == "v2"
+    assert {**world.own_labels, labels.DEFENSE_STATUS: ""} == {**before, labels.DEFENSE_STATUS: ""}
+    assert world.status().request is None
+    assert ask(world, APPROVE).result == DONE, "a request about the new release is carried out"
 
 
 def test_only_the_newest_actions_are_kept() -> None:

@@ -156,8 +156,7 @@ class World(Executor):
                 source=release.status.source,
                 previous=creation.previous(release, others),
                 conditions=creation._kept_conditions(release, self.now),
-                request=release.status.request,
-                actions=release.status.actions,
+                actions=creation.answered(release, self.now),
             )
             self._write("status")
             self._store(ChangeWorkload(metadata, release.spec, status))
