@@ -97,6 +97,7 @@ class BatchReconciler:
             plan(release, self._checks),
             pre_timeout=self._pre_timeout,
             post_timeout=self._post_timeout,
+            release_began=float(release.spec.create_time_unix) if release is not None else 0.0,
         )
 
     def _release(self, change_pod: ChangePod) -> ChangeWorkload | None:

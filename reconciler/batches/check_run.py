@@ -35,6 +35,9 @@ at longer intervals, because a callback may bring the result."""
 _POLL_SHARE = 0.25  # of the time since the check began
 _LONGEST_INTERVAL = 30.0
 
+_AWAY = 60.0
+"""Seconds after the deadline of a check. A check that is asked so late was not asked before: no reconciler ran."""
+
 Answer = StartAnswer | PollAnswer
 
 
@@ -186,6 +189,8 @@ def _starting(
             return msgspec.structs.replace(entry, handle=handle), next_poll(0, left)
         case NotStarted() if not run.repeatable:
             return None, Later(POLL_INTERVAL)
+        case NotStarted() if left < -_AWAY:
+            return _begin(run, now)
         case None if run.repeatable and run.planned.availability is Availability.AVAILABLE:
             return entry, run.ask(Step.START)  # also at the deadline: the answer tells why there is no result
         case _ if left <= 0:

@@ -49,6 +49,8 @@ class BatchSnapshot:
     pre_timeout: int = 120
     """Seconds, for checks that have none of their own; so is `post_timeout`."""
     post_timeout: int = 120
+    release_began: float = 0.0
+    """Unix seconds. A batch of an earlier release of the same version has checks of this release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,7 @@ def _step(
             return done(state, last, now), None, "", DONE
     if not snapshot.plan:
         return done(state, nothing, now), None, "", DONE
+    state = _without_earlier_plans(state, snapshot.plan)
     for phase in Phase:
         state, runs, waits = _advance_phase(state, snapshot, phase, now)
         failure = failed(state.checks, runs)
@@ -126,6 +129,19 @@ def _step(
         if why:
             return state, None, why, DONE
     return concluded(state, snapshot.change_pod, now), None, "", DONE
+
+
+def _without_earlier_plans(state: ChangePodStatus, plan: Sequence[Planned]) -> ChangePodStatus:
+    """Without the checks of an earlier release of this version, which had another DefensePolicy. They must not decide
+    how the batch ends, and the list in the status is bounded. The phase Post begins again with the other checks."""
+    names = {each.spec.name for each in plan}
+    kept = tuple(each for each in state.checks if each.name in names)
+    if kept == state.checks:
+        return state
+    state = msgspec.structs.replace(state, checks=kept)
+    if any(each.phase == Phase.POST for each in kept):
+        return state
+    return msgspec.structs.replace(state, post_submit_time="", post_submit_time_unix=0)
 
 
 def _advance_phase(
@@ -208,4 +224,4 @@ def _run(state: ChangePodStatus, snapshot: BatchSnapshot, planned: Planned, phas
     else:
         timeout = state.post_timeout_threshold or snapshot.post_timeout
         began = state.post_submit_time_unix or now
-    return Run(planned, phase, planned.spec.timeout_seconds or timeout, began)
+    return Run(planned, phase, planned.spec.timeout_seconds or timeout, max(began, snapshot.release_began))

@@ -63,6 +63,7 @@ class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
     name: str = ""
     uid: str = ""
     creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
     annotations: dict[str, str] = {}
     owner_references: tuple[_Owner, ...] = ()
 
@@ -148,13 +149,16 @@ class JobCheckRunner:
         return frozenset(Phase)
 
     async def start(self, subject: Subject) -> StartAnswer:
-        """Create the Job, or find the one that was created before."""
+        """Create the Job, or find the one that was created before. After the deadline, a Job has no time to run: none
+        is created."""
         check, namespace = subject.check.job, subject.change_pod.metadata.namespace
         if check is None:
             return Unknown(f"the check {subject.check.name} is no job check")
         if namespace == self._system_namespace:
             return Unknown("no Job is created in AlterShield's own namespace")
         where = _where(subject)
+        if self._clock() >= subject.deadline:
+            return await self._existing(subject)
         try:
             body = job(subject, check, self._clock())
         except ValueError as error:
@@ -189,6 +193,8 @@ class JobCheckRunner:
         else:
             if found.metadata.uid != handle:
                 return Unknown(f"{where} has been deleted, and another one has its name")
+            if _is_deleted(found):
+                return Unknown(f"{where} is being deleted")
             answer = await self._result(subject, found, last=last)
         return Unknown(answer.reason) if last and isinstance(answer, Pending) else answer
 
@@ -215,7 +221,7 @@ class JobCheckRunner:
         try:
             found = await self._client.get(JOBS, job_name(subject), subject.change_pod.metadata.namespace, as_=_Job)
         except NotFoundError:
-            return NotStarted(f"{where} is being deleted")
+            return NotStarted(f"{where} does not exist")
         except KubernetesError as error:
             return Lost(reason(f"{where} cannot be read: {error}"))
         metadata = found.metadata
@@ -224,6 +230,8 @@ class JobCheckRunner:
         ours = metadata.controlled_by(subject.change_pod.metadata.uid) and not early
         if not ours or metadata.annotations.get(labels.CHECK_ID) != check_id(subject):
             return Unknown(f"{where} was not created by AlterShield; delete it")
+        if _is_deleted(found):
+            return NotStarted(f"{where} is being deleted")
         return Started(metadata.uid, unique=True)
 
     async def _result(self, subject: Subject, found: _Job, *, last: bool) -> Pending | Result:
@@ -257,6 +265,12 @@ class JobCheckRunner:
             return text or f"the container {name} exited with {end.exit_code} ({end.reason})"
         waits = [wait for pod in pods for wait in _waits(pod)]
         return waits[0] if waits else ""
+
+
+def _is_deleted(found: _Job) -> bool:
+    """Whether somebody deletes the Job before its end. It exists until its pods are gone."""
+    ended = found.condition("Complete") is not None or found.condition("Failed") is not None
+    return found.metadata.deletion_timestamp is not None and not ended
 
 
 def _where(subject: Subject) -> str:

@@ -1,6 +1,7 @@
 """Releases that the checks of a DefensePolicy judge."""
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -195,11 +196,57 @@ async def test_edit_of_a_policy_changes_later_releases_only(cluster: Cluster, re
         assert len(receiver.requests) == asked
 
 
+def job_check(image: str, timeout: int = 60) -> CheckSpec:
+    pod = {"restartPolicy": "Never", "containers": [{"name": "smoke", "image": image}]}
+    template = {"spec": {"backoffLimit": 0, "template": {"spec": pod}}}
+    return CheckSpec("smoke", timeout_seconds=timeout, on_unknown=OnUnknown.FAIL, job=JobCheck(template))
+
+
+async def test_reconciler_that_crashes_before_it_creates_a_job_creates_it_after_the_restart(cluster: Cluster) -> None:
+    struck = asyncio.Event()
+
+    async def fault(request: web.Request, go_on: GoOn) -> web.StreamResponse:
+        if request.method == "POST" and request.path.endswith("/jobs"):
+            struck.set()
+            await asyncio.Event().wait()
+        return await go_on()
+
+    cluster.set_fault(fault)
+    async with cluster.reconciler():
+        await apply_check(cluster, job_check("busybox:completes-after-1s"))
+        await cluster.release(V1, replicas=1)
+        await asyncio.wait_for(struck.wait(), 30)
+    (batch,) = await batches(cluster)
+    (begun,) = batch["status"]["checks"]
+    assert (begun["state"], begun.get("handle", "")) == ("Running", "")
+    assert (await cluster.admin.list(JOBS, cluster.namespace, as_=dict)).items == []
+    cluster.set_fault(lambda _, go_on: go_on())
+    async with cluster.reconciler(identity="two"):
+        await until_state(cluster, V1, "Success")
+    (batch,) = await batches(cluster)
+    assert batch["status"]["checks"][0]["state"] == "Passed"
+
+
+async def test_check_whose_job_somebody_deletes_ends_at_the_next_poll_and_says_so(cluster: Cluster) -> None:
+    async with cluster.reconciler():
+        await apply_check(cluster, job_check("busybox:completes-after-300s", timeout=600))
+        await cluster.release(V1, replicas=1)
+
+        async def jobs() -> list[Object]:
+            return (await cluster.admin.list(JOBS, cluster.namespace, as_=dict)).items
+
+        found = await cluster.until(jobs, "the Job")
+        began = time.monotonic()
+        await cluster.admin.delete(JOBS, found[0]["metadata"]["name"], cluster.namespace, propagation="Foreground")
+        suspended = await until_state(cluster, V1, "Suspend")
+        assert time.monotonic() - began < 25
+        (pod,) = suspended["status"]["defenseCheckFailPods"]
+        assert re.search(r"the Job shop/smoke-post-\S+ (is being|has been) deleted", pod["message"]), pod["message"]
+
+
 async def test_reconciler_that_crashes_during_a_job_finds_it_again_and_creates_no_second_one(cluster: Cluster) -> None:
     created: set[str] = set()
-    pod = {"restartPolicy": "Never", "containers": [{"name": "smoke", "image": "busybox:completes-after-3s"}]}
-    template = {"spec": {"backoffLimit": 0, "template": {"spec": pod}}}
-    check = CheckSpec("smoke", timeout_seconds=60, on_unknown=OnUnknown.FAIL, job=JobCheck(template))
+    check = job_check("busybox:completes-after-3s")
 
     async def jobs() -> list[Object]:
         found: list[Object] = (await cluster.admin.list(JOBS, cluster.namespace, as_=dict)).items

@@ -17,6 +17,8 @@ SOURCES = (
                 "        case NotStarted() if not run.repeatable:\n            return entry,",
             ),
             ("        case None if run.repeatable and", "        case None if"),
+            ("        case NotStarted() if left < -_AWAY:\n            return _begin(run, now)\n", ""),
+            ("        case NotStarted() if left < -_AWAY:", "        case NotStarted() if left <= 0:"),
             ("next_poll(elapsed, left) if run.repeatable else Later(left)", "Later(left)"),
             ("    if left <= 0:\n        if answer is None:", "    if left <= 1:\n        if answer is None:"),
             (
@@ -38,6 +40,7 @@ SOURCES = (
         "reconciler/batches/transitions.py",
         BATCH_TESTS,
         (
+            ("    state = _without_earlier_plans(state, snapshot.plan)\n", ""),
             ("    if not snapshot.plan:\n", "    if False:\n"),
             ("        if failure is not None:\n", "        if False:\n"),
             ("        if waits:\n", "        if False:\n"),

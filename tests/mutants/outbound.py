@@ -116,6 +116,16 @@ SOURCES = (
             ('each.type == type_ and each.status == "True"', "each.type == type_"),
             ("if pod.metadata.controlled_by(found.metadata.uid)", "if True"),
             ("max(ends, key=lambda each: each[0])", "ends[0]"),
+            ("        if self._clock() >= subject.deadline:\n            return await self._existing(subject)\n", ""),
+            (
+                "            if _is_deleted(found):\n                return Unknown",
+                "            if False:\n                return Unknown",
+            ),
+            (
+                "        if _is_deleted(found):\n            return NotStarted",
+                "        if False:\n            return NotStarted",
+            ),
+            (" is not None and not ended", " is not None"),
             ("each.state == CheckState.FAILED for", "False for"),
         ),
     ),

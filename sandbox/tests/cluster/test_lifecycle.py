@@ -124,6 +124,18 @@ def test_image_with_a_time_in_its_name_changes_state_after_that_time(image: str,
     assert summaries[1 if "ContainerCreating" in summaries[0] else 0 :][: len(expected)] == expected
 
 
+def test_flapping_container_changes_its_readiness_also_if_the_kubelet_is_late_by_whole_periods() -> None:
+    flapping = pod(image="app:flaps-every-400ms")
+    *_, (ready, _) = statuses(flapping, 0.5)
+    assert ready.status.container_statuses[0]["ready"]
+    node = Node("192.168.0.2", "10.244.0.1", set())
+    (container,) = ready.spec.containers
+    late = lifecycle.advance(ready, {container.name: 0.9}, node, SETTINGS, T0)
+    assert late.status is not None
+    assert not late.status["containerStatuses"][0]["ready"]
+    assert lifecycle.states(ready) != lifecycle.states(patched(ready, late.status)), "the age begins again"
+
+
 def test_container_killed_for_memory_keeps_its_last_state() -> None:
     settings = SimulationSettings(container_start=0.1, image_pull=0, crash_back_off=5)
     *_, (looping, _), (again, _) = statuses(pod(image="oom-after-3s"), 12, settings)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from altershield.api.kinds import ChangePodStatus, CheckResult, CheckState, Giver, PodState
 from altershield.api.meta import find_condition
-from altershield.api.policy import CheckSpec, HttpCheck, OnUnknown, Phase, PrometheusCheck, ServerCheck
+from altershield.api.policy import MAX_CHECKS, CheckSpec, HttpCheck, OnUnknown, Phase, PrometheusCheck, ServerCheck
 from reconciler.batches.check_run import Answer, Planned, Step, with_result
 from reconciler.batches.transitions import BatchSnapshot, Next, decide, received
 from reconciler.checks.check import Fail, Lost, NotStarted, Pass, Pending, Started, Unknown
@@ -49,6 +49,7 @@ class Batch:
     asked: list[tuple[str, Phase, Step]] = field(default_factory=list)
     """All requests so far."""
     given: dict[tuple[str, Phase], list[Answer]] = field(default_factory=dict)
+    release_began: float = 0.0
     crash_before: int = -1
     """Before which write the process dies, counted from 0."""
     writes: int = 0
@@ -58,7 +59,8 @@ class Batch:
         answers: dict[tuple[str, Phase], Answer] = {}
         for _ in range(20):
             made = change_pod(1, *"ab", status=self.status)
-            state, following = decide(self.status, BatchSnapshot(made, self.plan, answers), self.now)
+            snapshot = BatchSnapshot(made, self.plan, answers, release_began=self.release_began)
+            state, following = decide(self.status, snapshot, self.now)
             if state != self.status:
                 self.writes += 1
                 if self.writes - 1 == self.crash_before:
@@ -216,6 +218,23 @@ def test_result_is_not_replaced_by_a_second_one(state: CheckState) -> None:
         assert with_result(entry, answer, NOW) == entry
 
 
+def test_checks_of_earlier_releases_of_the_version_are_forgotten() -> None:
+    """The version was released again and again while a batch waited, each time with another DefensePolicy. The API
+    server refuses a longer list, so the batch would never end."""
+    made = Batch((), {})
+    for round_ in range(4):
+        plan = tuple(http(f"check-{round_}-{number}", *Phase) for number in range(MAX_CHECKS))
+        made.plan, made.release_began = plan, made.now
+        made.said = {(each.spec.name, phase): [Lost("timeout")] for each in plan for phase in Phase}
+        made.run(90)
+        assert made.status.status != PodState.EXECUTE_DONE
+        assert {each.name for each in made.status.checks} == {each.spec.name for each in plan}
+        msgspec.convert(msgspec.to_builtins(made.status), ChangePodStatus)  # which checks the length of the list
+    last = (prometheus("last"),)
+    made.plan, made.said = last, {("last", phase): list(OK) for phase in Phase}
+    assert made.run().outcome == ("ExecuteDone", "PostFinish", "pass"), "the unknown ones do not count"
+
+
 # any behaviour of the checks, with a crash before any write
 
 STARTS = st.sampled_from([Started("h"), NotStarted("refused"), Lost("timeout"), Pass("p"), Fail("f"), Unknown("u")])
@@ -270,6 +289,27 @@ def test_check_that_begins_late_because_no_reconciler_ran_is_asked_nevertheless(
     batch.run()
     assert [each.verdict for each in batch.status.pod_results] == ["unpass", "unpass"]
     assert batch.status.checks[0].state == CheckState.FAILED
+
+
+def test_check_that_was_not_started_because_no_reconciler_ran_begins_again_with_its_whole_time() -> None:
+    """The reconciler stopped after it stored the begin of the check, for longer than the timeout."""
+    stopped = Batch((prometheus(),), {("errors", POST): [Lost()]})
+    stopped.reconcile()
+    (begun,) = stopped.status.checks
+    assert (begun.state, begun.handle) == ("Running", "")
+    answers: list[Answer] = [NotStarted("it does not exist"), Started("1", unique=True), Pending(), Pass("fine")]
+    later = Batch(stopped.plan, {("errors", POST): answers}, status=stopped.status, now=NOW + 1000)
+    later.reconcile()
+    (begun,) = later.status.checks
+    assert (begun.state, begun.handle, begun.start_time_unix) == ("Running", "1", NOW + 1000)
+    assert later.run().outcome == ("ExecuteDone", "PostFinish", "pass")
+
+
+def test_check_whose_start_is_refused_until_its_deadline_does_not_begin_again() -> None:
+    refused = Batch((prometheus(),), {("errors", POST): [NotStarted("too many requests")]})
+    assert refused.run().outcome == ("ExecuteDone", "PostFailed", "")
+    assert refused.status.checks[0].reason == "too many requests"
+    assert 60 <= refused.now - NOW <= 100
 
 
 def test_check_that_may_be_started_once_only_does_not_begin_after_its_deadline() -> None:

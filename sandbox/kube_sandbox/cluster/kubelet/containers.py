@@ -150,6 +150,10 @@ def _running(life: Life) -> Move | None:
     end = _end(life.image, life.restarts, life.settings)
     if end is not None and end.after <= life.age:
         return Move(end.after, _ended(life, life.status, end), [])
+    if life.image.flaps and life.status.get("ready"):
+        return Move(life.image.flaps, {**life.status, "ready": False}, [_unhealthy(life)])
+    if life.image.flaps:
+        return Move(life.image.flaps, {**life.status, "ready": True}, [])
     ready, change = _readiness(life, life.age)
     if bool(life.status.get("ready")) != ready:
         return Move(0, {**life.status, "ready": ready}, [] if ready else [_unhealthy(life)])
@@ -168,9 +172,6 @@ def _readiness(life: Life, age: float) -> tuple[bool, float | None]:
         return False, None
     if age < begin:
         return False, begin
-    if image.flaps:
-        turns = int((age - begin) // image.flaps)
-        return turns % 2 == 0, begin + (turns + 1) * image.flaps
     if image.unready_after is not None:
         lost = begin + image.unready_after
         return (True, lost) if age < lost else (False, None)

@@ -38,9 +38,12 @@ class _Step(NamedTuple):
 
 
 def states(pod: Pod) -> dict[str, str]:
-    """By container: a text that changes whenever the state of the container changes. Ages are measured by it."""
+    """By container: a text that changes whenever the state of the container changes. Ages are measured by it. A change
+    of readiness counts for containers that flap: a kubelet that is late skips no change."""
+    flapping = {container.name for container in pod.spec.containers if images.behaviour(container.image).flaps}
     return {
         str(status["name"]): f"{pod_states.state_of(status)} {status.get('restartCount', 0)}"
+        + (" ready" if status["name"] in flapping and status.get("ready") else "")
         for status in (*pod.status.init_container_statuses, *pod_states.container_statuses(pod))
     }
 

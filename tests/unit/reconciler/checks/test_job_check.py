@@ -194,6 +194,18 @@ async def test_second_start_finds_the_first_job() -> None:
     assert check.availability is Availability.AVAILABLE
 
 
+async def test_no_job_is_created_after_the_deadline_and_one_that_exists_is_found() -> None:
+    """The reconciler stopped before it created the Job, or before it stored the uid. A new Job would have no time."""
+    async with serving() as (api, client):
+        late = JobCheckRunner(client, lambda: NOW + 121)
+        found = await late.start(about())
+        assert isinstance(found, NotStarted)
+        assert found.reason.endswith("does not exist")
+        assert api.all(JOBS) == []
+        first = await JobCheckRunner(client, lambda: NOW).start(about())
+        assert await late.start(about()) == first
+
+
 @pytest.mark.parametrize("change", ["uid", "annotation", "age"])
 async def test_job_of_somebody_else_with_its_name_is_not_believed(change: str) -> None:
     async with serving() as (api, client):
@@ -340,6 +352,23 @@ async def test_deleted_or_replaced_job_is_unknown_and_an_unreadable_one_is_read_
         api.fault(path, answer(500, "InternalError"), times=9)
         assert isinstance(await check.poll(about(), "u", last=False), Pending)
         assert isinstance(await check.poll(about(), "u", last=True), Unknown)
+
+
+async def test_job_that_somebody_deletes_is_unknown_before_it_is_gone_unless_it_has_ended() -> None:
+    """The API server keeps it until its pods are deleted."""
+    async with serving() as (api, client):
+        check = JobCheckRunner(client, lambda: NOW)
+        await check.start(about())
+        uid = await finished(api, about())
+        found = api.get(JOBS, job_name(about()), "default")
+        assert found is not None
+        found["metadata"] |= {"deletionTimestamp": rfc3339(NOW), "finalizers": ["foregroundDeletion"]}
+        await api.put(JOBS, found)
+        answered = await check.poll(about(), uid, last=False)
+        assert answered == Unknown(f"the Job default/{job_name(about())} is being deleted")
+        assert isinstance(await check.start(about()), NotStarted)
+        await finished(api, about(), "Complete")
+        assert isinstance(await check.poll(about(), uid, last=False), Pass)
 
 
 @pytest.mark.parametrize(
