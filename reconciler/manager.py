@@ -48,7 +48,9 @@ COMPONENT = "altershield"
 """The source component of the reconciler's Events."""
 
 _WORKERS = 16  # per controller; a worker mostly waits for the API server
-_CHECKING_WORKERS = 128  # of controllers whose workers also wait for checks, which may take seconds to answer
+_CHECKING_WORKERS = 1024
+"""Of controllers whose workers also wait for the calls to a server of checks, each of which may take seconds. A worker
+that waits takes little memory, but a failed release whose key finds no free worker is suspended late."""
 
 
 class Manager:

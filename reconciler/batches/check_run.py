@@ -33,7 +33,7 @@ POLL_INTERVAL = 3.0
 at longer intervals, because a callback may bring the result."""
 
 _POLL_SHARE = 0.25  # of the time since the check began
-_LONGEST_INTERVAL = 30.0
+_LONGEST_INTERVAL = 60.0
 
 _AWAY = 60.0
 """Seconds after the deadline of a check. A check that is asked so late was not asked before: no reconciler ran."""

@@ -258,6 +258,13 @@ def test_without_faults_the_verdict_is_the_servers(pre: bool, post: bool, callba
     assert world.verdict == ("pass" if pre and post else "unpass")
 
 
+def test_pass_is_found_although_the_answer_that_confirms_the_start_and_the_callback_were_lost() -> None:
+    """To finish the batch once more would hide the result."""
+    world = World(Server({PRE: True, POST: True}, [Fate.ANSWERED, Fate.ANSWERED, Fate.ANSWER_LOST]))
+    asyncio.run(_history(world, ["reconcile", "complete", "deliver", "reconcile", "complete", "drop", "wait"]))
+    assert world.verdict == "pass"
+
+
 def test_status_of_the_model_is_one_that_the_api_server_stores() -> None:
     world = World(Server({PRE: True, POST: True}, []))
     asyncio.run(_history(world, []))
