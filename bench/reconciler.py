@@ -10,6 +10,7 @@ gatekeeper runs.
 import asyncio
 import contextlib
 import json
+import math
 import os
 import platform
 import statistics
@@ -149,15 +150,18 @@ async def measure(deployments: int, replicas: int) -> Result:
     )
 
 
-async def make(client: Client, count: int, replicas: int) -> None:
-    """Create the Deployments, a few at a time, with the version that the gatekeeper would set: the fingerprint of the
-    template as the API server returns it."""
+async def make(client: Client, count: int, replicas: int, rate: float = math.inf) -> None:
+    """Create the Deployments, a few at a time and at most `rate` in a second, with the version that the gatekeeper
+    would set: the fingerprint of the template as the API server returns it."""
     shown: dict[str, Any] = await client.create(DEPLOYMENTS, deployment(_PROBE, 0), "default")
     template = json.dumps(shown["spec"]["template"])
     waiting = iter(range(count))
 
+    began = time.monotonic()
+
     async def maker() -> None:
         for number in waiting:
+            await asyncio.sleep(began + number / rate - time.monotonic())
             name = f"app-{number}"
             version = version_of(template_of(json.loads(template.replace(_PROBE, name))))
             await client.create(DEPLOYMENTS, deployment(name, replicas, version), NAMESPACE)

@@ -18,6 +18,7 @@ from aiohttp import hdrs, web
 
 from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.errors import UsageError
+from altershield.kube.backoff import retry_while_unavailable
 from altershield.kube.client import Client
 from altershield.process.listener import Listener
 from altershield.workloads import ADAPTERS, Adapter
@@ -46,6 +47,7 @@ _MAX_REQUEST = 16 * 1024  # bytes of the other bodies
 _CONNECTIONS = 128  # open at a time; one more closes the one that was idle longest
 _RECEIVE_SECONDS = 2.0  # until a callback is answered, although it is not stored yet; the server waits six seconds
 _STORE_SECONDS = 90.0  # for a callback to be stored
+_STORE_ATTEMPTS = 15  # while the API server is not available, which takes longer than the time above
 _STORING = 1000  # callbacks that are stored at a time
 _HEADERS = {hdrs.CONTENT_TYPE: "application/json", hdrs.CACHE_CONTROL: "no-store"}
 _CODES = {400: "101", 401: "102", 403: "102", 404: "105", 405: "103", 408: "101", 409: "103", 413: "101"}
@@ -197,7 +199,7 @@ class Endpoints:
         """Store the verdict of a callback. It goes on after the answer, because the server sends no callback twice."""
         try:
             async with asyncio.timeout(_STORE_SECONDS):
-                await self._receive(taken)
+                await retry_while_unavailable(lambda: self._receive(taken), _STORE_ATTEMPTS)
         except Exception:
             logger.exception("callback not stored", extra=_described(taken))
             return False

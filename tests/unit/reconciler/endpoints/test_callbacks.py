@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from altershield.errors import UsageError
+from altershield.kube.errors import ServerError, UnreachableError
 from altershield.pki import Authority
 from reconciler.endpoints import intake, server
 from reconciler.endpoints.callback import Callback, CheckType
@@ -146,6 +147,21 @@ async def test_callback_that_could_not_be_stored_may_be_sent_again(served: Serve
     served.receive = None
     assert (await served.post(data, headers))[0] == 200
     assert served.outcomes() == {"accepted": 1, "failed": 1}
+
+
+async def test_callback_is_stored_although_the_api_server_is_unavailable_for_a_while(served: Served) -> None:
+    """The server sends no callback twice."""
+    failures = iter([UnreachableError("no response"), ServerError("etcd has no leader", code=500)])
+
+    async def fail_twice(callback: Callback) -> None:
+        for error in failures:
+            raise error
+
+    served.receive = fail_twice
+    data = body()
+    assert (await served.post(data, signed(data)))[0] == 200
+    assert len(served.received) == 3
+    assert served.outcomes() == {"accepted": 1}
 
 
 async def test_callback_that_takes_long_is_answered_first_and_stored_later(
