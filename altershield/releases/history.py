@@ -3,9 +3,14 @@
 `data` of a ControllerRevision is immutable. It holds the version and its pod template, which never change. The
 annotation holds the release, which can change: a version can be released again, or fail later.
 
-The StatefulSet and DaemonSet controllers take ControllerRevisions without a controller as their own if their selector
-matches, and the DaemonSet controller releases those that it controls and that do not match. So the workload owns an
-entry without being its controller, and no entry is kept for a workload whose selector matches the labels of the entry.
+The controllers of StatefulSets, DaemonSets and CloneSets take ControllerRevisions without a controller as their own if
+their selector matches, and delete the oldest ones (pkg/controller/history/controller_history.go). An owner that is no
+controller does not prevent this. So the workload is the controller of its entries, and no entry is kept for a workload
+whose selector matches the labels of the entry.
+
+A DaemonSet owns its entries without being their controller, because the DaemonSet controller releases those that it
+controls and that do not match (pkg/controller/daemon/update.go). Another workload whose selector has only `NotIn` or
+`DoesNotExist` can take these entries.
 """
 
 from collections.abc import Collection, Iterable

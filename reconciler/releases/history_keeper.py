@@ -35,6 +35,7 @@ from altershield.releases.history import (
 from altershield.releases.release import version as version_of
 from altershield.workloads import BY_KIND
 from altershield.workloads.adapter import Object
+from altershield.workloads.daemon_sets import DAEMON_SETS
 from altershield.workloads.workload import Workload
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.writer import Writer
@@ -200,9 +201,10 @@ class HistoryKeeper:
 
 
 def _owner(workload: Workload) -> OwnerReference:
-    """An owner reference that is not a controller reference."""
-    metadata = workload.metadata
-    return OwnerReference(workload.kind, metadata.name, metadata.uid, BY_KIND[workload.kind].resource.api_version)
+    """The owner reference of an entry; `altershield.releases.history` says why it is that of a controller."""
+    metadata, version = workload.metadata, BY_KIND[workload.kind].resource.api_version
+    controls = workload.kind != DAEMON_SETS.kind
+    return OwnerReference(workload.kind, metadata.name, metadata.uid, version, controller=controls)
 
 
 def _log(workload: Workload, message: str, cause: str) -> None:

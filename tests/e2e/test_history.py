@@ -59,7 +59,8 @@ def goes_back_to_a_version_that_only_the_history_holds(story: Story) -> None:
     }
     for entry in entries(kubectl).values():
         (owner,) = entry["metadata"]["ownerReferences"]
-        assert (owner["kind"], owner["name"], owner.get("controller", False)) == (story.kind.kind, NAME, False)
+        controls = story.kind.kind != "DaemonSet"  # whose controller releases what it does not select
+        assert (owner["kind"], owner["name"], owner.get("controller", False)) == (story.kind.kind, NAME, controls)
         assert labels.VERSION not in entry["data"]["spec"]["template"]["metadata"]["labels"]
     user = json.loads(story.get()["metadata"]["annotations"][RELEASED_BY])["user"]
     assert {record(kubectl, version)["releasedBy"] for version in (first, second, third)} == {user}
@@ -167,6 +168,32 @@ def test_workload_whose_selector_matches_other_objects_has_no_history(kubectl: K
     succeed(kubectl, version)
     assert entries(kubectl, "sleep") == {}
     assert "has no history" in altershield("history", "sleep", code=1).stderr
+
+
+@pytest.mark.parametrize("kind", ["StatefulSet", "DaemonSet"])
+def test_workload_that_selects_everything_takes_no_entry_of_another_workload(kubectl: Kubectl, kind: str) -> None:
+    """Its controller adopts ControllerRevisions without a controller, and deletes the oldest ones."""
+    first = release(kubectl)
+    selector = {"matchExpressions": [{"key": "env", "operator": "NotIn", "values": ["prod"]}]}
+    spec = {"selector": selector, "revisionHistoryLimit": 0}
+    greedy = Kind("greedy", kind, {"serviceName": "app"} if kind == "StatefulSet" else {})
+
+    def rolled_out(image: str) -> str:
+        kubectl("apply", "-f", "-", stdin=json.dumps(greedy.manifest("greedy", image, replicas=1, **spec)))
+        kubectl("rollout", "status", f"{greedy.resource}/greedy", "--timeout=60s")
+        (own,) = [
+            each["metadata"]["name"]
+            for each in kubectl.json("controllerrevisions", "-l", f"!{labels.HISTORY}")["items"]
+            if each["data"]["spec"]["template"]["spec"]["containers"][0]["image"] == image
+        ]
+        return str(own)
+
+    before = rolled_out("busybox:1")
+    rolled_out("busybox:2")
+    eventually(lambda: not kubectl.exists("controllerrevision", before), "the old revision to be deleted")
+    (entry,) = entries(kubectl, "sleep").values()
+    assert entry["data"]["version"] == first
+    assert [owner["name"] for owner in entry["metadata"]["ownerReferences"]] == ["sleep"]
 
 
 def test_annotation_of_a_release_is_restored_in_every_way_to_change_it(kubectl: Kubectl) -> None:

@@ -100,17 +100,27 @@ def expendable(
 
 
 class History:
-    """The ControllerRevisions of one kind of owner. Their label `label` has the hash."""
+    """The ControllerRevisions of one kind of owner. Their label `label` has the hash. `releases`: whether the
+    controller of this kind releases revisions that its selector does not match (pkg/controller/daemon/update.go does,
+    pkg/controller/statefulset lists the revisions by its selector and ignores the others)."""
 
-    def __init__(self, caches: Caches, owners: Resource, label: str = HASH_LABEL) -> None:
+    def __init__(self, caches: Caches, owners: Resource, label: str = HASH_LABEL, *, releases: bool = False) -> None:
         self._label = label
+        self._releases = releases
         self._client = caches.client
         self._revisions = caches.revisions
         self._owners = owners
 
     async def of(self, owner: Owner) -> list[ControllerRevision]:
-        """The revisions of `owner` in order. Adopts matching orphans first, and releases what no longer matches."""
-        mine = await ownership.claim(self._client, self._owners, owner.metadata, owner.spec.selector, self._revisions)
+        """The revisions of `owner` in order. Adopts matching orphans first."""
+        mine = await ownership.claim(
+            self._client,
+            self._owners,
+            owner.metadata,
+            owner.spec.selector,
+            self._revisions,
+            releases=self._releases,
+        )
         return in_order(mine)
 
     async def current(

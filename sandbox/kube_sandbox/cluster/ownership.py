@@ -102,9 +102,11 @@ async def claim(
     selector: LabelSelector,
     dependents: Informer[T],
     wanted: Callable[[T], bool] = lambda _: True,
+    *,
+    releases: bool = True,
 ) -> list[T]:
     """The dependents of `owner`. Adopts matching orphans that are `wanted` first, and releases dependents that no
-    longer match. `dependents` must have the index `OWNER`."""
+    longer match, unless `releases` is false. `dependents` must have the index `OWNER`."""
 
     async def patch(obj: T, body: Object) -> T:
         name, namespace = obj.metadata.name, obj.metadata.namespace
@@ -112,7 +114,7 @@ async def claim(
 
     owned = dependents.by_index(OWNER, owner.uid)
     unmanaged = dependents.by_index(OWNER, orphans(owner.namespace))
-    for obj in to_release(owner, selector, owned):
+    for obj in to_release(owner, selector, owned) if releases else ():
         await patch(obj, release_patch(owner, obj.metadata))
     mine = managed(owner, selector, owned)
     adoptable = [obj for obj in to_adopt(owner, selector, unmanaged) if wanted(obj)]

@@ -20,7 +20,7 @@ class DaemonSets(WorkloadController[DaemonSet]):
         self._sets = caches.daemon_sets
         self._nodes = caches.nodes
         self._control = PodControl(caches, recorder, DAEMON_SETS)
-        self._history = History(caches, DAEMON_SETS, label=REVISION_LABEL)
+        self._history = History(caches, DAEMON_SETS, label=REVISION_LABEL, releases=True)
         self.follow(caches.daemon_sets)
         caches.nodes.add_handler(self._node_changed)
 
