@@ -30,6 +30,7 @@ from reconciler.machinery.runner import Reconcile, work
 from reconciler.machinery.writer import Writer
 from reconciler.namespaces import NamespaceReconciler
 from reconciler.notifications.notifier import Delivery, Notifier
+from reconciler.notifications.receivers import unknown_receivers
 from reconciler.options import Options
 from reconciler.outbound.client import Outbound
 from reconciler.outbound.urls import refusal
@@ -102,10 +103,15 @@ class Manager:
         Routes(self.caches, self.queues, releases.groups_cache)
         self.metrics.observe(client, self.caches, self.queues.by_name(), self._recorder)
         self._settings = SettingsReconciler(self.caches, writer, self._recorder, clock)
-        policies = PolicyReconciler(self.caches, writer, self._recorder, clock, url_rule)
+        receivers = delivery.file if delivery is not None else None
+        receiver_rule = partial(unknown_receivers, receivers, options.system_namespace)
+        policies = PolicyReconciler(self.caches, writer, self._recorder, clock, url_rule, receiver_rule)
         self._notifier: Notifier | None = None
         if delivery is not None:
-            self._notifier = Notifier(self.caches, writer, self.metrics, clock, delivery, self.queues.notifications.add)
+            enqueue = self.queues.notifications.add
+            self._notifier = Notifier(
+                self.caches, writer, self.metrics, clock, delivery, enqueue, renewed=self._enqueue_policies
+            )
             self.caches.releases.add_handler(self._notifier.on_release)
             self.caches.batches.add_handler(self._notifier.on_batch)
         self._namespaces = NamespaceReconciler(self.caches)
@@ -182,6 +188,11 @@ class Manager:
         return Endpoints(
             settings, self.caches, self._client, self._writer, self.metrics, self._callbacks.receive, self._clock
         )
+
+    def _enqueue_policies(self) -> None:
+        """Whether their receivers exist depends on the file."""
+        for policy in self.caches.policies.all():
+            self.queues.policies.add((policy.metadata.namespace, policy.metadata.name))
 
     async def _reconcile_namespaces(self) -> None:
         """Runs in every replica, because a replica that becomes the leader needs full caches."""

@@ -329,7 +329,7 @@ class ChangeWorkloadStatus(msgspec.Struct, frozen=True, omit_defaults=True, rena
         tuple[Annotated[str, msgspec.Meta(max_length=128)], ...],
         msgspec.Meta(
             max_length=MAX_NOTIFIED,
-            description="The notifications that were sent or given up: event, its time in Unix seconds, receiver.",
+            description="The notifications that were sent or refused: event, its time in Unix seconds, receiver.",
         ),
     ] = ()
     conditions: Conditions = ()

@@ -18,6 +18,12 @@ API_VERSION = f"{GROUP}/v1alpha1"
 MAX_CHECKS = 8
 """The maximum number of checks in a policy."""
 
+MAX_RECEIVERS = 16
+"""The maximum number of receivers of notifications: in a policy, and in the file of the administrator."""
+
+RECEIVER_NAME = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+"""The regular expression of their names."""
+
 _INTERVAL = 15
 _SAMPLES = 4
 _LAG = 5
@@ -330,6 +336,18 @@ class Rules(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=
     rollback_share: Annotated[
         Share | None,
         _doc("How many of a version's pods must be overdue to end its release: a number, or a share (`10%`)."),
+    ] = None
+    notify: Annotated[
+        Annotated[
+            tuple[Annotated[str, msgspec.Meta(max_length=63), _pattern(f"^{RECEIVER_NAME}$")], ...],
+            msgspec.Meta(max_length=MAX_RECEIVERS),
+            msgspec.Meta(extra_json_schema={"x-kubernetes-list-type": "set"}),
+        ]
+        | None,
+        _doc(
+            "The receivers of notifications, by their names in the administrator's file. Not set: the default "
+            "receivers of that file. Empty: none, except for those that are always told."
+        ),
     ] = None
 
 

@@ -37,6 +37,8 @@ _ACTIONS = """\
 (has(object.status) && has(object.status.actions) ? object.status.actions : []) ==
 (has(oldObject.status) && has(oldObject.status.actions) ? oldObject.status.actions : [])"""
 
+_NOTIFIED = _ACTIONS.replace("actions", "notified")
+
 _BEFORE = "has(oldObject.status) && has(oldObject.status.podResults) ? oldObject.status.podResults : []"
 
 # The third line compares each result with each earlier one, which the API server limits. It is evaluated only if a user
@@ -72,6 +74,7 @@ def policies(reconciler: str) -> list[Object]:
         [
             _validation(_REQUEST, "'status.request.by has to be your user name: ' + request.userInfo.username"),
             _validation(_ACTIONS, "'only AlterShield writes status.actions'"),
+            _validation(_NOTIFIED, "'only AlterShield writes status.notified'"),
         ],
     )
     verdicts = _policy(

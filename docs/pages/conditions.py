@@ -137,6 +137,8 @@ CONDITIONS: dict[ConditionType, tuple[str, dict[str, str]]] = {
             "InvalidSelector": "`False`. A key in `spec.selector.matchLabels` is not the key of a label.",
             "InvalidCheck": "`False`. A check contradicts itself.",
             "UnknownPlaceholder": "`False`. A text of a check has a placeholder `{{name}}` that does not exist.",
+            "UnknownReceiver": "`True`. The policy is in effect, but receivers in `spec.notify` do not exist, or may "
+            "not be told of this namespace. The message names them.",
             "UrlNotAllowed": "`False`. Checks may not request this URL.",
             "WrongNamespace": "`False`. The object is not in AlterShield's system namespace.",
         },

@@ -41,6 +41,8 @@ MEANINGS = {
     "effect.",
     "PolicyRejected": "The object is a DefensePolicy. The policy is wrong. The message says what to correct, and which "
     "spec is in force instead.",
+    "UnknownReceiver": "The object is a DefensePolicy. Receivers of notifications in `spec.notify` do not exist, or "
+    "may not be told of this namespace. The policy is in force.",
     "SettingRejected": "The object is an OpsConfigInfo. The setting is wrong and changes nothing. The message says "
     "what to correct.",
 }

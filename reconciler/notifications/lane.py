@@ -8,14 +8,16 @@ from typing import Protocol
 from altershield.kube.backoff import jittered
 from reconciler.notifications.occurrences import LASTING, Occurrence
 from reconciler.notifications.receivers import Receiver
-from reconciler.notifications.sending import Outcome, Refused, Sent
+from reconciler.notifications.sending import Outcome, Refused, Retry, Sent
 from reconciler.notifications.vocabulary import NotificationResult
 
 logger = logging.getLogger(__name__)
 
-MAX_QUEUE = 500
 MAX_AGE = 3600.0
 """Seconds after which an event is not told any more."""
+
+MAX_QUEUE = 3600
+"""The rate limit lets no more notifications through until they are too old."""
 
 _INTERVAL = 1.0  # seconds between two notifications; Slack allows one a second
 _BURST = 10
@@ -27,8 +29,8 @@ class Send(Protocol):
 
 
 class Lane:
-    """`ended` is called with each event that is sent, refused or too old. `count` counts a result. `clock` returns Unix
-    seconds."""
+    """`ended` is called with each event that is sent or refused, and with the end of a state that is not told any more.
+    `count` counts a result. `clock` returns Unix seconds."""
 
     def __init__(
         self,
@@ -47,6 +49,7 @@ class Lane:
         self._clock = clock
         self._waiting: dict[str, Occurrence] = {}  # by id, in order
         self._offered: dict[str, float] = {}
+        self._ids: dict[str, list[str]] = {}  # of those that wait, by the uid of the release
         self._arrived = asyncio.Event()
         self._tokens = float(_BURST)
         self._filled = asyncio.get_running_loop().time()
@@ -57,6 +60,8 @@ class Lane:
         if occurrence.id in self._waiting or self._is_old(occurrence):
             return
         if len(self._waiting) >= MAX_QUEUE:
+            self._drop_old()
+        if len(self._waiting) >= MAX_QUEUE:
             self._count(self.receiver, NotificationResult.DROPPED)
             if not self._full:
                 logger.warning("notifications are dropped: too many wait", extra={"receiver": self.receiver.name})
@@ -65,46 +70,64 @@ class Lane:
         self._full = False
         self._waiting[occurrence.id] = occurrence
         self._offered[occurrence.id] = self._clock()
+        self._ids.setdefault(occurrence.uid, []).append(occurrence.id)
         self._arrived.set()
 
     def withdraw(self, uid: str, present: Collection[Occurrence]) -> None:
         """Do not tell of states of the release with this uid that are over."""
         ids = {each.id for each in present}
-        for each in [each for each in self._waiting.values() if each.uid == uid]:
+        for each in [self._waiting[id_] for id_ in self._ids.get(uid, ())]:
             if each.event in LASTING and not each.resolved and each.id not in ids:
                 self._forget(each)
 
     def _forget(self, occurrence: Occurrence) -> None:
-        self._waiting.pop(occurrence.id, None)
-        self._offered.pop(occurrence.id, None)
+        if self._waiting.pop(occurrence.id, None) is None:
+            return
+        del self._offered[occurrence.id]
+        ids = self._ids[occurrence.uid]
+        ids.remove(occurrence.id)
+        if not ids:
+            del self._ids[occurrence.uid]
 
     async def run(self) -> None:
         """Send until cancelled."""
+        failures = 0
         while True:
+            self._drop_old()
             while not self._waiting:
                 self._arrived.clear()
                 await self._arrived.wait()
-            await self._deliver(next(iter(self._waiting.values())))
-
-    async def _deliver(self, occurrence: Occurrence) -> None:
-        """Send the event until it is sent, refused, withdrawn or too old."""
-        failures = 0
-        while occurrence.id in self._waiting:
-            if self._is_old(occurrence):
-                self._end(occurrence, NotificationResult.DROPPED, "it could not be sent in time")
-                return
             await self._pace()
+            if not self._waiting:
+                continue
+            occurrence = next(iter(self._waiting.values()))
             outcome = await self._attempt(occurrence)
-            if isinstance(outcome, Sent):
-                self._end(occurrence, NotificationResult.SENT)
-                return
-            if isinstance(outcome, Refused):
-                self._end(occurrence, NotificationResult.FAILED, outcome.reason)
-                return
-            failures += 1
-            if failures == 1:
-                self._log("a notification could not be sent, it is repeated", occurrence, outcome.reason)
-            await asyncio.sleep(jittered(failures, outcome.after, first=_FIRST_RETRY, last=_LAST_RETRY))
+            if isinstance(outcome, Retry):
+                failures += 1
+                await self._postpone(occurrence, outcome, failures)
+            else:
+                failures = 0
+                self._end(occurrence, outcome)
+
+    async def _postpone(self, occurrence: Occurrence, outcome: Retry, failures: int) -> None:
+        """Put the event behind all others, since the receiver may fail because of this event only, and wait."""
+        if failures == 1:
+            self._log("a notification could not be sent, it is repeated", occurrence, outcome.reason)
+        if occurrence.id in self._waiting:
+            self._waiting[occurrence.id] = self._waiting.pop(occurrence.id)
+        await asyncio.sleep(jittered(failures, outcome.after, first=_FIRST_RETRY, last=_LAST_RETRY))
+
+    def _drop_old(self) -> None:
+        dropped = 0
+        while self._waiting and self._is_old(first := next(iter(self._waiting.values()))):
+            dropped += 1
+            self._forget(first)
+            self._count(self.receiver, NotificationResult.DROPPED)
+            if first.resolved:  # the age of other events prevents that they are offered again
+                self._ended(self.receiver, first)
+        if dropped:
+            extra = {"receiver": self.receiver.name, "notifications": dropped}
+            logger.warning("notifications were not sent: they could not be sent in time", extra=extra)
 
     async def _attempt(self, occurrence: Occurrence) -> Outcome:
         try:
@@ -113,11 +136,13 @@ class Lane:
             logger.exception("could not make a notification", extra={"receiver": self.receiver.name})
             return Refused(type(error).__name__)
 
-    def _end(self, occurrence: Occurrence, result: NotificationResult, reason: str = "") -> None:
+    def _end(self, occurrence: Occurrence, outcome: Sent | Refused) -> None:
         self._forget(occurrence)
-        self._count(self.receiver, result)
-        if reason:
-            self._log("a notification was not sent", occurrence, reason)
+        if isinstance(outcome, Sent):
+            self._count(self.receiver, NotificationResult.SENT)
+        else:
+            self._count(self.receiver, NotificationResult.FAILED)
+            self._log("a notification was not sent", occurrence, outcome.reason)
         self._ended(self.receiver, occurrence)
 
     async def _pace(self) -> None:

@@ -1,5 +1,6 @@
 """The requests that tell a receiver of an event. Pure functions."""
 
+import re
 import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -37,6 +38,13 @@ _ALERTS = {
 }
 """Other names than those of the alerts of the chart, which come from metrics."""
 
+_DIRECTIONS = re.compile(r"[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Characters that change the direction of the text around them."""
+
+_MARKUP = re.compile(r"(?i)(?<!\w)@(?=\w)|:(?=//)|(?<=\bwww)\.|\](?=\()|<(?=[!@#/\w])")
+"""Where a mention or a link begins: in Slack, in the Markdown of Mattermost and Rocket.Chat, and in the messages that
+Alertmanager sends to Slack."""
+
 _TYPE_PREFIX = "com.antgroup.defense.altershield.release."
 
 
@@ -67,22 +75,30 @@ def message(receiver: Receiver, occurrence: Occurrence, cluster: str, now: float
 
 
 def _text(receiver: Receiver, occurrence: Occurrence, cluster: str) -> str:
-    values = {name: one_line(value, _MAX_VALUE) for name, value in _values(occurrence, cluster).items()}
+    values = {name: _plain(value) for name, value in _values(occurrence, cluster).items()}
     if receiver.type == Type.SLACK:
         values = {name: _slack(value) for name, value in values.items()}
+    where = f" of {values['cluster']}" if cluster else ""
+    name = f"{values['kind']} {values['namespace']}/{values['workload']}"
+    summary = f"AlterShield{where}: the release of {name} {_TITLES[occurrence.event]}. {values['message']}".rstrip()
+    command = f"altershield why {values['kind'].lower()}/{values['workload']} -n {values['namespace']}"
     if receiver.template:
+        values |= {"summary": summary, "command": command}
         text = PLACEHOLDER.sub(lambda match: values[match[1]], receiver.template)
     else:
-        where = f" of {values['cluster']}" if cluster else ""
-        name = f"{values['kind']} {values['namespace']}/{values['workload']}"
-        text = f"AlterShield{where}: the release of {name} {_TITLES[occurrence.event]}. {values['message']}".rstrip()
-        target = f"{values['kind'].lower()}/{values['workload']} -n {values['namespace']}"
-        text += f"\nVersion {values['version']}. What to do: altershield why {target}"
+        text = f"{summary}\nVersion {values['version']}. What to do: {command}"
     return text.encode()[:_MAX_TEXT].decode(errors="ignore")
 
 
+def _plain(text: str) -> str:
+    """On one line, shortened, and without mentions and links: a pod's last words must not notify everybody in a
+    channel, or lead people to another site. A space without width breaks each, so the text looks the same."""
+    line = one_line(_DIRECTIONS.sub("", text), _MAX_VALUE)
+    return _MARKUP.sub(lambda match: f"{match[0]}\u200b", line)
+
+
 def _slack(text: str) -> str:
-    """Without mentions and links: a pod's last words must not notify everybody in a channel (`<!channel>`)."""
+    """With the characters escaped that are markup in Slack."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

@@ -19,7 +19,7 @@ from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.writer import Writer
 from reconciler.notifications.lane import Lane, Send
 from reconciler.notifications.occurrences import LASTING, Event, Occurrence, held, occurrence, occurrences
-from reconciler.notifications.receivers import Receiver, ReceiversFile, allowed
+from reconciler.notifications.receivers import Receiver, ReceiversFile, allowed, chosen
 from reconciler.notifications.sending import Sender
 from reconciler.notifications.vocabulary import NotificationResult, Type
 from reconciler.outbound.client import Outbound
@@ -39,8 +39,8 @@ class Delivery(NamedTuple):
 
 
 class Notifier:
-    """Its keys are the namespace and name of a ChangeWorkload. `enqueue` puts a key into its queue. `clock` returns
-    Unix seconds."""
+    """Its keys are the namespace and name of a ChangeWorkload. `enqueue` puts a key into its queue. `renewed` is called
+    after the receivers have changed, and when the notifier starts. `clock` returns Unix seconds."""
 
     def __init__(
         self,
@@ -50,6 +50,7 @@ class Notifier:
         clock: Callable[[], float],
         delivery: Delivery,
         enqueue: Enqueue,
+        renewed: Callable[[], None],
         send: Send | None = None,
     ) -> None:
         self._caches = caches
@@ -58,6 +59,7 @@ class Notifier:
         self._clock = clock
         self._file, self._outbound = delivery
         self._enqueue = enqueue
+        self._renewed = renewed
         self._send = send or Sender(delivery.outbound, clock).send
         self._lanes: dict[str, Lane] = {}
         self._told: OrderedDict[str, set[str]] = OrderedDict()
@@ -114,6 +116,7 @@ class Notifier:
             self.on_release(None, release)
         for batch in self._caches.batches.all():
             self.on_batch(None, batch)
+        self._renewed()
 
     async def reconcile(self, key: Key) -> float | None:
         """Offer what there is to tell to the lanes, and store what was told. It sends nothing itself."""
@@ -125,13 +128,15 @@ class Notifier:
             return None
         known = set(release.status.notified) | self._told.get(release.metadata.uid, set())
         present = occurrences(release, self._caches.batches_of(release))
+        receivers = [lane.receiver for lane in self._lanes.values()]
+        names = chosen(receivers, release.spec.policy.notify, release.metadata.namespace)
         for lane in self._lanes.values():
             lane.withdraw(release.metadata.uid, present)
-            for each in present:
+            for each in present if lane.receiver.name in names else ():
                 if lane.receiver.wants(each) and _entry(each, lane.receiver) not in known:
                     lane.offer(each)
         self._end_alerts(release, known, present)
-        await self._store(release)
+        await self._store(release, {each.key for each in present})
         return None
 
     def _end_alerts(self, release: Release, known: set[str], present: list[Occurrence]) -> None:
@@ -145,12 +150,16 @@ class Notifier:
                 if ended.key not in keys and _entry(ended, lane.receiver) not in known:
                     lane.offer(ended)
 
-    async def _store(self, release: Release) -> None:
-        """Store what was told. ConflictError: it is stored later."""
+    async def _store(self, release: Release, present: set[str]) -> None:
+        """Store what was told. `present`: the keys of the events that are true now. ConflictError: it is stored
+        later."""
         stored, told = release.status.notified, self._told.get(release.metadata.uid, set())
         new = sorted(entry for entry in told if entry not in stored and not entry.endswith(_RESOLVED))
         # an alert that has ended is not needed any more: its event has a time that does not come again
-        notified = tuple(entry for entry in (*stored, *new) if entry + _RESOLVED not in told)[-MAX_NOTIFIED:]
+        entries = [entry for entry in (*stored, *new) if entry + _RESOLVED not in told]
+        past = [entry for entry in entries if entry.rpartition("/")[0] not in present]
+        dropped = past[: max(0, len(entries) - MAX_NOTIFIED)]  # an event that is true would be told again
+        notified = tuple(entry for entry in entries if entry not in dropped)[-MAX_NOTIFIED:]
         if notified != stored:
             status = msgspec.structs.replace(release.status, notified=notified)
             await self._writer.save_release(release, status, lists=False)

@@ -6,16 +6,17 @@ import ipaddress
 import logging
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import yaml
 
+from altershield.api.policy import MAX_RECEIVERS, RECEIVER_NAME
 from altershield.errors import UsageError
 from reconciler.notifications.occurrences import Event, Occurrence
-from reconciler.notifications.vocabulary import Type
+from reconciler.notifications.vocabulary import Selection, Type
 from reconciler.outbound import urls
 from reconciler.outbound.urls import AllowedHosts
 
@@ -25,16 +26,17 @@ FILE = "receivers.yaml"
 """The key in the Secret of the chart."""
 
 MAX_FILE = 256 * 1024
-MAX_RECEIVERS = 16
 
 PLACEHOLDERS = (
     *("event", "namespace", "kind", "workload", "version", "release", "reason", "message"),
-    *("time", "cluster"),
+    *("time", "cluster", "summary", "command"),
 )
 PLACEHOLDER = re.compile(r"\{\{[ \t]*([A-Za-z]*)[ \t]*\}\}")
 
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_NAME = re.compile(RECEIVER_NAME)
+_SHOWN_PLACEHOLDER = re.compile(r"\{\{[\w .-]{0,32}\}{0,2}", re.ASCII)
 _TOKEN = re.compile(r"[!-~]{1,8192}", re.ASCII)  # the value of a header
+_LISTED = 5  # names in a sentence
 _PERIOD = 2.0  # seconds between two looks at the file
 
 
@@ -52,6 +54,8 @@ class Receiver(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Empty: the default text."""
     token: str = ""
     """A bearer token; empty: none."""
+    selection: str = Selection.DEFAULT
+    """What the policy of a release has to say about the receiver, so that it is told."""
 
     def __repr__(self) -> str:
         return f"Receiver({self.name!r})"
@@ -62,9 +66,11 @@ class Receiver(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return True
         if occurrence.resolved and self.type != Type.ALERTMANAGER:
             return False
-        return (not self.events or occurrence.event in self.events) and (
-            not self.namespaces or occurrence.namespace in self.namespaces
-        )
+        return (not self.events or occurrence.event in self.events) and self.is_for(occurrence.namespace)
+
+    def is_for(self, namespace: str) -> bool:
+        """Whether the receiver may be told of releases in this namespace."""
+        return not self.namespaces or namespace in self.namespaces
 
 
 class Receivers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -106,8 +112,46 @@ def parse(data: bytes) -> Receivers:
     names = [each.name for each in found.receivers]
     for number, each in enumerate(found.receivers, 1):
         if reason := _problem(each) or ("another receiver has its name" if names.count(each.name) > 1 else ""):
-            raise ValueError(f"receiver {number}: {reason}")
+            named = f" ({each.name})" if _NAME.fullmatch(each.name) else ""
+            raise ValueError(f"receiver {number}{named}: {reason}")
     return found
+
+
+def chosen(receivers: Iterable[Receiver], notify: Collection[str] | None, namespace: str) -> set[str]:
+    """The names of the receivers of a release in this namespace. `notify`: the receivers that its policy names, or
+    None.
+
+    If none of them exists for the namespace, the default receivers are told: the administrator may have removed or
+    renamed a receiver after the release began.
+    """
+    present = [each for each in receivers if each.is_for(namespace)]
+    named = {each.name for each in present if each.name in (notify or ())}
+    by_default = notify is None or (bool(notify) and not named)
+    others = (Selection.ALWAYS, Selection.DEFAULT) if by_default else (Selection.ALWAYS,)
+    return named | {each.name for each in present if each.selection in others}
+
+
+def unknown_receivers(
+    file: "ReceiversFile | None", system_namespace: str, names: Collection[str], namespace: str
+) -> str:
+    """A sentence about the names that no receiver has that may be told of the namespace of the policy; empty if there
+    are none. It names no receiver of other namespaces. A policy of the system namespace may name all receivers."""
+    if not names:
+        return ""
+    if file is None:
+        return "nobody is told, because the reconciler has no receivers (see its option --notifications-file)"
+    receivers = file.current.receivers
+    present = [each.name for each in receivers if namespace == system_namespace or each.is_for(namespace)]
+    missing = [name for name in names if name not in present]
+    if not missing:
+        return ""
+    there = f"there are: {_listed(sorted(present))}" if present else "there is none"
+    return f"the administrator's file has no receiver {_listed(missing)} for this namespace; {there}"
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return ", ".join(names[:_LISTED]) + more
 
 
 def allowed(receivers: Iterable[Receiver]) -> AllowedHosts:
@@ -125,6 +169,8 @@ def _problem(receiver: Receiver) -> str:
         return "its name has to consist of lower case letters, digits and dashes"
     if receiver.type not in tuple(Type):
         return f"its type is not one of {', '.join(Type)}"
+    if receiver.selection not in tuple(Selection):
+        return f"its selection is not one of {', '.join(Selection)}"
     known = [each for each in Event if each is not Event.TEST]
     if not set(receiver.events) <= set(known):
         return f"its events are not all among {', '.join(known)}"
@@ -134,9 +180,11 @@ def _problem(receiver: Receiver) -> str:
         return "its url is not valid; it must look like https://example.com/path, without a user and a fragment"
     if receiver.token and not _TOKEN.fullmatch(receiver.token):
         return "its token has a character that is not allowed"
-    unknown = PLACEHOLDER.sub(lambda match: "" if match[1] in PLACEHOLDERS else match[0], receiver.template)
-    if "{{" in unknown:
-        return f"its template has an unknown placeholder; there are: {', '.join(PLACEHOLDERS)}"
+    rest = PLACEHOLDER.sub(lambda match: "" if match[1] in PLACEHOLDERS else match[0], receiver.template)
+    if (start := rest.find("{{")) >= 0:
+        shown = _SHOWN_PLACEHOLDER.match(rest[start:])
+        what = shown[0] if shown else "{{"
+        return f"its template has {what}, which is not a placeholder; there are: {', '.join(PLACEHOLDERS)}"
     return ""
 
 

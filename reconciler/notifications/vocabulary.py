@@ -1,4 +1,4 @@
-"""The types of receivers, and the results of notifications."""
+"""The types and selections of receivers, and the results of notifications."""
 
 from enum import StrEnum
 
@@ -12,6 +12,17 @@ class Type(StrEnum):
     """A CloudEvent 1.0 in JSON, in structured mode."""
     ALERTMANAGER = "alertmanager"
     """Alerts by the API v2 of Alertmanager. `url` is its address, without `/api/v2`."""
+
+
+class Selection(StrEnum):
+    """Which releases a receiver is told of, by their DefensePolicies."""
+
+    DEFAULT = "default"
+    """Those whose policy names the receiver or has no `notify`, and those without a policy."""
+    NAMED = "named"
+    """Those whose policy names the receiver."""
+    ALWAYS = "always"
+    """All. No policy can exclude the receiver."""
 
 
 class NotificationResult(StrEnum):

@@ -15,6 +15,9 @@ _SHOWN = 64
 UrlRule = Callable[[str], str]
 """Why a URL may not be requested; empty if it may."""
 
+ReceiverRule = Callable[[tuple[str, ...], str], str]
+"""Which receivers of notifications do not exist, of these that a policy of this namespace names; empty if all exist."""
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -26,6 +29,11 @@ class Problem:
 
 def any_url(url: str) -> str:
     """The rule that allows every URL."""
+    return ""
+
+
+def any_receiver(names: tuple[str, ...], namespace: str) -> str:
+    """The rule by which every receiver exists."""
     return ""
 
 

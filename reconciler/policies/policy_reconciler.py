@@ -12,7 +12,7 @@ from altershield.api.resources import DEFENSE_POLICIES
 from altershield.kube.events import WARNING, EventRecorder, ObjectRef
 from reconciler.machinery.caches import Caches, Key
 from reconciler.machinery.writer import Writer
-from reconciler.policies.acceptance import UrlRule, any_url, in_force, problem
+from reconciler.policies.acceptance import ReceiverRule, UrlRule, any_receiver, any_url, in_force, problem
 from reconciler.policies.selection import InForce, shadowed_by
 
 
@@ -26,16 +26,18 @@ class PolicyReconciler:
         recorder: EventRecorder,
         clock: Callable[[], float],
         url_rule: UrlRule = any_url,
+        receiver_rule: ReceiverRule = any_receiver,
     ) -> None:
         self._caches = caches
         self._writer = writer
         self._recorder = recorder
         self._clock = clock
         self._url_rule = url_rule
+        self._receiver_rule = receiver_rule
 
     async def reconcile(self, key: Key) -> float | None:
         """Update the status. A policy that is newly rejected, or rejected for another reason, gets the Event
-        PolicyRejected."""
+        PolicyRejected. A policy that newly names receivers which do not exist gets the Event UnknownReceiver."""
         policy = self._caches.policies.get(*key)
         if policy is None or policy.metadata.deletion_timestamp is not None:
             return None
@@ -45,16 +47,25 @@ class PolicyReconciler:
         known = find_condition(policy.status.conditions, ConditionType.ACCEPTED)
         wanted = find_condition(status.conditions, ConditionType.ACCEPTED)
         await self._writer.save_policy(policy, status)
-        if wanted is not None and not wanted.is_true and (known is None or known.message != wanted.message):
-            regarding = ObjectRef.of(DEFENSE_POLICIES, policy.metadata)
+        if wanted is None or (known is not None and known.message == wanted.message):
+            return None
+        regarding = ObjectRef.of(DEFENSE_POLICIES, policy.metadata)
+        if not wanted.is_true:
             self._recorder.event(regarding, WARNING, "PolicyRejected", wanted.message)
+        elif wanted.reason == "UnknownReceiver":
+            self._recorder.event(regarding, WARNING, "UnknownReceiver", wanted.message)
         return None
 
     def _status(self, policy: DefensePolicy) -> DefensePolicyStatus:
         generation, now = policy.metadata.generation, self._clock()
         found = in_force(policy, self._url_rule)
         wrong = problem(policy.spec, self._url_rule)
-        if wrong is None:
+        # a receiver that the administrator removes must not change how releases are verified
+        unknown = self._receiver_rule(policy.spec.notify or (), policy.metadata.namespace) if wrong is None else ""
+        if unknown:
+            message = f"the policy is in force, but not all of spec.notify: {unknown}"
+            accepted = Condition(ConditionType.ACCEPTED, "True", "UnknownReceiver", message)
+        elif wrong is None:
             accepted = Condition(ConditionType.ACCEPTED, "True", "Valid", "the policy is in force")
         else:
             instead = "the spec that was accepted last stays in force" if found else "no spec is in force"

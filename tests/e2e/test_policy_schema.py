@@ -37,6 +37,7 @@ FULL = {
     "onFailure": "pause",
     "onStartFailure": "suspend",
     "rollbackShare": 2,
+    "notify": ["shop-team", "audit"],
 }
 
 
@@ -80,6 +81,11 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         "need values",
     ),
     "label value": ({"selector": {"matchLabels": {"a": "b c"}}}, "matchLabels"),
+    "receiver with a URL": ({"notify": ["https://example.com/hook"]}, "notify"),
+    "receiver without a name": ({"notify": [""]}, "notify"),
+    "receiver with a name that is too long": ({"notify": ["x" * 64]}, "notify"),
+    "receiver twice": ({"notify": ["team", "team"]}, "Duplicate value"),
+    "too many receivers": ({"notify": [f"r{number}" for number in range(17)]}, "must have at most 16"),
     "start timeout of 0": ({"startTimeoutSeconds": 0}, "startTimeoutSeconds"),
 }
 
@@ -106,6 +112,8 @@ def test_policy_with_all_fields_is_accepted_with_its_defaults(space: Kubectl) ->
     space("apply", "-f", "-", stdin=manifest({}))
     defaults = {"mode": "enforce", "onFailure": "suspend", "onStartFailure": "rollback"}
     assert space.json("defensepolicy", "policy")["spec"] == defaults
+    space("apply", "-f", "-", stdin=manifest({"notify": []}))
+    assert space.json("defensepolicy", "policy")["spec"] == defaults | {"notify": []}
     assert space("get", "dp").split()[:5] == ["NAME", "MODE", "ONFAILURE", "PRIORITY", "ACCEPTED"]
 
 

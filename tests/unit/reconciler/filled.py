@@ -10,6 +10,7 @@ from altershield.api import labels, names
 from altershield.api.kinds import OpsConfigInfo
 from altershield.api.namespace import Namespace
 from altershield.api.ops_config import BLOCKING
+from altershield.api.policy import DefensePolicy
 from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.kube.client import Client
 from altershield.kube.configuration import Configuration
@@ -123,4 +124,6 @@ def informer_of(caches: Caches, obj: Any) -> Informer[Any]:
             return caches.releases
         case Batch():
             return caches.batches
+        case DefensePolicy():
+            return caches.policies
     raise TypeError(f"no informer for {obj!r}")

@@ -95,12 +95,67 @@ async def test_failed_attempts_are_repeated_with_growing_delays() -> None:
         receiving.lane.offer(first)
         receiving.lane.offer(second)
         await asyncio.sleep(120)
-        assert [id_ for _, id_ in receiving.sent] == [first.id] * 7 + [second.id]
+        assert [id_ for _, id_ in receiving.sent] == [first.id, second.id] * 4
         delays = [
             later - earlier for (earlier, _), (later, _) in zip(receiving.sent, receiving.sent[1:7], strict=False)
         ]
         assert all(2**number / 2 <= delay <= 2**number for number, delay in enumerate(delays))
         assert receiving.counts == {"sent": 2}
+
+
+async def test_event_that_the_receiver_cannot_take_delays_no_other() -> None:
+    async with running() as receiving:
+        poison, *others = many(5)
+
+        async def send(own: Receiver, occurrence: Occurrence, cluster: str) -> Outcome:
+            return Retry("HTTP 500") if occurrence is poison else Sent()
+
+        receiving.lane._send = send
+        for each in (poison, *others):
+            receiving.lane.offer(each)
+        await asyncio.sleep(5)
+        assert receiving.ended == [each.id for each in others]
+        await asyncio.sleep(2 * MAX_AGE)
+        assert receiving.counts == {"sent": 4, "dropped": 1}
+
+
+async def test_delays_are_short_again_after_a_success() -> None:
+    async with running() as receiving:
+        receiving.outcomes = [Retry("HTTP 500")] * 8
+        receiving.lane.offer(happened())
+        await asyncio.sleep(600)
+        receiving.outcomes = [Retry("HTTP 500")]
+        receiving.lane.offer(happened(uid="u-2"))
+        await asyncio.sleep(2)
+        assert receiving.counts == {"sent": 2}
+
+
+async def test_event_that_is_withdrawn_while_it_is_sent_is_not_sent_again() -> None:
+    async with running() as receiving:
+        first, second = many(2)
+        receiving.outcomes = [Retry("HTTP 500")]
+        receiving.lane.offer(first)
+        await asyncio.sleep(0)
+        receiving.lane.withdraw(first.uid, [])
+        receiving.lane.offer(second)
+        await asyncio.sleep(5)
+        assert [id_ for _, id_ in receiving.sent] == [first.id, second.id]
+
+
+async def test_queue_of_a_receiver_that_is_down_makes_room_as_events_become_too_old(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MAX_QUEUE", 12)
+    async with running() as receiving:
+        receiving.outcomes = [Retry("HTTP 500", 300.0)] * 1000
+        for each in many(12):
+            receiving.lane.offer(each)
+        await asyncio.sleep(MAX_AGE + 1)
+        receiving.outcomes = []
+        receiving.lane.offer(happened(since=NOW + int(MAX_AGE), uid="new"))
+        await asyncio.sleep(400)
+        assert receiving.counts == {"dropped": 12, "sent": 1}
+        assert receiving.lane._waiting == receiving.lane._offered == receiving.lane._ids == {}
 
 
 async def test_receiver_says_when_it_wants_the_next_attempt() -> None:
@@ -128,7 +183,7 @@ async def test_event_that_cannot_be_sent_for_an_hour_is_dropped() -> None:
         receiving.lane.offer(happened())
         await asyncio.sleep(2 * MAX_AGE)
         assert receiving.counts == {"dropped": 1}
-        assert receiving.ended == [happened().id]
+        assert receiving.ended == []  # it is too old to be offered again
         assert receiving.sent[-1][0] < MAX_AGE
 
 
@@ -150,6 +205,7 @@ async def test_end_of_an_old_state_is_told_and_dropped_after_an_hour_without_suc
         receiving.lane.offer(ended)
         await asyncio.sleep(2 * MAX_AGE)
         assert receiving.counts == {"sent": 1, "dropped": 1}
+        assert receiving.ended == [ended.id] * 2
 
 
 async def test_queue_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

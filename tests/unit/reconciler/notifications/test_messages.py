@@ -28,9 +28,53 @@ def test_slack_gets_one_text() -> None:
     }
 
 
-def test_text_of_a_pod_is_no_mention_and_no_link_in_slack() -> None:
-    text = body(receiver(), happened(message="<!channel> <https://evil|click> & co"))["text"]
-    assert "&lt;!channel&gt; &lt;https://evil|click&gt; &amp; co" in text
+@pytest.mark.parametrize("type_", ["slack", "cloudevents", "alertmanager"])
+@pytest.mark.parametrize("template", ["", "{{message}} {{reason}}", "{{summary}}"])
+@pytest.mark.parametrize(
+    "markup",
+    [
+        *("<!channel>", "<!here|here>", "<@U012AB3CD>", "<#C1>", "@channel", "(@all)", "@here", "@alice"),
+        *("https://evil.example", "<https://evil.example|click>", "[click](//evil.example)", "![](http://x.example)"),
+        *("HTTP://EVIL.example", "www.evil.example", "WWW.evil.example", "<a href=x>", "\u202etxt.exe"),
+    ],
+)
+def test_text_of_a_pod_is_no_mention_and_no_link(type_: str, template: str, markup: str) -> None:
+    occurrence = happened(message=f"last words: {markup} and {markup}", reason=markup)
+    made = body(receiver(type_, template=template), occurrence)
+    if type_ == "cloudevents":
+        assert made["data"]["message"] == occurrence.message  # for programs
+        made["data"] = {"text": made["data"]["text"]}
+    shown = json.dumps(made, ensure_ascii=False)
+    assert markup not in shown
+    assert markup.replace("<", "&lt;").replace(">", "&gt;") not in shown
+
+
+def test_escaped_text_looks_like_the_text() -> None:
+    words = "failed: web@sha256:12ab is < 0.5 & > 0.1, key=[a] (b) a@b.example http: //"
+    assert words in body(receiver("alertmanager"), happened(message=words))[0]["annotations"]["summary"]
+    shown = body(receiver(), happened(message=f"see https://x {words}"))["text"]
+    assert "see https:\u200b//x" in shown
+    assert "web@sha256:12ab is &lt; 0.5 &amp; &gt; 0.1, key=[a] (b) a@b.example http: //" in shown
+
+
+def test_text_of_a_pod_changes_nothing_else_in_the_json() -> None:
+    text = '"}, {"labels": {"alertname": "Fake"}}], \\u0022 \x00\n{{cluster}}'
+    (alert,) = body(receiver("alertmanager"), happened(message=text))
+    assert alert["labels"]["alertname"] == "AlterShieldReleaseSuspendedNotification"
+    assert alert["annotations"]["summary"].endswith("\\u0022  {{cluster}}")
+
+
+def test_markup_of_the_template_stays() -> None:
+    text = body(receiver(template="<!here> {{workload}}: <https://runbooks.example|what to do>"), happened())["text"]
+    assert text == "<!here> web: <https://runbooks.example|what to do>"
+
+
+def test_template_may_contain_the_default_summary_and_the_command() -> None:
+    text = body(receiver(template="{{summary}} -> {{ command }}"), happened(message="a & b"), "prod")["text"]
+    assert text == (
+        "AlterShield of prod: the release of Deployment shop/web failed its verification: further releases are denied. "
+        "a &amp; b -> altershield why deployment/web -n shop"
+    )
 
 
 def test_template_replaces_the_text() -> None:

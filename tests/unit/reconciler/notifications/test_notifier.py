@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from altershield.api.kinds import ChangePodStatus, ChangeWorkloadStatus, ConditionType, WorkloadState
+from altershield.api.kinds import MAX_NOTIFIED, ChangePodStatus, ChangeWorkloadStatus, ConditionType, WorkloadState
 from altershield.api.meta import Condition, rfc3339
+from altershield.api.policy import AppliedPolicy
 from altershield.kube.errors import ConflictError
 from altershield.kube.queue import WorkQueue
 from reconciler.batches import batch
@@ -31,8 +32,12 @@ from tests.unit.reconciler.notifications.receiving import Inbox, until
 SUSPENDED = ChangeWorkloadStatus(WorkloadState.SUSPEND, entry_time_unix=NOW)
 
 
-def release(status: ChangeWorkloadStatus = SUSPENDED, name: str = "sleep") -> Release:
-    return projection.read(msgspec.json.encode(builders.release(V1, status, name=name)))
+def release(
+    status: ChangeWorkloadStatus = SUSPENDED, name: str = "sleep", notify: tuple[str, ...] | None = None
+) -> Release:
+    made = builders.release(V1, status, name=name)
+    spec = msgspec.structs.replace(made.spec, policy=AppliedPolicy(notify=notify))
+    return projection.read(msgspec.json.encode(msgspec.structs.replace(made, spec=spec)))
 
 
 class Store:
@@ -61,6 +66,7 @@ class Cluster:
         self.metrics = Metrics()
         self.file = directory / "receivers.yaml"
         self.time = float(NOW)
+        self.renewals = 0
 
     def configure(self, *receivers: dict[str, Any], cluster: str = "") -> None:
         self.file.write_text(json.dumps({"receivers": receivers, "cluster": cluster}))
@@ -78,6 +84,7 @@ class Cluster:
                 lambda: self.time,
                 Delivery(file, outbound),
                 queue.add,
+                self._renewed,
             )
             self.caches.releases.add_handler(notifier.on_release)
             self.caches.batches.add_handler(notifier.on_batch)
@@ -99,6 +106,9 @@ class Cluster:
                     task.cancel()
                 results = await asyncio.gather(*tasks, return_exceptions=True)
                 assert [each for each in results if not isinstance(each, asyncio.CancelledError)] == []
+
+    def _renewed(self) -> None:
+        self.renewals += 1
 
     def notified(self, name: str = "sleep") -> tuple[str, ...]:
         found = self.caches.releases.get("default", release(name=name).metadata.name)
@@ -365,3 +375,114 @@ async def test_metadata_address_is_never_called(cluster: Cluster, caplog: pytest
         put(cluster.caches, release())
         await until(lambda: "it is repeated" in caplog.text)
     assert "a metadata service" in "".join(str(record.__dict__) for record in caplog.records)
+
+
+# by policy
+
+
+async def told(cluster: Cluster, count: int, *, notify: tuple[str, ...] | None) -> set[str]:
+    """The names of the receivers of a suspended release under a policy."""
+    async with cluster.running():
+        put(cluster.caches, release(notify=notify))
+        await until(lambda: len(cluster.notified()) == count)
+        await asyncio.sleep(0.1)
+    return {entry.rpartition("/")[2] for entry in cluster.notified()}
+
+
+@pytest.mark.parametrize(
+    ("notify", "names"),
+    [
+        (None, {"team", "audit"}),
+        (("shop",), {"shop", "audit"}),
+        (("shop", "gone"), {"shop", "audit"}),
+        (("shop", "team"), {"shop", "team", "audit"}),
+        ((), {"audit"}),
+        (("gone",), {"team", "audit"}),
+        (("other",), {"team", "audit"}),  # it may not be told of this namespace
+    ],
+)
+async def test_policy_names_the_receivers_of_its_releases(
+    cluster: Cluster, inbox: Inbox, notify: tuple[str, ...] | None, names: set[str]
+) -> None:
+    cluster.configure(
+        slack(inbox),
+        slack(inbox, "shop", selection="named"),
+        slack(inbox, "other", selection="named", namespaces=["other"]),
+        slack(inbox, "audit", selection="always"),
+    )
+    assert await told(cluster, len(names), notify=notify) == names
+    assert {path[1:] for path, _, _ in inbox.requests} == names
+    assert len(inbox.requests) == len(names)
+
+
+async def test_named_receiver_gets_only_the_events_in_the_file(cluster: Cluster, inbox: Inbox) -> None:
+    cluster.configure(slack(inbox, "shop", events=["ungated"]), slack(inbox))
+    async with cluster.running():
+        put(cluster.caches, release(notify=("shop",)), release(name="other"))
+        await until(lambda: cluster.notified("other"))
+        await asyncio.sleep(0.1)
+    assert cluster.notified() == ()
+    assert cluster.notified("other") == (f"suspended/{NOW}/team",)
+
+
+async def test_receiver_that_is_removed_while_releases_name_it_is_replaced_by_the_default_ones(
+    cluster: Cluster, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(receivers, "_PERIOD", 0.02)
+    inbox.statuses = [500] * 1000
+    cluster.configure(slack(inbox), slack(inbox, "shop"))
+    async with cluster.running():
+        put(cluster.caches, release(notify=("shop",)))
+        await until(lambda: inbox.requests)
+        known = cluster.renewals
+        inbox.statuses = []
+        cluster.configure(slack(inbox))
+        await until(cluster.notified)
+        assert cluster.renewals == known + 1
+    assert cluster.notified() == (f"suspended/{NOW}/team",)
+    assert {path for path, _, _ in inbox.requests[:-1]} == {"/shop"}
+    assert inbox.requests[-1][0] == "/team"
+
+
+async def test_alert_of_a_receiver_that_the_policy_names_ends(cluster: Cluster, inbox: Inbox) -> None:
+    cluster.configure(alertmanager(inbox) | {"selection": "named"}, slack(inbox))
+    async with cluster.running():
+        put(cluster.caches, release(notify=("alerts",)))
+        await until(cluster.notified)
+        remove(cluster.caches, cluster.caches.releases.all()[0])
+        await until(lambda: len(inbox.requests) == 2)
+    assert inbox.requests[1][2][0]["endsAt"] == rfc3339(NOW)
+
+
+# attacks
+
+
+async def test_storm_of_failures_reaches_a_working_receiver_while_another_one_hangs(
+    cluster: Cluster, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lane, "_INTERVAL", 0.001)
+    monkeypatch.setattr(lane, "MAX_QUEUE", 500)
+    async with Inbox().serving() as hanging:
+        hanging.hang = True
+        cluster.configure(slack(hanging, "hanging"), slack(inbox))
+        async with cluster.running():
+            for number in range(1000):
+                put(cluster.caches, release(name=f"w-{number}"))
+                if not number % 100:
+                    await asyncio.sleep(0)
+            await until(lambda: cluster.count("slack", "sent") >= 500, 30)
+        assert len(hanging.requests) == 1
+    assert cluster.count("slack", "dropped") >= 500
+
+
+async def test_status_of_a_release_with_many_events_keeps_those_that_are_true(cluster: Cluster, inbox: Inbox) -> None:
+    true = f"suspended/{NOW}/team"
+    others = tuple(f"approval-needed/{number}/team" for number in range(MAX_NOTIFIED - 1))
+    cluster.configure(slack(inbox), slack(inbox, "second"))
+    async with cluster.running():
+        put(cluster.caches, release(msgspec.structs.replace(SUSPENDED, notified=(true, *others))))
+        await until(lambda: f"suspended/{NOW}/second" in cluster.notified())
+        await asyncio.sleep(0.1)
+    assert true in cluster.notified()
+    assert len(cluster.notified()) == MAX_NOTIFIED
+    assert len(inbox.requests) == 1

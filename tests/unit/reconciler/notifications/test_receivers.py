@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 from altershield.errors import UsageError
 from reconciler.notifications import receivers as module
 from reconciler.notifications.occurrences import Event
-from reconciler.notifications.receivers import Receivers, ReceiversFile, allowed, parse, read
+from reconciler.notifications.receivers import Receivers, ReceiversFile, allowed, chosen, parse, read, unknown_receivers
 from reconciler.outbound.urls import parse as parsed
 from tests.unit.reconciler.notifications.receiving import happened, receiver, until
 
@@ -59,18 +61,38 @@ def test_client_may_call_the_hosts_in_the_file_and_no_others() -> None:
         ("receivers: [{name: a, type: slack}]", "missing required field `url`"),
         ("receivers: [{name: a, type: slack, url: 1}]", "Expected `str`, got `int`"),
         ("receivers: [{name: a, type: slack, ulr: x}]", "unknown field `ulr`"),
-        (f"receivers: [{{name: a, type: 'https://{SECRET}', url: 'https://x.y'}}]", "receiver 1: its type is not one"),
+        (
+            f"receivers: [{{name: a, type: 'https://{SECRET}', url: 'https://x.y'}}]",
+            "receiver 1 (a): its type is not one",
+        ),
         (f"receivers: [{{name: 'https://{SECRET}', type: slack, url: 'https://x.y'}}]", "receiver 1: its name has to"),
-        (f"receivers: [{{name: a, type: slack, url: 'https://u:p@{SECRET}'}}]", "receiver 1: its url is not valid"),
-        (f"receivers: [{{name: a, type: slack, url: 'ftp://{SECRET}'}}]", "receiver 1: its url is not valid"),
+        (f"receivers: [{{name: a, type: slack, url: 'https://u:p@{SECRET}'}}]", "receiver 1 (a): its url is not valid"),
+        (f"receivers: [{{name: a, type: slack, url: 'ftp://{SECRET}'}}]", "receiver 1 (a): its url is not valid"),
         ("receivers: [{name: a, type: slack, url: 'https://x.y', events: [all]}]", "its events are not all among"),
         ("receivers: [{name: a, type: slack, url: 'https://x.y', events: [test]}]", "its events are not all among"),
-        ("receivers: [{name: a, type: slack, url: 'https://x.y', template: '{{url}}'}]", "unknown placeholder"),
-        ("receivers: [{name: a, type: slack, url: 'https://x.y', template: '{{ a b }}'}]", "unknown placeholder"),
+        (
+            "receivers: [{name: a, type: slack, url: 'https://x.y', template: '{{url}}'}]",
+            "its template has {{url}}, which is",
+        ),
+        (
+            "receivers: [{name: a, type: slack, url: 'https://x.y', template: '{{ a b }}'}]",
+            "its template has {{ a b }}, which",
+        ),
+        ("receivers: [{name: a, type: slack, url: 'https://x.y', template: '{{message}} {{'}]", "its template has {{,"),
+        (
+            f"receivers: [{{name: a, type: slack, url: 'https://x.y', template: '{{{{{SECRET}'}}]",
+            "its template has {{hooks",
+        ),
+        (
+            "receivers: [{name: a, type: slack, url: 'https://x.y', template: '{{x/secret'}]",
+            "its template has {{x, which",
+        ),
+        ("receivers: [{name: a, type: slack, url: 'https://x.y', template: 'x{{Message}}'}]", "there are: event, name"),
+        ("receivers: [{name: a, type: slack, url: 'https://x.y', selection: all}]", "(a): its selection is not one of"),
         ('receivers: [{name: a, type: slack, url: "https://x.y", token: "a\\nb"}]', "its token has a character"),
         (
             "receivers: [{name: a, type: slack, url: 'https://x.y'}, {name: a, type: slack, url: 'https://x.z'}]",
-            "receiver 1: another receiver has its name",
+            "receiver 1 (a): another receiver has its name",
         ),
         ("[" * 5000, ""),
         ("!!python/object/apply:os.system [ls]", "it is not YAML"),
@@ -128,6 +150,64 @@ def test_receiver_is_told_of_the_events_and_namespaces_that_it_names(
     fields: dict[str, Any], event: Event, more: dict[str, Any], wanted: bool
 ) -> None:
     assert receiver(**fields).wants(happened(event, **more)) is wanted
+
+
+# by policy
+
+
+@pytest.mark.parametrize(
+    ("notify", "names"),
+    [
+        (None, {"team", "audit"}),
+        (("shop",), {"shop", "audit"}),
+        (("shop", "gone"), {"shop", "audit"}),
+        (("team", "shop"), {"team", "shop", "audit"}),
+        ((), {"audit"}),
+        (("gone",), {"team", "audit"}),
+        (("theirs",), {"team", "audit"}),
+    ],
+)
+def test_receivers_are_those_that_the_policy_names_and_those_that_it_cannot_exclude(
+    notify: tuple[str, ...] | None, names: set[str]
+) -> None:
+    theirs = {"namespaces": ("other",)}
+    found = [
+        receiver(name="team"),
+        receiver(name="shop", selection="named"),
+        receiver(name="audit", selection="always"),
+        receiver(name="theirs", **theirs),
+        receiver(name="their-audit", selection="always", **theirs),
+    ]
+    assert chosen(found, notify, "shop") == names
+
+
+def sentence(names: tuple[str, ...], namespace: str = "shop", file: str = FULL) -> str:
+    stub = SimpleNamespace(current=parse(file.encode()))
+    return unknown_receivers(stub, "system", names, namespace)  # type: ignore[arg-type]
+
+
+def test_names_without_a_receiver_are_listed_with_those_that_exist_for_the_namespace() -> None:
+    assert sentence(()) == sentence(("team", "alerts")) == ""
+    assert sentence(("x", "team", "y")) == (
+        "the administrator's file has no receiver x, y for this namespace; there are: alerts, team, tools"
+    )
+    assert sentence(("team",), "other") == (
+        "the administrator's file has no receiver team for this namespace; there are: alerts, tools"
+    )
+    assert sentence(("team",), "system") == ""
+    assert sentence(("x",), file="receivers: []").endswith("; there is none")
+
+
+def test_sentence_about_names_without_a_receiver_is_bounded() -> None:
+    many = [{"name": f"r{number:02}" + "x" * 60, "type": "slack", "url": "https://x.y"} for number in range(16)]
+    text = sentence(tuple(f"n{number:02}" + "x" * 60 for number in range(16)), file=json.dumps({"receivers": many}))
+    assert text.count("and 11 more") == 2
+    assert len(text) < 900
+
+
+def test_without_a_file_nobody_is_told() -> None:
+    assert unknown_receivers(None, "system", (), "shop") == ""
+    assert "--notifications-file" in unknown_receivers(None, "system", ("team",), "shop")
 
 
 async def test_file_is_read_again_when_it_changes_and_an_invalid_one_has_no_effect(
