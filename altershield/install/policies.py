@@ -8,6 +8,7 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from altershield.api import labels
 from altershield.api.policy import MAX_CHECKS
 from altershield.api.resources import (
     ADMISSION_POLICIES,
@@ -20,6 +21,7 @@ from altershield.api.resources import (
     Resource,
 )
 from altershield.install.rbac import LABELS, NAME
+from altershield.releases import history
 
 Object = dict[str, Any]
 
@@ -84,7 +86,7 @@ def policies(reconciler: str) -> list[Object]:
         [_validation(_RESULTS, "'by of a new verdict has to be your user name: ' + request.userInfo.username")],
         variables=[{"name": "before", "expression": _BEFORE}],
     )
-    found = [requests, verdicts, _checks(reconciler), *_copies(reconciler)]
+    found = [requests, verdicts, _checks(reconciler), *_copies(reconciler), _history(reconciler)]
     return [obj for policy in found for obj in (policy, _binding(policy))]
 
 
@@ -157,6 +159,48 @@ def _copies(reconciler: str) -> list[Object]:
             subresource="",
         ),
     ]
+
+
+def _history(reconciler: str) -> Object:
+    """Only the reconciler writes the entries of the history. Otherwise a user who may write ControllerRevisions, but no
+    workloads, could have the pod template of an entry released by a rollback, with the permissions of the reconciler;
+    and could change who released or approved a version.
+
+    Changes of the owners stay possible: the garbage collector makes them. Users who may do everything in the namespace
+    can write entries too, for example backup tools with the role `cluster-admin`.
+    """
+    content = ", ".join(
+        _metadata("{0}", *each) for each in (("labels", labels.HISTORY), ("annotations", history.ANNOTATION))
+    )
+    content = f"[{content}, {{0}}.revision]"
+    may_do_all = "authorizer.group('*').resource('*').namespace(request.namespace).check('*').allowed()"
+    policy = _policy(
+        "history",
+        history.RESOURCE,
+        reconciler,
+        [
+            _validation(
+                f"(request.operation == 'UPDATE' && variables.now == variables.before) || {may_do_all}",
+                "'only AlterShield writes the history of workloads'",
+            )
+        ],
+        operations=("CREATE", "UPDATE"),
+        subresource="",
+        variables=[
+            {"name": "now", "expression": content.format("object")},
+            {"name": "before", "expression": content.format("oldObject")},
+        ],
+    )
+    # ControllerRevisions without the label are not evaluated, so an error cannot block the controllers of Kubernetes
+    selector = {"matchExpressions": [{"key": labels.HISTORY, "operator": "Exists"}]}
+    policy["spec"]["matchConstraints"]["objectSelector"] = selector
+    return policy
+
+
+def _metadata(obj: str, field: str, key: str) -> str:
+    """The value of a label or annotation; empty without it."""
+    values = f"{obj}.metadata.{field}"
+    return f"(has({values}) && '{key}' in {values} ? {values}['{key}'] : '')"
 
 
 def _policy(

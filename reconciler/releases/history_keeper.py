@@ -141,11 +141,9 @@ class HistoryKeeper:
             made = await self._writer.create_uncached(RESOURCE, obj, metadata.namespace)
         except AlreadyExistsError:
             other = await self._live.entry(workload, obj["metadata"]["name"])
-            if owns(workload, other):  # somebody removed its label
-                await self._patch(
-                    other, [{"op": "add", "path": "/metadata/labels", "value": obj["metadata"]["labels"]}]
-                )
-            elif ANNOTATION in other.metadata.annotations:  # it is of a deleted workload of the same name
+            # It has no label, or it is of a deleted workload of the same name. Anybody may have created an object
+            # without the label: the admission policy is about labelled ones.
+            if owns(workload, other) or ANNOTATION in other.metadata.annotations:
                 await self._writer.delete(RESOURCE, other.metadata)
             else:
                 _log(workload, "could not keep a version in the history", f"{other.metadata.name} is another object")

@@ -82,7 +82,9 @@ def test_admission_policies_match_those_of_dev_and_exempt_the_service_account_of
     (account,) = {obj["metadata"]["name"] for obj in of_kind(rendered(chart, release="gate"), "ServiceAccount")}
     assert conditions == {f"request.userInfo.username != 'system:serviceaccount:other:{account}'"}
     names = {obj["metadata"]["name"] for obj in elsewhere}
-    assert names == {f"{account}-{suffix}" for suffix in ("accepted", "applied", "checks", "requests", "verdicts")}
+    assert names == {
+        f"{account}-{suffix}" for suffix in ("accepted", "applied", "checks", "history", "requests", "verdicts")
+    }
     assert {obj["spec"].get("policyName") for obj in elsewhere} == {*names, None}
 
 

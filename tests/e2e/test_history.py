@@ -218,6 +218,45 @@ def test_annotation_of_a_release_is_restored_in_every_way_to_change_it(kubectl: 
     assert changed["version"] == kubectl.labels("deployment", "sleep")[VERSION] != json.loads(known)["version"]
 
 
+def test_only_altershield_writes_the_history(kubectl: Kubectl) -> None:
+    """A user who may write ControllerRevisions, but no workloads, gets no template of theirs released by a rollback."""
+    version = release(kubectl)
+    kubectl("create", "role", "tenant", "--verb=*", "--resource=controllerrevisions.apps")
+    kubectl("create", "rolebinding", "tenant", "--role=tenant", "--user=tenant")
+    tenant = Kubectl(kubectl.kubeconfig, kubectl.namespace, "--as=tenant")
+    eventually(lambda: tenant.run("get", "controllerrevisions").returncode == 0, "the role to be in effect")
+    entry = entries(kubectl, "sleep")[version]
+    name = entry["metadata"]["name"]
+    assert tenant.run("annotate", "controllerrevision", name, "seen=yes").returncode == 0
+    denials = [
+        tenant.run("annotate", "--overwrite", "controllerrevision", name, f"{ANNOTATION}={{}}"),
+        tenant.run("label", "controllerrevision", name, f"{labels.HISTORY}-"),
+        tenant.run("patch", "controllerrevision", name, "--type=merge", "-p", '{"revision":99}'),
+    ]
+    forged = {**entry, "metadata": {k: entry["metadata"][k] for k in ("labels", "annotations", "ownerReferences")}}
+    forged["metadata"]["name"] = f"sleep--x--{'0' * 32}"
+    denials.append(tenant.run("create", "-f", "-", stdin=json.dumps(forged)))
+    del forged["metadata"]["labels"]
+    plain = tenant.run("create", "-f", "-", stdin=json.dumps(forged))
+    assert plain.returncode == 0, "other ControllerRevisions are not protected"
+    denials.append(tenant.run("label", "controllerrevision", forged["metadata"]["name"], f"{labels.HISTORY}=sleep"))
+    for denied in denials:
+        assert "only AlterShield writes the history of workloads" in denied.stderr, denied
+    assert entries(kubectl, "sleep").keys() == {version}
+    kubectl("create", "clusterrolebinding", kubectl.namespace, "--clusterrole=cluster-admin", "--user=backup")
+    try:
+        backup = Kubectl(kubectl.kubeconfig, kubectl.namespace, "--as=backup")
+        eventually(
+            lambda: (
+                backup.run("label", "controllerrevision", name, f"{labels.HISTORY}=other", "--overwrite").returncode
+                == 0
+            ),
+            "a user who may do everything to restore an entry",
+        )
+    finally:
+        kubectl("delete", "clusterrolebinding", kubectl.namespace)
+
+
 def test_entries_are_deleted_with_the_workload_and_the_controllers_ignore_them(kubectl: Kubectl) -> None:
     manifest = Kind("statefulset", "StatefulSet", {"serviceName": "app"}).manifest("sleep", "busybox:1", replicas=1)
     kubectl("apply", "-f", "-", stdin=json.dumps(manifest))

@@ -184,18 +184,22 @@ async def test_object_of_somebody_else_with_the_name_of_an_entry_stays(tmp_path:
         assert found["data"] == {"of": "somebody"}
 
 
-async def test_entry_whose_label_was_removed_is_labelled_again(tmp_path: Path) -> None:
+async def test_entry_without_its_label_is_not_believed_and_is_created_again(tmp_path: Path) -> None:
+    """The admission policy that protects entries is about objects with the label."""
     async with shop(tmp_path) as cluster, cluster.reconciler():
         await good_release(cluster)
         name = f"{ENTRY}{version('v1')}"
+        first = await cluster.get(history.RESOURCE, name)
         await cluster.admin.patch(history.RESOURCE, {"metadata": {"labels": None, "annotations": None}}, name, "shop")
         await second_release(cluster)
         await cluster.release(version("v1"))
         await cluster.until_states(v1="Success")
         await until_history(cluster, v1="Success", v2="Success")
         found = await cluster.get(history.RESOURCE, name)
+        assert first is not None
         assert found is not None
         assert found["metadata"]["labels"] == history.entry_labels("sleep")
+        assert found["metadata"]["uid"] != first["metadata"]["uid"]
 
 
 @pytest.mark.parametrize("error", [web.HTTPForbidden, web.HTTPUnprocessableEntity, web.HTTPRequestEntityTooLarge])
