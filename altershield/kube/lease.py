@@ -1,35 +1,31 @@
 """Leader election with a Lease: at most one leader at a time.
 
-The election is LeaderElection of kubernetes-asyncio. That class is made for processes that exit when they lose the
-lease, uses the wall clock, and has no timeout for requests. So `_Lock` limits the time of requests, returns errors
-instead of raising them, and decides by the monotonic clock when a lease expires. `lead` stops the work before another
-candidate can become the leader.
+The rules are those of client-go's leader election. The clock is monotonic, so a change of the wall clock has no effect.
+`_Lock` takes and renews the Lease, and limits the time of its requests. `lead` stops the work before another candidate
+can become the leader.
+
+LeaderElection of kubernetes-asyncio is not used: it is made for processes that exit when they lose the lease, uses the
+wall clock, has no timeout for requests, and its import takes half a second.
 """
 
 import asyncio
 import datetime
-import json
 import logging
 import math
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
-from kubernetes_asyncio.client.exceptions import ApiException
-from kubernetes_asyncio.leaderelection.electionconfig import Config
-from kubernetes_asyncio.leaderelection.leaderelection import LeaderElection
-from kubernetes_asyncio.leaderelection.leaderelectionrecord import LeaderElectionRecord
-from kubernetes_asyncio.leaderelection.resourcelock.baselock import BaseLock
 
 from altershield.api.resources import LEASES
 from altershield.errors import UsageError
 from altershield.kube.client import Client
-from altershield.kube.errors import ApiError, KubernetesError, NotFoundError
+from altershield.kube.errors import KubernetesError, NotFoundError
 
 logger = logging.getLogger(__name__)
 
 MIN_LEASE_DURATION = 2.0
-"""Seconds. The election tries at most once a second, and two tries must be possible before the deadline."""
+"""Seconds. The candidate tries at most once a second, and two tries must be possible before the deadline."""
 
 _RENEW_DEADLINE = 10 / 15  # of the lease's duration; client-go's defaults are 15, 10 and 2 seconds
 _RETRY_PERIOD = 2 / 15
@@ -63,17 +59,7 @@ async def lead(
 
 async def _term(lock: "_Lock", on_started: Callable[[], Awaitable[None]]) -> bool:
     """Wait for the lease and lead once. True if `on_started` returned, False if the lease was lost."""
-    election = LeaderElection(
-        Config(
-            lock,
-            lock.lease_duration,
-            lock.renew_deadline,
-            max(1.0, lock.lease_duration * _RETRY_PERIOD),
-            onstarted_leading=_nothing,
-            onstopped_leading=_nothing,
-        )
-    )
-    election_task = asyncio.create_task(election.run())
+    election_task = asyncio.create_task(_elect(lock))
     won = asyncio.create_task(lock.won.wait())
     work: asyncio.Future[None] | None = None
     try:
@@ -99,8 +85,12 @@ async def _term(lock: "_Lock", on_started: Callable[[], Awaitable[None]]) -> boo
         await lock.release()
 
 
-async def _nothing() -> None:
-    """Callback of the election: does nothing, because `_term` starts and stops the work."""
+async def _elect(lock: "_Lock") -> None:
+    """Take the lease as soon as it is free, then renew it, until this task is cancelled."""
+    period = max(1.0, lock.lease_duration * _RETRY_PERIOD)
+    while True:
+        await lock.take_or_renew()
+        await asyncio.sleep(period)
 
 
 async def _stop(task: asyncio.Future[None]) -> None:
@@ -120,15 +110,17 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     lease_transitions: int | None = None
 
 
-class _Lock(BaseLock):
-    """The Lease, with the interface that the election expects."""
+class _Lock:
+    """The Lease as this candidate has last read or written it."""
 
     def __init__(self, client: Client, name: str, namespace: str, identity: str, lease_duration: float) -> None:
-        super().__init__(name, namespace, identity)
+        self.name = name
+        self.identity = identity
         self.lease_duration = lease_duration
         self.renew_deadline = lease_duration * _RENEW_DEADLINE
         self.won = asyncio.Event()
         self._client = client
+        self._namespace = namespace
         self._renewed = -math.inf
         self._lease: dict[str, Any] = {}
         self._spec = _Spec()
@@ -141,36 +133,24 @@ class _Lock(BaseLock):
         renewal was sent. Other candidates count from the time at which they see it, which is later."""
         return self._renewed + self.renew_deadline - _now()
 
-    async def get(self, name: str, namespace: str) -> tuple[bool, LeaderElectionRecord] | tuple[bool, Exception]:
+    async def take_or_renew(self) -> None:
+        """Write the Lease, unless another candidate holds it. Sets `won` after a success. Errors are logged."""
+        missing = False
         try:
             await self._read()
+        except NotFoundError:
+            missing = True
+            self._lease = {
+                "apiVersion": LEASES.api_version,
+                "kind": LEASES.kind,
+                "metadata": {"name": self.name, "namespace": self._namespace},
+            }
         except KubernetesError as error:
-            if not isinstance(error, NotFoundError):  # then the election creates it
-                self._report("read", error)
-            return False, _for_election(error)
+            self._report("read", error)
+            return
         self._reported.pop("read", None)
-        holder = (
-            self._spec.holder_identity if self._is_held else None
-        )  # without a holder, the election takes it at once
-        return True, LeaderElectionRecord(
-            holder,
-            str(self._spec.lease_duration_seconds),
-            str(self._spec.acquire_time),
-            str(self._spec.renew_time),
-        )
-
-    async def create(self, name: str, namespace: str, election_record: LeaderElectionRecord) -> bool:
-        self._lease = {
-            "apiVersion": LEASES.api_version,
-            "kind": LEASES.kind,
-            "metadata": {"name": name, "namespace": namespace},
-        }
-        return await self._renew(create=True)
-
-    async def update(self, name: str, namespace: str, updated_record: LeaderElectionRecord) -> bool:
-        if self._is_held and self._spec.holder_identity != self.identity:
-            return False  # the election decided by the wall clock, which was changed
-        return await self._renew(create=False)
+        if not self._is_held_by_another:  # also if someone deleted the Lease: its holder may still lead
+            await self._renew(create=missing)
 
     async def release(self) -> None:
         """Release the Lease if this candidate holds it, as client-go's ReleaseOnCancel does."""
@@ -188,13 +168,13 @@ class _Lock(BaseLock):
             logger.info("could not release the lease, it will expire", extra={"lease": self.name, "cause": str(error)})
 
     @property
-    def _is_held(self) -> bool:
-        if not self._spec.holder_identity:
+    def _is_held_by_another(self) -> bool:
+        if not self._spec.holder_identity or self._spec.holder_identity == self.identity:
             return False
         duration = self._spec.lease_duration_seconds or self.lease_duration
-        return self._spec.holder_identity == self.identity or _now() < self._unchanged_since + duration
+        return _now() < self._unchanged_since + duration
 
-    async def _renew(self, *, create: bool) -> bool:
+    async def _renew(self, *, create: bool) -> None:
         sent = _now()
         ours = self._spec.holder_identity == self.identity
         now = _timestamp()
@@ -209,22 +189,21 @@ class _Lock(BaseLock):
             )
         except KubernetesError as error:
             self._report("renew" if self.won.is_set() else "take", error)
-            return False
+            return
         self._renewed = sent
         self._reported.clear()
         self.won.set()
-        return True
 
     async def _read(self) -> None:
-        self._remember(await self._bounded(self._client.get(LEASES, self.name, self.namespace)))
+        self._remember(await self._bounded(self._client.get(LEASES, self.name, self._namespace)))
 
     async def _write(self, *, create: bool, **spec: object) -> None:
         lease = {**self._lease, "spec": {**(self._lease.get("spec") or {}), **spec}}
         self._remember(
             await self._bounded(
-                self._client.create(LEASES, lease, self.namespace)
+                self._client.create(LEASES, lease, self._namespace)
                 if create
-                else self._client.replace(LEASES, lease, self.name, self.namespace)
+                else self._client.replace(LEASES, lease, self.name, self._namespace)
             )
         )
 
@@ -250,14 +229,6 @@ class _Lock(BaseLock):
         if self._reported.get(verb) != cause:
             self._reported[verb] = cause
             logger.warning(f"cannot {verb} the lease", extra={"lease": self.name, "cause": cause})
-
-
-def _for_election(error: KubernetesError) -> ApiException:
-    """The error in the form that the election reads: the code in the body tells whether the Lease is missing."""
-    code = error.code if isinstance(error, ApiError) else 0
-    answer = ApiException(status=code, reason=str(error))
-    answer.body = json.dumps({"code": code}).encode()
-    return answer
 
 
 def _now() -> float:

@@ -3,12 +3,12 @@
 import asyncio
 import contextlib
 import datetime
+import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 from aiohttp import web
-from kubernetes_asyncio.leaderelection import leaderelection
 
 from altershield.api.resources import LEASES, PODS
 from altershield.errors import UsageError
@@ -144,6 +144,19 @@ async def test_a_dead_leader_is_replaced_within_the_lease_duration_and_one_retry
         assert lease["metadata"]["labels"] == {"kept": "yes"}
 
 
+async def test_a_lease_that_is_deleted_while_another_candidate_holds_it_is_not_taken_before_its_end() -> None:
+    async with cluster() as (api, start):
+        held = {"holderIdentity": "other", "leaseDurationSeconds": 60}
+        await api.put(LEASES, {"metadata": {"name": "altershield", "namespace": "system"}, "spec": held})
+        candidate = start("a")
+        await asyncio.sleep(10)
+        await api.remove(LEASES, "altershield", "system")
+        await asyncio.sleep(48)
+        assert not candidate.leading
+        await until(lambda: candidate.leading, seconds=5)
+        assert spec(api)["holderIdentity"] == "a"
+
+
 async def test_the_longer_lease_of_another_is_respected() -> None:
     async with cluster() as (api, start):
         held = {"holderIdentity": "other", "leaseDurationSeconds": 60}
@@ -162,11 +175,15 @@ class WallClock:
     def time(self) -> float:
         return 1_800_000_000 + now() + self.offset
 
+    def timestamp(self) -> str:
+        return datetime.datetime.fromtimestamp(self.time(), datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
 
 @pytest.fixture
 def wall_clock(monkeypatch: pytest.MonkeyPatch) -> WallClock:
     clock = WallClock()
-    monkeypatch.setattr(leaderelection, "time", clock)
+    monkeypatch.setattr(time, "time", clock.time)
+    monkeypatch.setattr(lease_module, "_timestamp", clock.timestamp)
     return clock
 
 
@@ -584,14 +601,15 @@ async def test_a_renewal_that_hangs_is_tried_again_and_does_not_cost_the_lease(
 
 
 async def test_an_error_of_the_election_ends_the_work_and_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Failing(leaderelection.LeaderElection):  # type: ignore[misc]
-        async def run(self) -> None:
-            running = asyncio.create_task(super().run())
-            await asyncio.sleep(21)
-            running.cancel()
-            raise RuntimeError("broken")
+    elect = lease_module._elect
 
-    monkeypatch.setattr(lease_module, "LeaderElection", Failing)
+    async def failing(lock: lease_module._Lock) -> None:
+        running = asyncio.create_task(elect(lock))
+        await asyncio.sleep(21)
+        running.cancel()
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(lease_module, "_elect", failing)
     async with cluster() as (_, start):
         first = start("a")
         await until(lambda: first.leading)

@@ -86,7 +86,9 @@ class Stage:
 
         async def played() -> bool:
             await self.cluster.go_to(namespace)
-            return await play(self.cluster, fatal, story)
+            killed = await play(self.cluster, fatal, story)
+            await self.cluster.delete_namespace()  # each reconciler reads all objects of the cluster when it starts
+            return killed
 
         return asyncio.run_coroutine_threadsafe(played(), self.loop).result()
 

@@ -29,18 +29,23 @@ SOURCES = (
                 "return self._renewed + self.renew_deadline - _now()",
                 "return self._renewed + self.lease_duration - _now()",
             ),
-            ("            if not isinstance(error, NotFoundError):  # then", "            if True:  # then"),
-            ('                self._report("read", error)\n', "                pass\n"),
+            (
+                "        except NotFoundError:\n            missing = True",
+                "        except ZeroDivisionError:\n            missing = True",
+            ),
+            ('            self._report("read", error)\n', "            pass\n"),
+            (
+                '            self._report("read", error)\n            return\n',
+                '            self._report("read", error)\n',
+            ),
             ('        self._reported.pop("read", None)\n', ""),
-            ("self._spec.holder_identity if self._is_held else None", "self._spec.holder_identity"),
+            ("if not self._is_held_by_another:", "if True:"),
             (
-                "        if self._is_held and self._spec.holder_identity != self.identity:\n            return False",
-                "        if False:\n            return False",
+                "if not self._is_held_by_another:",
+                "if not self._spec.holder_identity or self._spec.holder_identity == self.identity:",
             ),
-            (
-                "if self._is_held and self._spec.holder_identity != self.identity:",
-                "if self._spec.holder_identity != self.identity:",
-            ),
+            ("if not self._is_held_by_another:", "if missing or not self._is_held_by_another:"),
+            ("self._renew(create=missing)", "self._renew(create=False)"),
             ("        if not self.won.is_set():\n            return\n        try", "        try"),
             ("            await self._read()  # a", "            pass  # a"),
             (
@@ -49,7 +54,10 @@ SOURCES = (
             ),
             ("leaseDurationSeconds=1, acquire", "leaseDurationSeconds=15, acquire"),
             ('holderIdentity="", ', 'holderIdentity="nobody", '),
-            ("        if not self._spec.holder_identity:\n            return False\n", ""),
+            (
+                "if not self._spec.holder_identity or self._spec.holder_identity == self.identity:",
+                "if self._spec.holder_identity == self.identity:",
+            ),
             ("self._spec.lease_duration_seconds or self.lease_duration", "self.lease_duration"),
             ("self._spec.lease_duration_seconds or self.lease_duration", "self._spec.lease_duration_seconds or 0"),
             ("_now() < self._unchanged_since + duration", "True"),
@@ -77,8 +85,6 @@ SOURCES = (
             ("            self._unchanged_since = _now()\n", "            pass\n"),
             ("        if self._reported.get(verb) != cause:\n", "        if True:\n"),
             ("            self._reported[verb] = cause\n", ""),
-            ("error.code if isinstance(error, ApiError) else 0", "404"),
-            ("error.code if isinstance(error, ApiError) else 0", "0"),
         ),
         equivalent=(
             (
@@ -87,13 +93,8 @@ SOURCES = (
                 "The election ends at its next step, and the release, which reads the Lease first, takes more steps.",
             ),
             (
-                "self._spec.holder_identity if self._is_held else None",
-                "None",
-                "The election then tries to take the Lease, which `update` refuses while another candidate holds it.",
-            ),
-            (
-                "return self._spec.holder_identity == self.identity or _now()",
-                "return _now()",
+                "if not self._spec.holder_identity or self._spec.holder_identity == self.identity:",
+                "if not self._spec.holder_identity:",
                 "It makes a difference only for our own Lease, and that one is written whether or not it has run out.",
             ),
         ),
