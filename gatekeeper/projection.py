@@ -20,7 +20,6 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     namespace: str = ""
     name: str = ""
     mode: str = ""
-    on_failure: str = ""
 
 
 _NO_WORKLOAD = WorkloadRef()

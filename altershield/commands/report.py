@@ -166,7 +166,7 @@ def table(lines: Sequence[Line], since: float, days: int) -> list[str]:
     shown = [_GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     meaning = (
         "OBSERVED: releases under a DefensePolicy with the mode observe or warn. WOULD-SUSPEND and WOULD-ROLL-BACK: "
-        "what the mode enforce would have done to them. A rollback also needs an older version that passed; without "
-        "one, the release is suspended. SUSPENDED and ROLLED-BACK: what was done to the others."
+        "what the mode enforce would have done to them. A release without an older version to go back to would have "
+        "been suspended. SUSPENDED and ROLLED-BACK: what was done to the others."
     )
     return [*shown, "", covers, meaning]

@@ -1,10 +1,28 @@
 """What a DefensePolicy that does not enforce means for a release, and what the mode `enforce` would have done."""
 
+from collections.abc import Sequence
 from enum import StrEnum
+from typing import Protocol
 
-from altershield.api.kinds import ChangeWorkloadStatus, ConditionType, WorkloadState
-from altershield.api.meta import find_condition
-from altershield.api.policy import AppliedPolicy, Mode
+from altershield.api.kinds import ConditionType, WorkloadState
+from altershield.api.meta import Condition, find_condition
+from altershield.api.policy import Mode
+
+
+class _Policy(Protocol):
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def mode(self) -> str: ...
+
+
+class _Status(Protocol):
+    @property
+    def status(self) -> str: ...
+    @property
+    def conditions(self) -> Sequence[Condition]: ...
 
 
 class Would(StrEnum):
@@ -15,12 +33,12 @@ class Would(StrEnum):
     ROLLBACK = "rollback"
 
 
-def named(policy: AppliedPolicy) -> str:
+def named(policy: _Policy) -> str:
     """The policy in texts."""
     return f"the DefensePolicy {policy.namespace}/{policy.name}"
 
 
-def only_text(policy: AppliedPolicy) -> str:
+def only_text(policy: _Policy) -> str:
     """Why the workload is not touched: the policy only observes or warns. Empty if it enforces."""
     match policy.mode:
         case Mode.OBSERVE:
@@ -31,14 +49,12 @@ def only_text(policy: AppliedPolicy) -> str:
             return ""
 
 
-def would(policy: AppliedPolicy, status: ChangeWorkloadStatus) -> Would:
-    """What the mode `enforce` would have done to a release with this policy and status.
-
-    A rollback would also have needed an older version that passed, which is not examined unless the policy enforces.
-    """
+def would(policy: _Policy, status: _Status) -> Would:
+    """What the mode `enforce` would have done to a release with this policy and status. The mode is the last reason
+    that the reconciler finds against a rollback: it examines the version to go back to before."""
     only = only_text(policy)
     if not only or status.status != WorkloadState.SUSPEND:
         return Would.NOTHING
     known = find_condition(status.conditions, ConditionType.ROLLED_BACK)
-    rollback = known is not None and not known.is_true and known.message.endswith(only)
+    rollback = known is not None and not known.is_true and known.message.endswith(f"not rolled back: {only}")
     return Would.ROLLBACK if rollback else Would.SUSPEND

@@ -78,13 +78,14 @@ def _fail(snapshot: Snapshot, now: float) -> Decision | None:
     if not failure.wants_rollback(snapshot):
         return None
     why, refusal = verification.summary(snapshot), failure.no_rollback_reason(snapshot)
-    if not refusal:
+    if refusal in ("", snapshot.settings.rollback_off):
         if snapshot.targets is None:
             return Decision(read_live=True)
         target = automatic_target(snapshot, snapshot.targets)
-        if not isinstance(target, str):
+        if isinstance(target, str):
+            refusal = target
+        elif not refusal:
             return rollback.store_intent(snapshot, target, RollbackReason.VERIFICATION_FAILED, why, now)
-        refusal = target
     return _advance(snapshot, (), now, f"{why}; not rolled back: {refusal}")
 
 
@@ -97,11 +98,12 @@ def _end(snapshot: Snapshot, now: float) -> Decision | None:
     if targets is None:
         return Decision(read_live=True)
     refusal = no_rollback_reason(snapshot, sum(each.serving for each in targets))
-    if not refusal:
+    if refusal in ("", snapshot.settings.rollback_off):
         target = automatic_target(snapshot, targets)
-        if not isinstance(target, str):
+        if isinstance(target, str):
+            refusal = target
+        elif not refusal:
             return rollback.store_intent(snapshot, target, RollbackReason.POD_NOT_UP, found.why, now)
-        refusal = target
     failing = [
         verification.failed_now(snapshot.groups, tracked, overdue_verdict(tracked, now)) for tracked in found.pods
     ]
@@ -133,7 +135,9 @@ def _advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_roll
     target, taken, wake = _batches(snapshot, target, now)
     message = verification.summary(snapshot, failing)
     only = only_text(release.spec.policy) if target is WorkloadState.SUSPEND else ""
-    message = f"{message}; {only}" if only else message
+    if only:
+        message = f"{message}; {only}"
+        no_rollback = no_rollback if not no_rollback or no_rollback.endswith(only) else f"{no_rollback}; {only}"
     draft = begin_with(snapshot, now)
     entered = state(release) is not target
     draft, waits = with_waits(draft, snapshot, target)

@@ -77,12 +77,11 @@ def _since(tracked: TrackedPod, now: float) -> str:
 
 
 def no_rollback_reason(snapshot: Snapshot, serving: int) -> str:
-    """Why the release is not rolled back automatically; empty if it may be. `serving`: ready pods of other versions."""
+    """Why the release is not rolled back automatically; empty if it may be. `serving`: ready pods of other versions.
+    That rollbacks are off comes last: the report of what the mode `enforce` would have done needs the other reasons."""
     workload = snapshot.workload
     if snapshot.settings.no_start_rollback:  # first: the mode `enforce` would not roll back either
         return snapshot.settings.no_start_rollback
-    if not snapshot.settings.rollback:
-        return snapshot.settings.rollback_off
     if workload.strategy is not Strategy.ROLLING:
         return f"the update strategy is {workload.strategy}, not a rolling one"
     if workload.paused:
@@ -91,6 +90,8 @@ def no_rollback_reason(snapshot: Snapshot, serving: int) -> str:
         return "this version was rolled back once before and then released again"
     if not serving:
         return "no pod of an older version is ready"
+    if not snapshot.settings.rollback:
+        return snapshot.settings.rollback_off
     return ""
 
 

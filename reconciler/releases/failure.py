@@ -50,12 +50,12 @@ def no_rollback_reason(snapshot: Snapshot) -> str:
 
     The strategy does not matter, unlike for overdue pods: the policy asks for the rollback.
     """
-    if not snapshot.settings.rollback:
-        return snapshot.settings.rollback_off
     if snapshot.workload.paused:
         return "the rollout is paused"
     if has_reason(snapshot.release.status.conditions, ConditionType.ROLLED_BACK, RollbackReason.RELEASED_AGAIN):
         return "this version was rolled back once before and then released again"
+    if not snapshot.settings.rollback:
+        return snapshot.settings.rollback_off
     return ""
 
 

@@ -3,7 +3,8 @@
 from altershield import releases
 from altershield.api import labels
 from altershield.api.kinds import WorkloadState
-from altershield.api.policy import Mode, OnFailure
+from altershield.api.policy import Mode
+from altershield.releases.enforcement import Would, would
 from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.workload import Change, Workload, released_version, workload_ref
 from gatekeeper.listers import Listers
@@ -27,10 +28,11 @@ def warn(change: Change, listers: Listers) -> Response:
     if not released_version(change):
         return NOTHING
     policy, pods = release.spec.policy, releases.failures(release)
-    would = "it would have been rolled back" if policy.on_failure == OnFailure.ROLLBACK else "this change is denied"
+    back = would(policy, release.status) is Would.ROLLBACK
     text = (
         f"AlterShield: version {version} of {change.kind} {change.name} failed verification"
-        f"{time_text('at', releases.since(release))}; with mode enforce, {would}"
+        f"{time_text('at', releases.since(release))}; with mode enforce, "
+        + ("it would have been rolled back" if back else "this change is denied")
     )
     return Response(
         warnings=(

@@ -29,6 +29,11 @@ def test_failed_release_would_be_suspended_or_rolled_back(mode: Mode) -> None:
     undone = Condition("RolledBack", "False", "NotUndone", f"a pod failed; not rolled back: {only}")
     back = ChangeWorkloadStatus(status=WorkloadState.SUSPEND, conditions=(undone,))
     assert would(policy(mode), back) is Would.ROLLBACK
+    missing = f"a pod failed; not rolled back: no older version has passed verification; {only}"
+    first = ChangeWorkloadStatus(
+        status=WorkloadState.SUSPEND, conditions=(Condition("RolledBack", "False", "NotUndone", missing),)
+    )
+    assert would(policy(mode), first) is Would.SUSPEND
     other = Condition("RolledBack", "False", "NotUndone", "not rolled back: the policy has onStartFailure: suspend")
     start = ChangeWorkloadStatus(status=WorkloadState.SUSPEND, conditions=(other,))
     assert would(policy(mode), start) is Would.SUSPEND

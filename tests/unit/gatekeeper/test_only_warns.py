@@ -12,13 +12,18 @@ OLD = version_of(deployment())
 PODS = [{"pod": f"sleep-{number}", "message": "find error", "verdict": "unpass"} for number in range(5)]
 
 
-def failed(state: str = "Suspend", **policy: str) -> StaticListers:
+def failed(state: str = "Suspend", not_undone: str = "", **policy: str) -> StaticListers:
+    """`not_undone`: why the release was not rolled back."""
     spec: dict[str, Any] = {
         "workloadRef": {"kind": about().kind, "name": "sleep", "uid": released()["metadata"]["uid"]},
         "policy": {"namespace": "shop", "name": "web", **policy},
     }
     pods = PODS if state == "Suspend" else []
-    own = release(OLD, spec=spec, status=state, entryTimeUnix=1683791175, defenseCheckFailPods=pods)
+    undone = {"type": "RolledBack", "status": "False", "reason": "NotUndone", "message": f"failed; {not_undone}"}
+    conditions = [undone] if not_undone else []
+    own = release(
+        OLD, spec=spec, status=state, entryTimeUnix=1683791175, defenseCheckFailPods=pods, conditions=conditions
+    )
     return StaticListers(releases=own)
 
 
@@ -33,9 +38,17 @@ def test_release_after_a_failure_is_admitted_and_the_warning_says_what_enforce_w
     ]
 
 
-def test_warning_tells_a_rollback_from_a_denial() -> None:
-    response = validate(released("busybox:2"), released(), failed(mode="warn", onFailure="rollback"))
-    assert response["warnings"][0].endswith("with mode enforce, it would have been rolled back")
+@pytest.mark.parametrize(
+    ("why", "would"),
+    [
+        ("the DefensePolicy shop/web only warns", "it would have been rolled back"),
+        ("no older version has passed verification; the DefensePolicy shop/web only warns", "this change is denied"),
+    ],
+)
+def test_warning_tells_a_rollback_from_a_denial(why: str, would: str) -> None:
+    listers = failed(mode="warn", not_undone=f"not rolled back: {why}")
+    response = validate(released("busybox:2"), released(), listers)
+    assert response["warnings"][0].endswith(f"with mode enforce, {would}")
 
 
 @pytest.mark.parametrize(

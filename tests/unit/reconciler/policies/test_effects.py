@@ -7,6 +7,7 @@ import pytest
 from altershield.api.kinds import WorkloadState
 from altershield.api.ops_config import Settings
 from altershield.api.policy import AppliedPolicy, Mode, OnFailure, OnStartFailure
+from altershield.releases.enforcement import Would, would
 from reconciler.releases.health import Timing
 from reconciler.releases.rules import settings_of, timing_of
 from tests.unit.reconciler.scenarios import (
@@ -97,6 +98,29 @@ def test_observe_records_a_failure_and_touches_no_workload(kind: str, on_failure
     assert {"RolloutPaused", "RollbackStarted"}.isdisjoint(world.reasons)
     undone = ("False", "NotUndone") if on_failure is OnFailure.ROLLBACK else ("", "")
     assert world.said(ROLLED_BACK) == undone
+    wanted = Would.ROLLBACK if on_failure is OnFailure.ROLLBACK else Would.SUSPEND
+    assert would(world.policy, world.status()) is wanted
+
+
+@each_kind
+@pytest.mark.parametrize("comes_up", [True, False])
+def test_release_that_enforce_could_not_have_rolled_back_counts_as_suspended(kind: str, comes_up: bool) -> None:
+    """It is the first one: there is no version to go back to."""
+    for mode in (Mode.OBSERVE, Mode.ENFORCE):
+        world = World(kind)
+        world.policy = policy(mode=mode, on_failure=OnFailure.ROLLBACK)
+        world.release("v1")
+        world.rest()
+        (pod,) = world.make(1)
+        if comes_up:
+            world.up(pod)
+            world.run(30)
+            assert world.judge(pod, "unpass")
+        world.run(300)
+        assert (world.state(), world.suspended) == (SUSPEND, mode is Mode.ENFORCE)
+        if mode is Mode.OBSERVE:
+            assert would(world.policy, world.status()) is Would.SUSPEND
+            assert "the DefensePolicy shop/web only observes" in text(world, "ReleaseSuspended")
 
 
 @each_kind
@@ -112,6 +136,7 @@ def test_observe_does_not_roll_back_a_release_that_never_comes_up(kind: str) -> 
     found = world.condition(ROLLED_BACK)
     assert found is not None
     assert "not rolled back: the DefensePolicy shop/web only observes" in found.message
+    assert would(world.policy, world.status()) is Would.ROLLBACK
 
 
 @each_kind
