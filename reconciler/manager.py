@@ -19,6 +19,7 @@ from altershield.process.certificate import Certificate
 from altershield.process.health import Health, serving
 from reconciler.batches.batch_reconciler import BatchReconciler
 from reconciler.batches.callback_receiver import CallbackReceiver
+from reconciler.batches.check_callback_receiver import CheckCallbackReceiver
 from reconciler.checks.altershield_server import AlterShieldServer
 from reconciler.checks.runners import runners
 from reconciler.endpoints.server import Endpoints, Settings
@@ -40,6 +41,7 @@ from reconciler.releases.health import Timing
 from reconciler.releases.release_reconciler import ReleaseReconciler
 from reconciler.routes import Queues, Routes
 from reconciler.server.client import ServerClient
+from reconciler.server.options import callback_url
 from reconciler.server.token_file import TokenFile
 from reconciler.settings import SettingsReconciler
 
@@ -127,6 +129,7 @@ class Manager:
                 clock,
                 system_namespace=options.system_namespace,
                 observe=options.observe_seconds,
+                callback_url=callback_url(options) if options.callback_port else None,
             ),
             pre_timeout=options.pre_timeout,
             post_timeout=options.post_timeout,
@@ -134,6 +137,7 @@ class Manager:
         files = options.callback_tls_cert_file, options.callback_tls_private_key_file
         self._certificate = Certificate(files[0], files[1]) if files[0] is not None and files[1] is not None else None
         self._callbacks = CallbackReceiver(client, self.caches, batches)
+        self._check_callbacks = CheckCallbackReceiver(client, self.caches, batches)
         self._controllers: dict[str, Reconcile[Any]] = {
             "settings": self._settings.reconcile,
             "policies": policies.reconcile,
@@ -172,21 +176,29 @@ class Manager:
                 await _cancel(stopping, freezing, *background)
 
     def _callback_port(self) -> contextlib.AbstractAsyncContextManager[object]:
-        """The port for the callbacks of the AlterShield server, if one is configured. Every replica has it: the server
-        sends each callback to any of them."""
-        options, server = self._options, self._server_client
-        if server is None or not options.callback_port:
+        """The port for callbacks of an AlterShield server and of receivers of checks. Every replica has it, because a
+        callback arrives at any of them."""
+        options = self._options
+        if not options.callback_port:
             return contextlib.nullcontext()
-        token_file = server.settings.token_file
+        server = self._server_client.settings if self._server_client is not None else None
+        token_file = server.token_file if server is not None else None
         settings = Settings(
             port=options.callback_port,
             host=options.callback_host,
             context=self._certificate.context if self._certificate is not None else None,
-            platform=server.settings.platform,
+            platform=server.platform if server is not None else options.server_platform,
             token=TokenFile(token_file).current if token_file is not None else None,
         )
         return Endpoints(
-            settings, self.caches, self._client, self._writer, self.metrics, self._callbacks.receive, self._clock
+            settings,
+            self.caches,
+            self._client,
+            self._writer,
+            self.metrics,
+            self._callbacks.receive,
+            self._check_callbacks.receive,
+            self._clock,
         )
 
     def _enqueue_policies(self) -> None:

@@ -179,12 +179,16 @@ class PrometheusCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
 
 
 class HttpCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
-    """A POST request with the batch. Its answer is the verdict. After the answer 202, the request is repeated."""
+    """A POST request with the batch. Its answer is the verdict, or a callback is. After the answer 202, the request is
+    repeated."""
 
     url: Annotated[Url, _doc("The URL. The option `--checks-allowed-hosts` says which hosts it may name.")]
     secret_ref: Annotated[
         SecretRef | None,
-        _doc("Keys: `hmac`, the key of the signature; those of `prometheus.secretRef` for the request."),
+        _doc(
+            "Keys: `hmac`, the key of the signatures of the request and of callbacks; those of "
+            "`prometheus.secretRef` for the request."
+        ),
     ] = None
     metadata: Annotated[
         dict[str, Text], msgspec.Meta(max_length=32, description="Sent as `metadata`, as Flagger does.")

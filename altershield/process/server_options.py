@@ -1,4 +1,4 @@
-"""The options for an AlterShield server, of the commands that run a reconciler."""
+"""The options for an AlterShield server and for the callback port, of the commands that run a reconciler."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,7 +69,18 @@ CallbackPort = Annotated[
         envvar="ALTERSHIELD_CALLBACK_PORT",
         min=0,
         max=65535,
-        help="The port for the server's callbacks. 0: no such port, verdicts are only polled.",
+        help="The port for callbacks of the server and of the receivers of http checks. 0: no such port, verdicts are "
+        "only polled.",
+    ),
+]
+CallbackUrl = Annotated[
+    str,
+    typer.Option(
+        "--callback-url",
+        envvar="ALTERSHIELD_CALLBACK_URL",
+        help="The URL at which receivers of http checks reach this port, such as https://releases.example.com. It is "
+        "sent in the requests of these checks. Default: the requests name the path only.",
+        show_default=False,
     ),
 ]
 CallbackHost = Annotated[
@@ -112,6 +123,7 @@ class ServerOptions:
     server_phase: ServerPhase = PHASE
     server_token_file: ServerTokenFile = None
     callback_port: CallbackPort = 0
+    callback_url: CallbackUrl = ""
     callback_host: CallbackHost = ""
     callback_tls_cert_file: CallbackCertFile = None
     callback_tls_private_key_file: CallbackKeyFile = None

@@ -1,5 +1,5 @@
 """Controller: takes each ChangePod to its end state, with or without checks. The status of ChangePods is written by
-this controller, by people, and by the receiver of the server's callbacks."""
+this controller, by people, and by the receivers of callbacks."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,15 +7,23 @@ from dataclasses import replace
 
 import msgspec
 
-from altershield.api.kinds import ChangePod, ChangePodStatus, ChangeWorkload, ConditionType, PodState, Verdict
+from altershield.api.kinds import (
+    ChangePod,
+    ChangePodStatus,
+    ChangeWorkload,
+    CheckState,
+    ConditionType,
+    PodState,
+    Verdict,
+)
 from altershield.api.meta import find_condition
 from altershield.api.policy import Phase
 from altershield.kube.errors import ConflictError
-from reconciler.batches.check_run import Answer, Ask, Step
+from reconciler.batches.check_run import Answer, Ask, Step, entry_of
 from reconciler.batches.nodes import awaits, awaits_node, with_node
 from reconciler.batches.plan import Checks, kind_of, plan, subject
 from reconciler.batches.transitions import BatchSnapshot, decide, received
-from reconciler.checks.check import Fail, Pass, Unknown
+from reconciler.checks.check import Fail, Pass, Result, Unknown
 from reconciler.machinery.caches import Caches, Key
 from reconciler.machinery.metrics import UNCHECKED_ENDS, Metrics
 from reconciler.machinery.writer import Writer
@@ -84,6 +92,22 @@ class BatchReconciler:
         status = received(state, snapshot, now)
         if status != change_pod.status:
             await self._save(change_pod, status)
+        return True
+
+    async def receive_result(self, change_pod: ChangePod, name: str, phase: Phase, result: Result) -> bool:
+        """Store the result of a check of a batch that its receiver has sent. Returns false if it changes nothing.
+
+        ConflictError: the ChangePod has changed meanwhile, or the cache does not have its ChangeWorkload yet.
+        """
+        entry = entry_of(change_pod.status.checks, name, phase)
+        if entry is None or entry.state not in (CheckState.RUNNING, CheckState.UNKNOWN):
+            return False
+        release = await self._known_release(change_pod)
+        snapshot = replace(self._snapshot(change_pod, release), answers={(name, phase): result})
+        status = received(change_pod.status, snapshot, self._clock())
+        if status.checks == change_pod.status.checks:
+            return False
+        await self._save(change_pod, status)
         return True
 
     def _server_check(self, release: ChangeWorkload | None) -> str:

@@ -204,6 +204,8 @@ def _running(
     run: Run, entry: CheckResult, answer: Answer | None, elapsed: float, now: float
 ) -> tuple[CheckResult | None, Next]:
     left = run.timeout - elapsed
+    if isinstance(answer, Pending) and answer.handle:
+        entry = msgspec.structs.replace(entry, handle=answer.handle)
     if left <= 0:
         if answer is None:
             return entry, run.ask(Step.LAST_POLL)

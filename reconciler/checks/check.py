@@ -54,6 +54,8 @@ class Pending:
     """The check has no result yet. `reason`: why, if it is known."""
 
     reason: str = ""
+    handle: str = ""
+    """Replaces the handle of the check, if it is not empty."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,22 +1,26 @@
-"""The check `http`: a POST request with the batch, whose answer is the verdict.
+"""The check `http`: a POST request with the batch, whose answer is the verdict. Or the receiver sends the verdict
+later, to the callback port.
 
 The request fits receivers of Flagger's webhooks: `name`, `namespace`, `phase`, `checksum` and `metadata` are the fields
 of Flagger's CanaryWebhookPayload. As with Flagger, each status below 300 passes, except for 202, and each other one
 fails the batch. These differ, because they say nothing about the batch:
 
-- 202: the receiver needs more time. The request is repeated.
+- 202: the receiver needs more time. The request is repeated, and a callback is accepted.
+- the verdict `callback`: the receiver sends a callback. The request is not repeated.
 - 408, 425, 429, 502, 503, 504, and no answer: the receiver is overloaded, being replaced, or down. The request is
   repeated. At the deadline, the check is Unknown.
 - a redirect: it is not followed. The check is Unknown.
 
 A request may arrive more than once: after an answer that was lost, after a restart of the reconciler, and after 202. It
 then has the same body and the same header Idempotency-Key. So a receiver that starts something starts it once per key.
+
+A callback is signed with the key of the Secret that the check names. Without such a key, none is accepted, and the
+request offers none.
 """
 
-import hashlib
-import hmac
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -38,7 +42,8 @@ from reconciler.checks.check import (
     Subject,
     Unknown,
 )
-from reconciler.checks.identity import check_id
+from reconciler.checks.identity import CALLBACK_PATH, check_id, run_of
+from reconciler.checks.signing import SIGNATURE_HEADER, TIMESTAMP_HEADER, signature
 from reconciler.checks.texts import reason
 from reconciler.outbound.client import TIMEOUT, Outbound, Reply
 from reconciler.outbound.credentials import Credentials
@@ -46,12 +51,18 @@ from reconciler.outbound.errors import NoAnswerError, NotDeliveredError, Outboun
 from reconciler.outbound.secrets import Secrets
 
 ID_HEADER = "Idempotency-Key"
-TIMESTAMP_HEADER = "X-AlterShield-Timestamp"
-SIGNATURE_HEADER = "X-AlterShield-Signature"
 
 _MAX_PODS = 1000  # in a request
 _NOT_YET = (408, 425, 429, 502, 503, 504)
 _LEAST_SECONDS = 1.0  # for a request that begins at the deadline
+_BY_CALLBACK = "callback:"  # the begin of the handle of a check whose request is not repeated
+
+
+@dataclass(frozen=True, slots=True)
+class ByCallback:
+    """The receiver sends the verdict to the callback port."""
+
+    message: str = ""
 
 
 class _Answer(msgspec.Struct, frozen=True):
@@ -62,12 +73,16 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 class HttpCheckRunner:
-    """`clock` returns Unix seconds."""
+    """`clock` returns Unix seconds. `callback_url` is the URL of the callback port; empty: only its path is known;
+    None: there is no such port."""
 
-    def __init__(self, outbound: Outbound, secrets: Secrets, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, outbound: Outbound, secrets: Secrets, clock: Callable[[], float], callback_url: str | None = None
+    ) -> None:
         self._outbound = outbound
         self._secrets = secrets
         self._clock = clock
+        self._callback_url = callback_url
 
     @property
     def availability(self) -> Availability:
@@ -88,10 +103,16 @@ class HttpCheckRunner:
             return Lost(reason(str(error)))
         except OutboundError as error:
             return Unknown(reason(str(error)))
-        return Started(check_id(subject)) if isinstance(answer, Pending) else answer
+        if isinstance(answer, Pending):
+            # The handle of a check that waits for a callback is stored at once: without it, the request is repeated.
+            return Started(answer.handle or check_id(subject), unique=bool(answer.handle))
+        return answer
 
     async def poll(self, subject: Subject, handle: str, *, last: bool) -> PollAnswer:
-        """Send the batch again. `handle` is the same for each request, because it follows from the batch."""
+        """Send the batch again, unless the receiver sends a callback."""
+        if handle.startswith(_BY_CALLBACK):
+            waiting = "the receiver wants to send the verdict to the callback port"
+            return Unknown(f"{waiting}, and has not done so in time") if last else Pending(waiting)
         try:
             answer = await self._ask(subject)
         except (NotDeliveredError, SecretUnreadableError, NoAnswerError) as error:
@@ -109,7 +130,8 @@ class HttpCheckRunner:
         if check is None:
             return Unknown(f"the check {subject.check.name} is no http check")
         credentials = await self._credentials(subject, check.secret_ref)
-        body = content(subject, check)
+        offer = {} if self._no_callback(check, credentials) else self._offer(subject)
+        body = content(subject, check, offer)
         now = self._clock()
         headers = {
             "Content-Type": "application/json",
@@ -122,7 +144,28 @@ class HttpCheckRunner:
         reply = await self._outbound.request(
             "POST", check.url, headers=headers, body=body, credentials=credentials, timeout=timeout
         )
-        return verdict(reply)
+        answer = verdict(reply)
+        why_not = self._no_callback(check, credentials)
+        if isinstance(answer, ByCallback):
+            if why_not:
+                return Unknown(reason(f"the receiver wants to send a callback, but none is accepted: {why_not}"))
+            return Pending(answer.message, handle=f"{_BY_CALLBACK}{check_id(subject)}")
+        if isinstance(answer, Pending) and reply.status == 202 and why_not:
+            return Pending(reason(f"{answer.reason} (a callback is not accepted: {why_not})"))
+        return answer
+
+    def _no_callback(self, check: HttpCheck, credentials: Credentials | None) -> str:
+        """Why no callback about the check is accepted; empty if one is."""
+        if self._callback_url is None:
+            return "the reconciler has no callback port; set server.callbacks.enabled of the chart"
+        if check.secret_ref is None or credentials is None:
+            return "the check has no secretRef"
+        return "" if credentials.hmac else f"the Secret {check.secret_ref.name} has no key hmac"
+
+    def _offer(self, subject: Subject) -> dict[str, str]:
+        """What a receiver needs to send a callback."""
+        offer = {"run": str(run_of(subject)), "path": CALLBACK_PATH}
+        return offer | ({"url": f"{self._callback_url}{CALLBACK_PATH}"} if self._callback_url else {})
 
     async def _credentials(self, subject: Subject, secret: SecretRef | None) -> Credentials | None:
         if secret is None:
@@ -130,14 +173,8 @@ class HttpCheckRunner:
         return await self._secrets.read(subject.release.spec.policy.namespace, secret.name)
 
 
-def signature(key: bytes, timestamp: int, body: bytes) -> str:
-    """`sha256=` and the HMAC-SHA256 of `TIMESTAMP.BODY` in hexadecimal digits. `timestamp` is in Unix seconds. A
-    receiver compares it, and refuses old timestamps, so that nobody can send a request again later."""
-    return "sha256=" + hmac.digest(key, b"%d." % timestamp + body, hashlib.sha256).hex()
-
-
-def content(subject: Subject, check: HttpCheck) -> bytes:
-    """The body of the request. It is the same each time."""
+def content(subject: Subject, check: HttpCheck, offer: Mapping[str, str]) -> bytes:
+    """The body of the request. It is the same each time. `offer` says where a callback is accepted; empty: none is."""
     change_pod, release = subject.change_pod, subject.release
     workload = release.spec.workload_ref
     pods = change_pod.spec.pod_infos
@@ -162,6 +199,8 @@ def content(subject: Subject, check: HttpCheck) -> bytes:
         "podCount": len(pods),
         "pods": [_pod(pod) for pod in pods[:_MAX_PODS]],
     }
+    if offer:
+        batch["callback"] = offer
     payload = {
         "name": workload.name or release.spec.service_name,
         "namespace": change_pod.metadata.namespace,
@@ -173,7 +212,7 @@ def content(subject: Subject, check: HttpCheck) -> bytes:
     return json.dumps(payload, separators=(",", ":")).encode()
 
 
-def verdict(reply: Reply) -> Pending | Result:
+def verdict(reply: Reply) -> Pending | ByCallback | Result:
     """What an answer means."""
     status = reply.status
     said = f"the server answered HTTP {status}"
@@ -198,9 +237,13 @@ def verdict(reply: Reply) -> Pending | Result:
             return Unknown(message or f"{said} with the verdict unknown")
         case "pending":
             return Pending(message or f"{said} with the verdict pending")
+        case "callback":
+            return ByCallback(message)
         case None:
             return Pending(message or said) if status == 202 else Pass(message)
-    return Unknown(reason(f"{said} with the verdict {answer.verdict!r}, which is not pass, fail, unknown or pending"))
+    return Unknown(
+        reason(f"{said} with the verdict {answer.verdict!r}, which is not pass, fail, unknown, pending or callback")
+    )
 
 
 def _answer(reply: Reply) -> _Answer:

@@ -1,8 +1,48 @@
 """What identifies the check of one batch in one phase."""
 
+import re
+from typing import NamedTuple
+
+from altershield.api.policy import Phase
 from reconciler.checks.check import Subject
+
+CALLBACK_PATH = "/openapi/altershield/checks/callback"
+"""The path on the callback port to which a receiver sends the verdict of an `http` check."""
+
+_PHASES = {phase.lower(): phase for phase in Phase}
+_RUN = re.compile(
+    r"(?P<namespace>[a-z0-9-]{1,63})/(?P<change_pod>[a-z0-9.-]{1,253})/(?P<uid>[0-9A-Za-z-]{1,64})/"
+    r"(?P<check>[a-z0-9-]{1,63})/(?P<phase>pre|post)"
+)
+
+
+class CheckRun(NamedTuple):
+    """The check `check` of a ChangePod in one phase, as requests name it: `NAMESPACE/CHANGEPOD/UID/CHECK/PHASE`."""
+
+    namespace: str
+    change_pod: str
+    uid: str
+    check: str
+    phase: Phase
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.change_pod}/{self.uid}/{self.check}/{self.phase.lower()}"
 
 
 def check_id(subject: Subject) -> str:
     """The uid of the ChangePod, the name of the check, and the phase."""
     return f"{subject.change_pod.metadata.uid}/{subject.check.name}/{subject.phase.lower()}"
+
+
+def run_of(subject: Subject) -> CheckRun:
+    """The name of the run in requests."""
+    metadata = subject.change_pod.metadata
+    return CheckRun(metadata.namespace, metadata.name, metadata.uid, subject.check.name, subject.phase)
+
+
+def parsed(text: str) -> CheckRun | None:
+    """The run that a caller names; None if the text is no name of a run. Nothing in it is verified."""
+    found = _RUN.fullmatch(text)
+    if found is None:
+        return None
+    return CheckRun(found["namespace"], found["change_pod"], found["uid"], found["check"], _PHASES[found["phase"]])

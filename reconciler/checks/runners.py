@@ -22,9 +22,11 @@ def runners(
     *,
     system_namespace: str,
     observe: float,
+    callback_url: str | None = None,
 ) -> Checks:
     """`server` is None if none is configured. `observe`: seconds for which pods are observed before they are up.
-    Without `outbound`, no URL of a tenant is requested."""
+    Without `outbound`, no URL of a tenant is requested. `callback_url` is that of the callback port; empty: it is not
+    known; None: there is no such port."""
     found: dict[str, Check] = {
         HEALTH: HealthCheckRunner(client, clock, observe),
         JOB: JobCheckRunner(client, clock, system_namespace),
@@ -34,5 +36,5 @@ def runners(
     if outbound is not None:
         secrets = Secrets(client)
         found[PROMETHEUS] = PrometheusCheckRunner(outbound, secrets, clock)
-        found[HTTP] = HttpCheckRunner(outbound, secrets, clock)
+        found[HTTP] = HttpCheckRunner(outbound, secrets, clock, callback_url)
     return found

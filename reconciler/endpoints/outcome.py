@@ -8,7 +8,8 @@ class CallbackOutcome(StrEnum):
 
     ACCEPTED = "accepted"
     UNSIGNED = "unsigned"
-    """It is not signed with the token, or no token is configured."""
+    """It is not signed with the token, or no token is configured. A callback about a check: it is not signed with the
+    key of the check, or there is no such check."""
     STALE = "stale"
     """It is signed, but its timestamp is too far from the clock."""
     REPLAYED = "replayed"

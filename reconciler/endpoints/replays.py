@@ -36,6 +36,10 @@ class Replays:
         if signature in self._used:
             self._used[signature] = (self._used[signature][0], False)
 
+    def forget(self, signature: str) -> None:
+        """The request has changed nothing, so it may come again."""
+        self._used.pop(signature, None)
+
     def _drop_old(self) -> None:
         now = self._timer()
         while self._used and next(iter(self._used.values()))[0] <= now:

@@ -1,7 +1,8 @@
 """The HTTP port: its routes and the form of its answers.
 
-An AlterShield server sends callbacks, which are signed. People's tools list suspended workloads and request rollbacks
-with a Kubernetes token. There is nothing else here, and nobody gets anything without one of the two.
+An AlterShield server and the receivers of `http` checks send callbacks, which are signed. People's tools list suspended
+workloads and request rollbacks with a Kubernetes token. There is nothing else here, and nobody gets anything without a
+signature or a token.
 """
 
 import asyncio
@@ -22,9 +23,13 @@ from altershield.kube.backoff import retry_while_unavailable
 from altershield.kube.client import Client
 from altershield.process.listener import Listener
 from altershield.workloads import ADAPTERS, Adapter
-from reconciler.endpoints import callback
+from reconciler.checks.identity import CALLBACK_PATH
+from reconciler.endpoints import callback, check_callback
 from reconciler.endpoints.access import Access
 from reconciler.endpoints.callback import Callback
+from reconciler.endpoints.check_callback import CheckCallback
+from reconciler.endpoints.check_keys import CheckKeys
+from reconciler.endpoints.check_signatures import CheckSignatures
 from reconciler.endpoints.errors import EndpointError
 from reconciler.endpoints.intake import Intake
 from reconciler.endpoints.outcome import CallbackOutcome
@@ -49,6 +54,8 @@ _RECEIVE_SECONDS = 2.0  # until a callback is answered, although it is not store
 _STORE_SECONDS = 90.0  # for a callback to be stored
 _STORE_ATTEMPTS = 15  # while the API server is not available, which takes longer than the time above
 _STORING = 1000  # callbacks that are stored at a time
+_RESULT_SECONDS = 10.0  # for a callback about a check to be stored, before it is answered
+_RESULTS = 64  # callbacks about checks that are stored at a time
 _HEADERS = {hdrs.CONTENT_TYPE: "application/json", hdrs.CACHE_CONTROL: "no-store"}
 _CODES = {400: "101", 401: "102", 403: "102", 404: "105", 405: "103", 408: "101", 409: "103", 413: "101"}
 """AlterShield's result codes, by HTTP status; all others are `901`."""
@@ -59,6 +66,9 @@ Handler = Callable[[web.BaseRequest], Awaitable[web.Response]]
 Receive = Callable[[Callback], Awaitable[None]]
 """Stores a callback in the cluster. It may get the same verdict twice, and nodes whose id is not stored yet. An error
 means that the callback is not stored."""
+ReceiveResult = Callable[[CheckCallback], Awaitable[bool]]
+"""Stores the result of a check in the cluster. Returns false if the result changes nothing: the check does not run, or
+has a result. An error means that the callback is not stored."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +116,7 @@ class Endpoints:
         writer: Writer,
         metrics: Metrics,
         receive: Receive,
+        receive_result: ReceiveResult,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._settings = settings
@@ -113,15 +124,20 @@ class Endpoints:
         self._client = client
         self._metrics = metrics
         self._receive = receive
+        self._receive_result = receive_result
         self._intake = Intake()
         self._signatures = Signatures(settings.platform, settings.token, clock)
+        self._check_signatures = CheckSignatures(clock)
         self._rollbacks = Rollbacks(caches, writer)
         self._refusals = Refusals()
         self._access: Access | None = None
+        self._keys: CheckKeys | None = None
+        self._results = 0
         self._storing: set[asyncio.Task[bool]] = set()
         self._listener = Listener(self.answer, settings.host, settings.port, settings.context, connections=_CONNECTIONS)
         self._routes = {
             f"{PREFIX}/callback": _Route("POST", self._take_callback, self._refuse_callback),
+            CALLBACK_PATH: _Route("POST", self._take_result, self._refuse_result),
             f"{PREFIX}/liveTest": _Route("POST", self._live_test, _acknowledged_not),
         }
         for adapter in ADAPTERS:
@@ -144,6 +160,7 @@ class Endpoints:
                 f"cannot listen on port {self._settings.port}: {error}; choose another one with --callback-port"
             ) from error
         self._access = Access(self._client)
+        self._keys = CheckKeys(self._client, self._caches)
         scheme = "https" if self._settings.context else "http"
         logger.info("callbacks are taken", extra={"port": self.port, "scheme": scheme})
         return self
@@ -154,6 +171,8 @@ class Endpoints:
             task.cancel()
         if self._access is not None:
             await self._access.close()
+        if self._keys is not None:
+            await self._keys.close()
 
     async def answer(self, request: web.BaseRequest) -> web.Response:
         """The answer to any request."""
@@ -223,6 +242,53 @@ class Endpoints:
             self._signatures.verify(claim, body)
         return _acknowledged()
 
+    # receivers of `http` checks
+
+    async def _take_result(self, request: web.BaseRequest) -> web.Response:
+        """A callback about a check. It is answered when it is stored, so that the sender of a callback that is not
+        stored knows this."""
+        if self._keys is None:
+            raise EndpointError("the port is not open", 503, CallbackOutcome.FAILED)
+        claim = self._check_signatures.claim(request.headers)
+        async with self._intake.body(request, check_callback.MAX_BODY) as body:
+            taken = check_callback.read(body)
+            await self._check_signatures.verify(claim, taken.run, body, self._keys.key)
+        changed = False
+        try:
+            changed = await self._store_result(taken)
+        finally:
+            if not changed:
+                self._check_signatures.forget(claim)
+        self._metrics.check_callbacks.labels(CallbackOutcome.ACCEPTED).inc()
+        if not changed:
+            return _acknowledged("the check has a result already, or has not begun: nothing has changed")
+        return _acknowledged()
+
+    async def _store_result(self, taken: CheckCallback) -> bool:
+        """Store the result of a check. Returns false if it changes nothing."""
+        if self._results >= _RESULTS:
+            raise EndpointError("too many callbacks are being stored; send it again", 503, CallbackOutcome.FAILED)
+        run = taken.run
+        about = {"namespace": run.namespace, "change_pod": run.change_pod, "check": run.check, "phase": run.phase}
+        self._results += 1
+        try:
+            async with asyncio.timeout(_RESULT_SECONDS):
+                changed = await self._receive_result(taken)
+        except Exception as error:
+            logger.warning("callback about a check not stored", extra={**about, "error": str(error)})
+            message = "the callback could not be stored; send it again"
+            raise EndpointError(message, 503, CallbackOutcome.FAILED) from error
+        finally:
+            self._results -= 1
+        result = type(taken.result).__name__
+        logger.info("callback about a check accepted", extra={**about, "result": result, "changed": changed})
+        return changed
+
+    def _refuse_result(self, error: EndpointError) -> web.Response:
+        self._metrics.check_callbacks.labels(error.outcome).inc()
+        self._refusals.note(f"check {error.outcome}", error)
+        return _acknowledged_not(error)
+
     # people's tools
 
     async def _list(self, adapter: Adapter, request: web.BaseRequest) -> web.Response:
@@ -279,9 +345,9 @@ def _described(taken: Callback) -> dict[str, Any]:
     }
 
 
-def _acknowledged() -> web.Response:
+def _acknowledged(message: str | None = None) -> web.Response:
     """The answer that the open API defines for callbacks."""
-    return _json(200, {"success": True, "retry": False, "msg": None})
+    return _json(200, {"success": True, "retry": False, "msg": message})
 
 
 def _acknowledged_not(error: EndpointError) -> web.Response:

@@ -84,6 +84,9 @@ class Metrics:
         self.callbacks = self._counter(
             "altershield_callbacks", "Callbacks of an AlterShield server, by outcome.", ["outcome"]
         )
+        self.check_callbacks = self._counter(
+            "altershield_check_callbacks", "Callbacks about `http` checks of DefensePolicies, by outcome.", ["outcome"]
+        )
         self.notifications = self._counter(
             "altershield_notifications",
             "Notifications, by the type of the receiver. `failed`: the receiver refused it. `dropped`: too many "
@@ -109,6 +112,7 @@ class Metrics:
             self.ungated_releases.labels(reason)
         for ended in CallbackOutcome:
             self.callbacks.labels(ended)
+            self.check_callbacks.labels(ended)
         for type_ in Type:
             for sent in NotificationResult:
                 self.notifications.labels(type_, sent)

@@ -14,16 +14,15 @@ _SCENE = re.compile(r"[!-+\--~]{1,256}")  # no comma: the heartbeat lists scenes
 
 
 def server_settings(options: ServerOptions) -> Settings | None:
-    """The settings of the client, or None without a server. UsageError: an option is invalid, or the token file
-    contains no token."""
+    """The settings of the client, or None without a server. UsageError: an option is invalid, also one of the callback
+    port, or the token file contains no token."""
     if (phase := options.server_phase.lower()) not in PHASES:
         raise UsageError(f"--server-phase {options.server_phase!r} is not one of {', '.join(PHASES)}")
-    if not options.server_url.strip():
-        if options.callback_port:
-            raise UsageError("--callback-port is for the callbacks of a server; set --server-url, too")
-        return None
     if (options.callback_tls_cert_file is None) != (options.callback_tls_private_key_file is None):
         raise UsageError("--callback-tls-cert-file and --callback-tls-private-key-file need each other")
+    callback_url(options)
+    if not options.server_url.strip():
+        return None
     if not options.server_tenant.strip() or len(options.server_tenant.encode(errors="replace")) > _MAX_TENANT:
         raise UsageError(f"--server-tenant must have 1 to {_MAX_TENANT} bytes: the server requires a tenant")
     if not _PLATFORM.fullmatch(options.server_platform):
@@ -33,7 +32,7 @@ def server_settings(options: ServerOptions) -> Settings | None:
     if options.server_token_file is not None:
         read_token(options.server_token_file)
     return Settings(
-        url=_base_url(options.server_url),
+        url=_base_url(options.server_url, "--server-url", "http://altershield:8080"),
         platform=options.server_platform,
         tenant=options.server_tenant.strip(),
         scene=options.server_scene,
@@ -42,18 +41,25 @@ def server_settings(options: ServerOptions) -> Settings | None:
     )
 
 
-def _base_url(text: str) -> str:
+def callback_url(options: ServerOptions) -> str:
+    """The URL of the callback port without a slash at its end; empty if it is not known. UsageError: it is invalid."""
+    if not options.callback_url.strip():
+        return ""
+    return _base_url(options.callback_url, "--callback-url", "https://releases.example.com")
+
+
+def _base_url(text: str, option: str, example: str) -> str:
     """The URL without a slash at its end. UsageError if no path can be appended to it. No message contains the user
     information of a URL, because this may be a password."""
     try:
         url = urllib.parse.urlsplit(text.strip())
         host, _ = url.hostname, url.port
     except ValueError as error:
-        raise UsageError("--server-url is no URL; it must look like http://altershield:8080") from error
+        raise UsageError(f"{option} is no URL; it must look like {example}") from error
     if "@" in url.netloc:
-        raise UsageError("--server-url must not contain a user or a password; use --server-token-file for the token")
+        raise UsageError(f"{option} must not contain a user or a password; use --server-token-file for the token")
     if url.scheme not in ("http", "https") or not host or not re.fullmatch(r"[!-~]+", text.strip()):
-        raise UsageError("--server-url must look like http://altershield:8080 or https://altershield.example/path")
+        raise UsageError(f"{option} must look like {example} or https://altershield.example/path")
     if url.query or url.fragment:
-        raise UsageError("--server-url must not contain a query or a fragment")
+        raise UsageError(f"{option} must not contain a query or a fragment")
     return f"{url.scheme}://{url.netloc}{url.path}".rstrip("/")

@@ -12,7 +12,7 @@ from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.errors import UsageError
 from altershield.process.server_options import PHASES, ServerOptions
 from certgen.settings import service_hosts
-from reconciler.server.options import server_settings
+from reconciler.server.options import callback_url, server_settings
 from tests.chart.arguments import parsed
 from tests.chart.rendering import (
     DEFAULTS,
@@ -67,7 +67,9 @@ def test_without_a_url_no_other_value_changes_any_rendered_text(chart: helm_pyth
         chart.render(each, name=RELEASE, namespace=SYSTEM_NAMESPACE) for each in (values, {**values, **others})
     )
     assert before == after
-    assert not re.search(r"callback|--server|tokenreviews|ALTERSHIELD_SAN", str(before.values()))
+    assert not re.search(
+        r"--callback|-callbacks|name: callbacks|--server|tokenreviews|ALTERSHIELD_SAN", str(before.values())
+    )
 
 
 def test_defaults_and_phases_are_those_of_the_reconciler() -> None:
@@ -105,7 +107,8 @@ def test_without_token_secret_and_callbacks_the_reconciler_gets_no_files(chart: 
     found = options(chart, {"url": URL})
     assert found == ServerOptions(server_url=URL)
     plain = options(chart, {"url": URL, "callbacks": {"enabled": True, "port": 8443, "tls": False}})
-    assert plain == ServerOptions(server_url=URL, callback_port=8443)
+    service = f"http://{RELEASE}-callbacks.{SYSTEM_NAMESPACE}.svc:8443"
+    assert plain == ServerOptions(server_url=URL, callback_port=8443, callback_url=service)
     for server in ({"url": URL}, {"url": URL, "callbacks": {"enabled": True, "tls": False}}):
         assert "volumeMounts" not in containers(deployment(chart, server))["reconciler"]
 
@@ -224,7 +227,7 @@ def test_urls_that_the_reconciler_refuses_are_rejected(chart: helm_python.Chart,
 @pytest.mark.parametrize(
     ("server", "sentence"),
     [
-        ({"callbacks": {"enabled": True}}, "server.callbacks.enabled needs server.url"),
+        ({"callbacks": {"enabled": True, "url": "https://a@b"}}, "server.callbacks.url"),
         *(
             ({"url": URL, "callbacks": {"enabled": True, "port": port}}, f"port must not be {port}: another container")
             for port in (8080, 8081, 8082, 9443)
@@ -288,3 +291,24 @@ def test_notes_say_what_to_create_and_to_register_for_the_server(chart: helm_pyt
     plain = notes(chart, {"server": {**CALLBACKS, "callbacks": {"enabled": True, "tls": False}}})
     assert f"\n  http://{callback}\n" in plain
     assert "must trust" not in plain
+
+
+def test_callback_port_of_checks_needs_no_server(chart: helm_python.Chart) -> None:
+    server: Object = {"callbacks": {"enabled": True}}
+    found = options(chart, server)
+    assert found == ServerOptions(
+        callback_port=8090,
+        callback_url=f"https://{RELEASE}-callbacks.{SYSTEM_NAMESPACE}.svc:8090",
+        callback_tls_cert_file=found.callback_tls_cert_file,
+        callback_tls_private_key_file=found.callback_tls_private_key_file,
+    )
+    assert str(found.callback_tls_cert_file) == "/certificates/tls.crt"
+    assert server_settings(found) is None
+    assert len(callback_services(rendered(chart, {"server": server}))) == 1
+    assert "/openapi/altershield/checks/callback" in notes(chart, {"server": server})
+
+
+@pytest.mark.parametrize("url", ["https://releases.example.com", "http://10.0.0.1:8080/path/"])
+def test_receivers_of_checks_get_the_url_of_the_chart(chart: helm_python.Chart, url: str) -> None:
+    found = options(chart, {"callbacks": {"enabled": True, "tls": False, "url": url}})
+    assert callback_url(found) == url.rstrip("/")

@@ -4,6 +4,8 @@ import hashlib
 import hmac
 import http.server
 import json
+import os
+import subprocess
 import threading
 import uuid
 from collections.abc import Iterator
@@ -16,6 +18,8 @@ import pytest
 from altershield.api.labels import CHECK, CREDENTIALS
 from altershield.api.policy import API_VERSION
 from altershield.install import rbac
+from altershield.process.children import free_ports
+from tests.docs.pages import ROOT, blocks
 from tests.e2e.conftest import OBSERVE, START_TIMEOUT, govern, raise_webhook_timeouts
 from tests.e2e.sleep import SUSPEND, VERSION, sleep, succeed
 from tests.support.kubectl import Json, Kubectl
@@ -86,7 +90,9 @@ def installed(
         wait_for_line(sandbox, log, "Serving ")
         log = directory / "altershield.log"
         times = ["--start-timeout", str(START_TIMEOUT), "--observe-seconds", str(OBSERVE), "--batch-wait", "2"]
-        arguments = [*times, "--checks-allowed-hosts", "127.0.0.1,*.svc"]
+        port = free_ports(1)[0]
+        callbacks = ["--callback-port", str(port), "--callback-url", f"http://127.0.0.1:{port}/"]
+        arguments = [*times, *callbacks, "--checks-allowed-hosts", "127.0.0.1,*.svc"]
         with command("dev", "--yes", "--kubeconfig", str(kubeconfig), *arguments, log=log) as dev:
             wait_for_line(dev, log, "The gatekeeper is ready")
             raise_webhook_timeouts(kubeconfig)
@@ -113,6 +119,13 @@ def policy(kubectl: Kubectl, *checks: Json, **spec: Any) -> None:
         return any(each["type"] == "Accepted" and each["status"] == "True" for each in conditions)
 
     eventually(accepted, "the policy to be accepted")
+
+
+def create_secret(kubectl: Kubectl) -> None:
+    """Create the Secret `hook` without its label, and let AlterShield read it."""
+    kubectl("create", "secret", "generic", "hook", f"--from-literal=hmac={KEY.decode()}")
+    for obj in rbac.secret_reader(kubectl.namespace, "hook", system_namespace="altershieldoperator-system"):
+        kubectl("apply", "-f", "-", stdin=json.dumps(obj))
 
 
 def by_http(url: str, **more: Any) -> Json:
@@ -171,9 +184,7 @@ def test_release_that_the_http_check_fails_is_suspended(kubectl: Kubectl, receiv
 def test_request_is_signed_with_the_labelled_secret_and_a_secret_without_the_label_is_not_used(
     kubectl: Kubectl, receiver: Receiver
 ) -> None:
-    kubectl("create", "secret", "generic", "hook", f"--from-literal=hmac={KEY.decode()}")
-    for obj in rbac.secret_reader(kubectl.namespace, "hook", system_namespace="altershieldoperator-system"):
-        kubectl("apply", "-f", "-", stdin=json.dumps(obj))
+    create_secret(kubectl)
     policy(kubectl, by_http(receiver.url, secretRef={"name": "hook"}))
     version = release(kubectl)
     suspended(kubectl, version)
@@ -186,6 +197,61 @@ def test_request_is_signed_with_the_labelled_secret_and_a_secret_without_the_lab
     headers, body = receiver.received[-1]
     wanted = hmac.new(KEY, headers["X-AlterShield-Timestamp"].encode() + b"." + body, hashlib.sha256).hexdigest()
     assert headers["X-AlterShield-Signature"] == f"sha256={wanted}"
+
+
+def callback_commands() -> str:
+    """The commands in docs/checks.md that send a callback."""
+    page = (ROOT / "docs" / "checks.md").read_text()
+    (found,) = (each.text for each in blocks(page) if each.language == "sh" and "curl" in each.text)
+    return found
+
+
+def offered(receiver: Receiver) -> dict[str, str]:
+    """What the first request says about callbacks."""
+    eventually(lambda: receiver.received, "a request")
+    found: dict[str, str] = json.loads(receiver.received[0][1])["altershield"]["callback"]
+    return found
+
+
+@pytest.mark.parametrize(("verdict", "answer"), [("pass", (202, {})), ("fail", (200, {"verdict": "callback"}))])
+def test_commands_of_the_documentation_send_the_verdict_of_a_receiver_that_answers_later(
+    kubectl: Kubectl, receiver: Receiver, verdict: str, answer: tuple[int, Any]
+) -> None:
+    receiver.answers[:] = [answer]
+    create_secret(kubectl)
+    kubectl("label", "secret", "hook", f"{CREDENTIALS}=true")
+    policy(kubectl, by_http(receiver.url, secretRef={"name": "hook"}) | {"timeoutSeconds": 120})
+    version = release(kubectl)
+    offer = offered(receiver)
+    script = callback_commands()
+    if verdict == "fail":
+        assert '\\"pass\\"' in script
+        script = script.replace('\\"pass\\"', '\\"fail\\"')
+
+    def send(key: str) -> subprocess.CompletedProcess[str]:
+        environment = {"RUN": offer["run"], "URL": offer["url"], "KEY": key, "PATH": os.environ["PATH"]}
+        return subprocess.run(["sh", "-c", script], env=environment, capture_output=True, text=True, timeout=60)
+
+    forged = send("other-key")
+    assert (forged.returncode, '"success":false' in forged.stdout) == (22, True), forged
+    sent = send(KEY.decode())
+    assert (sent.returncode, '"success":true' in sent.stdout) == (0, True), sent
+    if verdict == "pass":
+        succeed(kubectl, version)
+    else:
+        suspended(kubectl, version)
+    (check,) = checks(kubectl)
+    assert check["reason"] == "all orders arrived"
+
+
+def test_check_without_a_secret_offers_no_callback_and_its_reason_says_so(kubectl: Kubectl, receiver: Receiver) -> None:
+    receiver.answers[:] = [(202, {})]
+    policy(kubectl, by_http(receiver.url) | {"timeoutSeconds": 3})
+    suspended(kubectl, release(kubectl))
+    (check,) = checks(kubectl)
+    assert check["state"] == "Unknown"
+    assert "a callback is not accepted: the check has no secretRef" in check["reason"]
+    assert "callback" not in json.loads(receiver.received[0][1])["altershield"]
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ SOURCES = (
             ("entry.state == CheckState.RUNNING or (", "True or ("),
             ("ended(entry, CheckState.FAILED, reason, now)", "ended(entry, CheckState.UNKNOWN, reason, now)"),
             ("answer is None and elapsed >= POLL_INTERVAL", "answer is None"),
+            ("    if isinstance(answer, Pending) and answer.handle:\n", "    if False:\n"),
         ),
     ),
     Source(

@@ -5,6 +5,7 @@ from tests.mutants.mutant import Source
 _T = "tests/unit/reconciler/endpoints/"
 _CALLBACKS = (_T + "test_callbacks.py",)
 _TOOLS = (_T + "test_tools.py",)
+_CHECKS = (_T + "test_check_callbacks.py",)
 
 SOURCES = (
     Source(
@@ -30,6 +31,77 @@ SOURCES = (
         ),
     ),
     Source(
+        "reconciler/endpoints/check_signatures.py",
+        _CHECKS,
+        (
+            ("if len(timestamps) != 1 or len(signatures) != 1:", "if not timestamps or len(signatures) != 1:"),
+            ("if len(timestamps) != 1 or len(signatures) != 1:", "if len(timestamps) != 1 or not signatures:"),
+            ("not _TIMESTAMP.fullmatch(timestamps[0]) or ", ""),
+            ("        if abs(away) > SKEW:\n", "        if away > SKEW:\n"),
+            ("        if abs(away) > SKEW:\n", "        if -away > SKEW:\n"),
+            ("        if not secret or not hmac.compare_digest(", "        if not hmac.compare_digest("),
+            ("not hmac.compare_digest(right, claim.signature)", "False"),
+            ("signature(secret, claim.timestamp, body)", "signature(secret, int(self._clock()), body)"),
+            ("        except CredentialsError as error:\n", "        except ZeroDivisionError as error:\n"),
+            ("        self._replays.use(claim.signature)\n", ""),
+            ("        self._replays.forget(claim.signature)\n", "        pass\n"),
+        ),
+        equivalent=(
+            (" or not _SIGNATURE.fullmatch(signatures[0])", "", "such a signature is wrong, which is found out later"),
+        ),
+    ),
+    Source(
+        "reconciler/endpoints/check_keys.py",
+        _CHECKS,
+        (
+            ("        if not all(informer.synced for informer in self._caches.required):\n", "        if False:\n"),
+            (" or batch.metadata.uid != run.uid:", ":"),
+            (" or release.metadata.uid != batch.owner.uid:", ":"),
+            (" and run.phase in each.phases)", ")"),
+            ("if each.name == run.check and", "if"),
+            ("        if self._reading >= _WAITING:\n", "        if False:\n"),
+            ("            self._reading -= 1\n", "            pass\n"),
+            ("with_own_connections(max_in_flight=_AT_A_TIME)", "with_own_connections(max_in_flight=50)"),
+            ("read(release.spec.policy.namespace, check", 'read("pay", check'),
+            ("except (SecretUnreadableError, TimeoutError) as error:", "except TimeoutError as error:"),
+        ),
+    ),
+    Source(
+        "reconciler/endpoints/check_callback.py",
+        _CHECKS,
+        (
+            ("except (msgspec.MsgspecError, ValueError, RecursionError)", "except RecursionError"),
+            ("    if run is None:\n", "    if False:\n"),
+            ("            return Pass(message)\n", "            return Pass()\n"),
+            ("            return Fail(message or ", "            return Fail("),
+            ("MAX_BODY = 16 * 1024", "MAX_BODY = 1024 * 1024"),
+        ),
+    ),
+    Source(
+        "reconciler/batches/check_callback_receiver.py",
+        ("tests/unit/reconciler/test_check_callback_receiver.py",),
+        (
+            ("if known is None or known.metadata.uid != run.uid:", "if known is None:"),
+            ("            return False  # such", "            pass  # such"),
+            ("            if change_pod.metadata.uid != run.uid:\n", "            if False:\n"),
+            ("            except (ConflictError, NotFoundError):\n", "            except NotFoundError:\n"),
+            ("_ATTEMPTS = 5", "_ATTEMPTS = 4"),
+        ),
+    ),
+    Source(
+        "reconciler/batches/batch_reconciler.py",
+        ("tests/unit/reconciler/test_check_callback_receiver.py",),
+        (
+            ("entry is None or entry.state not in (CheckState.RUNNING, CheckState.UNKNOWN)", "entry is None"),
+            ("entry is None or entry.state not in (CheckState.RUNNING, CheckState.UNKNOWN)", "False"),
+            ("        if status.checks == change_pod.status.checks:\n            return False\n", ""),
+            (
+                "answers={(name, phase): result})\n        status = received(change_pod",
+                "answers={})\n        status = received(change_pod",
+            ),
+        ),
+    ),
+    Source(
         "reconciler/endpoints/replays.py",
         (_T + "test_replays.py", *_CALLBACKS),
         (
@@ -41,6 +113,7 @@ SOURCES = (
             ("        self._drop_old()\n", ""),
             ("[0] <= now:", "[0] < now:"),
             ("self._used[signature] = (until, True)", "self._used[signature] = (until, False)"),
+            ("self._used.pop(signature, None)", "self._used.get(signature)"),
         ),
     ),
     Source(
@@ -78,8 +151,21 @@ SOURCES = (
     ),
     Source(
         "reconciler/endpoints/server.py",
-        _CALLBACKS,
+        (*_CALLBACKS, *_CHECKS),
         (
+            (
+                "            if not changed:\n                self._check_signatures.forget(claim)\n",
+                "            pass\n",
+            ),
+            ("        if self._results >= _RESULTS:\n", "        if False:\n"),
+            ("            self._results -= 1\n", "            pass\n"),
+            (
+                "            async with asyncio.timeout(_RESULT_SECONDS):\n",
+                "            async with asyncio.timeout(60):\n",
+            ),
+            ("        self._metrics.check_callbacks.labels(error.outcome).inc()\n", ""),
+            ("        self._metrics.check_callbacks.labels(CallbackOutcome.ACCEPTED).inc()\n", ""),
+            ("            await self._check_signatures.verify(claim, taken.run, body, self._keys.key)\n", ""),
             ("await asyncio.wait({task}, timeout=_RECEIVE_SECONDS)", "await asyncio.wait({task}, timeout=60)"),
             (
                 "if task.done() and not task.result():\n            self._signatures.give_back(claim)\n",

@@ -49,6 +49,7 @@ CONTRACT = {
         "altershield_queue_wait_seconds": (SUMMARY, "controller"),
         "altershield_api_writes": (COUNTER, "kind verb"),
         "altershield_callbacks": (COUNTER, "outcome"),
+        "altershield_check_callbacks": (COUNTER, "outcome"),
         "altershield_verifications": (COUNTER, "verdict"),
         "altershield_unchecked_pods": (COUNTER, "reason"),
         "altershield_rollbacks": (COUNTER, "reason"),

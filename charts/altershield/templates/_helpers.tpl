@@ -56,10 +56,17 @@ app.kubernetes.io/component: gate
 {{- default (printf "%s-tls" (include "altershield.fullname" .)) .Values.certificates.secretName -}}
 {{- end -}}
 
-{{- /* "true" if the callback port of an AlterShield server is on, otherwise empty. */ -}}
+{{- /* "true" if the callback port is on, otherwise empty. */ -}}
 {{- define "altershield.callbacks" -}}
-{{- if and .Values.server.url .Values.server.callbacks.enabled -}}
+{{- if .Values.server.callbacks.enabled -}}
 true
+{{- end -}}
+{{- end -}}
+
+{{- /* The URL of the callback port, without a path of the port. */ -}}
+{{- define "altershield.callbacksUrl" -}}
+{{- with .Values.server.callbacks -}}
+{{- default (printf "%s://%s-callbacks.%s.svc:%d" (ternary "https" "http" .tls) (include "altershield.fullname" $) $.Release.Namespace (int .port)) .url -}}
 {{- end -}}
 {{- end -}}
 
@@ -136,8 +143,8 @@ readinessProbe:
 {{- if and $port (or (lt (int $port) 1) (gt (int $port) 65535)) -}}
 {{- fail (printf "server.url must have a port from 1 to 65535, not %s" $port) -}}
 {{- end -}}
-{{- if and .callbacks.enabled (not .url) -}}
-{{- fail "server.callbacks.enabled needs server.url: the callbacks come from this AlterShield server" -}}
+{{- if and .callbacks.url (not (regexMatch $url .callbacks.url)) -}}
+{{- fail "server.callbacks.url must look like https://releases.example.com, without a user, a password, a query or a fragment" -}}
 {{- end -}}
 {{- if and .callbacks.enabled (has (int .callbacks.port) (list 8080 8081 8082 9443)) -}}
 {{- fail (printf "server.callbacks.port must not be %d: another container of the pod uses this port" (int .callbacks.port)) -}}

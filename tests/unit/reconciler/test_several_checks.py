@@ -325,3 +325,12 @@ def test_handle_that_a_second_start_may_not_find_is_stored_at_once(unique: bool)
     batch = Batch((prometheus(),), {("errors", POST): [Started("uid", unique=unique), Pending()]})
     batch.reconcile()
     assert batch.status.checks[0].handle == ("uid" if unique else "")
+
+
+def test_answer_of_a_poll_may_replace_the_handle() -> None:
+    """After the answer that a callback comes, the request is not repeated."""
+    batch = Batch((prometheus(),), {("errors", POST): [Started("h", unique=True), Pending(handle="callback")]})
+    batch.reconcile()
+    batch.now += 10
+    batch.reconcile()
+    assert batch.status.checks[0].handle == "callback"

@@ -14,15 +14,9 @@ from aiohttp import web
 
 from altershield.api.policy import CheckSpec, HttpCheck, Phase, SecretRef
 from reconciler.checks.check import Availability, Fail, Lost, NotStarted, Pass, Pending, Started, Subject, Unknown
-from reconciler.checks.http_check import (
-    ID_HEADER,
-    SIGNATURE_HEADER,
-    TIMESTAMP_HEADER,
-    HttpCheckRunner,
-    content,
-    signature,
-    verdict,
-)
+from reconciler.checks.http_check import ID_HEADER, ByCallback, HttpCheckRunner, content, verdict
+from reconciler.checks.identity import CALLBACK_PATH, parsed, run_of
+from reconciler.checks.signing import SIGNATURE_HEADER, TIMESTAMP_HEADER, signature
 from reconciler.outbound.client import Outbound, Reply
 from reconciler.outbound.credentials import Credentials
 from reconciler.outbound.errors import CredentialsError, OutboundError, SecretUnreadableError
@@ -69,7 +63,9 @@ class Receiver:
 
 @contextlib.asynccontextmanager
 async def receiving(
-    *answers: web.Response | None, found: Credentials | OutboundError | None = None
+    *answers: web.Response | None,
+    found: Credentials | OutboundError | None = None,
+    callback_url: str | None = "https://altershield.example",
 ) -> AsyncIterator[tuple[Receiver, HttpCheckRunner]]:
     receiver = Receiver(*answers)
     app = web.Application()
@@ -81,7 +77,7 @@ async def receiving(
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         receiver.url = "http://{}:{}/hook?team=a".format(*runner.addresses[0])
         async with Outbound(allowed_hosts(["127.0.0.1"])) as outbound:
-            yield receiver, HttpCheckRunner(outbound, secrets, lambda: NOW + 5.5)
+            yield receiver, HttpCheckRunner(outbound, secrets, lambda: NOW + 5.5, callback_url)
     finally:
         await runner.cleanup()
 
@@ -156,6 +152,7 @@ def test_signature_vector_of_the_documentation() -> None:
         (202, b'{"verdict": "fail", "message": "no"}', JSON, Fail("no")),
         (200, b'{"verdict": "unknown", "message": "no data"}', JSON, Unknown("no data")),
         (200, b'{"verdict": "pending", "message": "3 of 5"}', JSON, Pending("3 of 5")),
+        (200, b'{"verdict": "callback", "message": "in an hour"}', JSON, ByCallback("in an hour")),
         (202, b"", {}, Pending("the server answered HTTP 202")),
         (202, b'{"message": "running"}', JSON, Pending("running")),
         (400, b"bad\r\nbatch", {}, Fail("the server answered HTTP 400: bad batch")),
@@ -272,5 +269,92 @@ def test_body_names_at_most_a_thousand_pods() -> None:
     )
     large = Subject(change_pod, batch.release, batch.check, batch.phase, batch.started, batch.deadline)
     assert batch.check.http is not None
-    sent = json.loads(content(large, batch.check.http))["altershield"]
+    sent = json.loads(content(large, batch.check.http, {}))["altershield"]
     assert (sent["podCount"], len(sent["pods"])) == (2000, 1000)
+
+
+RUN = f"default/sleep--x--{V1}--x--2/batch-2/smoke/post"
+CALLBACK = web.json_response({"verdict": "callback"})
+
+
+def offer(receiver: Receiver) -> Any:
+    """What the last request says about callbacks; None if it offers none."""
+    return json.loads(receiver.received[-1][1])["altershield"].get("callback")
+
+
+@pytest.mark.parametrize("phase", Phase)
+async def test_signed_request_names_the_run_and_where_a_callback_is_accepted(phase: Phase) -> None:
+    run = RUN.replace("post", phase.lower())
+    async with receiving(web.Response()) as (receiver, check):
+        await check.start(about(receiver.url, secret=True, phase=phase))
+        url = f"https://altershield.example{CALLBACK_PATH}"
+        assert offer(receiver) == {"run": run, "path": CALLBACK_PATH, "url": url}
+    found = parsed(run)
+    assert found == run_of(about(UNUSED, phase=phase))
+    assert found is not None
+    assert (str(found), found.check, found.phase) == (run, "smoke", phase)
+
+
+async def test_request_names_the_path_only_if_the_url_of_the_port_is_not_known() -> None:
+    async with receiving(web.Response(), callback_url="") as (receiver, check):
+        await check.start(about(receiver.url, secret=True))
+        assert offer(receiver) == {"run": RUN, "path": CALLBACK_PATH}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a/b/c/d",
+        f"{RUN}/",
+        RUN.upper(),
+        RUN.replace("post", "POST"),
+        RUN.replace("post", "mid"),
+        RUN.replace("default", "a" * 64),
+        RUN.replace("default", "../kube-system"),
+        RUN + chr(10),
+        RUN.replace("smoke", "smo ke"),
+    ],
+)
+def test_text_that_is_no_run_is_not_parsed(text: str) -> None:
+    assert parsed(text) is None
+
+
+async def test_request_is_not_repeated_if_the_receiver_sends_a_callback() -> None:
+    async with receiving(CALLBACK) as (receiver, check):
+        batch = about(receiver.url, secret=True)
+        started = await check.start(batch)
+        assert isinstance(started, Started)
+        assert started.unique, "the handle is stored at once; without it, the start is repeated"
+        assert isinstance(await check.poll(batch, started.handle, last=False), Pending)
+        end = await check.poll(batch, started.handle, last=True)
+        assert isinstance(end, Unknown)
+        assert "callback port" in end.reason
+        assert len(receiver.received) == 1
+
+
+async def test_later_answer_that_a_callback_comes_ends_the_repetition_too() -> None:
+    async with receiving(web.Response(status=202), CALLBACK) as (receiver, check):
+        batch = about(receiver.url, secret=True)
+        assert await check.start(batch) == Started("batch-2/smoke/post")
+        answer = await check.poll(batch, "batch-2/smoke/post", last=False)
+        assert isinstance(answer, Pending)
+        assert isinstance(await check.poll(batch, answer.handle, last=False), Pending)
+        assert len(receiver.received) == 2
+
+
+async def test_request_without_a_key_for_callbacks_offers_none_and_a_receiver_that_wants_one_is_told_why() -> None:
+    async def reasons(found: Credentials | None, url: str | None, *, secret: bool) -> list[str]:
+        async with receiving(CALLBACK, web.Response(status=202), found=found, callback_url=url) as (receiver, check):
+            batch = about(receiver.url, secret=secret)
+            ends = [await check.start(batch), await check.poll(batch, "h", last=True)]
+            assert offer(receiver) is None
+        return [end.reason for end in ends if isinstance(end, Unknown)]
+
+    for reason in await reasons(None, "", secret=False):
+        assert "the check has no secretRef" in reason
+    for reason in await reasons(Credentials("Bearer t"), "", secret=True):
+        assert "the Secret hook has no key hmac" in reason
+    for reason in await reasons(None, None, secret=True):
+        assert "server.callbacks.enabled" in reason
+    assert len(await reasons(None, None, secret=True)) == 2

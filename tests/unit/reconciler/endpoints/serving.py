@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
+from prometheus_client import Counter
 
 from altershield.api import names
 from altershield.kube.client import Client
 from altershield.kube.configuration import Configuration
 from reconciler.endpoints.callback import Callback
+from reconciler.endpoints.check_callback import CheckCallback
 from reconciler.endpoints.outcome import CallbackOutcome
 from reconciler.endpoints.server import Endpoints, Settings
 from reconciler.machinery.caches import Caches
@@ -86,6 +88,10 @@ class Served:
     received: list[Callback] = field(default_factory=list)
     receive: Callable[[Callback], Awaitable[None]] | None = None
     """What happens to a callback; by default it is kept in `received`."""
+    results: list[CheckCallback] = field(default_factory=list)
+    """Callbacks about checks."""
+    receive_result: Callable[[CheckCallback], Awaitable[bool]] | None = None
+    """What happens to a callback about a check; by default it is kept in `results`, and changes something."""
     endpoints: Endpoints = field(init=False)
     scheme: str = "http"
 
@@ -93,6 +99,11 @@ class Served:
         if self.receive is not None:
             await self.receive(callback)
         self.received.append(callback)
+
+    async def take_result(self, callback: CheckCallback) -> bool:
+        changed = True if self.receive_result is None else await self.receive_result(callback)
+        self.results.append(callback)
+        return changed
 
     def url(self, path: str) -> str:
         return f"{self.scheme}://127.0.0.1:{self.endpoints.port}{path}"
@@ -107,8 +118,16 @@ class Served:
 
     def outcomes(self) -> dict[str, int]:
         """How many callbacks ended in which way, without zeros."""
-        counts = {each: self.metrics.callbacks.labels(each)._value.get() for each in CallbackOutcome}
-        return {each.value: int(count) for each, count in counts.items() if count}
+        return _counts(self.metrics.callbacks)
+
+    def check_outcomes(self) -> dict[str, int]:
+        """The same for callbacks about checks."""
+        return _counts(self.metrics.check_callbacks)
+
+
+def _counts(counter: Counter) -> dict[str, int]:
+    counts = {each: counter.labels(each)._value.get() for each in CallbackOutcome}
+    return {each.value: int(count) for each, count in counts.items() if count}
 
 
 @contextlib.asynccontextmanager
@@ -131,6 +150,8 @@ async def serving(
         settings = Settings(**given, context=tls[0] if tls else None)
         writer = Writer(client, caches, metrics)
         served.scheme = "https" if tls else "http"
-        served.endpoints = Endpoints(settings, caches, client, writer, metrics, served.take, lambda: served.now)
+        served.endpoints = Endpoints(
+            settings, caches, client, writer, metrics, served.take, served.take_result, lambda: served.now
+        )
         await stack.enter_async_context(served.endpoints)
         yield served

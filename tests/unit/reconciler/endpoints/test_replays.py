@@ -57,3 +57,14 @@ def test_signature_that_was_given_back_may_be_used_while_the_memory_is_full() ->
     replays.use("a")
     replays.give_back("a")
     replays.use("a")
+
+
+def test_forgotten_signature_may_come_again_and_takes_no_memory() -> None:
+    replays = Replays(10, most=1)
+    replays.use("a")
+    replays.forget("a")
+    replays.forget("never used")
+    replays.use("b")
+    with pytest.raises(EndpointError) as caught:
+        replays.use("b")
+    assert caught.value.code == 409

@@ -111,7 +111,9 @@ def test_url_with_user_information_is_a_usage_error_without_it(url: str) -> None
         (ServerOptions(server_url="http://a", server_scene="a" * 257), "--server-scene"),
         (ServerOptions(server_url="http://a", server_phase="production"), "--server-phase"),
         (ServerOptions(server_phase=""), "--server-phase"),
-        (ServerOptions(callback_port=1), "--callback-port"),
+        (ServerOptions(callback_port=1, callback_url="releases.example.com"), "--callback-url"),
+        (ServerOptions(callback_url="https://a/?b"), "--callback-url"),
+        (ServerOptions(callback_tls_cert_file=Path("tls.crt")), "--callback-tls-private-key-file"),
     ],
 )
 def test_invalid_option_is_a_usage_error_with_its_name(options: ServerOptions, name: str) -> None:

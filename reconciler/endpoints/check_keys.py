@@ -1,0 +1,84 @@
+"""The key with which the callbacks about a check are signed: that of the Secret which the check's definition names.
+
+The definition is the copy in the ChangeWorkload of the batch. So the key is always that of the policy which applies to
+this batch: a key of another namespace, or of another check, signs nothing here. The caches tell whether there is such a
+check, without a request to the API server. The Secret is read for each callback, and no key is cached.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+
+from altershield.api.kinds import ChangeWorkload
+from altershield.api.policy import HttpCheck
+from altershield.kube.client import Client
+from reconciler.checks.identity import CheckRun
+from reconciler.endpoints.errors import EndpointError
+from reconciler.endpoints.outcome import CallbackOutcome
+from reconciler.machinery.caches import Caches
+from reconciler.outbound.errors import CredentialsError, SecretUnreadableError
+from reconciler.outbound.secrets import Secrets
+
+_AT_A_TIME = 4
+_SECONDS = 5.0
+_WAITING = 32  # callbacks whose Secret is read, or waits to be read
+
+
+class CheckKeys:
+    """Reads Secrets, few at a time and on connections of its own, so that callers who guess runs delay each other and
+    not the reconciler. Close it."""
+
+    def __init__(self, client: Client, caches: Caches) -> None:
+        self._client = client.with_own_connections(max_in_flight=_AT_A_TIME)
+        self._secrets = Secrets(self._client)
+        self._caches = caches
+        self._reading = 0
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def key(self, run: CheckRun) -> bytes:
+        """The key; empty if there is no such run, or its check accepts no callbacks. The caller must not learn which.
+
+        CredentialsError: the Secret cannot be used. EndpointError (503): it is not known now.
+        """
+        if not all(informer.synced for informer in self._caches.required):
+            raise EndpointError("the caches are not filled yet; send the callback again", 503, CallbackOutcome.FAILED)
+        release, check = self._definition(run)
+        if release is None or check is None or check.secret_ref is None:
+            return b""
+        with self._place():
+            try:
+                async with asyncio.timeout(_SECONDS):
+                    credentials = await self._secrets.read(release.spec.policy.namespace, check.secret_ref.name)
+            except (SecretUnreadableError, TimeoutError) as error:
+                message = "the API server does not answer; send the callback again"
+                raise EndpointError(message, 503, CallbackOutcome.FAILED) from error
+        if not credentials.hmac:
+            raise CredentialsError(
+                f"the Secret {release.spec.policy.namespace}/{check.secret_ref.name} has no key hmac, with which "
+                "callbacks are verified"
+            )
+        return credentials.hmac
+
+    def _definition(self, run: CheckRun) -> tuple[ChangeWorkload | None, HttpCheck | None]:
+        """The release of a run, and the check in the policy that applies to it."""
+        batch = self._caches.batches.get(run.namespace, run.change_pod)
+        if batch is None or batch.metadata.uid != run.uid:
+            return None, None
+        release = self._caches.releases.get(*batch.release)
+        if release is None or release.metadata.uid != batch.owner.uid:
+            return None, None
+        specs = (each for each in release.spec.policy.checks if each.name == run.check and run.phase in each.phases)
+        return release, next((each.http for each in specs), None)
+
+    @contextlib.contextmanager
+    def _place(self) -> Iterator[None]:
+        if self._reading >= _WAITING:
+            message = "the reconciler is busy with other callbacks; send it again"
+            raise EndpointError(message, 503, CallbackOutcome.FAILED)
+        self._reading += 1
+        try:
+            yield
+        finally:
+            self._reading -= 1

@@ -1,0 +1,206 @@
+"""Results of checks that a callback brings: what is stored, and what changes nothing."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pytest
+
+from altershield.api import names
+from altershield.api.kinds import ChangePodStatus, CheckResult, CheckState, Giver, PodInfo, PodState
+from altershield.api.policy import AppliedPolicy, CheckSpec, HttpCheck, OnUnknown, Phase
+from altershield.api.resources import CHANGE_PODS
+from altershield.kube.errors import ConflictError, ServerError
+from reconciler.batches import batch
+from reconciler.batches.batch_reconciler import BatchReconciler
+from reconciler.batches.check_callback_receiver import CheckCallbackReceiver
+from reconciler.batches.verdicts import failed_by
+from reconciler.checks.check import Availability, Fail, Pass, Result, Unknown
+from reconciler.checks.identity import CheckRun
+from reconciler.endpoints.check_callback import CheckCallback
+from reconciler.machinery.caches import Caches
+from reconciler.machinery.metrics import Metrics
+from reconciler.machinery.writer import Writer
+from reconciler.releases import projection
+from tests.support.stub_api import StubApi, answer, serving
+from tests.unit.reconciler import builders, filled
+from tests.unit.reconciler.builders import NOW
+
+POST = Phase.POST
+CHECKS = (
+    CheckSpec("smoke", timeout_seconds=60, on_unknown=OnUnknown.HOLD, http=HttpCheck("http://a.b.svc")),
+    CheckSpec("load", timeout_seconds=60, on_unknown=OnUnknown.PASS, http=HttpCheck("http://a.b.svc")),
+)
+
+
+class Http:
+    """The check `http`, which only the leader asks."""
+
+    availability = Availability.AVAILABLE
+    repeatable = frozenset(Phase)
+
+
+@dataclass
+class World:
+    api: StubApi
+    caches: Caches
+    receiver: CheckCallbackReceiver
+    now: float = NOW + 5
+
+    async def store(self, *checks: CheckResult, state: str = PodState.POST_SUBMITTED, cached: bool = True) -> None:
+        """Put the batch into the API and into the cache."""
+        made = builders.change_pod(1, "sleep-a")
+        found = ChangePodStatus(status=state, checks=checks, post_submit_time_unix=NOW, post_timeout_threshold=60)
+        obj = msgspec.to_builtins(msgspec.structs.replace(made, status=found))
+        stored = await self.api.put(CHANGE_PODS, obj)
+        if cached:
+            self.caches.batches.observe(batch.read(msgspec.json.encode(stored)))
+
+    async def receive(self, result: Result, check: str = "smoke", **changes: Any) -> bool:
+        own = builders.change_pod(1).metadata
+        run = CheckRun("default", own.name, own.uid, check, POST)._replace(**changes)
+        return await self.receiver.receive(CheckCallback(run=run, result=result))
+
+    @property
+    def status(self) -> ChangePodStatus:
+        (found,) = self.api.all(CHANGE_PODS)
+        return msgspec.convert(found["status"], ChangePodStatus)
+
+    def states(self) -> dict[str, str]:
+        return {each.name: each.state for each in self.status.checks}
+
+    def gets(self) -> int:
+        return len([each for each in self.api.requests if each.method == "GET"])
+
+
+def entry(name: str = "smoke", state: CheckState = CheckState.RUNNING, handle: str = "h") -> CheckResult:
+    return CheckResult(name, POST, state, handle=handle, start_time_unix=NOW)
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    async with serving() as (api, client):
+        caches = Caches(client, names.SYSTEM_NAMESPACE)
+        filled.put(caches, filled.namespace())
+        release = builders.release()
+        policy = AppliedPolicy(namespace="default", name="rules", generation=1, checks=CHECKS)
+        release = msgspec.structs.replace(release, spec=msgspec.structs.replace(release.spec, policy=policy))
+        caches.releases.observe(projection.read(msgspec.json.encode(release)))
+        metrics = Metrics()
+        batches = BatchReconciler(
+            caches,
+            Writer(client, caches, metrics),
+            metrics,
+            lambda: NOW + 5,
+            checks={"http": Http()},  # type: ignore[dict-item]
+            pre_timeout=60,
+            post_timeout=60,
+        )
+        yield World(api, caches, CheckCallbackReceiver(client, caches, batches))
+
+
+@pytest.mark.parametrize("handle", ["", "h"])
+async def test_last_result_ends_the_batch(world: World, handle: str) -> None:
+    await world.store(entry(handle=handle), entry("load", CheckState.PASSED))
+    assert await world.receive(Pass("good")) is True
+    assert world.status.status == PodState.EXECUTE_DONE
+    assert [each.verdict for each in world.status.pod_results] == ["pass"]
+
+
+async def test_failure_fails_the_batch_while_another_check_runs(world: World) -> None:
+    await world.store(entry(), entry("load"))
+    assert await world.receive(Fail("bad")) is True
+    assert world.states() == {"smoke": "Failed", "load": "Unknown"}
+    change_pod = builders.change_pod(1, "sleep-a", status=world.status)
+    assert failed_by(world.status, change_pod) == Giver.CHECK
+
+
+async def test_result_is_stored_while_another_check_has_to_be_asked_by_the_leader(world: World) -> None:
+    """A replica that does not lead sends no requests. So it stores the result and nothing else."""
+    await world.store(entry(), entry("load"))
+    assert await world.receive(Pass()) is True
+    assert world.states() == {"smoke": "Passed", "load": "Running"}
+    assert world.status.status == PodState.POST_SUBMITTED
+
+
+@pytest.mark.parametrize("state", [CheckState.PASSED, CheckState.FAILED])
+@pytest.mark.parametrize("cached", [False, True])
+async def test_check_with_a_result_keeps_it_and_a_known_one_costs_no_request(
+    world: World, state: CheckState, cached: bool
+) -> None:
+    if not cached:
+        await world.store(entry())
+    await world.store(entry(state=state), entry("load"), cached=cached)
+    for result in (Pass(), Fail("no"), Unknown("?")):
+        assert await world.receive(result) is False
+    assert world.states()["smoke"] == state
+    assert world.gets() == (0 if cached else 3)
+
+
+async def test_check_that_has_not_begun_takes_no_result(world: World) -> None:
+    await world.store(entry("load"))
+    assert await world.receive(Pass()) is False
+    assert await world.receive(Pass(), "other") is False
+    assert world.states() == {"load": "Running"}
+
+
+async def test_unknown_ends_a_check_and_a_later_verdict_replaces_it(world: World) -> None:
+    await world.store(entry(), entry("load", CheckState.PASSED))
+    assert await world.receive(Unknown("no data")) is True
+    assert world.states()["smoke"] == "Unknown"
+    assert world.status.status != PodState.EXECUTE_DONE, "the batch is held"
+    assert await world.receive(Unknown("no data")) is False
+    assert await world.receive(Pass()) is True
+    assert world.status.status == PodState.EXECUTE_DONE
+
+
+async def test_failure_counts_after_the_batch_has_ended_without_a_result(world: World) -> None:
+    await world.store(entry(state=CheckState.PASSED), entry("load", CheckState.UNKNOWN), state=PodState.EXECUTE_DONE)
+    assert await world.receive(Fail("late"), "load") is True
+    assert [(each.verdict, each.message) for each in world.status.pod_results] == [("unpass", "load: late")]
+
+
+async def test_batch_with_a_verdict_of_a_person_is_not_changed(world: World) -> None:
+    await world.store(entry(state=CheckState.UNKNOWN), state=PodState.EXECUTE_DONE)
+    results = [msgspec.to_builtins(PodInfo(pod="sleep-a", uid="sleep-a-uid", verdict="pass"))]
+    (stored,) = world.api.all(CHANGE_PODS)
+    await world.api.put(CHANGE_PODS, {**stored, "status": {**stored["status"], "podResults": results}})
+    assert await world.receive(Fail("late")) is False
+    assert [each.verdict for each in world.status.pod_results] == ["pass"]
+
+
+async def test_batch_that_is_unknown_deleted_or_created_again_takes_no_result(world: World) -> None:
+    assert await world.receive(Pass()) is False
+    await world.store(entry())
+    assert await world.receive(Pass(), uid="other") is False
+    assert world.gets() == 0
+    (stored,) = world.api.all(CHANGE_PODS)
+    again = {**stored, "metadata": {**stored["metadata"], "uid": "new"}}
+    await world.api.put(CHANGE_PODS, again)
+    assert await world.receive(Pass()) is False
+    await world.api.remove(CHANGE_PODS, stored["metadata"]["name"], "default")
+    assert await world.receive(Pass()) is False
+
+
+async def test_write_that_conflicts_is_repeated_with_the_newest_object(world: World) -> None:
+    await world.store(entry(), entry("load"))
+    world.api.fault(lambda request: request.method == "PATCH", answer(409, "Conflict"), times=4)
+    assert await world.receive(Pass()) is True
+    assert world.gets() == 5
+    assert world.states()["smoke"] == "Passed"
+
+
+async def test_write_that_conflicts_for_ever_is_an_error(world: World) -> None:
+    await world.store(entry())
+    world.api.fault(lambda request: request.method == "PATCH", answer(409, "Conflict"), times=100)
+    with pytest.raises(ConflictError):
+        await world.receive(Pass())
+
+
+async def test_error_of_the_api_server_is_not_a_result(world: World) -> None:
+    await world.store(entry())
+    world.api.fault(lambda request: request.method == "PATCH", answer(500), times=100)
+    with pytest.raises(ServerError):
+        await world.receive(Pass())
+    assert world.states() == {"smoke": "Running"}
