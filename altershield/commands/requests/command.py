@@ -3,6 +3,7 @@
 import asyncio
 import sys
 import time
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated
 
@@ -56,71 +57,55 @@ Wait = Annotated[bool, typer.Option("--wait", help="Then wait until the release 
 Timeout = Annotated[str, typer.Option("--timeout", help="The timeout of --wait, as 90s, 5m or 1h30m. 0: no timeout.")]
 
 
-def approve(
-    workload: Workload,
-    message: Reason = "",
-    namespace: Namespace = "",
-    wait: Wait = False,
-    timeout: Timeout = "0",
-    output: Printed = None,
-    context: options.Context = None,
-    kubeconfig: options.Kubeconfig = None,
-) -> None:
+def _command(verb: Verb, text: str) -> Callable[..., None]:
+    """The command that makes this request, which needs no more than a reason. `text`: its help."""
+
+    def command(
+        workload: Workload,
+        message: Reason = "",
+        namespace: Namespace = "",
+        wait: Wait = False,
+        timeout: Timeout = "0",
+        output: Printed = None,
+        context: options.Context = None,
+        kubeconfig: options.Kubeconfig = None,
+    ) -> None:
+        _run(verb, workload, message, namespace, wait, timeout, output, context, kubeconfig)
+
+    command.__name__, command.__doc__ = verb.lower(), text
+    return command
+
+
+approve = _command(
+    Verb.APPROVE,
     """Accept a release that failed by a false alarm.
 
     Its failed pods count as passed, the suspension ends at once, and the release goes on. If another pod fails later,
     the release is suspended again.
-    """
-    _run(Verb.APPROVE, workload, message, namespace, wait, timeout, output, context, kubeconfig)
+    """,
+)
 
-
-def resume(
-    workload: Workload,
-    message: Reason = "",
-    namespace: Namespace = "",
-    wait: Wait = False,
-    timeout: Timeout = "0",
-    output: Printed = None,
-    context: options.Context = None,
-    kubeconfig: options.Kubeconfig = None,
-) -> None:
+resume = _command(
+    Verb.RESUME,
     """Admit further releases of a suspended workload. The verdict on the present release stays.
 
     If another pod of the present release fails, releases are suspended again.
-    """
-    _run(Verb.RESUME, workload, message, namespace, wait, timeout, output, context, kubeconfig)
+    """,
+)
 
+repair = _command(
+    Verb.REPAIR,
+    "Let the next release of a suspended workload pass, once. The suspension ends when that release succeeds.",
+)
 
-def repair(
-    workload: Workload,
-    message: Reason = "",
-    namespace: Namespace = "",
-    wait: Wait = False,
-    timeout: Timeout = "0",
-    output: Printed = None,
-    context: options.Context = None,
-    kubeconfig: options.Kubeconfig = None,
-) -> None:
-    """Let the next release of a suspended workload pass, once. The suspension ends when that release succeeds."""
-    _run(Verb.REPAIR, workload, message, namespace, wait, timeout, output, context, kubeconfig)
-
-
-def retry(
-    workload: Workload,
-    message: Reason = "",
-    namespace: Namespace = "",
-    wait: Wait = False,
-    timeout: Timeout = "0",
-    output: Printed = None,
-    context: options.Context = None,
-    kubeconfig: options.Kubeconfig = None,
-) -> None:
+retry = _command(
+    Verb.RETRY,
     """Verify the failed pods of a release again.
 
     A release that the AlterShield server refused is reported again. A rollback that the API server refuses is tried
     again.
-    """
-    _run(Verb.RETRY, workload, message, namespace, wait, timeout, output, context, kubeconfig)
+    """,
+)
 
 
 def rollback(
