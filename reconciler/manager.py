@@ -20,6 +20,7 @@ from altershield.process.health import Health, serving
 from reconciler.batches.batch_reconciler import BatchReconciler
 from reconciler.batches.callback_receiver import CallbackReceiver
 from reconciler.batches.check_callback_receiver import CheckCallbackReceiver
+from reconciler.batches.skipping import Skipper
 from reconciler.checks.altershield_server import AlterShieldServer
 from reconciler.checks.runners import runners
 from reconciler.endpoints.server import Endpoints, Settings
@@ -133,6 +134,7 @@ class Manager:
             ),
             pre_timeout=options.pre_timeout,
             post_timeout=options.post_timeout,
+            skipper=Skipper(self._server, writer, clock),
         )
         files = options.callback_tls_cert_file, options.callback_tls_private_key_file
         self._certificate = Certificate(files[0], files[1]) if files[0] is not None and files[1] is not None else None

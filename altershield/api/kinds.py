@@ -24,6 +24,9 @@ MAX_PODS = 10_000
 MAX_ACTIONS = 16
 """The maximum number of `actions` in a status."""
 
+MAX_FAILED_RULES = 32
+"""The maximum number of `rules` of a check."""
+
 MAX_NOTIFIED = 64
 """The maximum number of entries in `notified` in a status."""
 
@@ -83,6 +86,19 @@ class CheckState(enum.StrEnum):
     FAILED = "Failed"
     UNKNOWN = "Unknown"
     """The check ended without a result."""
+
+
+class SkipState(enum.StrEnum):
+    """`ChangePod.status.checks[].skip.state`."""
+
+    REQUESTED = "Requested"
+    """The AlterShield server is to be told."""
+    SENT = "Sent"
+    """It is being told."""
+    DONE = "Done"
+    """It took the call."""
+    FAILED = "Failed"
+    """It did not, or this is not known."""
 
 
 class Verdict(enum.StrEnum):
@@ -228,6 +244,7 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", g
         Name,
         _doc("Of a `Rollback`: the version, or the name of the object that holds it; empty: the last that passed."),
     ] = ""
+    begun: Annotated[bool, _doc("Whether AlterShield has begun to carry it out.")] = False
 
 
 class Action(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
@@ -361,6 +378,24 @@ class ChangePodSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="cam
     ] = ""
 
 
+class FailedRule(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """A rule of an AlterShield server that did not pass."""
+
+    id: Annotated[str, msgspec.Meta(max_length=256, description="The id of its execution on the server.")] = ""
+    name: Annotated[str, msgspec.Meta(max_length=256, description="Its name.")] = ""
+    ignorable: Annotated[bool, _doc("Whether the server lets people ignore it.")] = False
+
+
+class Skip(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """The AlterShield server is told that a person approved the batch, so that the rules that failed are ignored."""
+
+    state: Annotated[
+        Name, _doc("`Requested`, `Sent` (the answer is awaited), `Done`, or `Failed`, which changes no verdict.")
+    ] = ""
+    reason: Annotated[Text, _doc("Why it failed.")] = ""
+    time_unix: Annotated[Seconds, _doc("When the batch was approved, in Unix seconds.")] = 0
+
+
 class CheckResult(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """A check of the batch. Its start is stored before the check is requested."""
 
@@ -372,6 +407,20 @@ class CheckResult(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
     end_time: Annotated[Text, _doc("When it ended, UTC.")] = ""
     start_time_unix: Annotated[Seconds, _doc("When it began, in Unix seconds.")] = 0
     handle: Annotated[Text, _doc("What identifies the check where it runs; empty until it has been started.")] = ""
+    rules: Annotated[
+        tuple[FailedRule, ...],
+        msgspec.Meta(
+            max_length=MAX_FAILED_RULES,
+            description="The rules of the AlterShield server that did not pass; those that may not be ignored first.",
+        ),
+    ] = ()
+    newest_rule: Annotated[
+        Seconds, _doc("When its newest failed rule began, in Unix milliseconds by the clock of the AlterShield server.")
+    ] = 0
+    repeated: Annotated[
+        bool, _doc("Whether it runs again on the AlterShield server, because a person requested `Retry`.")
+    ] = False
+    skip: Annotated[Skip | None, _doc("Whether the AlterShield server knows that a person approved the batch.")] = None
 
 
 _POD_STATUS_NAMES = {"post_timeout_threshold": "postTimeOutThreshold"}
@@ -400,6 +449,9 @@ class ChangePodStatus(
     post_submit_time_unix: Annotated[Seconds, _doc("The same in Unix seconds.")] = 0
     pre_timeout_threshold: Annotated[Seconds, _doc("Timeout of the check before the batch, in seconds.")] = 0
     post_timeout_threshold: Annotated[Seconds, _doc("Timeout of the check after the batch, in seconds.")] = 0
+    retry_time_unix: Annotated[
+        Seconds, _doc("When a person last had the check before the batch repeated, in Unix seconds.")
+    ] = 0
     update_time: Annotated[Text, _doc("When this status was written, UTC.")] = ""
     update_time_unix: Annotated[Seconds, _doc("The same in Unix seconds.")] = 0
     conditions: Conditions = ()

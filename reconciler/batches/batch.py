@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from altershield.api import names
-from altershield.api.kinds import ChangePod, PodState, Verdict
+from altershield.api.kinds import ChangePod, FailedRule, PodState, Verdict
 from altershield.api.meta import unix
 from altershield.workloads.meta import NO_OWNER, Meta, Owner, Packed, packed, packed_version, shared, unpacked
 from altershield.workloads.pods import Pod, clip
@@ -50,6 +50,10 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
     """The whole ChangePod while work on it remains, else None."""
     checks: tuple[tuple[str, str, str], ...] = ()
     """The name, the phase and the state of each check. Equal tuples are shared."""
+    rules: tuple[FailedRule, ...] = ()
+    """The rules of an AlterShield server that failed the batch."""
+    repeatable: bool = False
+    """Whether an AlterShield server can repeat the check that failed the batch or has no result."""
 
     @property
     def number(self) -> int:
@@ -80,6 +84,7 @@ def read(data: bytes | msgspec.Raw, find: FindPod = lambda namespace, name: None
 def project(change_pod: ChangePod, find: FindPod = lambda namespace, name: None) -> Batch:
     """The projection of a ChangePod. See `read`."""
     # Imported here because the two modules depend on each other.
+    from reconciler.batches.repeating import is_repeatable
     from reconciler.batches.verdicts import failed_by, held_by, needs_work
 
     metadata = change_pod.metadata
@@ -112,6 +117,8 @@ def project(change_pod: ChangePod, find: FindPod = lambda namespace, name: None)
         sys.intern(clip(held_by(change_pod), MAX_MESSAGE)),
         change_pod if needs_work(change_pod) else None,
         _shared_checks(tuple((each.name, each.phase, each.state) for each in change_pod.status.checks)),
+        next((each.rules for each in change_pod.status.checks if each.rules), ()) if failed else (),
+        is_repeatable(change_pod),
     )
 
 

@@ -20,8 +20,9 @@ from altershield.api.meta import find_condition
 from altershield.api.policy import Phase
 from altershield.kube.errors import ConflictError
 from reconciler.batches.check_run import Answer, Ask, Step, entry_of
-from reconciler.batches.nodes import awaits, awaits_node, with_node
+from reconciler.batches.nodes import awaits, awaits_node, is_of_this_run, with_doubtful_pass, with_node
 from reconciler.batches.plan import Checks, kind_of, plan, subject
+from reconciler.batches.skipping import Skipper
 from reconciler.batches.transitions import BatchSnapshot, decide, received
 from reconciler.checks.check import Fail, Pass, Result, Unknown
 from reconciler.machinery.caches import Caches, Key
@@ -31,7 +32,7 @@ from reconciler.machinery.writer import Writer
 
 class BatchReconciler:
     """Its keys are the namespace and name of a ChangePod. `checks`: the checks that this reconciler can run. Timeouts
-    are in seconds, for checks that have none of their own."""
+    are in seconds, for checks that have none of their own. `skipper` tells an AlterShield server of approvals."""
 
     def __init__(
         self,
@@ -43,6 +44,7 @@ class BatchReconciler:
         checks: Checks,
         pre_timeout: int,
         post_timeout: int,
+        skipper: Skipper | None = None,
     ) -> None:
         self._caches = caches
         self._writer = writer
@@ -51,6 +53,7 @@ class BatchReconciler:
         self._checks = checks
         self._pre_timeout = pre_timeout
         self._post_timeout = post_timeout
+        self._skipper = skipper
 
     async def reconcile(self, key: Key) -> float | None:
         batch = self._caches.batches.get(*key)
@@ -66,6 +69,8 @@ class BatchReconciler:
             if not following.asks:
                 if status.status == PodState.EXECUTE_DONE:
                     await self._clean_up(change_pod, release, snapshot)
+                    if self._skipper is not None:
+                        return await self._skipper.tell(change_pod, release)
                 return following.after
             answers = await asyncio.gather(*(self._ask(each, change_pod, release, snapshot) for each in following.asks))
             new = {each.key: answer for each, answer in zip(following.asks, answers, strict=True)}
@@ -86,6 +91,13 @@ class BatchReconciler:
         if awaits_node(state, name):
             state = with_node(state, name, node)
         if not awaits(state, name, phase):
+            return False
+        entry = entry_of(state.checks, name, phase)
+        if entry is not None and not is_of_this_run(entry, result):
+            if isinstance(result, Pass) and not result.newest_rule and entry.state == CheckState.RUNNING:
+                doubtful = with_doubtful_pass(state, name, phase)
+                if doubtful != state:
+                    await self._save(change_pod, doubtful)
             return False
         told = msgspec.structs.replace(change_pod, status=state)
         snapshot = replace(self._snapshot(told, release), answers={(name, phase): result})

@@ -4,13 +4,14 @@ leader finds it."""
 import asyncio
 import logging
 
-from altershield.api.kinds import ChangePod
+from altershield.api.kinds import MAX_FAILED_RULES, ChangePod, FailedRule
 from altershield.api.policy import Phase
 from altershield.api.resources import CHANGE_PODS
 from altershield.kube.client import Client
 from altershield.kube.errors import ConflictError, NotFoundError
 from reconciler.batches.batch import Batch
 from reconciler.batches.batch_reconciler import BatchReconciler
+from reconciler.batches.nodes import awaits_repetition
 from reconciler.checks.check import Fail, Pass
 from reconciler.checks.orders import order_id, release_uid
 from reconciler.endpoints.callback import Callback, CheckType
@@ -47,8 +48,7 @@ class CallbackReceiver:
         if callback.check_type is not CheckType.BATCH:
             return  # AlterShield starts batches only
         phase, node = _PHASES[callback.stage], callback.node
-        said = callback.message or _reason(callback)
-        result = Pass(said) if callback.verdict.passed else Fail(said)
+        result = _result(callback)
         for _ in range(_ATTEMPTS):
             change_pod = await self._change_pod(callback)
             if change_pod is None:
@@ -60,7 +60,8 @@ class CallbackReceiver:
                 continue
             if not used:
                 logger.info(
-                    "callback for a check that is over", extra={"node": node, "state": change_pod.status.status}
+                    "callback that is of no use: its check is over, or it may be about an earlier run of it",
+                    extra={"node": node, "state": change_pod.status.status},
                 )
             return
         raise ConflictError(f"the ChangePod of the batch {node} changes all the time", code=409)
@@ -70,14 +71,18 @@ class CallbackReceiver:
 
         A fast server sends its callback before the id of the node is stored. If the answer that told the id was lost,
         the callback tells it: the node belongs to the batch of the order that has none. If several have none, it is
-        not known which one, and the callback is dropped.
+        not known which one, and the callback is dropped. If the server was asked to run a check again, the callback
+        waits for the answer in the same way.
         """
         for seconds in (0.0, _FIRST_WAIT, _LAST_WAIT):
             if seconds:
                 await self._stored(callback.node, seconds)
             batch = self._caches.batch_of_node(callback.node)
             if batch is not None:
-                return await self._live(batch.metadata.name, batch.metadata.namespace)
+                found = await self._live(batch.metadata.name, batch.metadata.namespace)
+                if found is None or seconds == _LAST_WAIT or not awaits_repetition(found.status):
+                    return found
+                continue
             if seconds and (found := await self._batch_without_node(callback.order)) is not None:
                 return found
         return None
@@ -117,6 +122,17 @@ class CallbackReceiver:
             return await self._client.get(CHANGE_PODS, name, namespace, as_=ChangePod)
         except NotFoundError:
             return None
+
+
+def _result(callback: Callback) -> Pass | Fail:
+    said = callback.message or _reason(callback)
+    if callback.verdict.passed:
+        return Pass(said, max((rule.began for rule in callback.rules if rule.verdict not in ("", "NONE")), default=0))
+    # those that may not be ignored come first, so that the bound drops none of them before others
+    failed = sorted((rule for rule in callback.rules if rule.failed), key=lambda rule: rule.skippable)
+    rules = [FailedRule(rule.execution, rule.name or rule.rule, rule.skippable) for rule in failed]
+    newest = max((rule.began for rule in failed), default=0)
+    return Fail(said, newest, tuple(rules[:MAX_FAILED_RULES]))
 
 
 def _reason(callback: Callback) -> str:

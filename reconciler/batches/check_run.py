@@ -19,6 +19,7 @@ from reconciler.checks.check import (
     Availability,
     Fail,
     Lost,
+    NotRepeated,
     NotStarted,
     Pass,
     Pending,
@@ -78,6 +79,8 @@ class Planned:
     availability: Availability = Availability.AVAILABLE
     repeatable: frozenset[Phase] = frozenset()
     """The phases in which its start may be repeated."""
+    why_not: str = "the check is not configured"
+    """Why it cannot run, if it is NOT_CONFIGURED."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +137,9 @@ def with_result(entry: CheckResult, answer: Answer | None, now: float) -> CheckR
         match answer:
             case Pass(message):
                 return ended(entry, CheckState.PASSED, message, now)
-            case Fail(reason):
-                return ended(entry, CheckState.FAILED, reason, now)
+            case Fail(reason, newest, rules):
+                failed = ended(entry, CheckState.FAILED, reason, now)
+                return msgspec.structs.replace(failed, newest_rule=max(newest, entry.newest_rule), rules=rules)
             case Unknown(reason):
                 return ended(entry, CheckState.UNKNOWN, reason, now)
             case _:
@@ -164,7 +168,7 @@ def _begin(run: Run, now: float) -> tuple[CheckResult | None, Next]:
     left = run.phase_began + run.timeout - now
     match run.planned.availability:
         case Availability.NOT_CONFIGURED:
-            return ended(new, CheckState.UNKNOWN, "no AlterShield server is configured", now), None
+            return ended(new, CheckState.UNKNOWN, run.planned.why_not, now), None
         case Availability.SWITCHED_OFF:
             return ended(new, CheckState.UNKNOWN, "the AlterShield server is switched off", now), None
         case Availability.UNREACHABLE if left > 0 and not run.repeatable:
@@ -180,24 +184,33 @@ def _begin(run: Run, now: float) -> tuple[CheckResult | None, Next]:
 def _starting(
     run: Run, entry: CheckResult, answer: Answer | None, elapsed: float, now: float
 ) -> tuple[CheckResult | None, Next]:
-    """The check has begun, and it is not known whether it was started."""
+    """The check has begun, and it is not known whether it was started. A request to repeat it may come twice."""
     left = run.timeout - elapsed
+    repeatable = run.repeatable or entry.repeated
+    if entry.repeated and left < -_AWAY:
+        entry = msgspec.structs.replace(entry, start_time=plain_time(now), start_time_unix=int(now))
+        elapsed, left = 0.0, run.timeout
     match answer:
         case Started(unique=False) if run.repeatable and elapsed < POLL_INTERVAL:
             return entry, next_poll(0, left)  # stored with the first poll: quick checks cost one write less
         case Started(handle):
             return msgspec.structs.replace(entry, handle=handle), next_poll(0, left)
-        case NotStarted() if not run.repeatable:
+        case NotRepeated():
+            anew = CheckResult(
+                entry.name, entry.phase, CheckState.RUNNING, start_time=plain_time(now), start_time_unix=int(now)
+            )
+            return anew, run.ask(Step.START)
+        case NotStarted() if not repeatable:
             return None, Later(POLL_INTERVAL)
         case NotStarted() if left < -_AWAY:
             return _begin(run, now)
-        case None if run.repeatable and run.planned.availability is Availability.AVAILABLE:
+        case None if repeatable and run.planned.availability is Availability.AVAILABLE:
             return entry, run.ask(Step.START)  # also at the deadline: the answer tells why there is no result
         case _ if left <= 0:
             reason = answer.reason if isinstance(answer, NotStarted | Lost | Pending) else ""
             return ended(entry, CheckState.UNKNOWN, reason or "the start of the check was not confirmed", now), None
         case _:
-            return entry, next_poll(elapsed, left) if run.repeatable else Later(left)
+            return entry, next_poll(elapsed, left) if repeatable else Later(left)
 
 
 def _running(

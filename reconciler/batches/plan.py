@@ -16,6 +16,12 @@ Checks = Mapping[str, Check]
 _DEFAULT = CheckSpec(name=SERVER_CHECK, server=ServerCheck())
 
 
+_WHY_NOT = {
+    "": "this release of AlterShield does not know the kind of this check",
+    SERVER: "checks of the kind server cannot run: no AlterShield server is configured (--server-url)",
+}
+
+
 def kind_of(spec: CheckSpec) -> str:
     """The kind of a check; empty for one without any."""
     kinds = {HEALTH: spec.health, SERVER: spec.server, PROMETHEUS: spec.prometheus, HTTP: spec.http, JOB: spec.job}
@@ -33,7 +39,9 @@ def plan(release: ChangeWorkload | None, checks: Checks) -> tuple[Planned, ...]:
 
 def _planned(spec: CheckSpec, check: Check | None) -> Planned:
     if check is None:
-        return Planned(spec, Availability.NOT_CONFIGURED)
+        kind = kind_of(spec)
+        default = f"checks of the kind {kind} cannot run: this reconciler sends no requests to URLs of policies"
+        return Planned(spec, Availability.NOT_CONFIGURED, why_not=_WHY_NOT.get(kind, default))
     return Planned(spec, check.availability, check.repeatable)
 
 

@@ -220,7 +220,7 @@ def _runs_in(planned: Planned, phase: Phase, checks: Sequence[CheckResult]) -> b
 def _run(state: ChangePodStatus, snapshot: BatchSnapshot, planned: Planned, phase: Phase, now: float) -> Run:
     if phase is Phase.PRE:
         timeout = state.pre_timeout_threshold or snapshot.pre_timeout
-        began = float(snapshot.change_pod.spec.create_time_unix)
+        began = float(max(snapshot.change_pod.spec.create_time_unix, state.retry_time_unix))
     else:
         timeout = state.post_timeout_threshold or snapshot.post_timeout
         began = state.post_submit_time_unix or now

@@ -9,6 +9,7 @@ from altershield.api.kinds import (
     Giver,
     PodInfo,
     PodState,
+    SkipState,
     Verdict,
 )
 from altershield.api.meta import Condition, find_condition
@@ -17,6 +18,7 @@ HELD = "Held"
 """The reason of the condition Verified of a batch that waits for a person."""
 
 _NAMED = 3  # pods that a message names
+_UNTOLD = (SkipState.REQUESTED, SkipState.SENT)
 _WAITS = "; the batch waits for the verdict of a person"
 
 
@@ -103,9 +105,12 @@ def held_by(change_pod: ChangePod) -> str:
 
 
 def needs_work(change_pod: ChangePod) -> bool:
-    """Whether the batch has not reached ExecuteDone, or its condition does not match its results."""
+    """Whether the batch has not reached ExecuteDone, its condition does not match its results, or an AlterShield
+    server is to be told of an approval."""
     status = change_pod.status
     if status.status != PodState.EXECUTE_DONE:
+        return True
+    if any(each.skip is not None and each.skip.state in _UNTOLD for each in status.checks):
         return True
     known = find_condition(status.conditions, ConditionType.VERIFIED)
     wanted = verified(status, change_pod, failed_by(status, change_pod))

@@ -5,16 +5,17 @@ import asyncio
 import contextlib
 import math
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from altershield.api.kinds import ChangeWorkload
+from altershield.api.kinds import ChangeWorkload, CheckResult
 from altershield.api.names import change_pod_number
 from altershield.api.policy import Phase
 from reconciler.checks.check import (
     Availability,
     Fail,
     Lost,
+    NotRepeated,
     NotStarted,
     Pass,
     Pending,
@@ -106,8 +107,12 @@ class AlterShieldServer:
         return frozenset({Phase.POST})
 
     async def start(self, subject: Subject) -> StartAnswer:
-        """Submit the batch, or tell the server that its pods came up, which starts the second check."""
+        """Submit the batch, or tell the server that its pods came up, which starts the second check, or have the
+        server run the first check again."""
+        entry = _entry(subject)
         try:
+            if subject.phase is Phase.PRE and entry is not None and entry.repeated:
+                return await self._repeat(subject)
             return await (self._submit(subject) if subject.phase is Phase.PRE else self._finish(subject))
         except UnavailableError as error:
             return Lost(str(error)) if error.delivered else NotStarted(str(error))
@@ -125,6 +130,9 @@ class AlterShieldServer:
                 return Pending()
             if found.verdict.passed:
                 return Pass(found.message)
+            entry = _entry(subject)
+            if last and entry is not None and entry.repeated and entry.reason:
+                return Pending(entry.reason)  # the server passed it, because its time expired there
             if not last or not await self._is_over(subject, handle):
                 return Pending()
         except UnavailableError as error:
@@ -159,6 +167,24 @@ class AlterShieldServer:
             )
         )
         return Started(node)
+
+    async def _repeat(self, subject: Subject) -> StartAnswer:
+        """Run the first check again, on the node that the batch has. The server refuses this after the batch was
+        finished there, and if it does not know the node any more."""
+        node = subject.change_pod.status.change_pod_id
+        try:
+            await self._client.resubmit(order_id(subject.release), node)
+        except (NotAllowedError, RejectedError) as error:
+            return NotRepeated(str(error))
+        self._failures.pop((node, Phase.PRE), None)
+        return Started(node)
+
+    async def skip(
+        self, release: ChangeWorkload, node: str, phase: Phase, rules: Sequence[str], operator: str, comment: str
+    ) -> None:
+        """Tell the server that `operator` ignores these rules, by the ids of their executions. After it, the server
+        refuses each other call about the node. AlterShieldServerError."""
+        await self._client.skip(order_id(release), node, _STAGES[phase], rules, operator, comment)
 
     async def _finish(self, subject: Subject) -> StartAnswer:
         node = subject.change_pod.status.change_pod_id
@@ -203,3 +229,9 @@ class AlterShieldServer:
         """The number of batches that the release will have; 0 if it is not known."""
         workload = self._caches.workload(workload_key(release))
         return math.ceil(workload.replicas / release.spec.count_threshold) if workload is not None else 0
+
+
+def _entry(subject: Subject) -> CheckResult | None:
+    """The stored entry of the check in its phase."""
+    found = ((each.name, each.phase, each) for each in subject.change_pod.status.checks)
+    return next((entry for name, phase, entry in found if (name, phase) == (subject.check.name, subject.phase)), None)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Protocol
 
-from altershield.api.kinds import ChangePod, ChangeWorkload
+from altershield.api.kinds import ChangePod, ChangeWorkload, FailedRule
 from altershield.api.policy import CheckSpec, Phase
 
 
@@ -50,6 +50,13 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True)
+class NotRepeated:
+    """The check does not run again where it ran before. It is started anew."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Pending:
     """The check has no result yet. `reason`: why, if it is known."""
 
@@ -63,6 +70,9 @@ class Pass:
     """The batch passes."""
 
     message: str = ""
+    newest_rule: int = 0
+    """When the newest rule of an AlterShield server that led to this result began, in Unix milliseconds by its clock;
+    0: it is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +80,10 @@ class Fail:
     """The batch fails."""
 
     reason: str
+    newest_rule: int = 0
+    """See `Pass`."""
+    rules: tuple[FailedRule, ...] = ()
+    """The rules of an AlterShield server that did not pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +105,7 @@ class Availability(Enum):
 
 
 Result = Pass | Fail | Unknown
-StartAnswer = Started | NotStarted | Lost | Result
+StartAnswer = Started | NotStarted | NotRepeated | Lost | Result
 PollAnswer = Pending | Result
 
 

@@ -21,6 +21,7 @@ MAX_RULES = 100
 
 _MAX_TEXT = 256
 _DECIDED = ("FAIL", "INCONC")
+_MAX_TIME = 2**53
 
 
 class CheckType(StrEnum):
@@ -47,6 +48,13 @@ class Rule:
     message: str
     skippable: bool
     skipped: bool
+    began: int = 0
+    """When the execution began, in Unix milliseconds by the server's clock; 0: it is not known."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether it did not pass, and nobody ignored it."""
+        return self.verdict in _DECIDED and not self.skipped
 
     def __str__(self) -> str:
         who = f"{self.name or self.rule or 'a rule without a name'}{f' ({self.owner})' if self.owner else ''}"
@@ -169,6 +177,7 @@ def _rule(each: _Rule) -> Rule:
         message=texts.one_line(each.msg or "", MAX_MESSAGE),
         skippable=bool(each.allow_ignore),
         skipped=bool(each.ignored),
+        began=min(max(each.began, 0), _MAX_TIME),
     )
 
 
@@ -180,7 +189,7 @@ def _message(verdict: ServerVerdict, wire: _Verdict, rules: Iterable[Rule]) -> s
     """The reason for the verdict. A verdict that passes has none, although a rule on trial may have failed."""
     if verdict.passed:
         return ""
-    reasons = [str(rule) for rule in rules if rule.verdict in _DECIDED and not rule.skipped]
+    reasons = [str(rule) for rule in rules if rule.failed]
     if wire.msg:
         reasons.append(wire.msg)
     if verdict is ServerVerdict.OTHER:

@@ -109,7 +109,7 @@ class Writer:
         answer = await self._save(CHANGE_WORKLOADS, release.metadata, patch)
         return self._to_cache(self._caches.releases, answer, "patch status")
 
-    async def read_batch(self, batch: Batch) -> ChangePod:
+    async def read_batch(self, batch: Batch | ChangePod) -> ChangePod:
         """The whole ChangePod of a batch, as the API server has it now. ConflictError if it does not exist any more."""
         metadata = batch.metadata
         try:

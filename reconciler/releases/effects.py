@@ -56,6 +56,8 @@ class Overrule:
     """The user who approves."""
     message: str
     held: bool = False
+    skip: bool = False
+    """Whether an AlterShield server that failed the batch is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,13 @@ class Remove:
 
 
 @dataclass(frozen=True, slots=True)
+class Repeat:
+    """Have an AlterShield server repeat its check before this batch."""
+
+    batch: Batch
+
+
+@dataclass(frozen=True, slots=True)
 class Announce:
     """Send an Event about the workload. `warning`: its type is Warning, else Normal."""
 
@@ -130,7 +139,7 @@ class Announce:
 
 
 Before = Mark | RestoreLabel | CreateBatch | SetThreshold | Overrule | AllowRepair | Resume | DeletePod | KeepHistory
-After = Suspend | Pause | Unpause | ReleaseAgain | Remove | Announce
+After = Suspend | Pause | Unpause | ReleaseAgain | Remove | Repeat | Announce
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,8 @@ from altershield.workloads.pods import Pod
 from altershield.workloads.sets import Set
 from altershield.workloads.workload import Workload
 from reconciler.batches.batch import Batch
+from reconciler.batches.repeating import is_repeatable, repeated
+from reconciler.batches.skipping import requested
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.writer import Writer, owner
@@ -59,6 +61,7 @@ from reconciler.releases.effects import (
     Pause,
     ReleaseAgain,
     Remove,
+    Repeat,
     RestoreLabel,
     Resume,
     SetThreshold,
@@ -131,6 +134,8 @@ class Executor:
                     await self._release_again(workload, target, by)
                 case Remove(obj):
                     await self._remove(obj)
+                case Repeat(batch):
+                    await self._repeat(batch)
                 case Announce(reason, message, warning):
                     self._announce(workload, reason, message, warning=warning)
                 case _:
@@ -192,7 +197,14 @@ class Executor:
             return
         kept = [result for result in change_pod.status.pod_results if result.pod not in overruled]
         status = msgspec.structs.replace(change_pod.status, pod_results=(*kept, *overruled.values()))
-        await self._writer.save_batch(change_pod, status)
+        await self._writer.save_batch(change_pod, requested(status, self._clock()) if effect.skip else status)
+
+    async def _repeat(self, batch: Batch) -> None:
+        """Store that the check is to be repeated. The controller of ChangePods asks the server."""
+        change_pod = await self._writer.read_batch(batch)
+        if not is_repeatable(change_pod):
+            raise ConflictError(f"ChangePod {batch.metadata.name} has changed since it was read", code=409)
+        await self._writer.save_batch(change_pod, repeated(change_pod, self._clock()))
 
     async def _mark(self, pod: Pod, at: int) -> None:
         mark: Operation = {"op": "add", "path": label_path(labels.OPERATE_FINISHED), "value": str(at)}

@@ -38,6 +38,7 @@ from reconciler.releases.effects import (
     Decision,
     Overrule,
     Remove,
+    Repeat,
     Resume,
 )
 from reconciler.releases.ending import overdue_pods, overdue_verdict
@@ -110,7 +111,8 @@ def _approve(snapshot: Snapshot, request: Request, now: float) -> Decision:
     missing = _missing_batch(snapshot, now)
     if missing is not None:
         return Decision(before=(missing,), requeue_after=0.0)
-    failing = _listed(release, _failing(groups)) if groups is not None else []
+    failed = _failing(groups) if groups is not None else []
+    failing = _listed(release, failed)
     held = _held(groups) if groups is not None else []
     if not failing and not held and present not in (WorkloadState.SUSPEND, WorkloadState.ROLLBACK):
         hint = "; releases are suspended because of an earlier version: Resume admits them"
@@ -119,7 +121,9 @@ def _approve(snapshot: Snapshot, request: Request, now: float) -> Decision:
             outcome = f"the AlterShield server refused version {own}: Retry reports it again; {_UNCHANGED}"
         return _answered(begin_with(snapshot, now), request, Result.UNCHANGED, outcome)
     message = clip(f"approved by {request.by or 'a person'}" + (f": {request.reason}" if request.reason else ""))
-    before: list[Before] = [Overrule(batch, pods, request.by, message) for batch, pods in failing]
+    before: list[Before] = [
+        Overrule(batch, pods, request.by, message, skip=(batch, pods) in failed) for batch, pods in failing
+    ]
     before += [Overrule(batch, pods, request.by, message, held=True) for batch, pods in held]
     if snapshot.workload.suspended:
         before.append(Resume())
@@ -128,6 +132,7 @@ def _approve(snapshot: Snapshot, request: Request, now: float) -> Decision:
     waiting = sum(len(pods) for _, pods in held)
     if waiting:
         outcome += f"; {waiting} pods that waited for a decision get the verdict `pass`"
+    outcome += _told([batch for batch, _ in failing])
     draft = begin_with(snapshot, now).enter(WorkloadState.RUNNING)
     draft = draft.replace(defense_check_fail_pods=(), down_pods=(), resumption=Resumption())
     draft = draft.condition(ConditionType.VERIFIED, None, "InProgress", message)
@@ -211,7 +216,7 @@ def _roll_back(snapshot: Snapshot, request: Request, now: float) -> Decision:
 
 
 def _retry(snapshot: Snapshot, request: Request, now: float) -> Decision:
-    """Verify failed pods again, or try again what was refused."""
+    """Verify pods again that failed or that wait because a check has no result, or try again what was refused."""
     release, groups, present = snapshot.release, snapshot.groups, state(snapshot.release)
     draft = begin_with(snapshot, now)
     if present is WorkloadState.FAILED:
@@ -221,17 +226,18 @@ def _retry(snapshot: Snapshot, request: Request, now: float) -> Decision:
         if rollback.write_refused(release):
             return _answered(draft, request, Result.DONE, "the rollback is tried again now")
         return _answered(draft, request, Result.UNCHANGED, f"a rollback is in progress; {_UNCHANGED}")
-    failing = _failing(groups) if groups is not None else []
-    if failing and groups is not None:
-        # Their numbers are not used again: an AlterShield server knows batches by their names. The next decision waits
-        # until the caches show that the ChangePods are deleted, so that no pod keeps an old verdict.
+    again = [batch for batch, _ in (*_failing(groups), *_held(groups))] if groups is not None else []
+    if again and groups is not None:
+        # An AlterShield server repeats its check before a batch. Other ChangePods are deleted, so that all their checks
+        # begin anew. Their numbers are not used again: the server knows batches by their names. The next decision
+        # waits until the caches show that the ChangePods are deleted, so that no pod keeps an old verdict.
         draft = draft.replace(retried_batches=max(groups.highest_batch, release.status.retried_batches))
-        numbered = draft.status.retried_batches == release.status.retried_batches
-        removed = tuple(Remove(batch) for batch, _ in failing)
-        status = None if numbered else with_update_time(draft.status, now)
-        return Decision(status, after=removed, requeue_after=_DELETED_SECONDS)
-    if present is not WorkloadState.SUSPEND and not release.status.defense_check_fail_pods:
-        outcome = f"no pod of version {version(release)} has failed; {_UNCHANGED}"
+        draft = draft.replace(request=msgspec.structs.replace(request, begun=True))
+        status = None if draft.status == begin_with(snapshot, now).status else with_update_time(draft.status, now)
+        after = tuple(Repeat(batch) if batch.repeatable else Remove(batch) for batch in again)
+        return Decision(status, after=after, requeue_after=_DELETED_SECONDS)
+    if present is not WorkloadState.SUSPEND and not release.status.defense_check_fail_pods and not request.begun:
+        outcome = f"no pod of version {version(release)} has failed or waits; {_UNCHANGED}"
         return _answered(draft, request, Result.UNCHANGED, outcome)
     names = _named(release.status.defense_check_fail_pods)
     outcome = f"{names or 'the pods'} of version {version(release)} are verified again"
@@ -301,6 +307,19 @@ def _listed(release: Release, failing: list[tuple[Batch, frozenset[str]]]) -> li
 def _held(groups: PodGroups) -> list[tuple[Batch, frozenset[str]]]:
     """The batches that wait for a person, and the names of their pods without a verdict."""
     return [(batch, frozenset(member.pod for member in batch.members if not member.verdict)) for batch in groups.held()]
+
+
+def _told(batches: list[Batch]) -> str:
+    """What an AlterShield server is told of the approval of these batches, for the answer."""
+    ignored, outcome = 0, ""
+    for batch in batches:
+        bound = next((rule for rule in batch.rules if not (rule.ignorable and rule.id)), None)
+        if bound is None:
+            ignored += len(batch.rules)
+        else:
+            named = clip(bound.name or bound.id, 100)
+            outcome = f'; the AlterShield server is not told, because its rule "{named}" may not be ignored'
+    return outcome + (f"; the AlterShield server is told to ignore {ignored} failed rules" if ignored else "")
 
 
 def _label_follows(snapshot: Snapshot) -> bool:

@@ -311,3 +311,21 @@ async def test_batch_whose_release_is_not_in_the_cache_yet_is_not_ended_without_
 
 async def govern(cluster: Cluster, value: str | None) -> None:
     await cluster.admin.patch(NAMESPACES, {"metadata": {"labels": {labels.GOVERNED: value}}}, cluster.namespace)
+
+
+async def test_retry_asks_the_checks_of_a_batch_that_waits_again(cluster: Cluster, receiver: Receiver) -> None:
+    receiver.answer = 200, {"verdict": "unknown", "message": "no data"}
+    async with cluster.reconciler():
+        await apply_policy(cluster, receiver.url, OnUnknown.HOLD, Phase.POST)
+        await cluster.release(V1, replicas=1)
+
+        async def held() -> bool:
+            return [condition(each, "Verified")[1] for each in await batches(cluster)] == ["Held"]
+
+        await cluster.until(held, "the batch held")
+        first = receiver.requests[-1]["altershield"]["id"]
+        receiver.answer = 200, {"verdict": "pass"}
+        await cluster.set_status(CHANGE_WORKLOADS, release(V1), {"request": {"verb": "Retry", "by": "alice"}})
+        found = await until_state(cluster, V1, "Success")
+        assert [(each["verb"], each["result"]) for each in found["status"]["actions"]] == [("Retry", "Done")]
+        assert receiver.requests[-1]["altershield"]["id"] != first, "a receiver that keeps its answers is asked anew"

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from aiohttp import web
 
+from altershield.api.policy import CheckSpec, OnUnknown, ServerCheck
 from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.process.children import free_ports
 from altershield.releases import history
@@ -20,10 +22,11 @@ from kube_sandbox.altershield_server.script import (
     StageScript,
 )
 from kube_sandbox.altershield_server.server import AlterShieldServer
-from kube_sandbox.altershield_server.vocabulary import Call, Stage
+from kube_sandbox.altershield_server.vocabulary import Call, Code, Stage
+from reconciler.batches import skipping
 from reconciler.server.settings import Settings
-from tests.fault.reconciler_cluster import Cluster, running_cluster, version
-from tests.fault.releases import batches, condition, release, until_state
+from tests.fault.reconciler_cluster import Cluster, GoOn, running_cluster, version
+from tests.fault.releases import apply_check, batches, condition, release, until_state
 
 TOKEN = "altershield-operator"
 V1, V2 = version("v1"), version("v2")
@@ -215,3 +218,241 @@ async def test_failure_that_comes_after_the_timeout_suspends_a_release_that_had_
         await cluster.release(V1)
         await until_state(cluster, V1, "Success")
         await until_state(cluster, V1, "Suspend")
+
+
+# approvals and repetitions
+
+
+async def ask(cluster: Cluster, verb: str, version: str = V1) -> str:
+    """Ask as a person does, and return what was done."""
+
+    async def outcomes() -> list[str]:
+        found = await cluster.get(CHANGE_WORKLOADS, release(version))
+        return [each["outcome"] for each in found["status"].get("actions", [])] if found is not None else []
+
+    async def answered() -> str:
+        return "".join((await outcomes())[before:])
+
+    before = len(await outcomes())
+    request = {"verb": verb, "by": "alice", "reason": "the rule is wrong"}
+    await cluster.set_status(CHANGE_WORKLOADS, release(version), {"request": request})
+    return await cluster.until(answered, f"the answer to {verb}")
+
+
+async def skips(cluster: Cluster) -> list[str]:
+    """What is known of the skips of failed rules."""
+    checks = [check for each in await batches(cluster) for check in each["status"].get("checks", [])]
+    return [each["skip"]["state"] for each in checks if "skip" in each]
+
+
+async def until_skipped(cluster: Cluster, state: str) -> None:
+    async def met() -> bool:
+        return set(await skips(cluster)) == {state}
+
+    await cluster.until(met, f"the skip {state}")
+
+
+def failing_first(stage: str, **rule: object) -> Script:
+    """The first batch fails in this stage, by one rule."""
+    failing = StageScript(verdict="fail", rules=[RuleScript(name="error rate", owner="sre", **rule)])  # type: ignore[arg-type]
+    return Script(cases=[Case(batch=0, stage=Stage(stage), check=failing)])
+
+
+@pytest.mark.parametrize("stage", ["PRE", "POST"])
+async def test_approval_tells_the_server_to_ignore_the_rules_that_failed(
+    cluster: Cluster, tmp_path: Path, stage: str
+) -> None:
+    async with checked(cluster, tmp_path, failing_first(stage), callbacks=True, seconds=600) as server:
+        await cluster.release(V1)
+        await until_state(cluster, V1, "Suspend")
+        assert "the AlterShield server is told to ignore 1 failed rules" in await ask(cluster, "Approve")
+        await until_state(cluster, V1, "Success")
+        await until_skipped(cluster, "Done")
+        (node,) = [each for each in server.nodes.values() if each.batch == 0]
+        assert node.state == f"{stage}_AOP_IGNORE"
+        (call,) = server.calls.of(Call.SKIP)
+        (feedback,) = call.body["feedbackVOList"]
+        assert feedback["ruleExeId"] == node.checks[Stage(stage)].executions[0].id
+        assert (feedback["operator"], feedback["skipComments"]) == ("alice", "approved by alice: the rule is wrong")
+
+
+async def test_approval_does_not_tell_the_server_if_a_rule_may_not_be_ignored(cluster: Cluster, tmp_path: Path) -> None:
+    script = failing_first("PRE", allow_ignore=False)
+    async with checked(cluster, tmp_path, script, callbacks=True, seconds=600) as server:
+        await cluster.release(V1)
+        await until_state(cluster, V1, "Suspend")
+        outcome = await ask(cluster, "Approve")
+        assert 'the AlterShield server is not told, because its rule "error rate" may not be ignored' in outcome
+        await until_state(cluster, V1, "Success")
+        assert (called(server, Call.SKIP), await skips(cluster)) == (0, [])
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(kind=FaultKind.DROP, calls=[Call.SKIP], processed=True),
+        Fault(kind=FaultKind.REFUSE, calls=[Call.SKIP], message="no"),
+        Fault(kind=FaultKind.EMPTY, calls=[Call.SKIP]),
+    ],
+    ids=["lost answer", "refused", "crash"],
+)
+async def test_approval_holds_if_the_server_cannot_be_told_which_is_tried_once(
+    cluster: Cluster, tmp_path: Path, fault: Fault
+) -> None:
+    script = failing_first("POST")
+    script.faults = [fault]
+    async with checked(cluster, tmp_path, script, callbacks=True, seconds=600) as server:
+        await cluster.release(V1)
+        await until_state(cluster, V1, "Suspend")
+        await ask(cluster, "Approve")
+        await until_state(cluster, V1, "Success")
+        await until_skipped(cluster, "Failed")
+        assert called(server, Call.SKIP) == 1
+
+
+async def test_server_that_cannot_be_reached_is_told_of_the_approval_later(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(skipping, "_RETRY_SECONDS", 0.3)
+    async with checked(cluster, tmp_path, failing_first("POST"), callbacks=True, seconds=600) as server:
+        await cluster.release(V1)
+        await until_state(cluster, V1, "Suspend")
+        await server.close_listener()
+        await ask(cluster, "Approve")
+        await until_state(cluster, V1, "Success")
+        assert await skips(cluster) != ["Done"]
+        await server.listen()
+        await until_skipped(cluster, "Done")
+        assert called(server, Call.SKIP) == 1
+
+
+@pytest.mark.parametrize(("killed_at", "then"), [("Requested", "Done"), ("Sent", "Failed")])
+async def test_reconciler_that_is_killed_tells_the_server_once(
+    cluster: Cluster, tmp_path: Path, killed_at: str, then: str
+) -> None:
+    script = failing_first("POST")
+    script.faults = [Fault(kind=FaultKind.HANG, calls=[Call.SKIP])] if killed_at == "Sent" else []
+    token = tmp_path / "token"
+    token.write_text(TOKEN)
+    port = free_ports(1)[0]
+    url = f"http://127.0.0.1:{port}/openapi/altershield/callback"
+    async with AlterShieldServer(token=TOKEN, script=script, callback_url=url) as server:
+        settings = Settings(url=server.url, token_file=token)
+
+        async def no_write_of_sent(request: web.Request, go_on: GoOn) -> web.StreamResponse:
+            if killed_at == "Requested" and b'"state":"Sent"' in await request.read():
+                return web.Response(status=500)
+            return await go_on()
+
+        async with cluster.reconciler(server=settings, check_timeout=600, callback_port=port):
+            await cluster.release(V1)
+            await until_state(cluster, V1, "Suspend")
+            cluster.set_fault(no_write_of_sent)
+            await ask(cluster, "Approve")
+            await until_skipped(cluster, killed_at)
+        killed_at, server.script.faults = "", []
+        async with cluster.reconciler(identity="two", server=settings, check_timeout=600):
+            await until_skipped(cluster, then)
+            assert called(server, Call.SKIP) == 1
+
+
+async def test_retry_has_the_server_repeat_its_check_on_the_same_node(cluster: Cluster, tmp_path: Path) -> None:
+    async with checked(cluster, tmp_path, failing_first("PRE"), callbacks=True, seconds=600) as server:
+        await cluster.release(V1)
+        await until_state(cluster, V1, "Suspend")
+        started = called(server, Call.START_BATCH)
+        server.script.cases = []
+        assert "verified again" in await ask(cluster, "Retry")
+        await until_state(cluster, V1, "Success")
+        assert called(server, Call.RESUBMIT) == 1
+        assert len({each.batch for each in server.nodes.values()}) == len(server.nodes) >= started
+
+
+async def test_check_that_fails_again_after_a_retry_suspends_again(cluster: Cluster, tmp_path: Path) -> None:
+    async with checked(cluster, tmp_path, failing_first("PRE"), callbacks=True, seconds=600) as server:
+        await cluster.release(V1)
+        for times in (1, 2):
+            await until_state(cluster, V1, "Suspend")
+            await ask(cluster, "Retry")
+            await until_state(cluster, V1, "Suspend")
+            assert called(server, Call.RESUBMIT) == times
+
+
+async def test_resubmission_is_repeated_if_its_answer_is_lost(cluster: Cluster, tmp_path: Path) -> None:
+    script = failing_first("PRE")
+    script.faults = [Fault(kind=FaultKind.DROP, calls=[Call.RESUBMIT], processed=True, times=1)]
+    async with checked(cluster, tmp_path, script, callbacks=True, seconds=600) as server:
+        await cluster.release(V1)
+        await until_state(cluster, V1, "Suspend")
+        script.cases = []
+        await ask(cluster, "Retry")
+        await until_state(cluster, V1, "Success")
+        assert called(server, Call.RESUBMIT) == 2
+        assert len([each for each in server.nodes.values() if each.batch == 0]) == 1
+
+
+async def test_batch_gets_a_new_node_if_the_server_refuses_to_repeat_its_check(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    script = failing_first("PRE")
+    script.faults = [Fault(kind=FaultKind.REFUSE, calls=[Call.RESUBMIT], code=Code.NOT_SUPPORTED)]
+    async with checked(cluster, tmp_path, script, callbacks=True, seconds=600) as server:
+        await cluster.release(V1)
+        await until_state(cluster, V1, "Suspend")
+        script.cases = []
+        await ask(cluster, "Retry")
+        await until_state(cluster, V1, "Success")
+        assert called(server, Call.RESUBMIT) == 1
+        assert len([each for each in server.nodes.values() if each.batch == 0]) == 2
+
+
+async def test_failure_that_a_poll_found_is_checked_again_in_a_new_batch(cluster: Cluster, tmp_path: Path) -> None:
+    """The server has taken such a batch as finished, and does not repeat its check."""
+    async with checked(cluster, tmp_path, failing_first("PRE")) as server:
+        await cluster.release(V1)
+        await until_state(cluster, V1, "Suspend")
+        server.script.cases = []
+        await ask(cluster, "Retry")
+        await until_state(cluster, V1, "Success")
+        assert called(server, Call.RESUBMIT) == 0
+
+
+@pytest.mark.parametrize("stale", ["pass", "fail", "pass without rules"])
+async def test_callback_of_the_first_run_does_not_decide_the_second_one(
+    cluster: Cluster, tmp_path: Path, stale: str
+) -> None:
+    script = failing_first("PRE")
+    async with checked(cluster, tmp_path, script, callbacks=True, seconds=600) as server:
+        await cluster.release(V1)
+        await until_state(cluster, V1, "Suspend")
+        (node,) = [each for each in server.nodes.values() if each.batch == 0]
+        first = list(node.pre.executions)
+        second = "fail" if stale.startswith("pass") else "pass"
+        script.cases = [Case(batch=0, stage=Stage.PRE, check=StageScript(verdict=second, delay=(2, 2)))]
+        await ask(cluster, "Retry")
+
+        async def repeated() -> bool:
+            checks = [check for each in await batches(cluster) for check in each["status"].get("checks", [])]
+            return any(each.get("repeated") and each.get("handle") for each in checks)
+
+        await cluster.until(repeated, "the second run")
+        rules = [] if stale == "pass without rules" else first
+        await server.send_verdict(node, Stage.PRE, stale.partition(" ")[0], rules)
+        await until_state(cluster, V1, "Suspend" if second == "fail" else "Success")
+        assert called(server, Call.RESUBMIT) == 1
+
+
+async def test_retry_of_a_batch_that_waits_has_the_server_repeat_its_check(cluster: Cluster, tmp_path: Path) -> None:
+    script = Script(pre=StageScript(delay=(6, 6)), callbacks=CallbackScript(lose=1.0))
+    async with checked(cluster, tmp_path, script) as server:
+        await apply_check(cluster, CheckSpec("gate", on_unknown=OnUnknown.HOLD, server=ServerCheck()))
+        await cluster.release(V1, replicas=1)
+
+        async def held() -> bool:
+            return [condition(each, "Verified")[1] for each in await batches(cluster)] == ["Held"]
+
+        await cluster.until(held, "the batch held")
+        script.pre = StageScript()
+        assert "verified again" in await ask(cluster, "Retry")
+        await until_state(cluster, V1, "Success")
+        assert (called(server, Call.RESUBMIT), called(server, Call.START_BATCH)) == (1, 1)

@@ -13,13 +13,13 @@ SOURCES = (
             ("case Availability.UNREACHABLE if left > 0 and not run.repeatable:", "case Availability.LOST if False:"),
             ("        case Availability.SWITCHED_OFF:\n", "        case Availability.SWITCHED_OFF if False:\n"),
             (
-                "        case NotStarted() if not run.repeatable:\n            return None,",
-                "        case NotStarted() if not run.repeatable:\n            return entry,",
+                "        case NotStarted() if not repeatable:\n            return None,",
+                "        case NotStarted() if not repeatable:\n            return entry,",
             ),
-            ("        case None if run.repeatable and", "        case None if"),
             ("        case NotStarted() if left < -_AWAY:\n            return _begin(run, now)\n", ""),
             ("        case NotStarted() if left < -_AWAY:", "        case NotStarted() if left <= 0:"),
-            ("next_poll(elapsed, left) if run.repeatable else Later(left)", "Later(left)"),
+            ("        case None if repeatable and", "        case None if"),
+            ("next_poll(elapsed, left) if repeatable else Later(left)", "Later(left)"),
             ("    if left <= 0:\n        if answer is None:", "    if left <= 1:\n        if answer is None:"),
             (
                 "        if answer is None:\n            return entry, run.ask(Step.LAST_POLL)",
@@ -78,7 +78,30 @@ SOURCES = (
         (
             ("entry_of(status.checks, name, Phase.POST) is None)", "True)"),
             ("bool(entry.handle) and", "True and"),
-            ("entry is not None and not entry.handle and", "entry is not None and"),
+            ("        and not entry.handle\n", ""),
+            ("        and not status.change_pod_id\n", ""),
+            ("not entry.repeated or result.newest_rule > entry.newest_rule > 0", "True"),
+            ("> entry.newest_rule > 0", ">= entry.newest_rule"),
+        ),
+    ),
+    Source(
+        "reconciler/batches/skipping.py",
+        ("tests/unit/reconciler/test_server_model.py",),
+        (
+            ("            if not error.delivered:\n", "            if True:\n"),
+            ("            if not error.delivered:\n", "            if False:\n"),
+            ("        if skip.state == SkipState.SENT:", "        if False:"),
+            ("any(each.message != said(entry) for each in failed)", "False"),
+            ("        and all(rule.ignorable and rule.id for rule in each.rules)\n", ""),
+            ("self._clock() > skip.time_unix + _LIMIT_SECONDS", "False"),
+        ),
+    ),
+    Source(
+        "reconciler/batches/repeating.py",
+        ("tests/unit/reconciler/test_server_model.py",),
+        (
+            ("repeated=True", "repeated=False"),
+            ("        newest_rule=first.newest_rule,\n", ""),
         ),
     ),
     Source(

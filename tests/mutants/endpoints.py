@@ -136,7 +136,7 @@ SOURCES = (
             ("each.began >= found[key].began", "each.began > found[key].began"),
             ("each.began >= found[key].began", "True"),
             ('key = each.id or f"\\x00{number}"', "key = each.id"),
-            (" and not rule.skipped]", "]"),
+            ("self.verdict in _DECIDED and not self.skipped", "self.verdict in _DECIDED"),
             ("    if verdict.passed:\n", "    if False:\n"),
             ("tuple(rules[:MAX_RULES])", "tuple(rules)"),
             (

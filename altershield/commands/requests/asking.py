@@ -150,7 +150,7 @@ def _unanswered(metadata: ObjectMeta, pending: Request | None, request: Request,
         "check that the reconciler runs and the namespace is governed: "
         f"kubectl get lease {LEASE} -n {SYSTEM_NAMESPACE}; kubectl get namespace {metadata.namespace} --show-labels"
     )
-    if pending is not None and pending != request:
+    if pending is not None and (pending.verb, pending.by, pending.reason) != (request.verb, request.by, request.reason):
         return RequestError(
             f"the request {pending.verb} by {pending.by or 'an unnamed user'} on ChangeWorkload {metadata.name} has "
             f"not been carried out within {seconds:.0f} s, and yours was not stored; {check}"

@@ -174,6 +174,7 @@ def _advice(change: ChangeWorkload | None, workload: Workload, *, denied: bool) 
             stalled = releases.stalled(change) if change is not None else None
             if stalled is not None and stalled.reason == _CHECK_HELD:
                 yield Advice("the pods are good: accept them", command("approve", _REASON))
+                yield Advice("the check has a result now: ask it again", command("retry", _REASON))
                 yield Advice("they are not: go back to the last version that passed", command("rollback", _REASON))
                 return
             yield Advice("the release is under way: wait for its end", command("wait"))

@@ -12,7 +12,7 @@ In a test:
 import asyncio
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import aiohttp
@@ -26,7 +26,7 @@ from kube_sandbox.altershield_server.control import Control
 from kube_sandbox.altershield_server.nodes import Node
 from kube_sandbox.altershield_server.operations import Operations, Scene
 from kube_sandbox.altershield_server.orders import Order
-from kube_sandbox.altershield_server.rules import verdict_body
+from kube_sandbox.altershield_server.rules import Execution, verdict_body
 from kube_sandbox.altershield_server.script import Script
 from kube_sandbox.altershield_server.tasks import Tasks
 from kube_sandbox.altershield_server.vocabulary import PLATFORM, Stage
@@ -113,7 +113,11 @@ class AlterShieldServer:
 
     async def send_callback(self, node: Node, stage: Stage, verdict: str) -> int | None:
         """Send a signed callback that no check caused. Returns the HTTP status, or None without an answer."""
-        content = callback_body(node, stage, verdict_body(verdict, node.checks[stage].executions))
+        return await self.send_verdict(node, stage, verdict, node.checks[stage].executions)
+
+    async def send_verdict(self, node: Node, stage: Stage, verdict: str, rules: Sequence[Execution]) -> int | None:
+        """The same with these rules. A callback about an earlier run has only the rules of that run, or none."""
+        content = callback_body(node, stage, verdict_body(verdict, rules))
         return (await self._callbacks.post(content))[0]
 
     async def start(self) -> None:

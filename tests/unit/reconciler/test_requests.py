@@ -5,9 +5,22 @@ from collections.abc import Callable
 import pytest
 
 from altershield.api import labels
-from altershield.api.kinds import MAX_ACTIONS, Action, ConditionType, Result, SourceRef, Verb
+from altershield.api.kinds import (
+    MAX_ACTIONS,
+    Action,
+    ChangePodStatus,
+    CheckResult,
+    CheckState,
+    ConditionType,
+    PodState,
+    Result,
+    SourceRef,
+    Verb,
+)
 from altershield.api.meta import Condition
 from altershield.api.ops_config import Settings
+from altershield.api.policy import Phase
+from reconciler.batches.verdicts import HELD, held_by
 from reconciler.releases.snapshot import RollbackReason
 
 from .scenarios import (
@@ -124,6 +137,26 @@ def order_refused(kind: str) -> World:
     return world
 
 
+def waiting(kind: str, node: str = "") -> World:
+    """A second release whose first batch waits for a person, because a check has no result. `node`: the node of an
+    AlterShield server, which can repeat the check."""
+    world, pods = second_release(kind)
+    world.checked = False
+    world.up(*pods)
+    world.run(20)
+    (name,) = [name for name in world.batches if fingerprint("v2") in name]
+    entry = CheckResult("server", Phase.PRE, CheckState.UNKNOWN, "no result in time", handle=node)
+    held = Condition(ConditionType.VERIFIED, "Unknown", HELD, "no result in time")
+    status = ChangePodStatus(PodState.PRE_SUBMITTED, checks=(entry,), change_pod_id=node, conditions=(held,))
+    world.store_batch(name, status)
+    world.rest()
+    return world
+
+
+def waiting_on_server(kind: str) -> World:
+    return waiting(kind, "node-1")
+
+
 def newest(world: World) -> SimPod:
     return [pod for pod in world.pods.values() if pod.image == world.image][-1]
 
@@ -215,6 +248,14 @@ TABLE: dict[Make, dict[Verb, tuple[Result, str, bool]]] = {
         RETRY: (DONE, RUNNING, False),
     },
 }
+for make in (waiting, waiting_on_server):
+    TABLE[make] = {
+        APPROVE: (DONE, RUNNING, False),
+        REPAIR: (UNCHANGED, RUNNING, False),
+        RESUME: (UNCHANGED, RUNNING, False),
+        ROLL_BACK: (DONE, "v1", False),
+        RETRY: (DONE, RUNNING, False),
+    }
 CASES = [
     pytest.param(make, verb, *wanted, id=f"{verb}-{make.__name__}")
     for make, row in TABLE.items()
@@ -362,6 +403,22 @@ def test_retry_verifies_a_pod_again_that_a_person_failed(kind: str) -> None:
     assert not [each for batch in world.batches.values() for each in batch.status.pod_results]
     assert len(set(world.batches) - numbers) == 1
     assert world.status().defense_check_fail_pods == ()
+
+
+@pytest.mark.parametrize("make", [waiting, waiting_on_server])
+@each_kind
+def test_retry_checks_a_batch_again_that_waits_for_a_person(kind: str, make: Make) -> None:
+    world = make(kind)
+    (before,) = [each for name, each in world.batches.items() if fingerprint("v2") in name]
+    ask(world, RETRY)
+    world.run(60)
+    (after,) = [each for name, each in world.batches.items() if fingerprint("v2") in name]
+    if make is waiting:
+        assert (after.metadata.name != before.metadata.name, after.status.checks) == (True, ())
+        return
+    (entry,) = after.status.checks
+    assert (after.metadata.name, after.status.change_pod_id) == (before.metadata.name, "node-1")
+    assert (entry.state, entry.repeated, entry.handle, held_by(after)) == (CheckState.RUNNING, True, "", "")
 
 
 @each_kind

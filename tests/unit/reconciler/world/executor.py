@@ -8,6 +8,7 @@ from altershield.api import labels, names
 from altershield.api.kinds import ChangePod, ChangePodSpec, ChangePodStatus, SourceRef
 from altershield.api.meta import ObjectMeta, OwnerReference, plain_time
 from altershield.workloads.workload import Workload
+from reconciler.batches.repeating import is_repeatable, repeated
 from reconciler.releases.effects import (
     AllowRepair,
     Announce,
@@ -19,6 +20,7 @@ from reconciler.releases.effects import (
     Pause,
     ReleaseAgain,
     Remove,
+    Repeat,
     RestoreLabel,
     Resume,
     SetThreshold,
@@ -115,6 +117,11 @@ class Executor(Storage):
                 case Remove(obj):
                     self._write("remove")
                     self._remove(obj)
+                case Repeat(batch):
+                    self._write("repeat")
+                    change_pod = self.batches[batch.metadata.name]
+                    assert is_repeatable(change_pod)
+                    self._store_batch(change_pod, repeated(change_pod, self.now))
                 case Announce():
                     self.announced.append(after)
         if decision.lists and self.groups is not None:

@@ -86,6 +86,10 @@ class Storage(Cluster):
     def _projected(self, release: ChangeWorkload) -> Release:
         return projection.read(msgspec.json.encode(release))
 
+    def store_batch(self, name: str, status: ChangePodStatus) -> None:
+        """Store the status of a ChangePod."""
+        self._store_batch(self.batches[name], status)
+
     def _store_batch(self, release: ChangePod, status: ChangePodStatus) -> None:
         release = msgspec.structs.replace(release, status=status)
         self.batches[release.metadata.name] = release
