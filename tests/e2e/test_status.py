@@ -162,7 +162,7 @@ def test_output_objects_equal_those_of_kubectl_get(plugin: Plugin) -> None:
     eventually(lambda: plugin.objects("yaml") == plugin.kubectl.json("changeworkloads")["items"], "the same as YAML")
     header, row = plugin.status("-o", "wide").splitlines()
     assert header.split() == [
-        *("NAME", "VERSION", "STATE", "PASSED", "FAILED", "WAITING", "AGE", "SINCE", "MESSAGE"),
+        *("NAME", "VERSION", "STATE", "PASSED", "FAILED", "WAITING", "AGE", "SINCE", "POLICY", "MESSAGE"),
     ]
     assert row.split()[1] == f"{name.rpartition('--x--')[2]}*"
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from altershield import releases
 from altershield.api.kinds import WorkloadState
 from altershield.api.meta import rfc3339
+from altershield.api.policy import AppliedPolicy
 from altershield.commands.status.durations import age
 from altershield.commands.status.snapshot import Release
 from altershield.workloads import BY_KIND
@@ -14,6 +15,7 @@ from altershield.workloads.workload import Workload
 _VERSION_DIGITS = 12  # of a version, unless the table is wide
 _GAP = "   "
 _UNKNOWN = "<unknown>"
+_NONE = "<none>"
 
 _STYLES = {
     WorkloadState.SUCCESS: "green",
@@ -34,7 +36,7 @@ class Layout(NamedTuple):
         return (
             *(("NAMESPACE",) if self.namespaces else ()),
             *("NAME", "VERSION", "STATE", "PASSED", "FAILED", "WAITING", "AGE"),
-            *(("SINCE",) if self.wide else ()),
+            *(("SINCE", "POLICY") if self.wide else ()),
             "MESSAGE",
         )
 
@@ -59,6 +61,7 @@ def row(release: Release, layout: Layout, now: float) -> Row:
     if stored is None or release.pending:
         version, state, counts = workload.version, WorkloadState.INIT, ("0", "0", "0")
         began = since = 0
+        policy = _UNKNOWN
         message = "admitted, not yet processed"
     else:
         change = stored.release
@@ -67,6 +70,7 @@ def row(release: Release, layout: Layout, now: float) -> Row:
         waiting = len(status.defense_preparing_pods) + len(status.defense_checking_pods)
         counts = (str(len(status.defense_check_pass_pods)), str(len(status.defense_check_fail_pods)), str(waiting))
         began, since = change.spec.create_time_unix, releases.since(change)
+        policy = _policy(change.spec.policy, namespace)
         message = releases.why(change, current=release.present)
     digits = version if layout.wide else version[:_VERSION_DIGITS]
     before = (
@@ -74,12 +78,19 @@ def row(release: Release, layout: Layout, now: float) -> Row:
         *(name, digits + ("*" if release.present else ""), state.value, *counts),
     )
     after = (
-        *((rfc3339(since) if since else _UNKNOWN,) if layout.wide else ()),
+        *((rfc3339(since) if since else _UNKNOWN, policy) if layout.wide else ()),
         # users write the messages of verdicts, so control characters must not reach the terminal
         "".join(c if c.isprintable() else " " for c in message),
     )
     cells = (*before, age(now - began) if began else _UNKNOWN, *after)
     return Row((namespace, name, version), cells, (*before, *after), _STYLES.get(state, ""))
+
+
+def _policy(policy: AppliedPolicy, namespace: str) -> str:
+    """The name of the policy of a release, with its namespace if that is not the workload's."""
+    if not policy.name:
+        return _NONE
+    return policy.name if policy.namespace == namespace else f"{policy.namespace}/{policy.name}"
 
 
 class Columns:

@@ -2,9 +2,12 @@
 
 from typing import Any
 
+import msgspec
+
 from altershield.api import labels
 from altershield.api.kinds import ChangeWorkload, ChangeWorkloadStatus, ConditionType, PodInfo, WorkloadState
 from altershield.api.meta import Condition
+from altershield.api.policy import AppliedPolicy
 from altershield.commands.status.snapshot import Release
 from altershield.commands.status.table import Columns, Layout, progress, row
 from altershield.workloads.workload import Workload
@@ -51,13 +54,27 @@ def test_wide_row_has_the_whole_version_and_the_time_of_the_state() -> None:
     assert (wide["VERSION"], wide["SINCE"]) == (f"{V1}*", "2023-05-11T07:46:15Z")
 
 
+def test_wide_row_names_the_policy_that_applies_and_its_namespace_if_it_is_another_one() -> None:
+    def shown(policy: AppliedPolicy) -> str:
+        of = release(FAILED)
+        spec = msgspec.structs.replace(of.spec, policy=policy)
+        return cells(msgspec.structs.replace(of, spec=spec), workload(), Layout(wide=True))["POLICY"]
+
+    assert shown(AppliedPolicy(namespace="shop", name="gate")) == "gate"
+    assert shown(AppliedPolicy(namespace="altershieldoperator-system", name="default")) == (
+        "altershieldoperator-system/default"
+    )
+    assert shown(AppliedPolicy(start_timeout_seconds=900)) == "<none>", "the annotation of a workload is no policy"
+
+
 def test_row_of_a_release_that_is_not_processed_has_no_age_and_a_message() -> None:
     layout = Layout(wide=True)
     for each in (None, stored(release(DONE))):
         pending = row(Release(workload(**{labels.DEFENSE_STATUS: ""}), each), layout, NOW)
         shown = dict(zip(layout.header, pending.cells, strict=True))
         assert (shown["VERSION"], shown["STATE"], shown["PASSED"]) == (f"{V1}*", "Init", "0")
-        assert (shown["AGE"], shown["SINCE"], shown["MESSAGE"]) == ("<unknown>",) * 2 + ("admitted, not yet processed",)
+        assert (shown["AGE"], shown["SINCE"], shown["POLICY"]) == ("<unknown>",) * 3
+        assert shown["MESSAGE"] == "admitted, not yet processed"
 
 
 def test_message_contains_no_control_characters() -> None:
