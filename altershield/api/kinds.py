@@ -269,6 +269,16 @@ class Resumption(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
     ] = ()
 
 
+class Pause(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """When the pause of the rollout ends by itself: the DefensePolicy has `onFailure: pause` and `pauseSeconds`."""
+
+    end_time: Annotated[Text, _doc("When it ends, UTC.")] = ""
+    end_time_unix: Annotated[Seconds, _doc("The same in Unix seconds; 0: it does not end by itself.")] = 0
+    ended: Annotated[
+        bool, _doc("Whether this time is over, and `onPauseEnd` was carried out, or refused. It happens once.")
+    ] = False
+
+
 class ChangeWorkloadSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """The release."""
 
@@ -336,6 +346,7 @@ class ChangeWorkloadStatus(msgspec.Struct, frozen=True, omit_defaults=True, rena
         msgspec.Meta(max_length=MAX_ACTIONS, description="The answers to the last requests, the newest last."),
     ] = ()
     resumption: Annotated[Resumption, _doc("Whether a person admitted further releases.")] = Resumption()
+    pause: Annotated[Pause, _doc("When the pause of the rollout ends by itself.")] = Pause()
     retry_time_unix: Annotated[
         Seconds, _doc("When a person last asked to verify the failed pods again, in Unix seconds.")
     ] = 0

@@ -24,6 +24,9 @@ MAX_RECEIVERS = 16
 RECEIVER_NAME = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 """The regular expression of their names."""
 
+MAX_PAUSE = 7 * 86_400
+"""The maximum of `pauseSeconds`."""
+
 _INTERVAL = 15
 _SAMPLES = 4
 _LAG = 5
@@ -91,6 +94,15 @@ class OnFailure(enum.StrEnum):
     """Suspend, and pause the rollout."""
     ROLLBACK = "rollback"
     """Release the last version that passed again; suspend if that is not possible."""
+
+
+class OnPauseEnd(enum.StrEnum):
+    """What the end of `pauseSeconds` leads to. Default: `rollback`."""
+
+    ROLLBACK = "rollback"
+    """Release the last version that passed again, and take the pause back. It stays if that is not possible."""
+    CONTINUE = "continue"
+    """Take the pause back: the failed version is rolled out. The suspension stays."""
 
 
 class OnStartFailure(enum.StrEnum):
@@ -334,6 +346,20 @@ class Rules(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=
     on_failure: Annotated[OnFailure, _doc("What a failed check leads to: `suspend`, `pause` or `rollback`.")] = (
         OnFailure.SUSPEND
     )
+    pause_seconds: Annotated[
+        Annotated[int, msgspec.Meta(ge=1, le=MAX_PAUSE)] | None,
+        _doc(
+            "With `onFailure: pause`: seconds after which the pause ends by itself, at most 7 days. Default: it lasts "
+            "until a person decides, or another version is released."
+        ),
+    ] = None
+    on_pause_end: Annotated[
+        OnPauseEnd | None,
+        _doc(
+            "What the end of `pauseSeconds` leads to: `rollback` (default), or `continue`, which rolls the failed "
+            "version out."
+        ),
+    ] = None
     on_start_failure: Annotated[OnStartFailure, _doc("What overdue pods lead to: `rollback` or `suspend`.")] = (
         OnStartFailure.ROLLBACK
     )
@@ -394,7 +420,16 @@ class DefensePolicy(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """How the releases of a namespace are verified, and what a failure leads to."""
 
     metadata: ObjectMeta
-    spec: DefensePolicySpec = DefensePolicySpec()
+    spec: Annotated[
+        DefensePolicySpec,
+        _rules(
+            (
+                "!has(self.pauseSeconds) || (has(self.onFailure) && self.onFailure == 'pause')",
+                "pauseSeconds needs onFailure: pause",
+            ),
+            ("!has(self.onPauseEnd) || has(self.pauseSeconds)", "onPauseEnd needs pauseSeconds"),
+        ),
+    ] = DefensePolicySpec()
     status: DefensePolicyStatus = DefensePolicyStatus()
     api_version: str = msgspec.field(default_factory=lambda: API_VERSION)
     kind: str = msgspec.field(default_factory=lambda: DEFENSE_POLICIES.kind)

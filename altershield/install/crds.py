@@ -42,6 +42,7 @@ _COLUMNS = {
         _CREATED,
         ("KIND", "string", ".spec.workloadRef.kind", 1),
         ("WORKLOAD", "string", ".spec.serviceName", 1),
+        ("POLICY", "string", ".spec.policy.name", 1),
         ("VERIFIED", "string", '.status.conditions[?(@.type=="Verified")].status', 1),
         ("REASON", "string", '.status.conditions[?(@.type=="Verified")].reason', 1),
         ("ROLLEDBACK", "string", '.status.conditions[?(@.type=="RolledBack")].status', 1),

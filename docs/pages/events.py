@@ -18,6 +18,8 @@ MEANINGS = {
     "its pods is verified. The message gives the server's reason.",
     "RolloutPaused": "A pod failed verification, and the DefensePolicy has `onFailure: pause`. The message says when "
     "the rollout continues.",
+    "RolloutPauseEnded": "The rollout was paused for `pauseSeconds` of the DefensePolicy. The message says whether the "
+    "version is rolled back, or why not, or that the rollout continues.",
     "RolloutContinued": "AlterShield had paused the rollout, and the release is not suspended any more.",
     "RollbackStarted": "Pods were overdue or failed verification, or a person asked for a rollback. The message says "
     "why, and which version is released again.",

@@ -2,6 +2,7 @@
 parts."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from altershield.api.kinds import ConditionType, Giver, PodInfo, Resumption, WorkloadState
 from altershield.api.meta import find_condition, has_reason
@@ -9,7 +10,7 @@ from altershield.releases import rolled_back, state
 from altershield.releases.enforcement import only_text
 from altershield.releases.release import version
 from altershield.workloads import BY_KIND, is_pod_of_revision
-from reconciler.releases import failure, requests, rollback, suspension, verification
+from reconciler.releases import failure, pause, requests, rollback, suspension, verification
 from reconciler.releases.effects import After, Announce, Before, Decision, Remove, RestoreLabel, SetThreshold
 from reconciler.releases.ending import automatic_target, ending, health_counts, no_rollback_reason, overdue_verdict
 from reconciler.releases.pod_groups import Group, PodGroups
@@ -74,10 +75,16 @@ def _repeat_lost_batch(snapshot: Snapshot) -> Decision | None:
 
 
 def _fail(snapshot: Snapshot, now: float) -> Decision | None:
-    """Roll back a release that failed verification, if its policy says so; None if it does not."""
-    if not failure.wants_rollback(snapshot):
+    """Roll back a release that failed verification, if its policy says so: at once, or at the end of a pause; None if
+    it does not."""
+    paused = pause.wants_rollback(snapshot, now)
+    if not paused and not failure.wants_rollback(snapshot):
         return None
+    if snapshot.workload.held and snapshot.targets is None:
+        return Decision(read_live=True)  # somebody else may have changed the pause
     why, refusal = verification.summary(snapshot), failure.no_rollback_reason(snapshot)
+    if paused:
+        why = f"{why}; {pause.end_text(snapshot)}"
     if refusal in ("", snapshot.settings.rollback_off):
         if snapshot.targets is None:
             return Decision(read_live=True)
@@ -85,7 +92,8 @@ def _fail(snapshot: Snapshot, now: float) -> Decision | None:
         if isinstance(target, str):
             refusal = target
         elif not refusal:
-            return rollback.store_intent(snapshot, target, RollbackReason.VERIFICATION_FAILED, why, now)
+            step = rollback.store_intent(snapshot, target, RollbackReason.VERIFICATION_FAILED, why, now)
+            return replace(step, after=(pause.ended_with_rollback(snapshot), *step.after)) if paused else step
     return _advance(snapshot, (), now, f"{why}; not rolled back: {refusal}")
 
 
@@ -176,8 +184,9 @@ def _advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_roll
     if target is WorkloadState.SUCCESS:
         after += [Remove(other) for other in snapshot.others if _obsolete(other, release)]
     # last: if the API server refuses it, everything else is done
-    after += failure.pause(snapshot, target, after, message)
-    return _decision(draft, snapshot, before, after, wakes)
+    paused = pause.step(snapshot, draft, target, after, message, no_rollback)
+    wakes.append(paused.wake)
+    return _decision(paused.draft, snapshot, before, [*after, *paused.after], wakes)
 
 
 def _batches(

@@ -93,6 +93,8 @@ class Pause:
     version: str
     """The version that failed."""
     reason: str
+    until: int = 0
+    """When the pause ends by itself, Unix seconds; 0: it does not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,8 +126,8 @@ class Executor:
             match effect:
                 case Suspend(since):
                     workload = await self._suspend(workload, since)
-                case Pause(version, reason):
-                    await self._pause(workload, version, reason)
+                case Pause():
+                    await self._pause(workload, effect)
                 case Unpause():
                     await self._unpause(workload)
                 case ReleaseAgain(target, by):
@@ -262,11 +262,13 @@ class Executor:
         same: Operation = {"op": "test", "path": _VERSION, "value": workload.version}
         return await self._writer.patch(self._caches.workloads[workload.kind], workload, [same, *operations])
 
-    async def _pause(self, workload: Workload, version: str, reason: str) -> None:
+    async def _pause(self, workload: Workload, effect: Pause) -> None:
         raw = await self._live.raw(workload)
         wanted = BY_KIND[workload.kind].pause(workload)
-        time = rfc3339(self._clock())
-        await self._patch_read(workload, raw, pausing.pause(raw, wanted, version=version, reason=reason, time=time))
+        marker = pausing.Marker(
+            rfc3339(self._clock()), effect.version, effect.reason, until=rfc3339(effect.until) if effect.until else ""
+        )
+        await self._patch_read(workload, raw, pausing.pause(raw, wanted, marker))
 
     async def _unpause(self, workload: Workload) -> None:
         raw = await self._live.raw(workload)

@@ -23,6 +23,7 @@ from altershield.workloads.pods import Pod
 from altershield.workloads.workload import WireSelector, Workload
 from altershield.workloads.workload import version_of as fingerprint_of
 from reconciler.machinery.caches import Caches
+from reconciler.releases import pausing
 from reconciler.releases.ending import overdue_pods
 from reconciler.releases.health import events_fault
 from reconciler.releases.pod_groups import PodGroups
@@ -107,6 +108,12 @@ class LiveReader:
             raise _changed(known)
         return raw
 
+    async def own_pause(self, known: Workload) -> bool:
+        """Whether the rollout is paused as AlterShield paused it, and nobody else has changed that."""
+        if not known.held:
+            return False
+        return pausing.is_own(await self.raw(known), BY_KIND[known.kind].pause(known))
+
     async def _raw(self, known: Workload) -> msgspec.Raw:
         metadata = known.metadata
         try:
@@ -184,7 +191,7 @@ class LiveReader:
         for pod in own:
             self._caches.pods.observe(pod)
         if snapshot.groups is not None:
-            if snapshot.settings.on_failure is OnFailure.ROLLBACK:
+            if snapshot.settings.on_failure is not OnFailure.SUSPEND:
                 await self._read_verdicts(snapshot)
             self._refresh(snapshot.groups, own, workload, now)
             await self._read_events(snapshot, snapshot.groups, now)

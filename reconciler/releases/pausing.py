@@ -2,9 +2,13 @@
 
 The annotation `paused` remembers which fields were changed, and their values before. Anybody who may change the
 workload can write the annotation. So it decides nothing but the values of the fields that the adapter names.
+
+A field is only taken back if nobody else has written it since. Its value does not tell this if somebody continued the
+rollout and paused it again, but `metadata.managedFields` does: a field that AlterShield wrote last belongs to the same
+manager as the annotation.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -33,12 +37,14 @@ class Marker(msgspec.Struct, frozen=True):
     version: str
     """The version that failed."""
     reason: str
-    changes: tuple[Change, ...]
+    changes: tuple[Change, ...] = ()
+    until: str = ""
+    """When the pause ends by itself, in the same format; empty: it does not."""
 
 
-def pause(raw: Object, wanted: Sequence[Operation], *, version: str, reason: str, time: str) -> list[Operation]:
-    """The patch that makes the changes `wanted` (each one an `add`) and remembers them; empty if the workload is paused
-    already, or if its kind cannot be paused."""
+def pause(raw: Object, wanted: Sequence[Operation], marker: Marker) -> list[Operation]:
+    """The patch that makes the changes `wanted` (each one an `add`) and remembers them in `marker`; empty if the
+    workload is paused already, or if its kind cannot be paused."""
     changes = [
         Change(str(each["path"]), each["value"], before)
         for each in wanted
@@ -46,7 +52,7 @@ def pause(raw: Object, wanted: Sequence[Operation], *, version: str, reason: str
     ]
     if not changes or PAUSED in _annotations(raw):
         return []
-    marker = Marker(time, version, reason[:_MAX_REASON], tuple(changes))
+    marker = msgspec.structs.replace(marker, reason=marker.reason[:_MAX_REASON], changes=tuple(changes))
     operations: list[Operation] = []
     for change in changes:
         parent = change.path.rpartition("/")[0]
@@ -62,25 +68,69 @@ def pause(raw: Object, wanted: Sequence[Operation], *, version: str, reason: str
 def unpause(raw: Object, wanted: Sequence[Operation]) -> list[Operation]:
     """The patch that takes back a pause. `wanted`: the changes that pause this workload. A field that somebody else has
     changed since stays as it is."""
-    text = _annotations(raw).get(PAUSED)
-    if text is None:
+    if PAUSED not in _annotations(raw):
         return []
     operations: list[Operation] = []
-    try:
-        marker = msgspec.json.decode(text, type=Marker)
-    except (ValueError, RecursionError):
-        marker = Marker("", "", "", ())  # somebody changed the annotation: nothing is known about the values before
-    known = {change.path: change for change in marker.changes}
-    for each in wanted:
-        path = str(each["path"])
-        change = known.get(path)
-        if change is None or not _covers(_get(raw, path), each["value"]):
-            continue
+    for change in _own_changes(raw, wanted):
         if change.before is None:
-            operations.append({"op": "remove", "path": path})
+            operations.append({"op": "remove", "path": change.path})
         else:
-            operations.append({"op": "replace", "path": path, "value": change.before})
+            operations.append({"op": "replace", "path": change.path, "value": change.before})
     return [*operations, {"op": "remove", "path": _ANNOTATION}]
+
+
+def is_own(raw: Object, wanted: Sequence[Operation]) -> bool:
+    """Whether the workload is paused by the changes in its annotation, and nobody else has changed one since."""
+    return bool(_own_changes(raw, wanted))
+
+
+def _own_changes(raw: Object, wanted: Sequence[Operation]) -> list[Change]:
+    """The changes in the annotation that are still in force, and that nobody else has written since."""
+    try:
+        marker = msgspec.json.decode(_annotations(raw).get(PAUSED, ""), type=Marker)
+    except (ValueError, RecursionError, TypeError):
+        return []  # somebody changed the annotation: nothing is known about the values before
+    known = {change.path: change for change in marker.changes}
+    found = []
+    for each in wanted:
+        change = known.get(str(each["path"]))
+        if change is None or not _covers(_get(raw, change.path), each["value"]):
+            continue
+        if not _has_other_manager(raw, msgspec.structs.replace(change, value=each["value"])):
+            found.append(change)
+    return found
+
+
+def _has_other_manager(raw: Object, change: Change) -> bool:
+    """Whether another manager than that of the annotation owns a value that the change wrote."""
+    entries = [each for each in (raw.get("metadata") or {}).get("managedFields") or () if isinstance(each, dict)]
+    own = {_manager(each) for each in entries if _owns(each, ("metadata", "annotations", PAUSED))}
+    parts = tuple(change.path.split("/")[1:])
+    written = [(*parts, *below) for below in _changed(change.value, change.before)]
+    return bool(own) and any(_manager(each) not in own and _owns(each, path) for each in entries for path in written)
+
+
+def _manager(entry: dict[str, Any]) -> tuple[Any, ...]:
+    return entry.get("manager"), entry.get("operation"), entry.get("subresource")
+
+
+def _owns(entry: dict[str, Any], path: Sequence[str]) -> bool:
+    """Whether an entry of `managedFields` owns the field."""
+    found: Any = entry.get("fieldsV1")
+    for part in path:
+        found = found.get(f"f:{part}") if isinstance(found, dict) else None
+    return found is not None
+
+
+def _changed(value: Any, before: Any) -> Iterator[tuple[str, ...]]:
+    """The paths of the plain values in `value` that `before` does not have."""
+    if not isinstance(value, dict):
+        if value != before:
+            yield ()
+        return
+    for key, below in value.items():
+        for path in _changed(below, before.get(key) if isinstance(before, dict) else None):
+            yield key, *path
 
 
 def _annotations(raw: Object) -> dict[str, Any]:

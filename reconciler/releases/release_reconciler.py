@@ -198,7 +198,7 @@ class ReleaseReconciler:
         decision = decide(snapshot, now)
         if decision.read_live:
             targets = await self._live.refresh_and_find_targets(snapshot, [release, *others], now)
-            snapshot = replace(snapshot, targets=targets)
+            snapshot = replace(snapshot, targets=targets, own_pause=await self._live.own_pause(workload))
             decision = decide(snapshot, now)
         decision = with_history(release, self._with_sets(workload, release, source, decision))
         try:

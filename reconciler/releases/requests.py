@@ -13,6 +13,7 @@ from altershield.api.kinds import (
     MAX_ACTIONS,
     Action,
     ConditionType,
+    Pause,
     PodInfo,
     Request,
     Result,
@@ -134,7 +135,7 @@ def _approve(snapshot: Snapshot, request: Request, now: float) -> Decision:
         outcome += f"; {waiting} pods that waited for a decision get the verdict `pass`"
     outcome += _told([batch for batch, _ in failing])
     draft = begin_with(snapshot, now).enter(WorkloadState.RUNNING)
-    draft = draft.replace(defense_check_fail_pods=(), down_pods=(), resumption=Resumption())
+    draft = draft.replace(defense_check_fail_pods=(), down_pods=(), resumption=Resumption(), pause=Pause())
     draft = draft.condition(ConditionType.VERIFIED, None, "InProgress", message)
     if present is WorkloadState.ROLLBACK:
         withdrawn = f"the rollback was withdrawn: {message}"
@@ -242,7 +243,7 @@ def _retry(snapshot: Snapshot, request: Request, now: float) -> Decision:
     names = _named(release.status.defense_check_fail_pods)
     outcome = f"{names or 'the pods'} of version {version(release)} are verified again"
     draft = draft.enter(WorkloadState.RUNNING).replace(
-        defense_check_fail_pods=(), down_pods=(), resumption=Resumption(), retry_time_unix=int(now)
+        defense_check_fail_pods=(), down_pods=(), resumption=Resumption(), pause=Pause(), retry_time_unix=int(now)
     )
     draft = draft.condition(ConditionType.VERIFIED, None, "InProgress", outcome)
     return _answered(draft, request, Result.DONE, outcome)

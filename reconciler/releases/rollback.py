@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from altershield.api import names
-from altershield.api.kinds import ConditionType, Giver, Result, SourceRef, Verb, WorkloadState
+from altershield.api.kinds import ConditionType, Giver, Pause, Result, SourceRef, Verb, WorkloadState
 from altershield.api.meta import Condition, find_condition, has_reason, rfc3339
 from altershield.releases.release import version as version_of
 from altershield.workloads.pods import Pod
@@ -51,6 +51,9 @@ def store_intent(snapshot: Snapshot, target: Target, reason: RollbackReason, why
             rollback_target=source,
             rollback_requested=reason is RollbackReason.REQUESTED,
             rollback_reason=reason.value,
+            pause=msgspec.structs.replace(snapshot.release.status.pause, ended=True)
+            if snapshot.release.status.pause.end_time_unix
+            else Pause(),
         )
         .condition(ConditionType.ROLLED_BACK, False, reason, message)
         .without(ConditionType.STALLED)
@@ -144,7 +147,7 @@ def withdraw(snapshot: Snapshot, why: str, now: float, *, tried: bool = True) ->
         .condition(ConditionType.ROLLED_BACK, False, RollbackReason.WITHDRAWN, message)
     )
     if not tried:
-        draft = draft.replace(rollback_reason="")
+        draft = draft.replace(rollback_reason="", pause=Pause())
     return Decision(
         with_update_time(draft.status, now),
         after=(Announce("RollbackWithdrawn", message, warning=False),),

@@ -89,6 +89,9 @@ class Snapshot:
     """Whether checks judge the batches: those of a DefensePolicy, or an AlterShield server."""
     reported: Condition | None = None
     """The condition Reported, if it is new."""
+    own_pause: bool = False
+    """Whether the rollout is paused as AlterShield paused it, and nobody else has changed that. Only known if
+    `targets` were read."""
     targets: Sequence[Target] | None = None
     """None unless they were read from the API server. If they were, `groups` is up to date with the API
     server as well."""

@@ -9,7 +9,7 @@ import msgspec
 
 from altershield.api.kinds import ConditionType, Giver, PodInfo, Verdict, WorkloadState
 from altershield.api.meta import find_condition
-from altershield.releases import state
+from altershield.releases import state, version
 from altershield.workloads.pods import Pod
 from reconciler.batches.batch import Batch
 from reconciler.releases.effects import CreateBatch, Mark
@@ -53,8 +53,14 @@ def target_state(snapshot: Snapshot) -> WorkloadState:
 
 
 def complete(snapshot: Snapshot, groups: PodGroups) -> bool:
-    """Whether every pod that the release is to reach is up and has passed at this moment."""
+    """Whether every pod that the release is to reach is up and has passed at this moment.
+
+    A rollout that AlterShield paused because of this version has not reached its pods: how many they are, the strategy
+    of a StatefulSet or DaemonSet does not tell before it continues.
+    """
     existing, workload = len(groups), snapshot.workload
+    if workload.held and workload.held_version == version(snapshot.release):
+        return False
     return (
         existing > 0
         and workload.replicas > 0

@@ -1,6 +1,7 @@
 """DefensePolicies, from `kubectl apply` to what a release does under them."""
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -278,6 +279,83 @@ def test_failed_release_is_paused_and_continues_when_a_person_resumes_it(kubectl
     workload = kubectl.json("deployment", "sleep")
     assert PAUSED not in workload["metadata"].get("annotations", {})
     assert SUSPEND not in workload["metadata"]["labels"]
+
+
+def test_pause_ends_with_a_rollback_and_the_version_that_passed_is_rolled_out(kubectl: Kubectl) -> None:
+    first, second = fail_second_release(kubectl, onFailure="pause", pauseSeconds=6)
+    eventually(lambda: kubectl.json("deployment", "sleep")["spec"].get("paused"), "the rollout to be paused")
+    end = of_version(kubectl, second)["status"]["pause"]
+    assert end["endTimeUnix"] > time.time()
+    until = json.loads(kubectl.json("deployment", "sleep")["metadata"]["annotations"][PAUSED])["until"]
+    assert f"is paused until {until}, when the last version that passed" in until_event(kubectl, "RolloutPaused")
+    assert end["endTime"].replace(" ", "T") in until
+    arguments = ("--kubeconfig", str(kubectl.kubeconfig), "-n", kubectl.namespace)
+    log = kubectl.kubeconfig.parent / f"why-{kubectl.namespace}.log"
+    with command("why", "deployment/sleep", *arguments, log=log) as process:
+        assert process.wait(60) == 3
+    assert f"Rollout:   paused by AlterShield until {until} (" in log.read_text()
+    eventually(lambda: state_of(kubectl, second) == "Failed", "the rollback to end")
+    assert version_of(kubectl) == first
+    found = condition(of_version(kubectl, second), "RolledBack")
+    assert (found["status"], found["reason"]) == ("True", "VerificationFailed")
+    assert "the pause has ended after 6 s" in found["message"]
+    assert f"version {second} is rolled back" in until_event(kubectl, "RolloutPauseEnded")
+    eventually(lambda: SUSPEND not in kubectl.labels("deployment", "sleep"), "the suspension to end")
+    workload = kubectl.json("deployment", "sleep")
+    assert "paused" not in workload["spec"]
+    assert PAUSED not in workload["metadata"]["annotations"]
+    assert state_of(kubectl, second) == "Failed", "it stays refused"
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet"])
+def test_pause_that_ends_with_continue_takes_back_what_it_set_and_the_version_stays_failed(
+    kubectl: Kubectl, kind: str
+) -> None:
+    policy(kubectl, "own", onFailure="pause", pauseSeconds=3, onPauseEnd="continue")
+    until_accepted(kubectl, "own")
+    partition = {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}}
+    kubectl("apply", "-f", "-", stdin=sleep(kind=kind, replicas=2, **(partition if kind == "StatefulSet" else {})))
+    until_release(kubectl, "Success")
+
+    def rollout() -> Json:
+        found: Json = kubectl.json(kind.lower(), "sleep")
+        spec = found["spec"]
+        return {key: spec.get(key) for key in ("paused", "updateStrategy")}
+
+    before = rollout()
+    fail_a_pod(kubectl)
+    eventually(lambda: rollout() != before, "the rollout to be paused")
+    assert "continues although the version failed" in until_event(kubectl, "RolloutPauseEnded")
+    eventually(lambda: rollout() == before, "the rollout to continue as before")
+    assert newest(kubectl)["status"]["pause"]["ended"]
+    time.sleep(2)
+    assert rollout() == before
+    assert newest(kubectl)["status"]["status"] == "Suspend"
+    assert SUSPEND in kubectl.labels(kind.lower(), "sleep")
+
+
+@pytest.mark.parametrize("on_pause_end", ["rollback", "continue"])
+def test_rollout_that_a_person_paused_again_stays_paused_at_the_end(kubectl: Kubectl, on_pause_end: str) -> None:
+    _, second = fail_second_release(kubectl, onFailure="pause", pauseSeconds=6, onPauseEnd=on_pause_end)
+    eventually(lambda: kubectl.json("deployment", "sleep")["spec"].get("paused"), "the rollout to be paused")
+    kubectl("rollout", "resume", "deployment/sleep")
+    kubectl("rollout", "pause", "deployment/sleep")
+    until_event(kubectl, "RolloutPauseEnded")
+    eventually(lambda: newest(kubectl)["status"]["pause"].get("ended"), "the end of the pause")
+    time.sleep(2)
+    workload = kubectl.json("deployment", "sleep")
+    assert workload["spec"]["paused"]
+    assert (version_of(kubectl), state_of(kubectl, second)) == (second, "Suspend")
+    assert SUSPEND in workload["metadata"]["labels"]
+
+
+def test_deleted_policy_does_not_keep_a_pause_from_ending(kubectl: Kubectl) -> None:
+    first, second = fail_second_release(kubectl, onFailure="pause", pauseSeconds=4)
+    eventually(lambda: kubectl.json("deployment", "sleep")["spec"].get("paused"), "the rollout to be paused")
+    kubectl("delete", "defensepolicy", "own")
+    eventually(lambda: state_of(kubectl, second) == "Failed", "the rollback to end")
+    assert version_of(kubectl) == first
+    eventually(lambda: "paused" not in kubectl.json("deployment", "sleep")["spec"], "the rollout to continue")
 
 
 def test_repair_of_a_paused_rollout_is_rolled_out_and_ends_the_suspension(kubectl: Kubectl) -> None:

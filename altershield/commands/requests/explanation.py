@@ -7,6 +7,7 @@ from altershield import releases
 from altershield.api.kinds import ChangePod, ChangeWorkload, CheckState, ConditionType, WorkloadState
 from altershield.api.meta import find_condition, has_reason, rfc3339, unix
 from altershield.api.names import is_name
+from altershield.api.policy import OnPauseEnd
 from altershield.commands.status.durations import age
 from altershield.commands.status.snapshot import Release
 from altershield.commands.status.table import resource_name
@@ -68,6 +69,8 @@ def _about(
     if policy.name:
         only = f"{only_text(policy)}, so nothing is suspended, paused or rolled back" if only_text(policy) else ""
         yield "Policy", only or f"{policy.namespace}/{policy.name}"
+    if workload.held:
+        yield "Rollout", f"paused by AlterShield {_pause_end(change, now)}"
     judge = _JUDGES.get(releases.failed_by(change))
     if judge is not None:
         yield "Failed by", judge
@@ -84,6 +87,17 @@ def _about(
         yield ("" if index else "Checks"), text
     if len(checks) > _MAX_CHECKS:
         yield "", f"and {len(checks) - _MAX_CHECKS} more; kubectl get changepods -o yaml shows them"
+
+
+def _pause_end(change: ChangeWorkload, now: float) -> str:
+    """When the pause of the rollout ends, and what follows."""
+    end = change.status.pause
+    if not end.end_time_unix or end.ended:
+        return "until a person decides, or another version is released"
+    continues = change.spec.policy.on_pause_end is OnPauseEnd.CONTINUE
+    then = "it continues with this version" if continues else "the last version that passed is released again"
+    left = end.end_time_unix - now
+    return f"until {rfc3339(end.end_time_unix)} ({f'in {age(left)}' if left > 0 else 'now'}), when {then}"
 
 
 def _admission(workload: Workload, now: float) -> Iterator[tuple[str, str]]:

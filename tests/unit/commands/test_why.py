@@ -13,12 +13,13 @@ from altershield.api.kinds import (
     CheckResult,
     ConditionType,
     DownPod,
+    Pause,
     PodInfo,
     Request,
     WorkloadState,
 )
 from altershield.api.meta import Condition, ObjectMeta, rfc3339
-from altershield.api.policy import AppliedPolicy, Mode
+from altershield.api.policy import AppliedPolicy, Mode, OnPauseEnd
 from altershield.commands.requests.explanation import explain
 from altershield.commands.status.snapshot import Release
 from tests.unit.commands.status.builders import DONE, ROLLED_BACK, V1, V2, release, stored, workload
@@ -154,3 +155,38 @@ def test_policy_of_the_release_is_named_with_what_it_leaves_out(mode: Mode, text
     made = msgspec.structs.replace(made, spec=msgspec.structs.replace(made.spec, policy=policy))
     shown = explain([Release(workload(), stored(made))], (), NOW)
     assert [line.split(None, 1)[1] for line in shown if line.strip().startswith("Policy")] == [text]
+
+
+@pytest.mark.parametrize(
+    ("pause", "on_pause_end", "text"),
+    [
+        (Pause(), OnPauseEnd.ROLLBACK, "paused by AlterShield until a person decides, or another version is released"),
+        (
+            Pause("", NOW + 2100),
+            OnPauseEnd.ROLLBACK,
+            f"paused by AlterShield until {rfc3339(NOW + 2100)} (in 35m), when the last version that passed is "
+            "released again",
+        ),
+        (
+            Pause("", NOW - 1),
+            OnPauseEnd.CONTINUE,
+            f"paused by AlterShield until {rfc3339(NOW - 1)} (now), when it continues with this version",
+        ),
+        (
+            Pause("", NOW - 1, ended=True),
+            OnPauseEnd.ROLLBACK,
+            "paused by AlterShield until a person decides, or another version is released",
+        ),
+    ],
+)
+def test_pause_of_the_rollout_is_shown_with_its_end_and_what_follows(
+    pause: Pause, on_pause_end: OnPauseEnd, text: str
+) -> None:
+    made = release(msgspec.structs.replace(FAILED, pause=pause), created=NOW - 900)
+    policy = AppliedPolicy(namespace="shop", name="web", on_pause_end=on_pause_end)
+    made = msgspec.structs.replace(made, spec=msgspec.structs.replace(made.spec, policy=policy))
+    web = msgspec.structs.replace(workload(**SUSPENDED), held=True)
+    shown = explain([Release(web, stored(made))], (), NOW)
+    assert [line.split(None, 1)[1] for line in shown if line.startswith("Rollout:")] == [text]
+    (not_paused,) = [Release(workload(**SUSPENDED), stored(made))]
+    assert not any(line.startswith("Rollout:") for line in explain([not_paused], (), NOW))

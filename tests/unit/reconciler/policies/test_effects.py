@@ -1,7 +1,5 @@
 """What a DefensePolicy changes about a release: its modes, and what a failure leads to."""
 
-from typing import Any
-
 import pytest
 
 from altershield.api.kinds import WorkloadState
@@ -21,30 +19,9 @@ from tests.unit.reconciler.scenarios import (
     each_kind,
     is_restored,
 )
-from tests.unit.reconciler.world import SimPod, World
+from tests.unit.reconciler.world import World
 
-
-def policy(**rules: Any) -> AppliedPolicy:
-    return AppliedPolicy(namespace="shop", name="web", generation=1, **rules)
-
-
-def failing(kind: str, **rules: Any) -> tuple[World, SimPod]:
-    """v1 passed. v2 is released under the policy, and a person fails its first pod."""
-    world = World(kind)
-    world.roll_out("v1")
-    world.policy = policy(**rules)
-    world.release("v2")
-    world.rest()
-    (pod,) = world.make(1)
-    world.up(pod)
-    world.run(30)
-    assert world.judge(pod, "unpass")
-    return world, pod
-
-
-def text(world: World, reason: str) -> str:
-    return next(each.message for each in world.announced if each.reason == reason)
-
+from .builders import failing, policy, released, text
 
 # settings and times
 
@@ -125,12 +102,7 @@ def test_release_that_enforce_could_not_have_rolled_back_counts_as_suspended(kin
 
 @each_kind
 def test_observe_does_not_roll_back_a_release_that_never_comes_up(kind: str) -> None:
-    world = World(kind)
-    world.roll_out("v1")
-    world.policy = policy(mode=Mode.OBSERVE)
-    world.release("v2")
-    world.rest()
-    world.make(1)
+    world, _ = released(kind, up=False, mode=Mode.OBSERVE)
     world.run(300)
     assert (world.image, world.state(), world.suspended) == ("v2", SUSPEND, False)
     found = world.condition(ROLLED_BACK)
@@ -141,12 +113,7 @@ def test_observe_does_not_roll_back_a_release_that_never_comes_up(kind: str) -> 
 
 @each_kind
 def test_on_start_failure_suspend_suspends_instead_of_rolling_back(kind: str) -> None:
-    world = World(kind)
-    world.roll_out("v1")
-    world.policy = policy(on_start_failure=OnStartFailure.SUSPEND)
-    world.release("v2")
-    world.rest()
-    world.make(1)
+    world, _ = released(kind, up=False, on_start_failure=OnStartFailure.SUSPEND)
     world.run(300)
     assert (world.image, world.state(), world.suspended) == ("v2", SUSPEND, True)
     found = world.condition(ROLLED_BACK)
@@ -156,12 +123,7 @@ def test_on_start_failure_suspend_suspends_instead_of_rolling_back(kind: str) ->
 
 @each_kind
 def test_start_timeout_of_the_policy_counts(kind: str) -> None:
-    world = World(kind)
-    world.roll_out("v1")
-    world.policy = policy(start_timeout_seconds=500)
-    world.release("v2")
-    world.rest()
-    world.make(1)
+    world, _ = released(kind, up=False, start_timeout_seconds=500)
     world.run(450)
     assert (world.image, world.state()) == ("v2", RUNNING)
     world.run(100)
@@ -174,16 +136,7 @@ def test_start_timeout_of_the_policy_counts(kind: str) -> None:
 @each_kind
 @pytest.mark.parametrize("rolling", [True, False])
 def test_release_that_failed_verification_is_rolled_back(kind: str, rolling: bool) -> None:
-    world = World(kind)
-    world.rolling = rolling
-    world.roll_out("v1")
-    world.policy = policy(on_failure=OnFailure.ROLLBACK)
-    world.release("v2")
-    world.rest()
-    (pod,) = world.make(1)
-    world.up(pod)
-    world.run(30)
-    world.judge(pod, "unpass")
+    world, pod = failing(kind, rolling=rolling, on_failure=OnFailure.ROLLBACK)
     world.rest()
     assert is_restored(world)
     assert not world.suspended
@@ -226,14 +179,7 @@ def test_version_that_fails_again_after_a_rollback_is_suspended(kind: str) -> No
 
 @each_kind
 def test_failed_first_release_has_no_target_and_is_suspended_once(kind: str) -> None:
-    world = World(kind)
-    world.policy = policy(on_failure=OnFailure.ROLLBACK)
-    world.release("v1")
-    world.rest()
-    (pod,) = world.make(1)
-    world.up(pod)
-    world.run(30)
-    world.judge(pod, "unpass")
+    world, _ = failing(kind, "v1", on_failure=OnFailure.ROLLBACK)
     world.rest()
     looks = world.looks
     world.run(600)
@@ -245,14 +191,7 @@ def test_failed_first_release_has_no_target_and_is_suspended_once(kind: str) -> 
 
 @each_kind
 def test_stored_rollback_is_withdrawn_if_the_verdict_is_corrected_before_it_is_carried_out(kind: str) -> None:
-    world = World(kind)
-    world.roll_out("v1")
-    world.policy = policy(on_failure=OnFailure.ROLLBACK)
-    world.release("v2")
-    world.rest()
-    (pod,) = world.make(1)
-    world.up(pod)
-    world.run(30)
+    world, (pod,) = released(kind, on_failure=OnFailure.ROLLBACK)
     world.write_refused = "a policy of the cluster"
     world.judge(pod, "unpass")
     world.run(10)
@@ -295,16 +234,8 @@ def test_rollback_after_refused_writes_keeps_its_reason(kind: str) -> None:
 
 @each_kind
 def test_setting_rollback_wins_over_the_policy(kind: str) -> None:
-    world = World(kind)
-    world.roll_out("v1")
+    world, _ = failing(kind, on_failure=OnFailure.ROLLBACK)
     world.settings = Settings(rollback=False)
-    world.policy = policy(on_failure=OnFailure.ROLLBACK)
-    world.release("v2")
-    world.rest()
-    (pod,) = world.make(1)
-    world.up(pod)
-    world.run(30)
-    world.judge(pod, "unpass")
     world.rest()
     assert (world.image, world.state(), world.suspended) == ("v2", SUSPEND, True)
     world.settings = Settings()
@@ -313,14 +244,7 @@ def test_setting_rollback_wins_over_the_policy(kind: str) -> None:
 
 
 def test_paused_rollout_is_not_rolled_back() -> None:
-    world = World("Deployment")
-    world.roll_out("v1")
-    world.policy = policy(on_failure=OnFailure.ROLLBACK)
-    world.release("v2")
-    world.rest()
-    (pod,) = world.make(1)
-    world.up(pod)
-    world.run(30)
+    world, (pod,) = released("Deployment", on_failure=OnFailure.ROLLBACK)
     world.paused = True
     world.judge(pod, "unpass")
     world.rest()
@@ -331,12 +255,7 @@ def test_paused_rollout_is_not_rolled_back() -> None:
 @each_kind
 @pytest.mark.parametrize("on_failure", [OnFailure.ROLLBACK, OnFailure.PAUSE])
 def test_overdue_pods_are_no_failed_verification(kind: str, on_failure: OnFailure) -> None:
-    world = World(kind)
-    world.roll_out("v1")
-    world.policy = policy(on_failure=on_failure, on_start_failure=OnStartFailure.SUSPEND)
-    world.release("v2")
-    world.rest()
-    world.make(1)
+    world, _ = released(kind, up=False, on_failure=on_failure, on_start_failure=OnStartFailure.SUSPEND)
     world.run(600)
     assert (world.image, world.state(), world.suspended, world.held) == ("v2", SUSPEND, True, False)
 
@@ -395,14 +314,7 @@ def test_newer_version_continues_the_rollout_and_ends_the_suspension_when_it_suc
 
 
 def test_rollout_that_a_person_paused_is_not_continued_by_the_reconciler() -> None:
-    world = World("Deployment")
-    world.roll_out("v1")
-    world.policy = policy(on_failure=OnFailure.PAUSE)
-    world.release("v2")
-    world.rest()
-    (pod,) = world.make(1)
-    world.up(pod)
-    world.run(30)
+    world, (pod,) = released("Deployment", on_failure=OnFailure.PAUSE)
     world.paused = True
     world.judge(pod, "unpass")
     world.rest()
@@ -447,14 +359,8 @@ def test_paused_rollout_does_not_continue_because_the_failed_pod_is_evicted(kind
 
 @each_kind
 def test_rollback_withdrawn_because_the_failed_pod_was_evicted_begins_again_when_another_pod_fails(kind: str) -> None:
-    world = World(kind)
-    world.roll_out("v1")
-    world.policy = policy(on_failure=OnFailure.ROLLBACK)
-    world.release("v2")
-    world.rest()
-    first, second = world.make(2)
-    world.up(first, second)
-    world.run(100)
+    world, (first, second) = released(kind, pods=2, on_failure=OnFailure.ROLLBACK)
+    world.run(70)
     assert world.judge(first, "unpass")
     while world.state() != ROLLBACK:
         assert world.reconcile()

@@ -9,6 +9,7 @@ import pytest
 from altershield.api.annotations import PAUSED
 from altershield.workloads import BY_KIND
 from reconciler.releases import pausing
+from reconciler.releases.pausing import Marker
 
 DEPLOYMENT = [{"op": "add", "path": "/spec/paused", "value": True}]
 CLONE_SET = [{"op": "add", "path": "/spec/updateStrategy/paused", "value": True}]
@@ -18,7 +19,7 @@ STATEFUL_SET = [
 
 
 def paused(raw: dict[str, Any], wanted: list[dict[str, Any]]) -> Any:
-    patch = pausing.pause(raw, wanted, version="v", reason="a pod failed", time="2026-01-01T00:00:00Z")
+    patch = pausing.pause(raw, wanted, Marker("2026-01-01T00:00:00Z", "v", "a pod failed"))
     return jsonpatch.apply_patch(raw, patch)
 
 
@@ -64,7 +65,7 @@ def test_defaults_that_the_api_server_adds_do_not_keep_the_pause() -> None:
 
 def test_workload_that_is_paused_already_gets_no_annotation() -> None:
     raw = {"metadata": {}, "spec": {"paused": True}}
-    assert pausing.pause(raw, DEPLOYMENT, version="v", reason="", time="") == []
+    assert pausing.pause(raw, DEPLOYMENT, Marker("", "v", "")) == []
 
 
 def test_field_that_somebody_changed_since_stays() -> None:
@@ -73,6 +74,59 @@ def test_field_that_somebody_changed_since_stays() -> None:
     after = continued(held, STATEFUL_SET)
     assert after["spec"]["updateStrategy"]["rollingUpdate"] == {"partition": 1}
     assert PAUSED not in after["metadata"]["annotations"]
+
+
+def test_annotation_says_when_the_pause_ends() -> None:
+    marker = Marker("2026-01-01T00:00:00Z", "v", "", until="2026-01-01T01:00:00Z")
+    held = jsonpatch.apply_patch({"metadata": {}, "spec": {}}, pausing.pause({"spec": {}}, DEPLOYMENT, marker))
+    assert json.loads(held["metadata"]["annotations"][PAUSED])["until"] == "2026-01-01T01:00:00Z"
+
+
+# who has written the field since
+
+
+def managed(raw: dict[str, Any], **fields: dict[str, Any]) -> dict[str, Any]:
+    """The workload with these entries in `managedFields`, and the annotation as a field of `altershield`."""
+    own = {"f:metadata": {"f:annotations": {f"f:{PAUSED}": {}}}, **fields.pop("altershield", {})}
+    entries = [
+        {"manager": manager, "operation": "Update", "fieldsV1": owned}
+        for manager, owned in {"altershield": own, **fields}.items()
+    ]
+    return {**raw, "metadata": {**raw["metadata"], "managedFields": entries}}
+
+
+PARTITION = {"f:spec": {"f:updateStrategy": {"f:rollingUpdate": {"f:partition": {}}}}}
+TYPE = {"f:spec": {"f:updateStrategy": {"f:type": {}}}}
+IS_PAUSED = {"f:spec": {"f:paused": {}}}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "fields", "own"),
+    [
+        (DEPLOYMENT, {"altershield": IS_PAUSED}, True),
+        (DEPLOYMENT, {"kubectl": IS_PAUSED}, False),
+        (DEPLOYMENT, {"altershield": IS_PAUSED, "argocd": IS_PAUSED}, False),
+        (STATEFUL_SET, {"altershield": PARTITION, "kubectl": TYPE}, True),
+        (STATEFUL_SET, {"altershield": TYPE, "kubectl": PARTITION}, False),
+    ],
+)
+def test_field_that_somebody_else_owns_since_stays_although_its_value_is_the_same(
+    wanted: list[dict[str, Any]], fields: dict[str, Any], own: bool
+) -> None:
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}
+    raw = {"metadata": {}, "spec": {"updateStrategy": strategy} if wanted is STATEFUL_SET else {}}
+    held = managed(paused(raw, wanted), **fields)
+    assert pausing.is_own(held, wanted) == own
+    after = continued(held, wanted)
+    assert after["spec"] == (raw["spec"] if own else held["spec"])
+    assert PAUSED not in after["metadata"]["annotations"]
+
+
+def test_workload_without_managed_fields_is_continued() -> None:
+    held = paused({"metadata": {}, "spec": {}}, DEPLOYMENT)
+    for entries in ([], [{"manager": "kubectl", "operation": "Update", "fieldsV1": IS_PAUSED}], ["?"]):
+        held["metadata"]["managedFields"] = entries
+        assert pausing.is_own(held, DEPLOYMENT)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,9 @@ from .pods import NAMESPACE, SimPod
 
 NOW = 1_700_000_000.0
 NAME, UID = "web", "workload-uid"
+_ALL = 2**31 - 1
+"""A partition above all pods."""
+
 KINDS = ("Deployment", "StatefulSet", "DaemonSet", "CloneSet")
 Object = dict[str, Any]
 
@@ -47,6 +50,8 @@ class Cluster:
         self.held = False
         """Whether the reconciler paused the rollout."""
         self.held_version = ""
+        self.paused_again = False
+        """Whether a person continued the rollout that the reconciler paused, and paused it again."""
         self.replicas, self.image = replicas, ""
         self.rolling, self.paused, self.min_ready = True, False, 0
         self.partition: int | str = 0
@@ -108,14 +113,17 @@ class Cluster:
                     ]
             case "StatefulSet":
                 spec["updateStrategy"] = (
-                    {"type": "RollingUpdate", "rollingUpdate": {"partition": int(self.partition)}}
+                    {
+                        "type": "RollingUpdate",
+                        "rollingUpdate": {"partition": _ALL if self.paused else int(self.partition)},
+                    }
                     if self.rolling
                     else {"type": "OnDelete"}
                 )
                 status["currentRevision"] = self.current_revision
             case "DaemonSet":
                 status["desiredNumberScheduled"] = self.replicas
-                spec["updateStrategy"] = {"type": "RollingUpdate" if self.rolling else "OnDelete"}
+                spec["updateStrategy"] = {"type": "RollingUpdate" if self.rolling and not self.paused else "OnDelete"}
             case "CloneSet":
                 spec["updateStrategy"] = {"type": "ReCreate", "partition": self.partition, "paused": self.paused}
         metadata = {

@@ -111,7 +111,7 @@ class Executor(Storage):
                     self.held_version = held_version
                 case Unpause():
                     self._write("continue")
-                    self.paused = self.held = False
+                    self.held, self.paused = False, self.paused_again
                 case ReleaseAgain(target):
                     self._release_again(target)
                 case Remove(obj):

@@ -229,7 +229,8 @@ class World(Executor):
         snapshot = self.snapshot(release, others, workload)
         self.decision = decide(snapshot, self.now)
         if self.decision.read_live:
-            snapshot = replace(snapshot, targets=self.targets(snapshot))
+            own_pause = self.held and self.paused and not self.paused_again
+            snapshot = replace(snapshot, targets=self.targets(snapshot), own_pause=own_pause)
             self.decision = decide(snapshot, self.now)
             assert not self.decision.read_live
         try:
