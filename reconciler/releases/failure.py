@@ -54,7 +54,8 @@ def no_rollback_reason(snapshot: Snapshot) -> str:
 
     The strategy does not matter, unlike for overdue pods: the policy asks for the rollback.
     """
-    if snapshot.workload.held and not snapshot.own_pause:
+    ends = snapshot.release.status.pause.end_time_unix > 0
+    if ends and snapshot.workload.held and not snapshot.own_pause:
         return "somebody changed the rollout since AlterShield paused it"
     if snapshot.workload.paused and not snapshot.own_pause:
         return "the rollout is paused"

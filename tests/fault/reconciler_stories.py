@@ -182,12 +182,12 @@ async def labelled(cluster: Cluster, expected: bool) -> bool:
     return (labels.SUSPEND in (await cluster.deployment())["metadata"]["labels"]) == expected
 
 
-async def _policy(cluster: Cluster, on_failure: str) -> None:
+async def _policy(cluster: Cluster, on_failure: str, **more: object) -> None:
     obj = {
         "apiVersion": DEFENSE_POLICIES.api_version,
         "kind": DEFENSE_POLICIES.kind,
         "metadata": {"name": "own"},
-        "spec": {"onFailure": on_failure},
+        "spec": {"onFailure": on_failure, **more},
     }
     await cluster.admin.create(DEFENSE_POLICIES, obj, cluster.namespace)
     await cluster.until_condition(DEFENSE_POLICIES, "own", "Accepted", status="True")
@@ -199,6 +199,14 @@ async def policy_with_rollback(cluster: Cluster) -> None:
 
 async def policy_with_pause(cluster: Cluster) -> None:
     await _policy(cluster, "pause")
+
+
+async def policy_with_pause_that_ends(cluster: Cluster) -> None:
+    await _policy(cluster, "pause", pauseSeconds=1)
+
+
+async def policy_with_pause_that_continues(cluster: Cluster) -> None:
+    await _policy(cluster, "pause", pauseSeconds=1, onPauseEnd="continue")
 
 
 async def rolled_back_by_policy(cluster: Cluster) -> None:
@@ -230,6 +238,37 @@ async def continued(cluster: Cluster) -> None:
     assert await labelled(cluster, False)
 
 
+async def rolled_back_after_pause(cluster: Cluster) -> None:
+    """After two good releases under a policy with `onFailure: pause` and `pauseSeconds`."""
+    own = [each for each in await cluster.all(CHANGE_PODS) if version("v2") in each["metadata"]["name"]]
+    await cluster.judge(own[0], "unpass")
+    await cluster.until_states(v1="Success", v2="Failed")
+    await cluster.until(lambda: is_paused(cluster, False), "the end of the pause")
+    await cluster.until(lambda: labelled(cluster, False), "the end of the suspension")
+    deployment = await cluster.deployment()
+    assert deployment["metadata"]["labels"][labels.VERSION] == version("v1")
+    assert PAUSED not in deployment["metadata"].get("annotations", {})
+    (failed,) = [each for each in await cluster.all(CHANGE_WORKLOADS) if version("v2") in each["metadata"]["name"]]
+    (found,) = [each for each in failed["status"]["conditions"] if each["type"] == "RolledBack"]
+    assert (found["status"], found["reason"]) == ("True", "VerificationFailed")
+    assert "the pause has ended after 1 s" in found["message"]
+
+
+async def continued_after_pause(cluster: Cluster) -> None:
+    """After a good release under a policy with `onPauseEnd: continue`."""
+    await suspended(cluster)
+
+    async def ended() -> bool:
+        (found,) = await cluster.all(CHANGE_WORKLOADS)
+        return bool(found["status"].get("pause", {}).get("ended"))
+
+    await cluster.until(ended, "the end of the pause")
+    await cluster.until(lambda: is_paused(cluster, False), "the rollout to continue")
+    assert PAUSED not in (await cluster.deployment())["metadata"].get("annotations", {})
+    assert await labelled(cluster, True)
+    assert set((await cluster.states()).values()) == {"Suspend"}
+
+
 async def is_paused(cluster: Cluster, expected: bool) -> bool:
     return bool((await cluster.deployment())["spec"].get("paused")) == expected
 
@@ -238,6 +277,8 @@ STORIES = (
     (policy_with_rollback, good_release, second_release, rolled_back_by_policy),
     (policy_with_pause, good_release, paused),
     (policy_with_pause, good_release, paused, continued),
+    (policy_with_pause_that_ends, good_release, second_release, rolled_back_after_pause),
+    (policy_with_pause_that_continues, good_release, continued_after_pause),
     (good_release,),
     (good_release, suspended_and_repaired),
     (good_release, rolled_back),

@@ -66,7 +66,10 @@ SOURCES = (
                 "skip=(batch, pods) in failed) for batch, pods in []",
             ),
             ("    if snapshot.workload.suspended:\n        before.append(Resume())\n", ""),
-            ("defense_check_fail_pods=(), down_pods=(), resumption=Resumption())", "resumption=Resumption())"),
+            (
+                "defense_check_fail_pods=(), down_pods=(), resumption=Resumption(), pause=Pause())",
+                "resumption=Resumption())",
+            ),
             (
                 '        draft = draft.replace(rollback_to="", rollback_target=SourceRef(), rollback_requested=False)\n',
                 "",

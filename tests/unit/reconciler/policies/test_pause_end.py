@@ -45,6 +45,7 @@ def test_end_is_stored_and_told(kind: str) -> None:
     assert world.status().pause == Pause(plain_time(world.now + SECONDS), int(world.now + SECONDS))
     assert "paused until 20" in text(world, "RolloutPaused")
     assert "when the last version that passed is released again: 1 of 1 pods failed" in text(world, "RolloutPaused")
+    assert world.decision.requeue_after == end(world) - world.now
     world.run(SECONDS - 5)
     assert (world.image, world.state(), world.held) == ("v2", SUSPEND, True)
 
@@ -201,6 +202,17 @@ def test_resumption_ends_the_pause_for_good(kind: str) -> None:
     world.rest()
     assert (world.suspended, world.held) == (True, True)
     assert end(world) == int(world.now + SECONDS)
+
+
+@each_kind
+@pytest.mark.parametrize(("verb", "state"), [("Resume", SUSPEND), ("Approve", RUNNING)])
+def test_request_before_the_end_wins_if_the_reconciler_comes_late(kind: str, verb: str, state: str) -> None:
+    world, _ = paused(kind)
+    world.request(verb)
+    world.advance(2 * SECONDS)
+    world.run(60)
+    assert (world.image, world.state(), world.suspended, world.held) == ("v2", state, False, False)
+    assert "RolloutPauseEnded" not in world.reasons
 
 
 @each_kind
