@@ -2,6 +2,8 @@
 
 import contextlib
 import os
+import tempfile
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -50,6 +52,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     that, because groups come first."""
     if "PYTEST_XDIST_WORKER" in os.environ and _place(item) == len(_GROUPS) and os.nice(0) < _NICENESS:
         os.nice(_NICENESS - os.nice(0))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def temporary_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Temporary files are in a directory of pytest, which deletes its directories some runs later: tests kill commands,
+    which then delete nothing."""
+    directory = str(tmp_path_factory.mktemp("tmp"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", directory)
+        patch.setattr(tempfile, "tempdir", directory)
+        yield
 
 
 def _place(item: pytest.Item) -> int:

@@ -81,7 +81,7 @@ async def _run(
     manifest: dict[str, Any],
     secrets: Sequence[dict[str, Any]],
 ) -> None:
-    cancel_on(signal.SIGTERM)
+    cancel_on(signal.SIGTERM, signal.SIGHUP)
     async with await Client.connect(kubeconfig, context=context) as client:
         check = _Check(client, namespace, manifest, secrets)
         async with check.cleaning_up():

@@ -58,7 +58,7 @@ def dev(chosen: Options) -> None:
 
 async def _dev(chosen: Options) -> None:
     console = Console(stderr=True, soft_wrap=True, highlight=False)
-    cancel_on(signal.SIGINT, signal.SIGTERM)
+    cancel_on(signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     with tempfile.TemporaryDirectory(prefix="altershield-") as directory:
         async with running_installation(
             chosen.kubeconfig,

@@ -6,6 +6,8 @@ expire, and the fields `as`, `as-uid`, `as-groups` and `as-user-extra` of a user
 """
 
 import asyncio
+import base64
+import functools
 import os
 import re
 from pathlib import Path
@@ -99,9 +101,15 @@ async def _load_kubeconfig(configuration: _Configuration, paths: str, context: s
 
 class _Loader(KubeConfigLoader):
     """Reads what kubernetes-asyncio ignores in an exec plugin's output: a certificate beside a token, and the
-    expiry."""
+    expiry. Certificates and keys in the file are kept in memory."""
 
     plugin: ExecPlugin | None = None
+
+    def _load_cluster_info(self) -> None:
+        _keep_in_memory(self._cluster, "certificate-authority")
+        for field in ("client-certificate", "client-key"):
+            _keep_in_memory(self._user, field)
+        super()._load_cluster_info()
 
     async def load_from_exec_plugin(self) -> bool:
         user: Any = self._user
@@ -111,6 +119,28 @@ class _Loader(KubeConfigLoader):
             self.token = plugin.token
         self.plugin = plugin
         return True
+
+
+def _keep_in_memory(entry: Any, field: str) -> None:
+    """Replace the field `FIELD-data` of a cluster or user by the path of a file in memory.
+
+    kubernetes-asyncio would write it to a file in the temporary directory. If the process is killed, that file stays
+    there, with the key of a user.
+    """
+    values = entry.value if isinstance(entry, ConfigNode) else {}
+    data = values.get(f"{field}-data")
+    if isinstance(data, str) and data and hasattr(os, "memfd_create"):
+        values[field] = _in_memory(base64.standard_b64decode(data))
+        del values[f"{field}-data"]
+
+
+@functools.cache  # each file stays open, and is the same for the same content
+def _in_memory(content: bytes) -> str:
+    """The path of a file with this content that exists as long as this process."""
+    descriptor = os.memfd_create("kubeconfig")
+    with open(descriptor, "wb", closefd=False) as file:
+        file.write(content)
+    return f"/proc/self/fd/{descriptor}"
 
 
 def _impersonation(user: ConfigNode) -> tuple[tuple[str, str], ...]:

@@ -4,12 +4,14 @@ import asyncio
 import logging
 import os
 import signal
+from collections.abc import Callable
 
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def stop_event() -> asyncio.Event:
-    """An event that the first SIGTERM or SIGINT sets. A second signal stops the process at once with exit code 1."""
+    """An event that the first SIGTERM, SIGINT or SIGHUP (the terminal was closed) sets. A second signal stops the
+    process at once with exit code 1."""
     stop = asyncio.Event()
 
     def on_signal() -> None:
@@ -19,7 +21,7 @@ def stop_event() -> asyncio.Event:
         stop.set()
 
     for number in _SIGNALS:
-        asyncio.get_running_loop().add_signal_handler(number, on_signal)
+        _handle(number, on_signal)
     return stop
 
 
@@ -29,4 +31,10 @@ def cancel_on(*numbers: signal.Signals) -> None:
     if task is None:
         raise RuntimeError("cancel_on must be called in a task")
     for number in numbers:
-        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+        _handle(number, task.cancel)
+
+
+def _handle(number: signal.Signals, handler: Callable[[], object]) -> None:
+    if number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
+        return  # `nohup` started the process
+    asyncio.get_running_loop().add_signal_handler(number, handler)

@@ -68,7 +68,7 @@ def demo(chosen: Options) -> None:
 async def _demo(kubeconfig: str | None, thresholds: Thresholds) -> None:
     console = Console(highlight=False)
     began = time.monotonic()
-    cancel_on(signal.SIGTERM)
+    cancel_on(signal.SIGTERM, signal.SIGHUP)
     with tempfile.TemporaryDirectory(prefix="altershield-") as name:
         directory = Path(name)
         log = directory / "altershield.log"

@@ -5,6 +5,7 @@ import base64
 import datetime
 import ipaddress
 import json
+import os
 import ssl
 import sys
 from collections.abc import AsyncIterator
@@ -231,7 +232,12 @@ async def test_relative_paths_are_relative_to_the_kubeconfig(authority: Authorit
         assert seen.subjects == ["jane"]
 
 
-async def test_kubeconfig_may_contain_the_certificates(authority: Authority, tmp_path: Path) -> None:
+async def test_kubeconfig_may_contain_the_certificates_which_are_in_no_temporary_file(
+    authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
     certificate, key = authority.issue("jane")
     async with server(authority.server_context(LOOPBACK)) as seen:
         user = {
@@ -240,8 +246,12 @@ async def test_kubeconfig_may_contain_the_certificates(authority: Authority, tmp
         }
         data = base64.b64encode(authority.pem).decode()
         config = kubeconfig(server=seen.url, user=user, **{"certificate-authority-data": data})
-        assert await token_of(write(tmp_path / "config", config), seen) is None
-        assert seen.subjects == ["jane"]
+        path = write(tmp_path / "config", config)
+        assert await token_of(path, seen) is None
+        assert await token_of(path, seen) is None
+        assert seen.subjects == ["jane", "jane"]
+    if hasattr(os, "memfd_create"):
+        assert list(temporary.iterdir()) == []
 
 
 async def test_server_is_verified_unless_the_kubeconfig_disables_it(authority: Authority, tmp_path: Path) -> None:
