@@ -28,9 +28,9 @@ BATCH_WAIT = 2
 
 @pytest.hookimpl(tryfirst=True)  # tests/conftest.py sorts by the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).parent
+    here = str(Path(__file__).parent)
     for item in items:
-        if here in item.path.parents:
+        if str(item.path).startswith(here):
             item.add_marker(pytest.mark.e2e)
             item.add_marker(pytest.mark.timeout(300))
             if item.get_closest_marker("xdist_group") is None:

@@ -106,19 +106,6 @@ class Cluster:
         self.namespace = namespace
         await self.admin.create(NAMESPACES, _namespace(namespace, {labels.GOVERNED: labels.GOVERNED_VALUE}))
 
-    async def delete_namespace(self) -> None:
-        """Delete the namespace with all its objects, and wait until it is gone."""
-        await self.admin.delete(NAMESPACES, self.namespace)
-
-        async def gone() -> bool:
-            try:
-                await self.admin.get(NAMESPACES, self.namespace)
-            except NotFoundError:
-                return True
-            return False
-
-        await until(gone, "the end of the namespace", _SECONDS, pause=0.05)
-
     @contextlib.asynccontextmanager
     async def reconciler(
         self,

@@ -78,7 +78,7 @@ async def play(cluster: Cluster, fatal: int, story: Sequence[Chapter]) -> bool:
 
 @dataclass(frozen=True)
 class Stage:
-    """A cluster for all stories of a module, and the event loop that serves it."""
+    """A cluster, and the event loop that serves it."""
 
     cluster: Cluster
     loop: asyncio.AbstractEventLoop
@@ -88,9 +88,7 @@ class Stage:
 
         async def played() -> bool:
             await self.cluster.go_to(namespace)
-            killed = await play(self.cluster, fatal, story)
-            await self.cluster.delete_namespace()  # each reconciler reads all objects of the cluster when it starts
-            return killed
+            return await play(self.cluster, fatal, story)
 
         return asyncio.run_coroutine_threadsafe(played(), self.loop).result()
 
@@ -101,10 +99,31 @@ async def _staged(directory: Path) -> AsyncIterator[Stage]:
         yield Stage(cluster, asyncio.get_running_loop())
 
 
+class Stages:
+    """One stage at a time. Each story has a new one, because each reconciler reads all objects when it starts."""
+
+    def __init__(self, tmp_path_factory: pytest.TempPathFactory) -> None:
+        self._tmp_path_factory = tmp_path_factory
+        self._opened: tuple[Sequence[Chapter], Stage] | None = None
+        self._closing = contextlib.ExitStack()
+
+    def of(self, story: Sequence[Chapter]) -> Stage:
+        if self._opened is None or self._opened[0] is not story:
+            self.close()
+            stage = self._closing.enter_context(in_a_thread(_staged(self._tmp_path_factory.mktemp("stage"))))
+            self._opened = story, stage
+        return self._opened[1]
+
+    def close(self) -> None:
+        self._opened = None
+        self._closing.close()
+
+
 @pytest.fixture(scope="module")
-def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with in_a_thread(_staged(tmp_path_factory.mktemp("stage"))) as stage:
-        yield stage
+def stages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stages]:
+    stages = Stages(tmp_path_factory)
+    with contextlib.closing(stages):
+        yield stages
 
 
 FEWEST_WRITES = {paused: 2, continued: 2, continued_after_pause: 4, resumed: 2, approved: 4, retried: 5}
@@ -138,11 +157,11 @@ FATAL_WRITES = [
 
 @pytest.mark.parametrize(("story", "fatal"), FATAL_WRITES)
 def test_a_release_ends_correctly_if_the_reconciler_is_killed_after_its_nth_write(
-    stage: Stage, story: Sequence[Chapter], fatal: int
+    stages: Stages, story: Sequence[Chapter], fatal: int
 ) -> None:
     """The last `fatal` of a story is larger than its number of writes, so every write is the last one in some test."""
     name = story[-1].__name__.replace("_", "-")
-    killed = stage.play(f"{name}-{fatal}", fatal, story)
+    killed = stages.of(story).play(f"{name}-{fatal}", fatal, story)
     if fatal <= FEWEST_WRITES.get(story[-1], 8):
         assert killed, "the story has fewer writes than expected"
     if fatal > MOST_WRITES[story[-1]]:

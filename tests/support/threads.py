@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
+import uvloop
+
 T = TypeVar("T")
 
 _SECONDS = 60  # to start, and to stop
@@ -24,7 +26,7 @@ def in_a_thread(served: contextlib.AbstractAsyncContextManager[T]) -> Iterator[T
             await stop.wait()
 
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(asyncio.run, run())
+        running = pool.submit(uvloop.run, run())  # the event loop of production, which is also faster
         first: tuple[Future[Any], ...] = (up, running)
         wait(first, _SECONDS, FIRST_COMPLETED)
         if running.done():

@@ -208,11 +208,12 @@ class Client:
         query: Mapping[str, str] | None = None,
         body: object = None,
         content_type: str = _JSON,
+        accept: str = _JSON,
     ) -> bytes:
         """Send one request; returns the body of the response. `body` is anything that msgspec or orjson can encode."""
-        headers, data = {}, None
+        headers, data = {"Accept": accept}, None
         if body is not None:
-            headers = {"Content-Type": str(content_type)}
+            headers["Content-Type"] = str(content_type)
             data = orjson.dumps(body, default=msgspec.to_builtins)
         async with self._slots, self._open(method, path, query or {}, headers, data, _TIMEOUT) as response:
             return await response.read()
