@@ -1,4 +1,5 @@
-"""The notifications for one receiver, in their order: a bounded queue, a rate limit, and repetitions."""
+"""The notifications for one receiver: a bounded queue, a rate limit, and repetitions. Namespaces take turns, so that
+one with many failed releases does not delay the others. Within a namespace, the order stays."""
 
 import asyncio
 import logging
@@ -47,7 +48,8 @@ class Lane:
         self._ended = ended
         self._count = count
         self._clock = clock
-        self._waiting: dict[str, Occurrence] = {}  # by id, in order
+        self._waiting: dict[str, Occurrence] = {}  # by id
+        self._turns: dict[str, dict[str, Occurrence]] = {}  # the same in order, by namespace, the next one first
         self._offered: dict[str, float] = {}
         self._ids: dict[str, list[str]] = {}  # of those that wait, by the uid of the release
         self._arrived = asyncio.Event()
@@ -69,6 +71,7 @@ class Lane:
             return
         self._full = False
         self._waiting[occurrence.id] = occurrence
+        self._turns.setdefault(occurrence.namespace, {})[occurrence.id] = occurrence
         self._offered[occurrence.id] = self._clock()
         self._ids.setdefault(occurrence.uid, []).append(occurrence.id)
         self._arrived.set()
@@ -84,6 +87,9 @@ class Lane:
         if self._waiting.pop(occurrence.id, None) is None:
             return
         del self._offered[occurrence.id]
+        del self._turns[occurrence.namespace][occurrence.id]
+        if not self._turns[occurrence.namespace]:
+            del self._turns[occurrence.namespace]
         ids = self._ids[occurrence.uid]
         ids.remove(occurrence.id)
         if not ids:
@@ -100,7 +106,7 @@ class Lane:
             await self._pace()
             if not self._waiting:
                 continue
-            occurrence = next(iter(self._waiting.values()))
+            occurrence = self._next()
             outcome = await self._attempt(occurrence)
             if isinstance(outcome, Retry):
                 failures += 1
@@ -109,22 +115,30 @@ class Lane:
                 failures = 0
                 self._end(occurrence, outcome)
 
+    def _next(self) -> Occurrence:
+        """The event whose turn it is. The next turn is that of another namespace, if one waits."""
+        namespace = next(iter(self._turns))
+        self._turns[namespace] = self._turns.pop(namespace)
+        return next(iter(self._turns[namespace].values()))
+
     async def _postpone(self, occurrence: Occurrence, outcome: Retry, failures: int) -> None:
-        """Put the event behind all others, since the receiver may fail because of this event only, and wait."""
+        """Put the event behind the others of its namespace, since only this event may make the receiver fail. Wait."""
         if failures == 1:
             self._log("a notification could not be sent, it is repeated", occurrence, outcome.reason)
         if occurrence.id in self._waiting:
-            self._waiting[occurrence.id] = self._waiting.pop(occurrence.id)
+            queue = self._turns[occurrence.namespace]
+            queue[occurrence.id] = queue.pop(occurrence.id)
         await asyncio.sleep(jittered(failures, outcome.after, first=_FIRST_RETRY, last=_LAST_RETRY))
 
     def _drop_old(self) -> None:
         dropped = 0
-        while self._waiting and self._is_old(first := next(iter(self._waiting.values()))):
-            dropped += 1
-            self._forget(first)
-            self._count(self.receiver, NotificationResult.DROPPED)
-            if first.resolved:  # the age of other events prevents that they are offered again
-                self._ended(self.receiver, first)
+        for queue in list(self._turns.values()):
+            while queue and self._is_old(first := next(iter(queue.values()))):
+                dropped += 1
+                self._forget(first)
+                self._count(self.receiver, NotificationResult.DROPPED)
+                if first.resolved:  # the age of other events prevents that they are offered again
+                    self._ended(self.receiver, first)
         if dropped:
             extra = {"receiver": self.receiver.name, "notifications": dropped}
             logger.warning("notifications were not sent: they could not be sent in time", extra=extra)

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from altershield.api.policy import OnUnknown
-from altershield.api.resources import CHANGE_WORKLOADS, DEPLOYMENTS
+from altershield.api.meta import ObjectMeta
+from altershield.api.policy import DefensePolicy, DefensePolicySpec, OnUnknown
+from altershield.api.resources import CHANGE_WORKLOADS, DEFENSE_POLICIES, DEPLOYMENTS
 from altershield.commands.demo.sample import MISSING_IMAGE
 from tests.fault.reconciler_cluster import Cluster, running_cluster, version
-from tests.fault.releases import apply_policy, batches, until_state
+from tests.fault.releases import apply_policy, batches, condition, until_state
 from tests.unit.reconciler.notifications.receiving import Inbox
 
 V1, V2 = version("v1"), version("v2")
@@ -93,6 +94,50 @@ async def test_event_while_the_receiver_is_down_is_told_by_the_next_leader(
     async with cluster.reconciler(notifications=file, identity="two"):
         await until_notified(cluster, 1)
     assert events(inbox) == ["suspended"]
+
+
+async def test_receiver_that_is_removed_while_a_release_names_it_is_replaced_and_the_policy_says_so(
+    cluster: Cluster, inbox: Inbox, tmp_path: Path
+) -> None:
+    file = tmp_path / "receivers.yaml"
+    common = {"type": "cloudevents", "url": inbox.url}
+    default = {"name": "default", **common, "url": f"{inbox.url}/default"}
+    file.write_text(json.dumps({"receivers": [{"name": "shop", **common, "selection": "named"}, default]}))
+
+    async def policy_reason() -> str:
+        found = await cluster.get(DEFENSE_POLICIES, "own")
+        return condition(found, "Accepted")[1] if found is not None else ""
+
+    async def until_reason(reason: str) -> None:
+        async def met() -> bool:
+            return await policy_reason() == reason
+
+        await cluster.until(met, f"the policy to be {reason}")
+
+    inbox.statuses = [503] * 1000
+    async with cluster.reconciler(notifications=file):
+        metadata = ObjectMeta(name="own", namespace=cluster.namespace)
+        policy = DefensePolicy(metadata, DefensePolicySpec(notify=("shop",)))
+        await cluster.admin.create(DEFENSE_POLICIES, policy, cluster.namespace)
+        await until_reason("Valid")
+        await cluster.release(V1)
+        await until_state(cluster, V1, "Success")
+        await cluster.judge((await batches(cluster))[0], "unpass")
+        await until_state(cluster, V1, "Suspend")
+
+        async def tried() -> bool:
+            return len(inbox.requests) > 0
+
+        await cluster.until(tried, "an attempt to tell the receiver")
+    assert {path for path, _, _ in inbox.requests} == {"/"}
+    inbox.statuses, inbox.requests[:] = [], []
+    file.write_text(json.dumps({"receivers": [default]}))
+    for identity in ("two", "three"):
+        async with cluster.reconciler(notifications=file, identity=identity):
+            assert [entry.rpartition("/")[2] for entry in await until_notified(cluster, 1)] == ["default"]
+            await until_reason("UnknownReceiver")
+    assert [path for path, _, _ in inbox.requests] == ["/default"]
+    assert (await until_state(cluster, V1, "Suspend"))["spec"]["policy"]["notify"] == ["shop"]
 
 
 async def test_rollback_is_told_with_its_reason(cluster: Cluster, inbox: Inbox, file: Path) -> None:

@@ -142,6 +142,21 @@ async def test_event_that_is_withdrawn_while_it_is_sent_is_not_sent_again() -> N
         assert [id_ for _, id_ in receiving.sent] == [first.id, second.id]
 
 
+async def test_namespace_with_many_events_delays_no_other_namespace() -> None:
+    async with running() as receiving:
+        for each in many(1000):
+            receiving.lane.offer(each)
+        await asyncio.sleep(20)
+        sent = len(receiving.sent)
+        others = [happened(namespace=name, uid=f"{name}-{number}") for name in ("a", "b") for number in (1, 2)]
+        for each in others:
+            receiving.lane.offer(each)
+        await asyncio.sleep(8)
+        names = [id_.partition("/")[0] for _, id_ in receiving.sent[sent:]]
+        assert [name for name in names if name in ("a-1", "a-2", "b-1", "b-2")] == ["a-1", "b-1", "a-2", "b-2"]
+        assert any(name.startswith("u-") for name in names[:4])
+
+
 async def test_queue_of_a_receiver_that_is_down_makes_room_as_events_become_too_old(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -155,7 +170,8 @@ async def test_queue_of_a_receiver_that_is_down_makes_room_as_events_become_too_
         receiving.lane.offer(happened(since=NOW + int(MAX_AGE), uid="new"))
         await asyncio.sleep(400)
         assert receiving.counts == {"dropped": 12, "sent": 1}
-        assert receiving.lane._waiting == receiving.lane._offered == receiving.lane._ids == {}
+        assert receiving.lane._waiting == receiving.lane._offered == {}
+        assert receiving.lane._ids == receiving.lane._turns == {}
 
 
 async def test_receiver_says_when_it_wants_the_next_attempt() -> None:
