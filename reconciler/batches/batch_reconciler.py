@@ -25,6 +25,7 @@ from reconciler.batches.plan import Checks, kind_of, plan, subject
 from reconciler.batches.skipping import Skipper
 from reconciler.batches.transitions import BatchSnapshot, decide, received
 from reconciler.checks.check import Fail, Pass, Result, Unknown
+from reconciler.checks.identity import CheckRun
 from reconciler.machinery.caches import Caches, Key
 from reconciler.machinery.metrics import UNCHECKED_ENDS, Metrics
 from reconciler.machinery.writer import Writer
@@ -106,16 +107,18 @@ class BatchReconciler:
             await self._save(change_pod, status)
         return True
 
-    async def receive_result(self, change_pod: ChangePod, name: str, phase: Phase, result: Result) -> bool:
+    async def receive_result(self, change_pod: ChangePod, run: CheckRun, result: Result) -> bool:
         """Store the result of a check of a batch that its receiver has sent. Returns false if it changes nothing.
 
         ConflictError: the ChangePod has changed meanwhile, or the cache does not have its ChangeWorkload yet.
         """
-        entry = entry_of(change_pod.status.checks, name, phase)
-        if entry is None or entry.state not in (CheckState.RUNNING, CheckState.UNKNOWN):
+        entry = entry_of(change_pod.status.checks, run.check, run.phase)
+        if entry is None or entry.start_time_unix != run.started:
+            return False
+        if entry.state not in (CheckState.RUNNING, CheckState.UNKNOWN):
             return False
         release = await self._known_release(change_pod)
-        snapshot = replace(self._snapshot(change_pod, release), answers={(name, phase): result})
+        snapshot = replace(self._snapshot(change_pod, release), answers={(run.check, run.phase): result})
         status = received(change_pod.status, snapshot, self._clock())
         if status.checks == change_pod.status.checks:
             return False

@@ -1,24 +1,21 @@
 """Receives the callbacks about `http` checks, in each replica. The result is stored in the ChangePod, where the leader
 finds it."""
 
-from altershield.api.kinds import ChangePod, CheckState
+from altershield.api.kinds import ChangePod
 from altershield.api.resources import CHANGE_PODS
 from altershield.kube.client import Client
 from altershield.kube.errors import ConflictError, NotFoundError
 from reconciler.batches.batch_reconciler import BatchReconciler
 from reconciler.endpoints.check_callback import CheckCallback
-from reconciler.machinery.caches import Caches
 
 _ATTEMPTS = 5  # to store a result while somebody else writes the ChangePod
-_FINAL = (CheckState.PASSED, CheckState.FAILED)
 
 
 class CheckCallbackReceiver:
     """The results of checks whose receivers answer later."""
 
-    def __init__(self, client: Client, caches: Caches, batches: BatchReconciler) -> None:
+    def __init__(self, client: Client, batches: BatchReconciler) -> None:
         self._client = client
-        self._caches = caches
         self._batches = batches
 
     async def receive(self, callback: CheckCallback) -> bool:
@@ -28,11 +25,6 @@ class CheckCallbackReceiver:
         KubernetesError if the API server does not take the write.
         """
         run = callback.run
-        known = self._caches.batches.get(run.namespace, run.change_pod)
-        if known is None or known.metadata.uid != run.uid:
-            return False
-        if any((name, phase) == (run.check, run.phase) and state in _FINAL for name, phase, state in known.checks):
-            return False  # such a state stays, so an old cache is right, too
         for _ in range(_ATTEMPTS):
             try:
                 change_pod = await self._client.get(CHANGE_PODS, run.change_pod, run.namespace, as_=ChangePod)
@@ -41,7 +33,7 @@ class CheckCallbackReceiver:
             if change_pod.metadata.uid != run.uid:
                 return False
             try:
-                return await self._batches.receive_result(change_pod, run.check, run.phase, callback.result)
+                return await self._batches.receive_result(change_pod, run, callback.result)
             except (ConflictError, NotFoundError):
                 continue
         raise ConflictError(f"the ChangePod {run.namespace}/{run.change_pod} changes all the time", code=409)

@@ -12,21 +12,24 @@ CALLBACK_PATH = "/openapi/altershield/checks/callback"
 _PHASES = {phase.lower(): phase for phase in Phase}
 _RUN = re.compile(
     r"(?P<namespace>[a-z0-9-]{1,63})/(?P<change_pod>[a-z0-9.-]{1,253})/(?P<uid>[0-9A-Za-z-]{1,64})/"
-    r"(?P<check>[a-z0-9-]{1,63})/(?P<phase>pre|post)"
+    r"(?P<check>[a-z0-9-]{1,63})/(?P<phase>pre|post)/(?P<started>[0-9]{1,12})"
 )
 
 
 class CheckRun(NamedTuple):
-    """The check `check` of a ChangePod in one phase, as requests name it: `NAMESPACE/CHANGEPOD/UID/CHECK/PHASE`."""
+    """One run of the check `check` of a ChangePod, as requests name it:
+    `NAMESPACE/CHANGEPOD/UID/CHECK/PHASE/STARTED`."""
 
     namespace: str
     change_pod: str
     uid: str
     check: str
     phase: Phase
+    started: int
+    """Unix seconds. A ChangePod can have a check of the same name once more, after its version was released again."""
 
     def __str__(self) -> str:
-        return f"{self.namespace}/{self.change_pod}/{self.uid}/{self.check}/{self.phase.lower()}"
+        return f"{self.namespace}/{self.change_pod}/{self.uid}/{self.check}/{self.phase.lower()}/{self.started}"
 
 
 def check_id(subject: Subject) -> str:
@@ -37,7 +40,9 @@ def check_id(subject: Subject) -> str:
 def run_of(subject: Subject) -> CheckRun:
     """The name of the run in requests."""
     metadata = subject.change_pod.metadata
-    return CheckRun(metadata.namespace, metadata.name, metadata.uid, subject.check.name, subject.phase)
+    return CheckRun(
+        metadata.namespace, metadata.name, metadata.uid, subject.check.name, subject.phase, int(subject.started)
+    )
 
 
 def parsed(text: str) -> CheckRun | None:
@@ -45,4 +50,5 @@ def parsed(text: str) -> CheckRun | None:
     found = _RUN.fullmatch(text)
     if found is None:
         return None
-    return CheckRun(found["namespace"], found["change_pod"], found["uid"], found["check"], _PHASES[found["phase"]])
+    phase, started = _PHASES[found["phase"]], int(found["started"])
+    return CheckRun(found["namespace"], found["change_pod"], found["uid"], found["check"], phase, started)

@@ -22,6 +22,9 @@ from reconciler.outbound.secrets import Secrets
 _AT_A_TIME = 4
 _SECONDS = 5.0
 _WAITING = 32  # callbacks whose Secret is read, or waits to be read
+_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)
+"""Seconds between looks for a run. A fast receiver sends its callback before this replica has seen the ChangePod."""
+_EARLY = 32  # callbacks about unknown runs that wait
 
 
 class CheckKeys:
@@ -33,6 +36,7 @@ class CheckKeys:
         self._secrets = Secrets(self._client)
         self._caches = caches
         self._reading = 0
+        self._early = 0
 
     async def close(self) -> None:
         await self._client.close()
@@ -44,33 +48,48 @@ class CheckKeys:
         """
         if not all(informer.synced for informer in self._caches.required):
             raise EndpointError("the caches are not filled yet; send the callback again", 503, CallbackOutcome.FAILED)
-        release, check = self._definition(run)
+        release = await self._release(run)
+        check = _definition(release, run) if release is not None else None
         if release is None or check is None or check.secret_ref is None:
             return b""
+        namespace = release.spec.policy.namespace
         with self._place():
             try:
                 async with asyncio.timeout(_SECONDS):
-                    credentials = await self._secrets.read(release.spec.policy.namespace, check.secret_ref.name)
+                    credentials = await self._secrets.read(namespace, check.secret_ref.name)
             except (SecretUnreadableError, TimeoutError) as error:
                 message = "the API server does not answer; send the callback again"
                 raise EndpointError(message, 503, CallbackOutcome.FAILED) from error
         if not credentials.hmac:
             raise CredentialsError(
-                f"the Secret {release.spec.policy.namespace}/{check.secret_ref.name} has no key hmac, with which "
-                "callbacks are verified"
+                f"the Secret {namespace}/{check.secret_ref.name} has no key hmac, with which callbacks are verified"
             )
         return credentials.hmac
 
-    def _definition(self, run: CheckRun) -> tuple[ChangeWorkload | None, HttpCheck | None]:
-        """The release of a run, and the check in the policy that applies to it."""
+    async def _release(self, run: CheckRun) -> ChangeWorkload | None:
+        """The release of a run; None if it is not known, also after a while."""
+        found = self._known_release(run)
+        if found is not None or self._early >= _EARLY:
+            return found
+        self._early += 1
+        try:
+            for seconds in _PAUSES:
+                await asyncio.sleep(seconds)
+                found = self._known_release(run)
+                if found is not None:
+                    return found
+        finally:
+            self._early -= 1
+        return None
+
+    def _known_release(self, run: CheckRun) -> ChangeWorkload | None:
         batch = self._caches.batches.get(run.namespace, run.change_pod)
         if batch is None or batch.metadata.uid != run.uid:
-            return None, None
+            return None
         release = self._caches.releases.get(*batch.release)
         if release is None or release.metadata.uid != batch.owner.uid:
-            return None, None
-        specs = (each for each in release.spec.policy.checks if each.name == run.check and run.phase in each.phases)
-        return release, next((each.http for each in specs), None)
+            return None
+        return release
 
     @contextlib.contextmanager
     def _place(self) -> Iterator[None]:
@@ -82,3 +101,9 @@ class CheckKeys:
             yield
         finally:
             self._reading -= 1
+
+
+def _definition(release: ChangeWorkload, run: CheckRun) -> HttpCheck | None:
+    """The check in the policy that applies to the release; None if it has no such `http` check in this phase."""
+    specs = (each for each in release.spec.policy.checks if each.name == run.check and run.phase in each.phases)
+    return next((each.http for each in specs), None)

@@ -334,6 +334,6 @@ async def test_check_without_a_secret_takes_no_callback_and_says_so(cluster: Clu
         assert "none is accepted: the check has no secretRef" in check["reason"]
         assert "callback" not in receiver.requests[0]["altershield"]
         own = batch["metadata"]
-        run = f"shop/{own['name']}/{own['uid']}/smoke/post"
+        run = f"shop/{own['name']}/{own['uid']}/smoke/post/{check['startTimeUnix']}"
         for key in (KEY, b""):
             assert await receiver.send(run, "pass", key=key) == 401

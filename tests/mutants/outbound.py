@@ -106,7 +106,7 @@ SOURCES = (
         _HTTP,
         (
             ("_RUN.fullmatch(text)", "_RUN.match(text)"),
-            ('_PHASES[found["phase"]])', "Phase.POST)"),
+            ('_PHASES[found["phase"]], int', "Phase.POST, int"),
             ("(?P<namespace>[a-z0-9-]{1,63})", "(?P<namespace>[a-z0-9./-]{1,99})"),
         ),
     ),

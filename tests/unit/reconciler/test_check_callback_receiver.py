@@ -12,7 +12,6 @@ from altershield.api.kinds import ChangePodStatus, CheckResult, CheckState, Give
 from altershield.api.policy import AppliedPolicy, CheckSpec, HttpCheck, OnUnknown, Phase
 from altershield.api.resources import CHANGE_PODS
 from altershield.kube.errors import ConflictError, ServerError
-from reconciler.batches import batch
 from reconciler.batches.batch_reconciler import BatchReconciler
 from reconciler.batches.check_callback_receiver import CheckCallbackReceiver
 from reconciler.batches.verdicts import failed_by
@@ -44,22 +43,19 @@ class Http:
 @dataclass
 class World:
     api: StubApi
-    caches: Caches
     receiver: CheckCallbackReceiver
     now: float = NOW + 5
 
-    async def store(self, *checks: CheckResult, state: str = PodState.POST_SUBMITTED, cached: bool = True) -> None:
-        """Put the batch into the API and into the cache."""
+    async def store(self, *checks: CheckResult, state: str = PodState.POST_SUBMITTED) -> None:
+        """Put the batch into the API."""
         made = builders.change_pod(1, "sleep-a")
         found = ChangePodStatus(status=state, checks=checks, post_submit_time_unix=NOW, post_timeout_threshold=60)
         obj = msgspec.to_builtins(msgspec.structs.replace(made, status=found))
-        stored = await self.api.put(CHANGE_PODS, obj)
-        if cached:
-            self.caches.batches.observe(batch.read(msgspec.json.encode(stored)))
+        await self.api.put(CHANGE_PODS, obj)
 
     async def receive(self, result: Result, check: str = "smoke", **changes: Any) -> bool:
         own = builders.change_pod(1).metadata
-        run = CheckRun("default", own.name, own.uid, check, POST)._replace(**changes)
+        run = CheckRun("default", own.name, own.uid, check, POST, NOW)._replace(**changes)
         return await self.receiver.receive(CheckCallback(run=run, result=result))
 
     @property
@@ -97,7 +93,7 @@ async def world() -> AsyncIterator[World]:
             pre_timeout=60,
             post_timeout=60,
         )
-        yield World(api, caches, CheckCallbackReceiver(client, caches, batches))
+        yield World(api, CheckCallbackReceiver(client, batches))
 
 
 @pytest.mark.parametrize("handle", ["", "h"])
@@ -125,17 +121,19 @@ async def test_result_is_stored_while_another_check_has_to_be_asked_by_the_leade
 
 
 @pytest.mark.parametrize("state", [CheckState.PASSED, CheckState.FAILED])
-@pytest.mark.parametrize("cached", [False, True])
-async def test_check_with_a_result_keeps_it_and_a_known_one_costs_no_request(
-    world: World, state: CheckState, cached: bool
-) -> None:
-    if not cached:
-        await world.store(entry())
-    await world.store(entry(state=state), entry("load"), cached=cached)
+async def test_check_with_a_result_keeps_it(world: World, state: CheckState) -> None:
+    await world.store(entry(state=state), entry("load"))
     for result in (Pass(), Fail("no"), Unknown("?")):
         assert await world.receive(result) is False
     assert world.states()["smoke"] == state
-    assert world.gets() == (0 if cached else 3)
+
+
+async def test_result_of_an_earlier_run_of_the_check_changes_nothing(world: World) -> None:
+    """The version was released again, with the same check once more."""
+    await world.store(entry(), entry("load"))
+    assert await world.receive(Pass(), started=NOW - 60) is False
+    assert world.states()["smoke"] == "Running"
+    assert await world.receive(Pass()) is True
 
 
 async def test_check_that_has_not_begun_takes_no_result(world: World) -> None:
@@ -174,7 +172,6 @@ async def test_batch_that_is_unknown_deleted_or_created_again_takes_no_result(wo
     assert await world.receive(Pass()) is False
     await world.store(entry())
     assert await world.receive(Pass(), uid="other") is False
-    assert world.gets() == 0
     (stored,) = world.api.all(CHANGE_PODS)
     again = {**stored, "metadata": {**stored["metadata"], "uid": "new"}}
     await world.api.put(CHANGE_PODS, again)

@@ -273,7 +273,7 @@ def test_body_names_at_most_a_thousand_pods() -> None:
     assert (sent["podCount"], len(sent["pods"])) == (2000, 1000)
 
 
-RUN = f"default/sleep--x--{V1}--x--2/batch-2/smoke/post"
+RUN = f"default/sleep--x--{V1}--x--2/batch-2/smoke/post/{NOW}"
 CALLBACK = web.json_response({"verdict": "callback"})
 
 
@@ -307,6 +307,8 @@ async def test_request_names_the_path_only_if_the_url_of_the_port_is_not_known()
         "",
         "a/b/c/d",
         f"{RUN}/",
+        RUN.rpartition("/")[0],
+        RUN + "0" * 12,
         RUN.upper(),
         RUN.replace("post", "POST"),
         RUN.replace("post", "mid"),

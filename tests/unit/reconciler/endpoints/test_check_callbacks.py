@@ -84,7 +84,7 @@ def checks() -> tuple[CheckSpec, ...]:
 
 def run(namespace: str = "shop", check: str = "smoke", phase: Phase = Phase.POST, **changes: str) -> CheckRun:
     own = builders.change_pod(1).metadata
-    made = CheckRun(namespace, own.name, f"{namespace}-uid", check, phase)
+    made = CheckRun(namespace, own.name, f"{namespace}-uid", check, phase, builders.NOW)
     return made._replace(**changes)
 
 
@@ -139,6 +139,12 @@ async def _world(api: StubApi, client: Client, *, synced: bool) -> AsyncIterator
             informer._reflector.synced.set()
     async with serving(caches, client) as served:
         yield World(served, api, caches)
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Callbacks about unknown runs do not wait."""
+    monkeypatch.setattr(check_keys, "_PAUSES", ())
 
 
 @pytest.fixture
@@ -343,6 +349,36 @@ async def test_callbacks_about_unknown_runs_read_no_secret(world: World) -> None
         assert (await world.post(data, world.signed(data)))[0] == 401
     data = body(run(check="open"))
     assert (await world.post(data, world.signed(data)))[0] == 401
+    assert world.reads() == 0
+
+
+@pytest.mark.parametrize("missing", ["batch", "release"])
+async def test_callback_that_is_faster_than_the_caches_of_the_replica_is_accepted(
+    world: World, monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    monkeypatch.setattr(check_keys, "_PAUSES", (0.01,) * 1000)
+    informer: Any = world.caches.batches if missing == "batch" else world.caches.releases
+    (known,) = [each for each in informer.all() if each.metadata.namespace == "shop"]
+    filled.remove(world.caches, known)
+    data = body()
+    early = asyncio.create_task(world.post(data, world.signed(data)))
+    done, _ = await asyncio.wait({early}, timeout=0.3)
+    assert not done
+    informer.observe(filled.newer(known, 100))
+    assert (await asyncio.wait_for(early, 10))[0] == 200
+
+
+async def test_callbacks_about_unknown_runs_that_wait_are_bounded(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check_keys, "_PAUSES", (1.0,))
+    monkeypatch.setattr(check_keys, "_EARLY", 4)
+    data = body(run(uid="unknown"))
+    for _ in range(2):
+        posts = [asyncio.create_task(world.post(data, world.signed(data))) for _ in range(20)]
+        done, waiting = await asyncio.wait(posts, timeout=0.7)
+        assert (len(done), len(waiting)) == (16, 4)
+        assert {answer for answer, _ in await asyncio.gather(*posts)} == {401}
     assert world.reads() == 0
 
 
