@@ -5,19 +5,20 @@ import re
 import urllib.error
 import urllib.request
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from altershield.commands.app import main
 from altershield.process.children import free_ports
 from tests.e2e.conftest import OBSERVE, START_TIMEOUT, govern, raise_webhook_timeouts
 from tests.e2e.sleep import SUSPEND, TEMPLATE_PATCH, VERSION, sleep, succeed
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
-from tests.support.processes import command, wait_for_line
+from tests.support.processes import call, command, wait_for_line
 
 pytestmark = pytest.mark.xdist_group("server")
 
@@ -125,6 +126,50 @@ def test_person_overrules_the_server(installed: Installed, kubectl: Kubectl) -> 
             "patch", "changepod", change_pod["metadata"]["name"], "--subresource=status", "--type=merge", "-p", patch
         )
     succeed(kubectl, version)
+
+
+@pytest.fixture
+def altershield(kubectl: Kubectl, capfd: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Runs `altershield` in the namespace of the test, and returns what it writes."""
+
+    def run(*arguments: str) -> str:
+        where = ("-n", kubectl.namespace, "--kubeconfig", str(kubectl.kubeconfig))
+        done = call(main, "altershield", *arguments, *where, capture=capfd)
+        assert done.returncode == 0, f"{arguments}: {done.returncode}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    return run
+
+
+def test_approval_marks_the_rules_that_failed_as_ignored_on_the_server(
+    installed: Installed, kubectl: Kubectl, altershield: Callable[..., str]
+) -> None:
+    installed.script(cases=[{"batch": 0, "stage": "POST", "check": {"verdict": "fail", "rules": [RULE]}}])
+    version = release(kubectl)
+    suspended(kubectl, version)
+    said = altershield("approve", "deploy/sleep", "-m", "the rule is wrong")
+    assert "the AlterShield server is told to ignore 1 failed rules" in said
+    succeed(kubectl, version)
+
+    def skipped() -> list[str]:
+        checks = [check for each in kubectl.json("changepods")["items"] for check in each["status"]["checks"]]
+        return [each["skip"]["state"] for each in checks if "skip" in each]
+
+    eventually(lambda: skipped() == ["Done"], "the rules ignored")
+
+
+def test_retry_has_the_server_repeat_its_check(
+    installed: Installed, kubectl: Kubectl, altershield: Callable[..., str]
+) -> None:
+    installed.script(pre={"verdict": "fail", "rules": [RULE]})
+    version = release(kubectl)
+    suspended(kubectl, version)
+    before = {each["metadata"]["name"]: each["status"]["changePodId"] for each in kubectl.json("changepods")["items"]}
+    installed.script()
+    assert "verified again" in altershield("retry", "deploy/sleep", "-m", "the cause is gone")
+    succeed(kubectl, version)
+    after = {each["metadata"]["name"]: each["status"]["changePodId"] for each in kubectl.json("changepods")["items"]}
+    assert before.items() <= after.items()
 
 
 def test_suspended_deployments_are_listed_and_rolled_back_for_callers_with_the_permission(
