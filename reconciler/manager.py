@@ -134,7 +134,7 @@ class Manager:
             ),
             pre_timeout=options.pre_timeout,
             post_timeout=options.post_timeout,
-            skipper=Skipper(self._server, writer, clock),
+            skipper=Skipper(self._server, writer, self.metrics, clock),
         )
         files = options.callback_tls_cert_file, options.callback_tls_private_key_file
         self._certificate = Certificate(files[0], files[1]) if files[0] is not None and files[1] is not None else None

@@ -120,7 +120,8 @@ class Verb(enum.StrEnum):
     ROLLBACK = "Rollback"
     """An older version is released again."""
     RETRY = "Retry"
-    """The failed pods are verified again. A refused order or rollback is tried again."""
+    """The failed pods, and those that wait for a person, are verified again. A refused order or rollback is tried
+    again."""
 
 
 BYPASS = "Bypass"

@@ -3,6 +3,7 @@ leader finds it."""
 
 import asyncio
 import logging
+from collections import OrderedDict
 
 from altershield.api.kinds import MAX_FAILED_RULES, ChangePod, FailedRule
 from altershield.api.policy import Phase
@@ -25,6 +26,7 @@ _ATTEMPTS = 5  # to store a result while somebody else writes the ChangePod
 _FIRST_WAIT, _LAST_WAIT = 1.0, 60.0
 """Seconds until it is looked for a batch without an id for the first and for the last time. A fast server sends its
 callback before the id is stored."""
+_REMEMBERED = 4096  # ids of batches that do not exist any more
 _CANDIDATES = 20  # batches that are read to find the one that a node belongs to
 
 
@@ -37,6 +39,9 @@ class CallbackReceiver:
         self._batches = batches
         self._expected: dict[str, asyncio.Event] = {}
         """By id: callbacks about batches whose id is not stored yet."""
+        self._gone: OrderedDict[str, None] = OrderedDict()
+        """Ids of batches that were deleted, for example to verify their pods again. A callback about one of them must
+        not be taken for one about a batch whose id is not known."""
         caches.batches.add_handler(self._on_batch)
 
     async def receive(self, callback: Callback) -> None:
@@ -83,6 +88,8 @@ class CallbackReceiver:
                 if found is None or seconds == _LAST_WAIT or not awaits_repetition(found.status):
                     return found
                 continue
+            if callback.node in self._gone:
+                return None
             if seconds and (found := await self._batch_without_node(callback.order)) is not None:
                 return found
         return None
@@ -98,7 +105,11 @@ class CallbackReceiver:
         finally:
             self._expected.pop(node, None)
 
-    def _on_batch(self, _: Batch | None, new: Batch | None) -> None:
+    def _on_batch(self, old: Batch | None, new: Batch | None) -> None:
+        if old is not None and old.node and (new is None or new.node != old.node):
+            self._gone[old.node] = None
+            if len(self._gone) > _REMEMBERED:
+                self._gone.popitem(last=False)
         if new is not None and new.node and (event := self._expected.get(new.node)) is not None:
             event.set()
 

@@ -28,6 +28,7 @@ from altershield.kube.errors import ConflictError
 from altershield.workloads.pods import clip
 from reconciler.batches.conclusion import said
 from reconciler.checks.check import Availability
+from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.writer import Writer
 from reconciler.server.errors import AlterShieldServerError, UnavailableError
 
@@ -74,8 +75,9 @@ def requested(status: ChangePodStatus, now: float) -> ChangePodStatus:
 class Skipper:
     """`server` is None if none is configured. `clock` returns Unix seconds."""
 
-    def __init__(self, server: SkipServer | None, writer: Writer, clock: Callable[[], float]) -> None:
+    def __init__(self, server: SkipServer | None, writer: Writer, metrics: Metrics, clock: Callable[[], float]) -> None:
         self._server = server
+        self._metrics = metrics
         self._writer = writer
         self._clock = clock
 
@@ -109,6 +111,7 @@ class Skipper:
         except AlterShieldServerError as error:
             await self._failed(change_pod, str(error))
         else:
+            self._metrics.skips.labels("done").inc()
             await self._store(change_pod, SkipState.DONE)
         return None
 
@@ -132,6 +135,7 @@ class Skipper:
             "the AlterShield server was not told of an approval; the approval holds",
             extra={"object": f"{change_pod.metadata.namespace}/{change_pod.metadata.name}", "cause": reason},
         )
+        self._metrics.skips.labels("failed").inc()
         await self._store(change_pod, SkipState.FAILED, reason)
 
     async def _store(self, change_pod: ChangePod, state: SkipState, reason: str = "") -> None:

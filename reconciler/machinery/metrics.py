@@ -87,6 +87,11 @@ class Metrics:
         self.check_callbacks = self._counter(
             "altershield_check_callbacks", "Callbacks about `http` checks of DefensePolicies, by outcome.", ["outcome"]
         )
+        self.skips = self._counter(
+            "altershield_skips",
+            "Approvals that an AlterShield server was told of. `failed`: it was not told, or this is not known.",
+            ["result"],
+        )
         self.notifications = self._counter(
             "altershield_notifications",
             "Notifications, by the type of the receiver. `failed`: the receiver refused it. `dropped`: too many "
@@ -113,6 +118,8 @@ class Metrics:
         for ended in CallbackOutcome:
             self.callbacks.labels(ended)
             self.check_callbacks.labels(ended)
+        for told in ("done", "failed"):
+            self.skips.labels(told)
         for type_ in Type:
             for sent in NotificationResult:
                 self.notifications.labels(type_, sent)

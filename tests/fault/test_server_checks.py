@@ -456,3 +456,18 @@ async def test_retry_of_a_batch_that_waits_has_the_server_repeat_its_check(clust
         assert "verified again" in await ask(cluster, "Retry")
         await until_state(cluster, V1, "Success")
         assert (called(server, Call.RESUBMIT), called(server, Call.START_BATCH)) == (1, 1)
+
+
+async def test_verdict_that_comes_before_the_answer_to_the_resubmission_counts(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    script = failing_first("PRE")
+    async with checked(cluster, tmp_path, script, callbacks=True, seconds=600) as server:
+        await cluster.release(V1)
+        await until_state(cluster, V1, "Suspend")
+        script.callbacks = CallbackScript(before_answer=True)
+        script.faults = [Fault(kind=FaultKind.SLOW, calls=[Call.RESUBMIT], seconds=1.0)]
+        await ask(cluster, "Retry")
+        await until_state(cluster, V1, "Suspend")
+        assert called(server, Call.RESUBMIT) == 1
+        assert server.callbacks[-1].stage == Stage.PRE

@@ -50,6 +50,7 @@ CONTRACT = {
         "altershield_api_writes": (COUNTER, "kind verb"),
         "altershield_callbacks": (COUNTER, "outcome"),
         "altershield_check_callbacks": (COUNTER, "outcome"),
+        "altershield_skips": (COUNTER, "result"),
         "altershield_verifications": (COUNTER, "verdict"),
         "altershield_unchecked_pods": (COUNTER, "reason"),
         "altershield_rollbacks": (COUNTER, "reason"),

@@ -102,8 +102,8 @@ retry = _command(
     Verb.RETRY,
     """Verify the failed pods of a release again.
 
-    A release that the AlterShield server refused is reported again. A rollback that the API server refuses is tried
-    again.
+    Pods that wait for a person, because a check has no result, are verified again too. A release that the AlterShield
+    server refused is reported again. A rollback that the API server refuses is tried again.
     """,
 )
 

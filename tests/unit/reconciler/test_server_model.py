@@ -29,6 +29,7 @@ from reconciler.batches.transitions import BatchSnapshot, decide, received
 from reconciler.batches.verdicts import held_by
 from reconciler.checks.altershield_server import AlterShieldServer
 from reconciler.checks.check import Fail, Pass
+from reconciler.machinery.metrics import Metrics
 from reconciler.server.answers import Polled, ServerVerdict
 from reconciler.server.errors import NotAllowedError, RejectedError, UnavailableError
 from reconciler.server.messages import BatchFinish, BatchStart, Order, Stage
@@ -199,6 +200,7 @@ class World:
     approved: bool = False
 
     def __post_init__(self) -> None:
+        self.metrics = Metrics()
         self.release = release()
         if self.holds:
             spec = msgspec.structs.replace(self.release.spec, policy=_HOLD)
@@ -210,7 +212,7 @@ class World:
         """The reconciler begins with nothing in memory."""
         caches = SimpleNamespace(releases=SimpleNamespace(get=lambda *_: self.release), workload=lambda _: None)
         self.check = AlterShieldServer(cast(Any, self.server), cast(Any, caches), lambda: self.now)
-        self.skipper = Skipper(self.check, cast(Any, self), lambda: self.now)
+        self.skipper = Skipper(self.check, cast(Any, self), self.metrics, lambda: self.now)
 
     def die(self) -> None:
         if self.crash:
