@@ -1,0 +1,154 @@
+"""Which batch a callback of an AlterShield server is about, and what of it is stored."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from altershield.api.kinds import MAX_FAILED_RULES, ChangePod, ChangePodStatus, CheckResult, CheckState
+from altershield.api.policy import Phase
+from reconciler.batches import callback_receiver
+from reconciler.batches.batch import Batch, project
+from reconciler.batches.callback_receiver import CallbackReceiver
+from reconciler.checks.check import Fail, Pass
+from reconciler.checks.orders import order_id
+from reconciler.endpoints.callback import Callback, CheckType, Rule
+from reconciler.server.answers import ServerVerdict
+from reconciler.server.messages import Stage
+from tests.unit.reconciler.builders import change_pod, release
+
+Handler = Callable[[Batch | None, Batch | None], None]
+
+
+class World:
+    """The caches, the API server and the controller of ChangePods, as far as the receiver uses them."""
+
+    def __init__(self, *change_pods: ChangePod) -> None:
+        self.stored = {each.metadata.name: each for each in change_pods}
+        self.received: list[tuple[str, str, Pass | Fail]] = []
+        self.handlers: list[Handler] = []
+        self.batches = self
+        world = cast(Any, self)
+        self.receiver = CallbackReceiver(world, world, world)
+
+    def add_handler(self, handler: Handler) -> None:
+        self.handlers.append(handler)
+
+    def delete(self, name: str) -> None:
+        old = project(self.stored.pop(name))
+        for handler in self.handlers:
+            handler(old, None)
+
+    def batch_of_node(self, node: str) -> Batch | None:
+        found = [each for each in self.stored.values() if each.status.change_pod_id == node]
+        return project(found[0]) if found else None
+
+    def release_of_uid(self, _: str) -> Any:
+        return release()
+
+    def batches_of(self, _: Any) -> list[Batch]:
+        return [project(each) for each in self.stored.values()]
+
+    def awaits_node(self, found: ChangePod) -> bool:
+        return not found.status.change_pod_id
+
+    async def get(self, _: Any, name: str, *__: Any, **___: Any) -> ChangePod:
+        return self.stored[name]
+
+    async def receive(self, found: ChangePod, node: str, _: Phase, result: Pass | Fail) -> bool:
+        self.received.append((found.metadata.name, node, result))
+        return True
+
+
+@pytest.fixture(autouse=True)
+def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(callback_receiver, "_FIRST_WAIT", 0.01)
+    monkeypatch.setattr(callback_receiver, "_LAST_WAIT", 0.02)
+
+
+def rule(number: int, *, verdict: str = "FAIL", skippable: bool = True, skipped: bool = False, began: int = 7) -> Rule:
+    return Rule(
+        execution=f"execution-{number}",
+        rule=f"rule-{number}",
+        name="",
+        owner="sre",
+        status="SUCCESS",
+        verdict=verdict,
+        message="no",
+        skippable=skippable,
+        skipped=skipped,
+        began=began,
+    )
+
+
+def callback(node: str, *rules: Rule, verdict: ServerVerdict = ServerVerdict.FAIL) -> Callback:
+    return Callback(
+        check_type=CheckType.BATCH,
+        order=order_id(release()),
+        node=node,
+        stage=Stage.PRE,
+        verdict=verdict,
+        message="",
+        rules=rules,
+        rollback=False,
+        sent=0.0,
+    )
+
+
+def batch(number: int, node: str, **entry: Any) -> ChangePod:
+    check = CheckResult("server", Phase.PRE, CheckState.RUNNING, **entry)
+    return change_pod(number, "a", status=ChangePodStatus(checks=(check,), change_pod_id=node))
+
+
+async def test_unknown_node_belongs_to_the_only_batch_that_has_none() -> None:
+    world = World(batch(1, ""))
+    await world.receiver.receive(callback("new"))
+    assert [node for _, node, _ in world.received] == ["new"]
+
+
+async def test_node_of_a_deleted_batch_does_not_belong_to_the_batch_that_has_none() -> None:
+    old = batch(1, "old")
+    world = World(old, batch(2, ""))
+    world.delete(old.metadata.name)
+    await world.receiver.receive(callback("old"))
+    assert world.received == []
+
+
+async def test_callback_waits_until_the_server_has_answered_that_the_check_is_repeated() -> None:
+    waiting = batch(1, "node", repeated=True)
+    world = World(waiting)
+    name = waiting.metadata.name
+    answered = batch(1, "node", repeated=True, handle="node")
+    seen: list[str] = []
+    live = world.get
+
+    async def get(*arguments: Any, **options: Any) -> ChangePod:
+        found = await live(*arguments, **options)
+        seen.append(found.status.checks[0].handle)
+        world.stored[name] = answered
+        return found
+
+    world.get = get  # type: ignore[method-assign]
+    await world.receiver.receive(callback("node"))
+    assert (seen, len(world.received)) == (["", "node"], 1)
+
+
+async def test_failed_rules_are_bounded_and_those_that_may_not_be_ignored_are_kept() -> None:
+    world = World(batch(1, "node"))
+    rules = [rule(each) for each in range(40)]
+    rules += [rule(40, skippable=False), rule(41, verdict="PASS", began=9), rule(42, skipped=True, began=9)]
+    await world.receiver.receive(callback("node", *rules))
+    ((_, _, result),) = world.received
+    assert isinstance(result, Fail)
+    assert (len(result.rules), result.newest_rule) == (MAX_FAILED_RULES, 7)
+    assert (result.rules[0].id, result.rules[0].ignorable) == ("execution-40", False)
+    assert all(each.ignorable for each in result.rules[1:])
+    assert msgspec.to_builtins(result.rules[1])["name"] == "rule-0"
+
+
+async def test_rule_that_still_runs_does_not_date_a_pass() -> None:
+    world = World(batch(1, "node"))
+    rules = [rule(1, verdict="PASS", began=3), rule(2, verdict="NONE", began=5)]
+    await world.receiver.receive(callback("node", *rules, verdict=ServerVerdict.PASS))
+    assert world.received[0][2] == Pass("", newest_rule=3)
