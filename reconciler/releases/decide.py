@@ -143,9 +143,7 @@ def _advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_roll
     target, taken, wake = _batches(snapshot, target, now)
     message = verification.summary(snapshot, failing)
     only = only_text(release.spec.policy) if target is WorkloadState.SUSPEND else ""
-    if only:
-        message = f"{message}; {only}"
-        no_rollback = no_rollback if not no_rollback or no_rollback.endswith(only) else f"{no_rollback}; {only}"
+    message = f"{message}; {only}" if only else message
     draft = begin_with(snapshot, now)
     entered = state(release) is not target
     draft, waits = with_waits(draft, snapshot, target)

@@ -1,7 +1,7 @@
 """Mutants of the decisions about a release."""
 
 from tests.mutants.mutant import Source
-from tests.mutants.release_tests import ONE_KIND, RELEASE_TESTS
+from tests.mutants.release_tests import DIRECTORY, ONE_KIND, RELEASE_TESTS
 
 SOURCES = (
     Source(
@@ -33,8 +33,16 @@ SOURCES = (
     ),
     Source(
         "reconciler/releases/decide.py",
-        RELEASE_TESTS,
+        (*RELEASE_TESTS, f"{DIRECTORY}/policies/test_effects.py"),
         (
+            (
+                'if refusal in ("", snapshot.settings.rollback_off):\n        if snapshot.targets',
+                "if not refusal:\n        if snapshot.targets",
+            ),
+            (
+                'if refusal in ("", snapshot.settings.rollback_off):\n        target =',
+                "if not refusal:\n        target =",
+            ),
             ("_while_refused(snapshot, step, now) if rollback.write_refused(snapshot.release) else step", "step"),
             ("suspension.suspend(snapshot, WorkloadState.SUSPEND, now), *step.after)", "step.after,)"),
             ("        *verification.create_batches(groups, ready.full),\n", ""),

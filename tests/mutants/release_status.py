@@ -1,7 +1,7 @@
 """Mutants of the states and the status of a release."""
 
 from tests.mutants.mutant import Source
-from tests.mutants.release_tests import ONE_KIND, RELEASE_TESTS
+from tests.mutants.release_tests import DIRECTORY, ONE_KIND, RELEASE_TESTS
 
 SOURCES = (
     Source(
@@ -111,8 +111,10 @@ SOURCES = (
     ),
     Source(
         "reconciler/releases/creation.py",
-        RELEASE_TESTS,
+        (*RELEASE_TESTS, f"{DIRECTORY}/test_requests.py"),
         (
+            ("    if request is None:\n        return known\n", "    if True:\n        return known\n"),
+            ("rfc3339(now), Result.REFUSED, outcome)", "rfc3339(now), Result.DONE, outcome)"),
             ("other.status.source.uid and (passed(other) or known):", "other.status.source.uid:"),
             ("(passed(other) or known)", "passed(other)"),
             ("in believed and version_of(other) not in failed", "in believed"),

@@ -42,7 +42,7 @@ def test_release_after_a_failure_is_admitted_and_the_warning_says_what_enforce_w
     ("why", "would"),
     [
         ("the DefensePolicy shop/web only warns", "it would have been rolled back"),
-        ("no older version has passed verification; the DefensePolicy shop/web only warns", "this change is denied"),
+        ("no older version has passed verification", "this change is denied"),
     ],
 )
 def test_warning_tells_a_rollback_from_a_denial(why: str, would: str) -> None:

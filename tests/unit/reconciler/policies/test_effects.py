@@ -112,6 +112,30 @@ def test_observe_does_not_roll_back_a_release_that_never_comes_up(kind: str) -> 
 
 
 @each_kind
+def test_release_that_never_comes_up_and_has_no_passed_version_before_it_counts_as_suspended(kind: str) -> None:
+    """The version before it serves, but failed verification."""
+    world = World(kind)
+    world.policy = policy(mode=Mode.OBSERVE)
+    world.release("v1")
+    world.rest()
+    pods = world.make(3)
+    world.up(*pods)
+    world.run(30)
+    assert world.judge(pods[0], "unpass")
+    world.rest()
+    assert world.state() == SUSPEND
+    world.release("v2")
+    world.rest()
+    world.make(1)
+    world.run(300)
+    assert (world.image, world.state()) == ("v2", SUSPEND)
+    found = world.condition(ROLLED_BACK)
+    assert found is not None
+    assert found.message.endswith("not rolled back: no older version has passed verification")
+    assert would(world.policy, world.status()) is Would.SUSPEND
+
+
+@each_kind
 def test_on_start_failure_suspend_suspends_instead_of_rolling_back(kind: str) -> None:
     world, _ = released(kind, up=False, on_start_failure=OnStartFailure.SUSPEND)
     world.run(300)
