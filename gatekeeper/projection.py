@@ -40,6 +40,7 @@ class Status(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     defense_check_fail_pods: tuple[FailedPod, ...] = ()
     conditions: tuple[Condition, ...] = ()
     source: SourceRef = _NO_SOURCE
+    rollback_target: SourceRef = _NO_SOURCE
 
 
 _NO_SPEC = Spec()
@@ -74,4 +75,7 @@ def read(data: bytes | msgspec.Raw) -> Release:
     if source is not _NO_SOURCE:  # the name contains the version already
         differs = source.fingerprint not in ("", version(release))
         replace(release.status, "source", SourceRef(fingerprint=source.fingerprint) if differs else _NO_SOURCE)
+    target = release.status.rollback_target
+    if target is not _NO_SOURCE:
+        replace(release.status, "rollback_target", SourceRef(fingerprint=target.fingerprint))
     return release

@@ -10,7 +10,7 @@ from altershield.install import policies, webhooks
 from altershield.install.crds import crds
 
 HEADER = "# Generated from the types in altershield/api/kinds.py by `make crds`. Do not edit.\n"
-POLICIES_HEADER = "# Generated from altershield/install/policies.py by `make crds`. Do not edit.\n"
+POLICIES_HEADER = "# Generated from altershield/install/*_policies.py by `make crds`. Do not edit.\n"
 RECONCILER = "RECONCILER"
 """What the template of the chart replaces by the user name of the reconciler."""
 WEBHOOKS_HEADER = "# Generated from altershield/admission/registry.py by `make crds`. Do not edit.\n"

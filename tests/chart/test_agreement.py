@@ -67,7 +67,7 @@ def test_user_roles_match_those_of_dev(chart: helm_python.Chart) -> None:
         assert aggregations(role) == aggregations(dev)
 
 
-def test_admission_policies_match_those_of_dev_and_exempt_the_service_account_of_the_release(
+def test_admission_policies_match_those_of_dev_and_name_the_service_account_of_the_release(
     chart: helm_python.Chart,
 ) -> None:
     def known(objects: Sequence[Object]) -> dict[tuple[str, str], Object]:
@@ -80,11 +80,12 @@ def test_admission_policies_match_those_of_dev_and_exempt_the_service_account_of
         obj["spec"]["matchConditions"][0]["expression"] for obj in elsewhere if "matchConditions" in obj["spec"]
     }
     (account,) = {obj["metadata"]["name"] for obj in of_kind(rendered(chart, release="gate"), "ServiceAccount")}
-    assert conditions == {f"request.userInfo.username != 'system:serviceaccount:other:{account}'"}
+    user = f"'system:serviceaccount:other:{account}'"
+    assert conditions == {f"request.userInfo.username {operator} {user}" for operator in ("!=", "==")}
     names = {obj["metadata"]["name"] for obj in elsewhere}
-    assert names == {
-        f"{account}-{suffix}" for suffix in ("accepted", "applied", "checks", "history", "requests", "verdicts")
-    }
+    of_users = ("accepted", "applied", "checks", "history", "requests", "verdicts")
+    of_account = ("own-workloads", "own-pods", "own-deletions", "own-objects")
+    assert names == {f"{account}-{suffix}" for suffix in (*of_users, *of_account)}
     assert {obj["spec"].get("policyName") for obj in elsewhere} == {*names, None}
 
 

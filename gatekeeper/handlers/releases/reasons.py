@@ -12,6 +12,8 @@ class Reason(StrEnum):
     ROLLED_BACK = "rolled-back"
     RECONCILER = "reconciler"
     """The reconciler released a version again."""
+    NO_ROLLBACK = "no-rollback"
+    """AlterShield's own account released a template that no rollback names."""
     IGNORED_SUSPEND = "ignored-suspend"
     BLOCKING_OFF = "blocking-off"
     """Only for versions that were rolled back. A suspended workload stays suspended when `blocking` is switched off."""

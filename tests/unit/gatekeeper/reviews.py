@@ -217,3 +217,9 @@ def release(
     metadata = {"name": name, "namespace": "default", "ownerReferences": [owner] if owner else []}
     obj = {"metadata": metadata, "spec": spec or {}, "status": status}
     return {f"default/{name}": projection.read(msgspec.json.encode(obj))}
+
+
+def rolling_back(to: str = "busybox:2", *, stored: str = "busybox", **status: Any) -> dict[str, Release]:
+    """The ChangeWorkload of the image `stored`, which is being rolled back to the image `to`, by its key."""
+    target = {"fingerprint": version_of(deployment(to))}
+    return release(version_of(deployment(stored)), status="Rollback", rollbackTarget=target, **status)

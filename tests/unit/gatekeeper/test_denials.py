@@ -24,6 +24,7 @@ from .reviews import (
     release,
     released,
     review,
+    rolling_back,
     validate,
     version_of,
 )
@@ -252,7 +253,8 @@ def test_ignored_suspend_in_the_stored_object_only_is_denied() -> None:
 
 
 def test_release_of_a_suspended_workload_by_the_reconciler_passes() -> None:
-    assert validate(*suspended_release(), failed("x"), user=RECONCILER)["allowed"] is True
+    listers = StaticListers(releases=rolling_back())
+    assert validate(*suspended_release(), listers, user=RECONCILER)["allowed"] is True
 
 
 def test_suspended_workload_stays_suspended_when_blocking_is_switched_off() -> None:
@@ -389,6 +391,7 @@ def test_version_that_was_not_rolled_back_passes(status: str) -> None:
 def test_rolled_back_version_passes_with_ignored_suspend_for_the_reconciler_and_without_blocking() -> None:
     listers = rolled_back(BAD)
     assert validate(released("busybo", ignored_suspend="true"), released(), listers)["allowed"] is True
+    listers.releases |= rolling_back("busybo")
     assert validate(released("busybo"), released(), listers, user=RECONCILER)["allowed"] is True
     listers.blocking = False
     assert validate(released("busybo"), released(), listers)["allowed"] is True

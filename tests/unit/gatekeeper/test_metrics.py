@@ -20,7 +20,19 @@ from gatekeeper.journal import Journal
 from gatekeeper.metrics import Metrics
 from gatekeeper.response import PASSED, Answer, Decision, Outcome
 
-from .reviews import RECONCILER, ROUTES, VALIDATE, StaticListers, encode, release, released, review, route, version_of
+from .reviews import (
+    RECONCILER,
+    ROUTES,
+    VALIDATE,
+    StaticListers,
+    encode,
+    release,
+    released,
+    review,
+    rolling_back,
+    route,
+    version_of,
+)
 
 BYPASSES = "altershield_admission_bypasses_total"
 KNOWN_ACTORS = {"reconciler", "serviceaccount", "user"}
@@ -78,7 +90,7 @@ async def test_bypasses_are_counted_by_the_kind_of_user(
     new["metadata"]["labels"].update(own)
     metrics = fresh()
 
-    await decide_and_count(metrics, review(new, old, user=user), StaticListers())
+    await decide_and_count(metrics, review(new, old, user=user), StaticListers(releases=rolling_back()))
 
     assert bypasses(metrics) == ({expected: 1} if expected else {})
 

@@ -22,6 +22,7 @@ from .reviews import (
     release,
     released,
     review,
+    rolling_back,
     route,
     version_of,
 )
@@ -91,7 +92,7 @@ def test_repair_is_allowed_with_its_bypass_in_the_audit_log() -> None:
 def test_release_of_the_reconciler_is_allowed_with_its_bypass_in_the_audit_log() -> None:
     audit = {"version": NEW, "bypass": "reconciler"}
     expected = (Decision.ALLOWED, ReleaseReason.RECONCILER, audit)
-    assert outcome(VALIDATE, *suspended(), user=RECONCILER) == expected
+    assert outcome(VALIDATE, *suspended(), StaticListers(releases=rolling_back()), user=RECONCILER) == expected
 
 
 def test_rolled_back_version_is_denied_with_reason_rolled_back() -> None:

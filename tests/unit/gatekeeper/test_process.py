@@ -162,10 +162,11 @@ async def test_service_account_option_names_the_reconciler(
 ) -> None:
     Files.at(tmp_path).issue()
     async with running(api, tmp_path, "--service-account", "system:serviceaccount:ops:reconciler") as process:
-        body = review(released("busybox:2", suspend="1"), released(suspend="1"))
-        assert (await process.post(client, VALIDATING_PATH, body))["allowed"] is False
-        body["request"]["userInfo"]["username"] = "system:serviceaccount:ops:reconciler"
+        body = review(released("busybox:2"), released())
         assert (await process.post(client, VALIDATING_PATH, body))["allowed"] is True
+        body["request"]["userInfo"]["username"] = "system:serviceaccount:ops:reconciler"
+        denied = await process.post(client, VALIDATING_PATH, body)
+        assert "its account may release the template" in denied["status"]["message"]
 
 
 async def test_gatekeeper_is_ready_only_with_certificate_and_filled_caches(

@@ -1,0 +1,116 @@
+"""The ValidatingAdmissionPolicies for AlterShield's own account. RBAC lets it patch workloads, their ReplicaSets and
+pods in all namespaces, and cannot name labels or fields.
+
+The account changes only objects in governed namespaces. Of workloads, it changes the pod template (a rollback), the
+fields that pause the rollout, and the labels of AlterShield; of ReplicaSets and pods, the labels of AlterShield. It
+writes only those Jobs and ControllerRevisions that it creates. `gatekeeper/handlers/releases/rollback_only.py` decides
+which pod template it may write.
+"""
+
+from altershield.api import labels
+from altershield.api.resources import JOBS, PODS
+from altershield.install.admission_policy import USER, Object, admission_policy, validation
+from altershield.workloads import ADAPTERS
+
+_WRITABLE = {
+    adapter.resource.plural: ["template", "paused" if adapter.resource.plural == "deployments" else "updateStrategy"]
+    for adapter in ADAPTERS
+}
+"""The fields of `spec`, by resource."""
+
+_OWN_LABELS = [*labels.OWNED, labels.IGNORED_SUSPEND]
+_POD_LABELS = [labels.VERSION, labels.OPERATE_FINISHED]
+_MARKS = {JOBS.plural: labels.CHECK, "controllerrevisions": labels.HISTORY}
+"""The label of the objects that the account creates, by resource."""
+
+_GOVERNED = f"""\
+namespaceObject != null && has(namespaceObject.metadata.labels) &&
+'{labels.GOVERNED}' in namespaceObject.metadata.labels &&
+namespaceObject.metadata.labels['{labels.GOVERNED}'] == '{labels.GOVERNED_VALUE}'"""
+
+_NOT_GOVERNED = f"'AlterShield changes nothing in a namespace without the label {labels.GOVERNED}'"
+_ACCOUNT = "'the account of AlterShield may not change this: '"
+
+
+def account_policies(account: str) -> list[Object]:
+    """The policies and their bindings. `account`: the user name of the service account."""
+    ours = {"the-account": f"{USER} == '{account}'"}
+    governed = validation(_GOVERNED, _NOT_GOVERNED)
+    owners = validation(
+        f"{_same('ownerReferences', '[]')} && {_same('finalizers', '[]')}",
+        f"{_ACCOUNT} + 'owner references and finalizers'",
+    )
+    workloads = admission_policy(
+        "own-workloads",
+        [adapter.resource for adapter in ADAPTERS],
+        ours,
+        [
+            governed,
+            owners,
+            validation(
+                _equal_but("oldLabels", "newLabels", str(_OWN_LABELS)), f"{_ACCOUNT} + 'labels that are not its own'"
+            ),
+            validation(
+                _equal_but("oldSpec", "newSpec", "variables.writable"),
+                f"{_ACCOUNT} + 'fields of spec other than ' + variables.writable.join(', ')",
+            ),
+        ],
+        variables={**_LABELS, **_SPECS, "writable": f"{_WRITABLE}[request.resource.resource]"},
+    )
+    pods = admission_policy(
+        "own-pods",
+        [PODS, *(adapter.intermediate for adapter in ADAPTERS if adapter.intermediate is not None)],
+        ours,
+        [
+            governed,
+            owners,
+            validation(
+                f"{_same('annotations', '{}')} && {_equal_but('oldLabels', 'newLabels', str(_POD_LABELS))}",
+                f"{_ACCOUNT} + 'annotations, and labels that are not its own'",
+            ),
+            validation("object.spec == oldObject.spec", f"{_ACCOUNT} + 'spec'"),
+        ],
+        variables=_LABELS,
+    )
+    deletions = admission_policy("own-deletions", [PODS], ours, [governed], operations=("DELETE",))
+    revisions = {each.plural: each for each in (adapter.revisions for adapter in ADAPTERS)}["controllerrevisions"]
+    created = admission_policy(
+        "own-objects",
+        [JOBS, revisions],
+        ours,
+        [
+            validation(f"request.operation == 'DELETE' || ({_GOVERNED})", _NOT_GOVERNED),
+            validation(
+                "has(variables.kept.metadata.labels) && variables.mark in variables.kept.metadata.labels",
+                f"{_ACCOUNT} + 'it has no label ' + variables.mark",
+            ),
+        ],
+        operations=("CREATE", "UPDATE", "DELETE"),
+        variables={
+            "mark": f"{_MARKS}[request.resource.resource]",
+            "kept": "request.operation == 'CREATE' ? object : oldObject",
+        },
+    )
+    return [*workloads, *pods, *deletions, *created]
+
+
+_LABELS = {
+    "newLabels": "has(object.metadata.labels) ? dyn(object.metadata.labels) : dyn({})",
+    "oldLabels": "has(oldObject.metadata.labels) ? dyn(oldObject.metadata.labels) : dyn({})",
+}
+# `dyn` makes maps of typed objects, so that unknown fields of later versions of Kubernetes are compared too
+_SPECS = {"newSpec": "dyn(object.spec)", "oldSpec": "dyn(oldObject.spec)"}
+
+
+def _equal_but(old: str, new: str, keys: str) -> str:
+    """Whether two variables that hold maps are equal, apart from these keys."""
+    return f"""\
+variables.{new}.all(k, k in {keys} ||
+(k in variables.{old} && variables.{old}[k] == variables.{new}[k])) &&
+variables.{old}.all(k, k in {keys} || k in variables.{new})"""
+
+
+def _same(field: str, empty: str) -> str:
+    """Whether a field of the metadata is unchanged."""
+    value = "(has({0}.metadata.{1}) ? dyn({0}.metadata.{1}) : dyn({2}))"
+    return f"{value.format('object', field, empty)} == {value.format('oldObject', field, empty)}"

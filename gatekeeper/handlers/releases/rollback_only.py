@@ -1,0 +1,44 @@
+"""AlterShield's own account may write only the pod template of a rollback. RBAC lets it patch any workload."""
+
+from altershield import releases
+from altershield.api import labels
+from altershield.api.kinds import WorkloadState
+from gatekeeper.handler import handler
+from gatekeeper.handlers.releases.reasons import Reason
+from gatekeeper.handlers.releases.workload import Change, Workload, released_version, workload_ref
+from gatekeeper.listers import Listers
+from gatekeeper.response import NOTHING, Decision, Denial, Outcome, Response
+from gatekeeper.texts import PAGE
+
+_TRY_AGAIN = "TooManyRequests"
+
+
+@handler(reads=Workload, outcomes=(Outcome(Decision.DENIED, Reason.NO_ROLLBACK),))
+def deny_other_templates(change: Change, listers: Listers) -> Response:
+    """Deny a template that the reconciler writes, unless the stored ChangeWorkload of the present version says that
+    this template replaces it. The reconciler stores that before it writes the template.
+
+    The cache may be older than the ChangeWorkload. So without a rollback in it, the answer asks to try again.
+    """
+    if change.user != listers.reconciler or change.old_object is None:
+        return NOTHING
+    version = released_version(change)
+    if not version:
+        return NOTHING
+    present = change.old_object.label(labels.VERSION) or ""
+    release = listers.release(change.namespace, workload_ref(change), present)
+    target = release.status.rollback_target.fingerprint if release is not None else ""
+    begun = release is not None and releases.state(release) == WorkloadState.ROLLBACK and target != ""
+    if begun and target == version:
+        return NOTHING
+    named = f"names another template: {target}" if begun else "does not exist, or is not stored yet"
+    text = (
+        f"AlterShield: its account may release the template {version} of {change.kind} {change.name} only in a "
+        f"rollback of version {present or 'unknown'}, and that rollback {named}; see {PAGE}"
+    )
+    code, reason = (403, "Forbidden") if begun else (429, _TRY_AGAIN)
+    return Response(
+        audit={"version": version, "reason": text},
+        denial=Denial(message=text, reason=reason, code=code),
+        reason=Reason.NO_ROLLBACK,
+    )

@@ -1,0 +1,202 @@
+"""What somebody can do who has the token of AlterShield's account. RBAC allows each of these requests; the admission
+policies and the gatekeeper refuse them."""
+
+import json
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from altershield.api import labels
+from altershield.api.names import service_account_user
+from altershield.api.resources import DEPLOYMENTS, PODS, REPLICA_SETS, Resource
+from altershield.kube.client import Client, PatchType
+from altershield.kube.errors import ApiError
+from tests.e2e.sleep import SUSPEND, VERSION, release, sleep, succeed
+from tests.support.kubectl import Json, Kubectl
+from tests.support.polling import eventually
+
+GROUPS = ["system:serviceaccounts", "system:authenticated"]
+NOT_GOVERNED = "AlterShield changes nothing in a namespace without the label"
+NOT_THIS = "the account of AlterShield may not change this"
+ONLY_ROLLBACK = "only in a rollback of version"
+
+
+def spec(**fields: object) -> Json:
+    return {"spec": fields}
+
+
+def pod_spec(**fields: object) -> Json:
+    return spec(template={"spec": fields})
+
+
+def metadata(**fields: object) -> Json:
+    return {"metadata": fields}
+
+
+OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "kube-root-ca.crt", "uid": "0"}
+PRIVILEGED = {"containers": [{"name": "sleep", "securityContext": {"privileged": True}}]}
+SECRET_VOLUME = {"volumes": [{"name": "stolen", "secret": {"secretName": "anything"}}]}
+
+GOVERNED_ATTACKS: dict[str, tuple[Resource, Json, str]] = {
+    "service account": (DEPLOYMENTS, pod_spec(serviceAccountName="admin"), ONLY_ROLLBACK),
+    "hostPID": (DEPLOYMENTS, pod_spec(hostPID=True), ONLY_ROLLBACK),
+    "hostNetwork": (DEPLOYMENTS, pod_spec(hostNetwork=True), ONLY_ROLLBACK),
+    "image": (DEPLOYMENTS, pod_spec(containers=[{"name": "sleep", "image": "evil"}]), ONLY_ROLLBACK),
+    "privileged": (DEPLOYMENTS, pod_spec(**PRIVILEGED), ONLY_ROLLBACK),
+    "Secret volume": (DEPLOYMENTS, pod_spec(**SECRET_VOLUME), ONLY_ROLLBACK),
+    "command": (DEPLOYMENTS, pod_spec(containers=[{"name": "sleep", "command": ["evil"]}]), ONLY_ROLLBACK),
+    "template labels": (DEPLOYMENTS, spec(template=metadata(labels={"app": "sleep", "a": "b"})), ONLY_ROLLBACK),
+    "replicas": (DEPLOYMENTS, spec(replicas=0), NOT_THIS),
+    "strategy": (DEPLOYMENTS, spec(strategy={"type": "Recreate", "rollingUpdate": None}), NOT_THIS),
+    "revision history": (DEPLOYMENTS, spec(revisionHistoryLimit=0), NOT_THIS),
+    "progress deadline": (DEPLOYMENTS, spec(progressDeadlineSeconds=1_000_000), NOT_THIS),
+    "minReadySeconds": (DEPLOYMENTS, spec(minReadySeconds=9), NOT_THIS),
+    "label of others": (DEPLOYMENTS, metadata(labels={"team": "evil"}), NOT_THIS),
+    "removed label of others": (DEPLOYMENTS, metadata(labels={"app": None}), NOT_THIS),
+    "owner": (DEPLOYMENTS, metadata(ownerReferences=[OWNER]), NOT_THIS),
+    "finalizer": (DEPLOYMENTS, metadata(finalizers=["evil.example/never"]), NOT_THIS),
+    "replicas of a ReplicaSet": (REPLICA_SETS, spec(replicas=0), NOT_THIS),
+    "template of a ReplicaSet": (REPLICA_SETS, pod_spec(hostPID=True), NOT_THIS),
+    "owner of a ReplicaSet": (REPLICA_SETS, metadata(ownerReferences=None), NOT_THIS),
+    "annotation of a ReplicaSet": (REPLICA_SETS, metadata(annotations={"a": "b"}), NOT_THIS),
+    "image of a pod": (PODS, spec(containers=[{"name": "sleep", "image": "evil"}]), NOT_THIS),
+    "label of a pod": (PODS, metadata(labels={"app": "payments"}), NOT_THIS),
+    "hash of a pod": (PODS, metadata(labels={"pod-template-hash": "0"}), NOT_THIS),
+    "annotation of a pod": (PODS, metadata(annotations={"a": "b"}), NOT_THIS),
+    "owner of a pod": (PODS, metadata(ownerReferences=None), NOT_THIS),
+    "finalizer of a pod": (PODS, metadata(finalizers=["evil.example/never"]), NOT_THIS),
+}
+"""Patches of objects in a governed namespace: kind, strategic merge patch, and a part of the denial."""
+
+FOREIGN_ATTACKS: dict[str, tuple[Resource, Json]] = {
+    "service account": (DEPLOYMENTS, pod_spec(serviceAccountName="admin")),
+    "pause": (DEPLOYMENTS, spec(paused=True)),
+    "own label": (DEPLOYMENTS, metadata(labels={labels.SUSPEND: "1"})),
+    "own label of a ReplicaSet": (REPLICA_SETS, metadata(labels={labels.VERSION: "0"})),
+    "own label of a pod": (PODS, metadata(labels={labels.OPERATE_FINISHED: "1"})),
+}
+"""Patches of objects in a namespace that is not governed."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A namespace with a Deployment `sleep`."""
+
+    admin: Kubectl
+    account: Kubectl
+    """kubectl of the account."""
+    kubeconfig: Path
+    """That of the account."""
+
+    def name(self, resource: Resource) -> str:
+        items: list[Json] = self.admin.json(resource.plural, "-l", "app=sleep")["items"]
+        return str(items[0]["metadata"]["name"])
+
+    async def patched(self, resource: Resource, patch: Json) -> str:
+        """Send a patch as the account, which may not read pods as `kubectl patch` does. Returns the denial;
+        AssertionError if there is none."""
+        async with await Client.connect(str(self.kubeconfig)) as client:
+            with pytest.raises(ApiError) as caught:
+                await client.patch(
+                    resource, patch, self.name(resource), self.admin.namespace, type_=PatchType.STRATEGIC
+                )
+        return str(caught.value)
+
+
+def place(admin: Kubectl, directory: Path) -> Place:
+    config = json.loads(admin("config", "view", "--raw", "--flatten", "-o", "json"))
+    for each in config["users"]:
+        each["user"] |= {"as": service_account_user(), "as-groups": GROUPS}
+    kubeconfig = directory / f"{admin.namespace}.kubeconfig"
+    kubeconfig.write_text(json.dumps(config))
+    return Place(admin, Kubectl(kubeconfig, admin.namespace), kubeconfig)
+
+
+@pytest.fixture(scope="module")
+def governed(installed: Path, directory: Path, has_kubectl: None) -> Iterator[Place]:
+    admin = Kubectl(installed, f"account-{uuid.uuid4().hex[:8]}")
+    admin("create", "namespace", admin.namespace)
+    admin("label", "namespace", admin.namespace, f"{labels.GOVERNED}={labels.GOVERNED_VALUE}")
+    release(admin, sleep(replicas=1))
+    yield place(admin, directory)
+    admin.run("delete", "namespace", admin.namespace, "--wait=false")
+
+
+@pytest.fixture(scope="module")
+def foreign(installed: Path, directory: Path, has_kubectl: None) -> Iterator[Place]:
+    admin = Kubectl(installed, f"foreign-{uuid.uuid4().hex[:8]}")
+    admin("create", "namespace", admin.namespace)
+    admin("apply", "-f", "-", stdin=sleep(replicas=1))
+    eventually(lambda: admin.json("pods")["items"], "a pod")
+    yield place(admin, directory)
+    admin.run("delete", "namespace", admin.namespace, "--wait=false")
+
+
+@pytest.mark.parametrize("attack", GOVERNED_ATTACKS)
+async def test_account_cannot_change_what_it_does_not_own(governed: Place, attack: str) -> None:
+    kind, patch, denial = GOVERNED_ATTACKS[attack]
+    assert denial in await governed.patched(kind, patch)
+
+
+@pytest.mark.parametrize("attack", FOREIGN_ATTACKS)
+async def test_account_changes_nothing_in_a_namespace_that_is_not_governed(foreign: Place, attack: str) -> None:
+    kind, patch = FOREIGN_ATTACKS[attack]
+    assert NOT_GOVERNED in await foreign.patched(kind, patch)
+
+
+def test_account_deletes_no_pod_in_a_namespace_that_is_not_governed(foreign: Place) -> None:
+    done = foreign.account.run("delete", "pod", foreign.name(PODS), "--wait=false")
+    assert NOT_GOVERNED in done.stderr
+
+
+def revision(name: str, **own: str) -> str:
+    head = {"apiVersion": "apps/v1", "kind": "ControllerRevision", "revision": 1, "data": {}}
+    return json.dumps({**head, "metadata": {"name": name, "labels": own}})
+
+
+def test_account_writes_only_its_own_controller_revisions(governed: Place) -> None:
+    admin, account = governed.admin, governed.account
+    admin("create", "-f", "-", stdin=revision("of-a-statefulset", app="sleep"))
+    assert "has no label" in account.run("create", "-f", "-", stdin=revision("mine", app="sleep")).stderr
+    assert "has no label" in account.run("delete", "controllerrevision", "of-a-statefulset").stderr
+    adopt = json.dumps(metadata(labels={labels.HISTORY: "sleep"}))
+    done = account.run("patch", "controllerrevision", "of-a-statefulset", "--type=merge", "-p", adopt)
+    assert "has no label" in done.stderr
+
+
+def test_account_creates_no_controller_revision_in_a_namespace_that_is_not_governed(foreign: Place) -> None:
+    made = revision("mine", **{labels.HISTORY: "sleep"})
+    assert NOT_GOVERNED in foreign.account.run("create", "-f", "-", stdin=made).stderr
+
+
+async def test_account_cannot_release_the_template_of_a_finished_rollback(governed: Place) -> None:
+    """The state of the ChangeWorkload is Failed then, not Rollback."""
+    patch = pod_spec(containers=[{"name": "sleep", "image": "busybox:stolen"}])
+    before = governed.admin.labels("deployment", "sleep")[VERSION]
+    assert ONLY_ROLLBACK in await governed.patched(DEPLOYMENTS, patch)
+    assert governed.admin.labels("deployment", "sleep")[VERSION] == before
+
+
+def test_account_writes_its_own_labels_and_rolls_back(kubectl: Kubectl, tmp_path: Path) -> None:
+    """The reconciler is this account: its own work passes the policies."""
+    good = release(kubectl)
+    kubectl("apply", "-f", "-", stdin=sleep(image="missing"))
+    bad = kubectl.labels("deployment", "sleep")[VERSION]
+    assert bad != good
+    kubectl.wait(f"changeworkload/sleep--x--{bad}", "jsonpath={.status.status}=Failed")
+    eventually(lambda: kubectl.labels("deployment", "sleep")[VERSION] == good, "the rollback")
+    succeed(kubectl, good)
+    account = place(kubectl, tmp_path).account
+    account("label", "deployment", "sleep", f"{SUSPEND}=1")
+    account("patch", "deployment", "sleep", "-p", json.dumps(spec(paused=True)))
+
+
+def test_admission_policies_have_no_type_errors(kubectl: Kubectl) -> None:
+    """kube-controller-manager checks the expressions against the types of the resources."""
+    for policy in kubectl.json("validatingadmissionpolicies")["items"]:
+        if policy["metadata"]["name"].startswith("altershield-"):
+            warnings = policy.get("status", {}).get("typeChecking", {}).get("expressionWarnings")
+            assert not warnings, (policy["metadata"]["name"], warnings)
