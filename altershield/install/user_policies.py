@@ -160,7 +160,7 @@ def _history(users: dict[str, str]) -> list[Object]:
         ],
         operations=("CREATE", "UPDATE"),
         variables={"now": content.format("object"), "before": content.format("oldObject")},
-        # ControllerRevisions without the label are not evaluated, so an error cannot block the controllers of Kubernetes
+        # others are not evaluated, so an error cannot block the controllers of Kubernetes
         objects={"matchExpressions": [{"key": labels.HISTORY, "operator": "Exists"}]},
     )
 
