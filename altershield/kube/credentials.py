@@ -1,6 +1,6 @@
 """The API server's address and the client's credentials, from a kubeconfig or from the pod's service account.
 
-`kubeconfig.py` reads a kubeconfig with kubernetes-asyncio. A CA without the key usage that Python 3.13 requires is
+`plain_kubeconfig.py` and `kubeconfig.py` read kubeconfigs. A CA without the key usage that Python 3.13 requires is
 accepted, as by kubectl.
 """
 
@@ -40,9 +40,15 @@ async def load(kubeconfig: str | None, context: str | None) -> Target:
     of the default kubeconfig ($KUBECONFIG, ~/.kube/config). UsageError if none can be used."""
     token = of_pods.SERVICE_ACCOUNT / "token"
     if kubeconfig is not None or context is not None or not await asyncio.to_thread(token.exists):
-        from altershield.kube import kubeconfig as kubeconfigs  # imports kubernetes-asyncio, which takes half a second
+        from altershield.kube import plain_kubeconfig  # imports yaml, which a process in a pod does not need
 
-        configuration, namespace = await kubeconfigs.load(_kubeconfig_paths(kubeconfig), context)
+        paths = _kubeconfig_paths(kubeconfig)
+        found = await asyncio.to_thread(plain_kubeconfig.read, paths, context)
+        if found is None:
+            from altershield.kube import kubeconfig as kubeconfigs  # kubernetes-asyncio takes half a second
+
+            found = await kubeconfigs.load(paths, context)
+        configuration, namespace = found
         return Target(configuration, namespace or DEFAULT_NAMESPACE)
     try:
         configuration = await asyncio.to_thread(of_pods.in_cluster)

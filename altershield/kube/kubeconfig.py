@@ -1,13 +1,13 @@
 """Credentials from a kubeconfig.
 
-kubernetes-asyncio reads the files. This module adds what the library does not do, as kubectl does it: the first file of
-$KUBECONFIG with a current context decides, a token file is read again, an exec plugin runs again before its credentials
-expire, and the fields `as`, `as-uid`, `as-groups` and `as-user-extra` of a user impersonate another user.
+`plain_kubeconfig.py` reads most kubeconfigs. kubernetes-asyncio reads the others. This module adds what the library
+does not do, as kubectl does it: the first file of $KUBECONFIG with a current context decides, a token file is read
+again, an exec plugin runs again before its credentials expire, and the fields `as`, `as-uid`, `as-groups` and
+`as-user-extra` of a user impersonate another user.
 """
 
 import asyncio
 import base64
-import functools
 import os
 import re
 from pathlib import Path
@@ -23,6 +23,7 @@ from altershield.errors import UsageError
 from altershield.kube.configuration import Configuration
 from altershield.kube.credential_sources import ExecPlugin, TokenFile
 from altershield.kube.credentials import unusable
+from altershield.kube.plain_kubeconfig import in_memory
 
 # Errors of kubernetes-asyncio for a file that is no kubeconfig, and for a kubeconfig with wrong values.
 _MISSHAPEN = (TypeError, KeyError, AttributeError, AssertionError)
@@ -130,17 +131,8 @@ def _keep_in_memory(entry: Any, field: str) -> None:
     values = entry.value if isinstance(entry, ConfigNode) else {}
     data = values.get(f"{field}-data")
     if isinstance(data, str) and data and hasattr(os, "memfd_create"):
-        values[field] = _in_memory(base64.standard_b64decode(data))
+        values[field] = in_memory(base64.standard_b64decode(data))
         del values[f"{field}-data"]
-
-
-@functools.cache  # each file stays open, and is the same for the same content
-def _in_memory(content: bytes) -> str:
-    """The path of a file with this content that exists as long as this process."""
-    descriptor = os.memfd_create("kubeconfig")
-    with open(descriptor, "wb", closefd=False) as file:
-        file.write(content)
-    return f"/proc/self/fd/{descriptor}"
 
 
 def _impersonation(user: ConfigNode) -> tuple[tuple[str, str], ...]:

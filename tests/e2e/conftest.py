@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from altershield.api.labels import GOVERNED, VERSION
+from altershield.api.resources import DEPLOYMENTS, NAMESPACES
 from altershield.commands.installation import CONFIGURATION
 from altershield.kube.client import Client
 from tests.e2e.sleep import SLEEP
@@ -108,7 +109,7 @@ def space(cluster: Path, has_kubectl: None) -> Iterator[Kubectl]:
     # controllers create both in every namespace: pods need the ServiceAccount, and tests count ConfigMaps
     kubectl("wait", "--for=create", "serviceaccount/default", "configmap/kube-root-ca.crt", "--timeout=60s")
     yield kubectl
-    kubectl.run("delete", "namespace", kubectl.namespace, "--wait=false")
+    kubectl.delete_namespaces()
 
 
 @pytest.fixture
@@ -125,20 +126,19 @@ def kubectl(installed: Path, has_kubectl: None) -> Iterator[Kubectl]:
     govern(installed, [namespace])
     kubectl = Kubectl(installed, namespace)
     yield kubectl
-    kubectl.run("delete", "namespace", namespace, "--wait=false")
+    kubectl.delete_namespaces()
 
 
 def govern(kubeconfig: Path, namespaces: Sequence[str]) -> None:
     """Create these governed namespaces, and wait until the gatekeepers know them."""
-    made = [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {GOVERNED: "enabled"}}}
-        for name in namespaces
-    ]
-    Kubectl(kubeconfig)("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": made}))
+    for name in namespaces:
+        made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {GOVERNED: "enabled"}}}
+        status, found = Kubectl(kubeconfig).create(NAMESPACES, json.dumps(made))
+        assert status == 201, found
     latest = Kubectl(kubeconfig, namespaces[-1])
 
     def governed() -> bool:
-        done = latest.run("apply", "--dry-run=server", "-o", "json", "-f", "-", stdin=SLEEP)
-        return done.returncode == 0 and VERSION in done.stdout
+        status, found = latest.create(DEPLOYMENTS, SLEEP, dry_run=True)
+        return status == 201 and VERSION in found["metadata"].get("labels", {})
 
     eventually(governed, "the gatekeepers to know the namespaces")

@@ -111,4 +111,4 @@ def running_stories(request: pytest.FixtureRequest, installed: Path, stories: St
 
     with watching(installed) as history, ThreadPoolExecutor(_AT_ONCE) as pool:
         yield {name: pool.submit(run_story, name, history) for name in names}
-    Kubectl(installed).run("delete", "namespace", *namespaces.values(), "--wait=false")
+    Kubectl(installed).delete_namespaces(*namespaces.values())

@@ -28,7 +28,7 @@ def namespace(admin: Kubectl) -> Iterator[str]:
     name = f"certgen-{uuid.uuid4().hex[:8]}"
     admin("create", "namespace", name)
     yield name
-    admin.run("delete", "namespace", name, "--wait=false")
+    admin.delete_namespaces(name)
 
 
 @pytest.fixture

@@ -107,7 +107,7 @@ def kubectl(installed: Installed, has_kubectl: None) -> Iterator[Kubectl]:
     installed.receiver.received.clear()
     kubectl = Kubectl(installed.kubeconfig, namespace)
     yield kubectl
-    kubectl.run("delete", "namespace", namespace, "--wait=false")
+    kubectl.delete_namespaces(namespace)
 
 
 def policy(kubectl: Kubectl, *checks: Json, **spec: Any) -> None:

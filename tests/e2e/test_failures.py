@@ -225,7 +225,7 @@ class Failures:
     def clean_up(self) -> None:
         self._admin.run("delete", "validatingwebhookconfiguration", self.node)
         self._admin.run("delete", "node", self.node)
-        self._admin.run("delete", "namespace", *self.namespaces, "--wait=false")
+        self._admin.delete_namespaces(*self.namespaces)
 
     def _break_cluster(self) -> None:
         names = {case.name for case in self._cases}
@@ -307,7 +307,7 @@ def test_failing_release_ends_as_expected(failures: Failures, case: Case) -> Non
     end = next(end for end in case.ends if _ends(release, end))
     _CHECKS[end](failures, case, release)
     assert end is End.SUCCESS or case.passes_before or "Success" not in release.states
-    failures.kubectl(case)("delete", "namespace", failures.kubectl(case).namespace, "--wait=false")
+    failures.kubectl(case).delete_namespaces()
 
 
 def _ended(release: ReleaseHistory, ends: Sequence[End]) -> bool:

@@ -111,7 +111,7 @@ def space(installed: Path, has_kubectl: None) -> Iterator[Kubectl]:
     kubectl = Kubectl(installed, "policy-schema")
     kubectl("create", "namespace", kubectl.namespace)
     yield kubectl
-    kubectl.run("delete", "namespace", kubectl.namespace, "--wait=false")
+    kubectl.delete_namespaces()
 
 
 def test_policy_with_all_fields_is_accepted_with_its_defaults(space: Kubectl) -> None:

@@ -67,7 +67,7 @@ def kubectl(installed: Installed, has_kubectl: None) -> Iterator[Kubectl]:
     installed.script()
     kubectl = Kubectl(installed.kubeconfig, namespace)
     yield kubectl
-    kubectl.run("delete", "namespace", namespace, "--wait=false")
+    kubectl.delete_namespaces(namespace)
 
 
 def release(kubectl: Kubectl, **options: Any) -> str:

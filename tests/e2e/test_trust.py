@@ -138,7 +138,7 @@ def owners_of_another_namespace(story: Story) -> None:
         assert not outside.json("changeworkloads")["items"]
         assert len(story.until(second, "Suspend").status["defenseCheckPassPods"]) == 2
     finally:
-        story.kubectl.run("delete", "namespace", there, "--wait=false")
+        story.kubectl.delete_namespaces(there)
 
 
 def story_pod(story: Story, version: str, image: str) -> Json:

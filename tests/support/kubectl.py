@@ -1,6 +1,7 @@
 """kubectl as a user in one namespace."""
 
 import atexit
+import contextlib
 import functools
 import http.client
 import json
@@ -38,8 +39,8 @@ _SELECTORS = {"-l": "labelSelector", "--field-selector": "fieldSelector"}
 
 
 class Kubectl:
-    """The real kubectl. Reads go through one `kubectl proxy` per kubeconfig where they can: a process per read takes
-    longer than the read."""
+    """The real kubectl. Reads go through one `kubectl proxy` per kubeconfig where they can, as do `create` and
+    `delete_namespaces`: a process takes longer than the request."""
 
     def __init__(self, kubeconfig: Path, namespace: str = "default", *more: str) -> None:
         self.kubeconfig = kubeconfig
@@ -84,6 +85,17 @@ class Kubectl:
         assert status in (200, 404), f"kubectl get {resource} {name}: {found}"
         return status == 200
 
+    def delete_namespaces(self, *names: str) -> None:
+        """Begin to delete these namespaces, or that of this object."""
+        for name in names or (self.namespace,):
+            status, found = _proxy(self.kubeconfig).request("DELETE", resources.NAMESPACES.path(name=name))
+            assert status in (200, 202, 404, 409), found  # 409: it is being deleted
+
+    def create(self, resource: Resource, manifest: str, *, dry_run: bool = False) -> tuple[int, Json]:
+        """POST a manifest (YAML or JSON). Returns the status and the answer."""
+        path = resource.path(self.namespace if resource.namespaced else "")
+        return _proxy(self.kubeconfig).request("POST", path + ("?dryRun=All" if dry_run else ""), manifest)
+
     def labels(self, *arguments: str) -> dict[str, str]:
         return dict(self.json(*arguments)["metadata"].get("labels") or {})
 
@@ -123,7 +135,9 @@ class _Proxy:
         atexit.register(self._process.kill)
         assert self._process.stdout is not None
         line = self._process.stdout.readline()  # Starting to serve on 127.0.0.1:40001
-        self._address = urlsplit(f"//{line.split()[-1]}")
+        address = urlsplit(f"//{line.split()[-1]}")
+        assert address.hostname is not None
+        self._host_and_port = address.hostname, address.port
         self._connections = threading.local()
 
     def get(self, path: str) -> tuple[int, Json]:
@@ -140,12 +154,17 @@ class _Proxy:
                     raise
         raise AssertionError
 
+    def request(self, method: str, path: str, manifest: str | None = None) -> tuple[int, Json]:
+        """Send a request that changes something. It has a connection of its own, so that it is never repeated."""
+        connection = http.client.HTTPConnection(*self._host_and_port, timeout=60)
+        with contextlib.closing(connection):
+            connection.request(method, path, body=manifest, headers={"Content-Type": "application/yaml"})
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())
+
     def _connection(self) -> http.client.HTTPConnection:
         if not hasattr(self._connections, "connection"):
-            assert self._address.hostname is not None
-            self._connections.connection = http.client.HTTPConnection(
-                self._address.hostname, self._address.port, timeout=60
-            )
+            self._connections.connection = http.client.HTTPConnection(*self._host_and_port, timeout=60)
         connection: http.client.HTTPConnection = self._connections.connection
         return connection
 
