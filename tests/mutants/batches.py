@@ -49,6 +49,10 @@ SOURCES = (
             ("PodState.PRE_FAILED if phase is Phase.PRE else PodState.POST_FINISH", "PodState.POST_FINISH"),
             ("taken_back = phase is Phase.PRE and before.checks", "taken_back = False"),
             ("each.step is Step.START and each.key in repeatable", "True"),
+            (
+                "    return msgspec.structs.replace(state, checks=checks)\n\n\ndef _step(",
+                "    return state\n\n\ndef _step(",
+            ),
             ("phase is Phase.PRE or (first is not None and first.state == CheckState.PASSED)", "True"),
             ("began = state.post_submit_time_unix or now", "began = now"),
             (

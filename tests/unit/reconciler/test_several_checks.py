@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from altershield.api.kinds import ChangePodStatus, CheckResult, CheckState, Giver, PodState
 from altershield.api.meta import find_condition
 from altershield.api.policy import MAX_CHECKS, CheckSpec, HttpCheck, OnUnknown, Phase, PrometheusCheck, ServerCheck
-from reconciler.batches.check_run import Answer, Planned, Step, with_result
+from reconciler.batches.check_run import Answer, Planned, Step, entry_of, with_result
 from reconciler.batches.transitions import BatchSnapshot, Next, decide, received
+from reconciler.batches.verdicts import undecided
 from reconciler.checks.check import Fail, Lost, NotStarted, Pass, Pending, Started, Unknown
 from tests.unit.reconciler.builders import NOW, change_pod
 
@@ -82,6 +83,21 @@ class Batch:
             answer = left.pop(0) if len(left) > 1 else left[0]
         self.given.setdefault((name, phase), []).append(answer)
         return answer
+
+    def receive(self, name: str, phase: Phase, result: Pass | Fail | Unknown) -> bool:
+        """A callback as BatchReconciler stores it; whether it changes something."""
+        found = entry_of(self.status.checks, name, phase)
+        if found is None or found.state not in (CheckState.RUNNING, CheckState.UNKNOWN):
+            return False
+        answers: dict[tuple[str, Phase], Answer] = {(name, phase): result}
+        made = change_pod(1, *"ab", status=self.status)
+        snapshot = BatchSnapshot(made, self.plan, answers, release_began=self.release_began)
+        status = received(self.status, snapshot, self.now)
+        if status.checks == self.status.checks:
+            return False
+        self.status = status
+        self.given.setdefault((name, phase), []).append(result)
+        return True
 
     def run(self, seconds: float = 1000) -> "Batch":
         """Reconcile whenever something is due, for so long."""
@@ -257,7 +273,61 @@ def behaviours(draw: st.DrawFn) -> Batch:
 @settings(max_examples=400, deadline=None)
 @given(behaviours())
 def test_no_verdict_is_lost_or_invented_and_every_batch_ends(made: Batch) -> None:
+    assert_consistent(made.run(2000))
+
+
+Callback = tuple[int, tuple[str, Phase], Pass | Fail | Unknown]
+"""After how many seconds it comes, about which check, and its verdict."""
+
+
+@st.composite
+def later_answers(draw: st.DrawFn) -> tuple[Batch, list[Callback]]:
+    """Checks whose receivers mostly answer by callbacks."""
+    plan, said = [], {}
+    for name in draw(st.sampled_from(["a", "ab", "abc"])):
+        phases = draw(st.sampled_from([(PRE,), (POST,), (PRE, POST)]))
+        make = draw(st.sampled_from([http, prometheus]))
+        plan.append(make(name, *phases, on_unknown=draw(st.sampled_from(OnUnknown))))
+        for phase in phases:
+            start = draw(st.sampled_from([Started("h"), Started("h", unique=True), Lost("timeout")]))
+            end = draw(st.sampled_from([[], [], [Pass("p")], [Fail("f")]]))
+            said[name, phase] = [start, Pending("wait"), *end]
+    keys = [(each.spec.name, phase) for each in plan for phase in each.spec.phases]
+    results = st.sampled_from([Pass("p"), Pass("p"), Fail("f"), Unknown("u")])
+    callbacks = draw(st.lists(st.tuples(st.integers(1, 150), st.sampled_from(keys), results), min_size=1, max_size=8))
+    made = Batch(tuple(plan), said, crash_before=draw(st.integers(-1, 8)))
+    return made, sorted(callbacks, key=lambda each: each[0])
+
+
+@settings(max_examples=400, deadline=None)
+@given(later_answers())
+def test_no_verdict_is_lost_or_invented_if_callbacks_come_at_any_time(
+    drawn: tuple[Batch, list[Callback]],
+) -> None:
+    """Early, late, twice and contradicting ones, between any two writes of the leader."""
+    made, callbacks = drawn
+    failed = False
+    for after, (name, phase), result in callbacks:
+        made.run(NOW + after - made.now)
+        made.now = max(made.now, NOW + after)
+        before = made.status
+        awaited = entry_of(before.checks, name, phase)
+        open_ = awaited is not None and awaited.state in (CheckState.RUNNING, CheckState.UNKNOWN)
+        changed = made.receive(name, phase, result)
+        assert changed or made.status == before
+        if awaited is not None and awaited.state == CheckState.RUNNING:
+            assert changed, "a check that runs takes any result"
+        if isinstance(result, Fail) and open_ and undecided(before, change_pod(1, *"ab", status=before)):
+            assert changed, "a failure of a batch without a verdict counts, also a late one"
+            failed = True
     done = made.run(2000)
+    if failed:
+        assert {each.verdict for each in done.status.pod_results} == {"unpass"}
+    assert_consistent(done)
+
+
+def assert_consistent(done: Batch) -> None:
+    """The verdict on the pods is the one that the answers of the checks have, and nothing is started too often."""
     entries = done.status.checks
     by_name = {each.spec.name: each.spec for each in done.plan}
     failed = [each for each in entries if each.state == CheckState.FAILED]
@@ -334,3 +404,13 @@ def test_answer_of_a_poll_may_replace_the_handle() -> None:
     batch.now += 10
     batch.reconcile()
     assert batch.status.checks[0].handle == "callback"
+
+
+def test_callback_does_not_begin_a_check_that_only_the_leader_may_start() -> None:
+    """Its start is made once. Stored as begun by a replica that sends no requests, it would never be asked."""
+    waiting = batch((http("a", PRE), [Started("h"), Pending()]), (http("b", POST), OK))
+    waiting.reconcile()
+    assert waiting.receive("a", PRE, Pass("p"))
+    assert [(each.name, each.state) for each in waiting.status.checks] == [("a", "Passed")]
+    assert waiting.run().outcome == ("ExecuteDone", "PostFinish", "pass")
+    assert ("b", POST, Step.START) in waiting.asked
