@@ -116,6 +116,10 @@ class Routes:
         for release in (old, new):
             if release is not None:
                 self._queues.releases.add(workload_key(release))
+        if old is not None and new is not None and old.spec.policy != new.spec.policy:
+            for batch in self._caches.batches_of(new):  # they have other checks now, and may wait for a person
+                if batch.unfinished is not None:
+                    self._queues.batches.add(batch.metadata.key)
 
     def _batch(self, old: Batch | None, new: Batch | None) -> None:
         batch = new or old

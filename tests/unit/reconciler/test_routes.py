@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from altershield.api import names
+from altershield.api.policy import AppliedPolicy
 from altershield.kube.queue import WorkQueue
 from altershield.workloads import BY_KIND
 from altershield.workloads.meta import Owner
@@ -318,6 +319,19 @@ async def test_change_pod_with_work_to_do_is_queued_with_its_release(with_releas
     with_release.put(batch)
     assert await with_release.queued() == {"batches": {batch.metadata.key}, "releases": {SLEEP}}
     assert with_release.groups.batches == [(SLEEP, batch, release().metadata.name, False)]
+
+
+async def test_unfinished_change_pods_are_queued_when_their_version_is_released_under_another_policy(
+    with_release: Cluster,
+) -> None:
+    done = newer(change_pod(2), unfinished=None, done=True)
+    with_release.put(change_pod(1), done)
+    await with_release.forget()
+    with_release.put(newer(release()))
+    assert await with_release.queued() == {"releases": {SLEEP}}
+    spec = msgspec.structs.replace(release().spec, policy=AppliedPolicy(namespace="shop", name="own"))
+    with_release.put(newer(release(), 3, spec=spec))
+    assert await with_release.queued() == {"releases": {SLEEP}, "batches": {change_pod(1).metadata.key}}
 
 
 async def test_change_pod_that_is_done_queues_only_its_release(with_release: Cluster) -> None:
