@@ -1,5 +1,6 @@
 """Releases that an AlterShield server checks, with a server that behaves as the published one."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -27,6 +28,7 @@ from reconciler.batches import skipping
 from reconciler.server.settings import Settings
 from tests.fault.reconciler_cluster import Cluster, GoOn, running_cluster, version
 from tests.fault.releases import apply_check, batches, condition, release, until_state
+from tests.fault.test_reconciler_crashes import Killer
 
 TOKEN = "altershield-operator"
 V1, V2 = version("v1"), version("v2")
@@ -471,3 +473,41 @@ async def test_verdict_that_comes_before_the_answer_to_the_resubmission_counts(
         await until_state(cluster, V1, "Suspend")
         assert called(server, Call.RESUBMIT) == 1
         assert server.callbacks[-1].stage == Stage.PRE
+
+
+@pytest.mark.parametrize("fatal", range(1, 7))
+@pytest.mark.parametrize("verb", ["Approve", "Retry"])
+async def test_request_ends_the_same_if_the_reconciler_is_killed_after_any_of_its_writes(
+    cluster: Cluster, tmp_path: Path, verb: str, fatal: int
+) -> None:
+    token = tmp_path / "token"
+    token.write_text(TOKEN)
+    port = free_ports(1)[0]
+    url = f"http://127.0.0.1:{port}/openapi/altershield/callback"
+    script = failing_first("PRE")
+    async with AlterShieldServer(token=TOKEN, script=script, callback_url=url) as server:
+        settings = Settings(url=server.url, token_file=token)
+        async with cluster.reconciler(server=settings, check_timeout=600, callback_port=port):
+            await cluster.release(V1)
+            await until_state(cluster, V1, "Suspend")
+            script.cases = []
+            killer = Killer(fatal)
+            cluster.set_fault(killer)
+            request = {"verb": verb, "by": "alice", "reason": "the rule is wrong"}
+            await cluster.set_status(CHANGE_WORKLOADS, release(V1), {"request": request})
+            await asyncio.wait_for(killer.struck.wait(), 20)
+        killer.fatal = 0
+        killer.struck.clear()
+        async with cluster.reconciler(identity="two", server=settings, check_timeout=600, callback_port=port):
+            found = await until_state(cluster, V1, "Success")
+            assert [(each["verb"], each["result"]) for each in found["status"]["actions"]] == [(verb, "Done")]
+            assert len([each for each in server.nodes.values() if each.batch == 0]) == 1
+            if verb == "Approve":
+                await cluster.until(lambda: ended_skips(cluster), "the end of the skip")
+                assert called(server, Call.SKIP) <= 1
+            else:
+                assert called(server, Call.RESUBMIT) in (1, 2)
+
+
+async def ended_skips(cluster: Cluster) -> bool:
+    return (await skips(cluster)) in (["Done"], ["Failed"])
