@@ -9,6 +9,7 @@ from altershield.process.certificate import Certificate
 from altershield.process.health import serving
 from altershield.process.listener import Listener
 from altershield.process.signals import stop_event
+from altershield.process.watchdog import watched
 from gatekeeper import memory
 from gatekeeper.journal import Journal
 from gatekeeper.listers import CacheListers, caches
@@ -50,7 +51,8 @@ async def run(options: Options) -> None:
             await tls.start()
         except OSError as error:
             raise UsageError(f"cannot listen: {error}; choose another address with --host or --port") from error
-        async with serving(gatekeeper.health, options.metrics_port, options.host) as metrics_port:
+        health = serving(gatekeeper.health, options.metrics_port, options.host)
+        async with health as metrics_port, watched():
             logger.info("listening", extra={"port": tls.port, "metrics_port": metrics_port, "server": client.server})
             async with asyncio.TaskGroup() as group:
                 followers = [group.create_task(work) for work in (releases.run(), config.run(), certificate.follow())]
