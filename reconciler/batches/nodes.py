@@ -20,12 +20,7 @@ def awaits_node(status: ChangePodStatus, name: str) -> bool:
     """Whether it is not known if the first check of an AlterShield server was started: the server may have a node for
     the batch whose id it has not told. A batch whose check is repeated has a node already."""
     entry = entry_of(status.checks, name, Phase.PRE)
-    return (
-        entry is not None
-        and not status.change_pod_id
-        and not entry.handle
-        and entry.state in (CheckState.RUNNING, CheckState.UNKNOWN)
-    )
+    return entry is not None and not status.change_pod_id and entry.state in (CheckState.RUNNING, CheckState.UNKNOWN)
 
 
 def with_node(status: ChangePodStatus, name: str, node: str) -> ChangePodStatus:

@@ -82,8 +82,7 @@ SOURCES = (
         (
             ("entry_of(status.checks, name, Phase.POST) is None)", "True)"),
             ("bool(entry.handle) and", "True and"),
-            ("        and not entry.handle\n", ""),
-            ("        and not status.change_pod_id\n", ""),
+            ("not status.change_pod_id and ", ""),
             ("not entry.repeated or result.newest_rule > entry.newest_rule > 0", "True"),
             ("> entry.newest_rule > 0", ">= entry.newest_rule"),
         ),
