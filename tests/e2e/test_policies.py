@@ -307,6 +307,40 @@ def test_pause_ends_with_a_rollback_and_the_version_that_passed_is_rolled_out(ku
     assert state_of(kubectl, second) == "Failed", "it stays refused"
 
 
+@pytest.mark.parametrize(
+    ("kind", "strategy"),
+    [
+        ("StatefulSet", {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}),
+        ("DaemonSet", {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}),
+    ],
+)
+def test_other_kinds_are_rolled_back_at_the_end_of_a_pause_and_get_their_strategy_back(
+    kubectl: Kubectl, kind: str, strategy: Json
+) -> None:
+    policy(kubectl, "own", onFailure="pause", pauseSeconds=3)
+    until_accepted(kubectl, "own")
+    kubectl("apply", "-f", "-", stdin=sleep(kind=kind, replicas=3, updateStrategy=strategy))
+    first = until_release(kubectl, "Success")["spec"]["reversion"]
+    before = kubectl.json(kind.lower(), "sleep")["spec"]["updateStrategy"]
+    kubectl("apply", "-f", "-", stdin=sleep(kind=kind, replicas=3, image="busybox:1.36", updateStrategy=strategy))
+    eventually(lambda: newest(kubectl)["spec"]["reversion"] != first, "the second release")
+    second = until_release(kubectl, "Success")["spec"]["reversion"]
+    fail_a_pod(kubectl)
+    until_event(kubectl, "RolloutPauseEnded")
+
+    def restored() -> bool:
+        found = kubectl.json(kind.lower(), "sleep")
+        same = found["spec"]["updateStrategy"] == before and PAUSED not in found["metadata"].get("annotations", {})
+        return same and found["metadata"]["labels"][VERSION] == first
+
+    eventually(restored, "the first version and its strategy")
+    name = f"{kind.lower()}.sleep--x--{second}"
+    assert condition(kubectl.json("changeworkload", name), "RolledBack")["reason"] == "VerificationFailed"
+    eventually(lambda: SUSPEND not in kubectl.labels(kind.lower(), "sleep"), "the suspension to end")
+    pods = kubectl.json("pods", "-l", "app=sleep")["items"]
+    assert {pod["metadata"]["labels"][VERSION] for pod in pods} == {first}
+
+
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet"])
 def test_pause_that_ends_with_continue_takes_back_what_it_set_and_the_version_stays_failed(
     kubectl: Kubectl, kind: str

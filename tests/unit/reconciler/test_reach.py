@@ -2,7 +2,7 @@
 
 import pytest
 
-from .scenarios import NO_REPLICAS, RUNNING, SETTLED, STALLED, SUCCESS, is_restored
+from .scenarios import NO_REPLICAS, RUNNING, SETTLED, STALLED, SUCCESS, SUSPEND, is_restored, second_release
 from .world import World, fingerprint
 
 
@@ -271,3 +271,22 @@ def test_on_delete_release_with_a_missing_pod_does_not_succeed() -> None:
     world.up(*world.make(1))
     world.run(200)
     assert (world.state(), world.said(STALLED)[0]) == (RUNNING, "True")
+
+
+def test_daemon_set_that_altershield_paused_with_on_delete_does_not_succeed_with_the_pods_it_has() -> None:
+    world, (first,) = second_release("DaemonSet")
+    world.up(first)
+    world.run(30)
+    world.judge(first, "unpass")
+    world.rest()
+    assert (world.state(), world.suspended) == (SUSPEND, True)
+    world.held = world.paused = True
+    world.held_version = world.version
+    world.remove(first)
+    world.up(*world.make(1))
+    world.checked = False
+    world.run(30)
+    assert (world.state(), world.held) == (RUNNING, True)
+    world.checked = True
+    world.run(60)
+    assert (world.state(), world.suspended, world.held) == (RUNNING, True, False), "1 of 3 pods passed"
