@@ -20,9 +20,9 @@ from dashboards.queries import grown
 
 _OURS = 'namespace=~"$namespace"'
 _UNDER_WAY = 'state=~"Init|Running|TimeOutPreThreshold|Rollback"'
-_ROLLBACKS = f"altershield_rollbacks_total{{{_OURS}}}"
 _UNGATED = f"altershield_ungated_releases_total{{{_OURS}}}"
 _WHERE = 'namespace=~"$workload_namespace"'
+_ROLLBACKS = f"altershield_rollbacks_total{{{_WHERE}}}"
 _ENTERED = "altershield_release_entered_timestamp_seconds"
 _STALLED = "altershield_release_stalled_timestamp_seconds"
 _DAY = 24 * 3600
@@ -148,7 +148,8 @@ def _suspended() -> Object:
         "Suspended workloads",
         "Workloads that cannot be released until the failed version is repaired. Failed by: person, server (the "
         "AlterShield server), or health (pods were not up in time, and the release was not rolled back). The API "
-        "server's audit log has the person's name: the user who wrote the status of the ChangePod. The 100 oldest.",
+        "server's audit log has the person's name: the user who wrote the status of the ChangePod. The 100 oldest and the "
+        "100 newest.",
         _ENTERED,
         'state="Suspend"',
         ((None, GREEN), (3600, ORANGE), (_DAY, RED)),
@@ -161,7 +162,7 @@ def _under_way() -> Object:
         "Releases under way",
         "Releases that are being verified or rolled back, and the time when they entered their state. An alert fires "
         "after more than an hour in one state, or ten minutes in Rollback. Releases of workloads with 0 replicas are "
-        "not shown. The 100 oldest of each state.",
+        "not shown. The 100 oldest and the 100 newest of each state.",
         _ENTERED,
         _UNDER_WAY,
         ((None, GREEN), (600, ORANGE), (3600, RED)),
@@ -175,7 +176,7 @@ def _stalled() -> Object:
         "Stalled releases",
         "Releases that do not continue, where the release itself is not the cause, with the reason of the condition "
         "Stalled. They are neither rolled back nor suspended. The runbook of AlterShieldReleaseStuck explains each "
-        "reason. The 100 oldest.",
+        "reason. The 100 oldest and the 100 newest.",
         _STALLED,
         "",
         ((None, GREEN), (300, ORANGE), (900, RED)),
@@ -187,7 +188,7 @@ def _rolled_back() -> Object:
     return _list(
         "Rolled-back versions",
         "Versions that were rolled back. Each is denied until a newer version succeeds. A release with another pod "
-        "template has another version, and passes. The 100 oldest.",
+        "template has another version, and passes. The 100 oldest and the 100 newest.",
         _ENTERED,
         'state="Failed"',
         ((None, GREEN), (3600, ORANGE)),
@@ -207,7 +208,7 @@ def _states() -> Object:
 def _kinds() -> Object:
     return graph(
         "Releases by kind of workload",
-        "Number of releases that have not succeeded, by kind of workload. At most 100 releases of each state count.",
+        "Number of releases that have not succeeded, by kind of workload. At most 200 releases of each state count.",
         Query(f"count by (kind) ({_named(_ENTERED, '')})", "{{kind}}"),
         unit="short",
         stacked=True,

@@ -99,6 +99,8 @@ class Journal:
             declared = self._metrics.decided(
                 line.webhook, line.operation, line.message, line.reason, line.user, line.milliseconds / 1000
             )
+            if line.message == Decision.DENIED:
+                self._metrics.denied(line.namespace, line.reason)
             if not declared:
                 logger.error(
                     "a handler returned an outcome that it does not declare",

@@ -1,7 +1,10 @@
-"""The metrics of a gatekeeper. Every series exists from the start. No label has a value from a request."""
+"""The metrics of a gatekeeper. Every series exists from the start, except for the denials of a namespace.
+
+No label has a value from a request, with one exception: `namespace`, if the cache has ChangeWorkloads of it.
+"""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from itertools import accumulate
 from typing import Any
@@ -24,6 +27,10 @@ _ERROR_CODES = (400, 403, 405, 408, 413, 415, 500, 503)
 _SERVICE_ACCOUNTS = "system:serviceaccount:"
 _PASSED = Outcome(PASSED.decision, PASSED.reason)
 _UNDECLARED = Outcome(Decision.ALLOWED, Reason.UNDECLARED)
+_MAX_NAMESPACES = 100
+_OTHER_NAMESPACES = "(other)"
+"""This cannot be the name of a namespace. It counts the denials in namespaces without a ChangeWorkload, which only a
+caller that is no API server can name, and in the namespaces after the first 100."""
 _SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 
 
@@ -49,6 +56,14 @@ class Metrics(Collector):
             for actor in outcome.bypassed_by
         }
         self._operations = {webhook.name: frozenset(webhook.operations) for webhook in outcomes}
+        self._denials: dict[tuple[str, ...], int] = {
+            (_OTHER_NAMESPACES, outcome.reason): 0
+            for found in outcomes.values()
+            for outcome in found
+            if outcome.decision == Decision.DENIED
+        }
+        self._namespaces: set[str] = set()
+        self._known: Callable[[str], bool] = lambda namespace: False
         self._errors = {(name, str(code)): 0 for name in names for code in _ERROR_CODES}
         self._seconds = {name: [0] * (len(_SECONDS) + 1) for name in names}
         self._seconds_sum = dict.fromkeys(names, 0.0)
@@ -63,8 +78,15 @@ class Metrics(Collector):
             "Seconds from the start to the end of the serving certificate's validity; 0: there is none.",
         ).set_function(lambda: certificate.lifetime)
 
-    def observe(self, client: Client, informers: Iterable[Informer[Any]]) -> None:
-        """Add the metrics of the client and the informers. Call this once."""
+    def observe(
+        self,
+        client: Client,
+        informers: Iterable[Informer[Any]],
+        known: Callable[[str], bool] = lambda namespace: False,
+    ) -> None:
+        """Add the metrics of the client and the informers. Call this once. Only namespaces for which `known` is true
+        become values of a label."""
+        self._known = known
         self.registry.register(ProcessMetrics("gatekeeper", client, informers))
 
     def decided(
@@ -86,6 +108,16 @@ class Metrics(Collector):
         self._seconds_sum[webhook] += seconds
         return declared
 
+    def denied(self, namespace: str, reason: StrEnum) -> None:
+        """Count a denial by its namespace, which may be any text."""
+        if namespace not in self._namespaces:
+            if len(self._namespaces) < _MAX_NAMESPACES and self._known(namespace):
+                self._namespaces.add(namespace)
+            else:
+                namespace = _OTHER_NAMESPACES
+        if (_OTHER_NAMESPACES, reason) in self._denials:
+            self._denials[namespace, reason] = self._denials.get((namespace, reason), 0) + 1
+
     def failed(self, webhook: str, code: int) -> None:
         """Count a request that was answered with an HTTP error."""
         self._errors[webhook, str(code)] += 1
@@ -103,6 +135,13 @@ class Metrics(Collector):
             "Releases that a handler would deny but that passed, by the reason and by the kind of user.",
             ["bypass", "actor"],
             self._bypasses.items(),
+        )
+        yield _counter(
+            "altershield_admission_denials",
+            "Denials, by the workload's namespace. `(other)`: namespaces without a ChangeWorkload, and those after the "
+            f"first {_MAX_NAMESPACES}.",
+            ["namespace", "reason"],
+            self._denials.items(),
         )
         yield _counter(
             "altershield_admission_errors",

@@ -32,7 +32,7 @@ async def run(options: Options) -> None:
         certificate = Certificate(options.tls_cert_file, options.tls_private_key_file, options.client_ca_file)
         served = routes()
         metrics = Metrics(certificate, served.values())
-        metrics.observe(client, (releases, config))
+        metrics.observe(client, (releases, config), releases.has_namespace)
 
         def unready() -> list[str]:
             reasons = [] if certificate.loaded else ["there is no serving certificate yet"]

@@ -60,6 +60,9 @@ class Cache(Generic[T]):
     def all(self) -> list[T]:
         return list(self._objects.values())
 
+    def has_namespace(self, namespace: str) -> bool:
+        return self._objects.has_namespace(namespace)
+
     def list_keys(self) -> list[Key]:
         return list(self._objects)
 

@@ -77,6 +77,10 @@ class Informer(Generic[T]):
     def all(self) -> list[T]:
         return self._cache.all()
 
+    def has_namespace(self, namespace: str) -> bool:
+        """Whether the cache has objects of this namespace."""
+        return self._cache.has_namespace(namespace)
+
     def by_index(self, name: str, value: str) -> list[T]:
         return self._cache.by_index(name, value)
 

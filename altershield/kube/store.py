@@ -69,6 +69,10 @@ class Store(Generic[T]):
     def __len__(self) -> int:
         return self._count
 
+    def has_namespace(self, namespace: str) -> bool:
+        """Whether there are objects of this namespace."""
+        return bool(self._namespaces.get(namespace))
+
     def keys(self) -> KeySet:
         """A copy of the present keys."""
         found = KeySet()

@@ -1,9 +1,10 @@
-"""The metrics that all components have: the build, the watches, failed requests and dropped Events."""
+"""The metrics that all components have: the build, the process and its memory, the watches, failed requests and dropped
+Events."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from prometheus_client import disable_created_metrics
+from prometheus_client import ProcessCollector, disable_created_metrics
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -11,6 +12,7 @@ from altershield import __version__
 from altershield.kube.client import Client
 from altershield.kube.events import EventRecorder
 from altershield.kube.informer import Informer
+from altershield.process import cgroup
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # no dashboard and no alert uses these additional series
 
@@ -30,12 +32,15 @@ class ProcessMetrics(Collector):
         self._client = client
         self._informers = tuple(informers)
         self._recorder = recorder
+        self._process = ProcessCollector(registry=None)
 
     def collect(self) -> Iterator[Metric]:
         component = self._component
         build = GaugeMetricFamily("altershield_build_info", "Always 1.", labels=["component", "version"])
         build.add_metric([component, __version__], 1)
         yield build
+        yield from self._memory()
+        yield from self._process.collect()
         errors = CounterMetricFamily(
             "altershield_api_errors",
             "Failed requests and watches of the Kubernetes API, by HTTP status; `unreachable`: there was no complete "
@@ -54,6 +59,23 @@ class ProcessMetrics(Collector):
             )
             dropped.add_metric([component], self._recorder.dropped)
             yield dropped
+
+    def _memory(self) -> Iterator[Metric]:
+        memory = cgroup.memory()
+        used = GaugeMetricFamily(
+            "altershield_memory_working_set_bytes",
+            "Memory of the container that the kernel cannot free at once, from its cgroup; 0: it is not known.",
+            labels=["component"],
+        )
+        used.add_metric([self._component], memory.working_set)
+        limit = GaugeMetricFamily(
+            "altershield_memory_limit_bytes",
+            "The container's memory limit, from its cgroup. The kernel kills a process of a container that reaches it; "
+            "0: there is no limit, or it is not known.",
+            labels=["component"],
+        )
+        limit.add_metric([self._component], memory.limit)
+        yield from (used, limit)
 
     def _watches(self) -> Iterator[Metric]:
         labels = ["component", "resource"]

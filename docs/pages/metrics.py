@@ -44,6 +44,7 @@ _ENTERED = "altershield_release_entered_timestamp_seconds"
 _STALLED = "altershield_release_stalled_timestamp_seconds"
 
 _REASONS = f"the reason of the condition `Stalled`: {code_list(STALL_REASONS)}"
+_NAMESPACE = "the workload's namespace, or `(other)`"
 _OF_A_RELEASE = {
     "namespace": "the workload's namespace",
     "kind": code_list(adapter.resource.kind.lower() for adapter in ADAPTERS),
@@ -61,8 +62,13 @@ OPEN_LABELS = {
         "stalled",
     ): "the `reason` of `altershield_release_stalled_timestamp_seconds`; empty where it is not stalled",
     (_STALLED, "reason"): _REASONS,
+    ("altershield_admission_denials", "namespace"): _NAMESPACE,
+    ("altershield_rollbacks", "namespace"): _NAMESPACE,
 }
 """Labels whose values are not all there from the start, and what they are."""
+
+PROCESS = "process_"
+"""The prefix of the metrics of prometheus_client's ProcessCollector, which exist only on Linux."""
 
 _TITLES = {"gatekeeper": "Gatekeeper", "reconciler": "Reconciler", "certgen": "certgen"}
 _ALL = "All components"
@@ -73,8 +79,11 @@ _HEAD = f"""\
 {GENERATED}
 
 Each container serves its metrics at `/metrics` on a plain HTTP port: gatekeeper 8080, reconciler 8081, certgen 8082.
-Every series exists from the start of the process, except for the series of single releases. No label has a value from a
-request. Times are Unix seconds. The alerts have [runbooks](../runbooks).
+Every series exists from the start of the process, except for the series of single releases and namespaces. No label has
+a value that only a request names. Times are Unix seconds. The alerts have [runbooks](../runbooks).
+
+On Linux, each container also has the usual metrics of a process: `process_cpu_seconds_total`,
+`process_resident_memory_bytes`, `process_start_time_seconds`, `process_open_fds` and others.
 
 `rate()` and `increase()` miss the events that a container counts before its first scrape. This matters most after an
 outage, because a new leader finds all events of the outage at once. Where single events count,
@@ -125,7 +134,12 @@ def page() -> str:
 
 async def _page() -> str:
     async with registries() as found:
-        metrics = {component: {metric.name: metric for metric in found[component].collect()} for component in _TITLES}
+        metrics = {
+            component: {
+                metric.name: metric for metric in found[component].collect() if not metric.name.startswith(PROCESS)
+            }
+            for component in _TITLES
+        }
     shared = [name for name in metrics["gatekeeper"] if all(name in each for each in metrics.values())]
     sections = [_section(_ALL, [[each[name] for each in metrics.values()] for name in shared])]
     for component, title in _TITLES.items():

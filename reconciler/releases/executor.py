@@ -327,7 +327,7 @@ class Executor:
         condition = find_condition(status.conditions, ConditionType.ROLLED_BACK)
         rolled_back = status.status == WorkloadState.FAILED and condition is not None and condition.is_true
         if rolled_back and condition is not None:
-            self._metrics.rollbacks.labels(condition.reason).inc()
+            self._metrics.rolled_back(release.metadata.namespace, condition.reason)
         if rolled_back or status.status in (WorkloadState.SUCCESS, WorkloadState.SUSPEND):
             self._metrics.ended(status.status, max(0.0, self._clock() - release.spec.create_time_unix))
 

@@ -1,24 +1,32 @@
-"""Metrics of releases: how many there are in each state, and the oldest ones that have not succeeded."""
+"""Metrics of releases: how many there are in each state, and the oldest and newest ones that have not succeeded.
+Also the settings and the modes of policies, which decide what a failure leads to."""
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from altershield import releases
 from altershield.api.kinds import ConditionType, WorkloadState
 from altershield.api.meta import find_condition, unix
+from altershield.api.ops_config import BLOCKING, BRANCH, ROLLBACK
+from altershield.api.policy import Mode
 from altershield.releases.release import version
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.ownership import belongs, workload_key
 from reconciler.releases.projection import Release
 
 _MAX_RELEASES = 100
-"""Per state. Each release is a series, and many failures at once must not fill Prometheus."""
+"""Of the oldest releases per state, and as many of the newest. Each release is a series, and many failures at once must
+not fill Prometheus. The oldest ones wait for somebody for the longest time. The newest ones show what happens now."""
+
+T = TypeVar("T")
 
 
 def families(caches: Caches) -> Iterator[Metric]:
-    """The number of ChangeWorkloads in each state, and the oldest ones of those that need attention."""
+    """The number of ChangeWorkloads in each state, the oldest and newest ones of those that need attention, the
+    settings, and the modes of policies."""
     by_state: dict[WorkloadState, list[Release]] = {state: [] for state in WorkloadState}
     for release in caches.releases.all():
         by_state[releases.state(release)].append(release)
@@ -27,13 +35,13 @@ def families(caches: Caches) -> Iterator[Metric]:
         "altershield_release_entered_timestamp_seconds",
         "When a release that has not succeeded entered its state: each workload's current one, unless it has no pods "
         "to verify (condition NoReplicas), and versions that were rolled back and are now denied. At most the "
-        f"{_MAX_RELEASES} oldest of each state. All replicas export them.",
+        f"{_MAX_RELEASES} oldest and the {_MAX_RELEASES} newest of each state. All replicas export them.",
         labels=["namespace", "kind", "workload", "version", "state", "by", "stalled"],
     )
     stalled = GaugeMetricFamily(
         "altershield_release_stalled_timestamp_seconds",
         "Since when a workload's current release does not go on, and the cause is not the release (condition "
-        f"Stalled). At most the {_MAX_RELEASES} oldest. All replicas export them.",
+        f"Stalled). At most the {_MAX_RELEASES} oldest and the {_MAX_RELEASES} newest. All replicas export them.",
         labels=["namespace", "kind", "workload", "version", "reason"],
     )
     waiting: list[tuple[float, list[str]]] = []
@@ -43,13 +51,43 @@ def families(caches: Caches) -> Iterator[Metric]:
             continue
         still = [release for release in in_state if _wants_attention(release, caches)]
         waiting += [found for release in still if (found := _stalled(release)) is not None]
-        for release in heapq.nsmallest(_MAX_RELEASES, still, key=releases.since):
+        for release in _oldest_and_newest(still, releases.since):
             waits = releases.stalled(release)
             reason = waits.reason if waits is not None else ""
             entered.add_metric([*_series(release), state, releases.failed_by(release), reason], releases.since(release))
-    for since, series in heapq.nsmallest(_MAX_RELEASES, waiting):
+    for since, series in _oldest_and_newest(waiting, lambda each: each[0]):
         stalled.add_metric(series, since)
     yield from (counts, entered, stalled)
+    yield from _enforcement(caches)
+
+
+def _oldest_and_newest(found: Sequence[T], since: Callable[[T], float]) -> Sequence[T]:
+    if len(found) <= 2 * _MAX_RELEASES:
+        return found
+    return heapq.nsmallest(_MAX_RELEASES, found, key=since) + heapq.nlargest(_MAX_RELEASES, found, key=since)
+
+
+def _enforcement(caches: Caches) -> Iterator[Metric]:
+    """What decides whether a failure has consequences: the settings, and the modes of policies."""
+    settings = caches.in_effect()
+    enabled = GaugeMetricFamily(
+        "altershield_setting_enabled",
+        "1 while the setting is on. While `blocking` is off, failed releases are not suspended. While `rollback` is "
+        "off, pods that do not come up do not lead to a rollback.",
+        labels=["setting"],
+    )
+    for name, on in ((BLOCKING, settings.blocking), (ROLLBACK, settings.rollback), (BRANCH, settings.branch)):
+        enabled.add_metric([name], on)
+    policies = GaugeMetricFamily(
+        "altershield_policies",
+        "DefensePolicies, by the mode in their spec. `observe` and `warn`: releases are verified, and a failure has no "
+        "consequences.",
+        labels=["mode"],
+    )
+    modes = [policy.spec.mode for policy in caches.policies.all()]
+    for mode in Mode:
+        policies.add_metric([mode], modes.count(mode))
+    yield from (enabled, policies)
 
 
 def _series(release: Release) -> list[str]:

@@ -1,6 +1,7 @@
 """The names and labels of metrics, on which dashboards and alerts rely. All series exist from the start."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -8,11 +9,12 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 
 from altershield.api import names
-from altershield.api.kinds import ConditionType
+from altershield.api.kinds import ConditionType, OpsConfigInfo
 from altershield.api.meta import Condition
+from altershield.api.policy import DefensePolicy
 from altershield.kube.client import Client
 from altershield.kube.configuration import Configuration
-from docs.pages.metrics import OPEN_LABELS, registries, release
+from docs.pages.metrics import OPEN_LABELS, PROCESS, registries, release
 from reconciler.machinery.caches import Caches
 from reconciler.releases.release_metrics import families
 from reconciler.releases.snapshot import StallReason
@@ -21,6 +23,8 @@ GAUGE, COUNTER, HISTOGRAM, SUMMARY = "gauge", "counter", "histogram", "summary"
 
 SHARED = {
     "altershield_build_info": (GAUGE, "component version"),
+    "altershield_memory_working_set_bytes": (GAUGE, "component"),
+    "altershield_memory_limit_bytes": (GAUGE, "component"),
     "altershield_api_errors": (COUNTER, "code component"),
     "altershield_watch_age_seconds": (GAUGE, "component resource"),
     "altershield_watch_relists": (COUNTER, "component resource"),
@@ -31,6 +35,7 @@ CONTRACT = {
     "gatekeeper": {
         **SHARED,
         "altershield_admission_requests": (COUNTER, "decision operation reason webhook"),
+        "altershield_admission_denials": (COUNTER, "namespace reason"),
         "altershield_admission_errors": (COUNTER, "code webhook"),
         "altershield_admission_duration_seconds": (HISTOGRAM, "le webhook"),
         "altershield_admission_in_flight": (GAUGE, ""),
@@ -53,10 +58,12 @@ CONTRACT = {
         "altershield_skips": (COUNTER, "result"),
         "altershield_verifications": (COUNTER, "verdict"),
         "altershield_unchecked_pods": (COUNTER, "reason"),
-        "altershield_rollbacks": (COUNTER, "reason"),
+        "altershield_rollbacks": (COUNTER, "namespace reason"),
         "altershield_ungated_releases": (COUNTER, "reason"),
         "altershield_notifications": (COUNTER, "result type"),
         "altershield_releases": (GAUGE, "state"),
+        "altershield_setting_enabled": (GAUGE, "setting"),
+        "altershield_policies": (GAUGE, "mode"),
         "altershield_release_duration_seconds": (HISTOGRAM, "le result"),
         "altershield_release_entered_timestamp_seconds": (GAUGE, "by kind namespace stalled state version workload"),
         "altershield_release_stalled_timestamp_seconds": (GAUGE, "kind namespace reason version workload"),
@@ -79,8 +86,9 @@ SHOW_THE_EXAMPLE = {
     "altershield_cached_objects",
     "altershield_queue_depth",
     "altershield_queue_oldest_seconds",
+    "altershield_setting_enabled",
 }
-"""The metrics that the example release of the reference page changes."""
+"""The metrics that the example release of the reference page changes, and the settings, of which two are on."""
 
 
 @pytest.fixture
@@ -91,19 +99,28 @@ async def found() -> AsyncIterator[dict[str, CollectorRegistry]]:
 
 @COMPONENTS
 async def test_component_has_its_metrics_with_their_labels(found: dict[str, CollectorRegistry], component: str) -> None:
-    shown = {metric.name: (metric.type, " ".join(sorted(_labels(metric)))) for metric in found[component].collect()}
+    shown = {metric.name: (metric.type, " ".join(sorted(_labels(metric)))) for metric in own(found[component])}
 
     assert shown == CONTRACT[component]
 
 
 @COMPONENTS
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs Linux")
+async def test_component_has_the_metrics_of_its_process(found: dict[str, CollectorRegistry], component: str) -> None:
+    shown = {metric.name: metric.samples[0].value for metric in found[component].collect()}
+
+    assert shown["process_cpu_seconds"] > 0
+    assert shown["process_resident_memory_bytes"] > 0
+
+
+@COMPONENTS
 async def test_all_series_exist_from_the_start_with_0(found: dict[str, CollectorRegistry], component: str) -> None:
-    for metric in found[component].collect():
+    for metric in own(found[component]):
         assert metric.samples, f"{metric.name} has no series"
         values = {sample.value for sample in metric.samples}
         if metric.name in SHOW_THE_EXAMPLE:
             assert 0 in values, metric.name
-        elif metric.name not in (ENTERED, STALLED):
+        elif metric.name not in (ENTERED, STALLED) and not metric.name.startswith("altershield_memory_"):
             assert values == {metric.name == "altershield_build_info"}, metric.name
 
 
@@ -118,14 +135,15 @@ async def test_shared_metrics_have_the_label_component(found: dict[str, Collecto
 async def test_metric_has_a_help_text_and_a_name_with_its_unit(
     found: dict[str, CollectorRegistry], component: str
 ) -> None:
-    for metric in found[component].collect():
+    for metric in own(found[component]):
         assert metric.documentation.endswith("."), metric.name
         if metric.type in (HISTOGRAM, SUMMARY):
             assert metric.name.endswith("_seconds"), metric.name
 
 
-def test_only_the_oldest_open_releases_have_labels_with_free_values() -> None:
-    assert {metric for metric, _ in OPEN_LABELS} == {"altershield_build_info", ENTERED, STALLED}
+def test_only_bounded_numbers_of_releases_and_namespaces_have_labels_with_free_values() -> None:
+    counted = {"altershield_admission_denials", "altershield_rollbacks"}
+    assert {metric for metric, _ in OPEN_LABELS} == {"altershield_build_info", ENTERED, STALLED, *counted}
 
 
 ENTERED_AT = 1_700_000_000
@@ -169,6 +187,28 @@ async def test_release_that_proceeds_is_not_stalled(caches: Caches) -> None:
 
 async def test_release_without_replicas_is_not_stalled(caches: Caches) -> None:
     assert shown(caches, ENTERED, Condition(ConditionType.NO_REPLICAS, "True", "NoPods")) == {}
+
+
+async def test_settings_and_modes_of_policies_are_shown(caches: Caches) -> None:
+    wire = {"metadata": {"name": "blocking", "namespace": names.SYSTEM_NAMESPACE, "resourceVersion": "1"}}
+    off = {**wire, "spec": {"type": "isBlockingUp", "enable": False}}
+    caches.settings.observe(msgspec.convert(off, OpsConfigInfo))
+    for name, mode in (("one", "observe"), ("two", "observe"), ("three", "enforce")):
+        metadata = {"name": name, "namespace": names.SYSTEM_NAMESPACE, "resourceVersion": "1"}
+        caches.policies.observe(msgspec.convert({"metadata": metadata, "spec": {"mode": mode}}, DefensePolicy))
+
+    found = {metric.name: {s.labels[label]: s.value for s in metric.samples for label in s.labels if label in LABELS}
+             for metric in families(caches)}  # fmt: skip
+    assert found["altershield_setting_enabled"] == {"blocking": 0, "rollback": 1, "branch": 0}
+    assert found["altershield_policies"] == {"observe": 2, "warn": 0, "enforce": 1}
+
+
+LABELS = ("setting", "mode")
+
+
+def own(registry: CollectorRegistry) -> list[Metric]:
+    """The metrics without those of the process, which are not AlterShield's and exist only on Linux."""
+    return [metric for metric in registry.collect() if not metric.name.startswith(PROCESS)]
 
 
 def _labels(metric: Metric) -> set[str]:

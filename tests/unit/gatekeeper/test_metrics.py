@@ -16,6 +16,7 @@ from altershield.api import labels
 from altershield.api.kinds import WorkloadState
 from altershield.process.certificate import Certificate
 from gatekeeper.dispatch import decide
+from gatekeeper.handlers.releases.reasons import Reason
 from gatekeeper.journal import Journal
 from gatekeeper.metrics import Metrics
 from gatekeeper.response import PASSED, Answer, Decision, Outcome
@@ -116,10 +117,43 @@ async def decide_and_count(metrics: Metrics, body: dict[str, Any], listers: Stat
     journal.flush()
 
 
+def test_denials_of_known_namespaces_are_counted_by_namespace_and_all_others_together() -> None:
+    metrics = fresh()
+    known = {f"team-{number}" for number in range(130)}
+    metrics._known = known.__contains__
+    before = series(metrics)
+
+    for namespace in ("nobody", "x" * 10_000, "(other)", ""):
+        metrics.denied(namespace, Reason.SUSPENDED)
+    assert series(metrics) == before
+    assert denials(metrics) == {("(other)", "suspended"): 4}
+
+    for namespace in known:
+        metrics.denied(namespace, Reason.ROLLED_BACK)
+    assert denials(metrics)["(other)", "rolled-back"] == 30
+    assert len(series(metrics)) == len(before) + 100
+
+
+async def test_denial_is_counted_with_its_namespace_if_the_cache_has_releases_of_it() -> None:
+    metrics = fresh()
+    metrics._known = "default".__eq__
+
+    await decide_and_count(metrics, review(released("busybox:2"), released(suspend="1"), user="jane"), StaticListers())
+
+    assert denials(metrics) == {("default", "suspended"): 1}
+
+
+def denials(metrics: Metrics) -> dict[tuple[str, str], float]:
+    """The denials that were counted, by namespace and reason."""
+    name = "altershield_admission_denials_total"
+    found = [s for m in metrics.registry.collect() for s in m.samples if s.name == name]
+    return {(s.labels["namespace"], s.labels["reason"]): s.value for s in found if s.value}
+
+
 async def test_undeclared_outcome_does_not_lose_logs_and_counts_of_other_requests(
     capfdbinary: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    class Reason(StrEnum):
+    class Unknown(StrEnum):
         SURPRISE = "surprise"
 
     caplog.set_level(logging.INFO)
@@ -128,7 +162,7 @@ async def test_undeclared_outcome_does_not_lose_logs_and_counts_of_other_request
     served = route(VALIDATE)
     wire = served.decode(encode(review(released("busybox:2"), released())))
     before = series(metrics)
-    for answer in (PASSED, Answer(Decision.DENIED, Reason.SURPRISE), PASSED):
+    for answer in (PASSED, Answer(Decision.DENIED, Unknown.SURPRISE), PASSED):
         journal.note(served.webhook, wire, answer, 0.001)
     journal.flush()
 

@@ -105,16 +105,16 @@ async def test_releases_in_namespaces_that_are_not_governed_are_not_shown(caches
     assert shown(caches) == []
 
 
-async def test_at_most_the_hundred_oldest_releases_of_a_state_are_shown(caches: Caches) -> None:
-    for number in range(130):
+async def test_the_hundred_oldest_and_the_hundred_newest_releases_of_a_state_are_shown(caches: Caches) -> None:
+    for number in range(230):
         put_release(caches, f"late-{number:03}", ChangeWorkloadStatus(status="Suspend", entry_time_unix=NOW - number))
     put_release(caches, "new", ChangeWorkloadStatus(status="Running", entry_time_unix=NOW))
 
     suspended = {series["workload"] for series, _ in shown(caches) if series["state"] == "Suspend"}
-    assert suspended == {f"late-{number:03}" for number in range(30, 130)}
+    assert suspended == {f"late-{number:03}" for number in (*range(100), *range(130, 230))}
     assert [series["workload"] for series, _ in shown(caches) if series["state"] == "Running"] == ["new"]
     counts = {series["state"]: value for series, value in shown(caches, "altershield_releases")}
-    assert counts == {**dict.fromkeys(map(str, WorkloadState), 0), "Suspend": 130, "Running": 1}
+    assert counts == {**dict.fromkeys(map(str, WorkloadState), 0), "Suspend": 230, "Running": 1}
 
 
 @pytest.mark.parametrize("state", ["Unknown", "success", "x" * 1000, "\n"])
@@ -156,6 +156,17 @@ async def test_change_workload_of_a_deleted_workload_of_the_same_name_is_not_sho
     assert shown(caches) == []
 
 
+async def test_rollbacks_of_at_most_a_hundred_namespaces_have_series_of_their_own() -> None:
+    metrics = Metrics()
+    for number in range(130):
+        metrics.rolled_back(f"team-{number:03}", "PodNotUp")
+    metrics.rolled_back("team-000", "PodNotUp")
+
+    assert value(metrics, "rollbacks_total", namespace="team-000", reason="PodNotUp") == 2
+    assert value(metrics, "rollbacks_total", namespace="(other)", reason="PodNotUp") == 30
+    assert metrics.registry.get_sample_value("altershield_rollbacks_total", {"namespace": "team-129"}) is None
+
+
 def value(metrics: Metrics, name: str, **labels: str) -> float:
     found = metrics.registry.get_sample_value(f"altershield_{name}", labels)
     assert found is not None, f"there is no series {name} {labels}"
@@ -172,7 +183,7 @@ async def test_metrics_count_releases_rollbacks_suspensions_and_verdicts(tmp_pat
 
             await cluster.release(version("v2"), image="nosuch")
             await cluster.until(lambda: ended(metrics, rolled_back=1, success=2), "a rollback, and v1 again")
-            assert value(metrics, "rollbacks_total", reason="PodNotUp") == 1
+            assert value(metrics, "rollbacks_total", namespace="shop", reason="PodNotUp") == 1
             await cluster.until_states(v1="Success", v2="Failed")
 
             await cluster.judge((await cluster.all(CHANGE_PODS))[0], "unpass")
