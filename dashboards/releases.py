@@ -148,8 +148,8 @@ def _suspended() -> Object:
         "Suspended workloads",
         "Workloads that cannot be released until the failed version is repaired. Failed by: person, server (the "
         "AlterShield server), or health (pods were not up in time, and the release was not rolled back). The API "
-        "server's audit log has the person's name: the user who wrote the status of the ChangePod. The 100 oldest and the "
-        "100 newest.",
+        "server's audit log has the person's name: the user who wrote the status of the ChangePod. The 100 oldest and "
+        "the 100 newest.",
         _ENTERED,
         'state="Suspend"',
         ((None, GREEN), (3600, ORANGE), (_DAY, RED)),

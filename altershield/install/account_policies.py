@@ -10,17 +10,15 @@ which pod template it may write.
 from altershield.api import labels
 from altershield.api.resources import JOBS, PODS
 from altershield.install.admission_policy import USER, Object, admission_policy, validation
+from altershield.releases import history
 from altershield.workloads import ADAPTERS
 
-_WRITABLE = {
-    adapter.resource.plural: ["template", "paused" if adapter.resource.plural == "deployments" else "updateStrategy"]
-    for adapter in ADAPTERS
-}
+_WRITABLE = {adapter.resource.plural: ["template", adapter.pause_field] for adapter in ADAPTERS}
 """The fields of `spec`, by resource."""
 
 _OWN_LABELS = [*labels.OWNED, labels.IGNORED_SUSPEND]
 _POD_LABELS = [labels.VERSION, labels.OPERATE_FINISHED]
-_MARKS = {JOBS.plural: labels.CHECK, "controllerrevisions": labels.HISTORY}
+_MARKS = {JOBS.plural: labels.CHECK, history.RESOURCE.plural: labels.HISTORY}
 """The label of the objects that the account creates, by resource."""
 
 _GOVERNED = f"""\
@@ -73,10 +71,9 @@ def account_policies(account: str) -> list[Object]:
         variables=_LABELS,
     )
     deletions = admission_policy("own-deletions", [PODS], ours, [governed], operations=("DELETE",))
-    revisions = {each.plural: each for each in (adapter.revisions for adapter in ADAPTERS)}["controllerrevisions"]
     created = admission_policy(
         "own-objects",
-        [JOBS, revisions],
+        [JOBS, history.RESOURCE],
         ours,
         [
             validation(f"request.operation == 'DELETE' || ({_GOVERNED})", _NOT_GOVERNED),

@@ -46,6 +46,14 @@ class Adapter(Protocol):
         """Whether its controller may update a pod to another template without replacing it."""
 
     @property
+    def pause_field(self) -> str:
+        """The field of `spec` that `pause` changes."""
+
+    @property
+    def leaves_other_revisions(self) -> bool:
+        """Whether its controller leaves revisions alone that the workload controls and does not select."""
+
+    @property
     def crd(self) -> str:
         """The name of its CustomResourceDefinition; empty for a built-in kind."""
 

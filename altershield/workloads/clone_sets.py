@@ -45,6 +45,8 @@ class CloneSets(OfRevisions):
     resource: Resource = CLONE_SETS
     short_names: tuple[str, ...] = ("clone",)
     in_place: bool = True
+    pause_field: str = "updateStrategy"
+    leaves_other_revisions: bool = True
     crd: str = "clonesets.apps.kruise.io"
     change_workload_prefix: str = "cloneset."
 

@@ -42,6 +42,8 @@ class DaemonSets(OfRevisions):
     resource: Resource = DAEMON_SETS
     short_names: tuple[str, ...] = ("ds",)
     in_place: bool = False
+    pause_field: str = "updateStrategy"
+    leaves_other_revisions: bool = False
     crd: str = ""
     change_workload_prefix: str = "daemonset."
 

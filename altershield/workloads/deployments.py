@@ -57,6 +57,8 @@ class Deployments:
     revisions: Resource = REPLICA_SETS
     intermediate: Resource | None = REPLICA_SETS
     in_place: bool = False
+    pause_field: str = "paused"
+    leaves_other_revisions: bool = True
     crd: str = ""
     change_workload_prefix: str = ""
 

@@ -55,6 +55,8 @@ class StatefulSets(OfRevisions):
     resource: Resource = STATEFUL_SETS
     short_names: tuple[str, ...] = ("sts",)
     in_place: bool = False
+    pause_field: str = "updateStrategy"
+    leaves_other_revisions: bool = True
     crd: str = ""
     change_workload_prefix: str = "statefulset."
 

@@ -35,7 +35,6 @@ from altershield.releases.history import (
 from altershield.releases.release import version as version_of
 from altershield.workloads import BY_KIND
 from altershield.workloads.adapter import Object
-from altershield.workloads.daemon_sets import DAEMON_SETS
 from altershield.workloads.workload import Workload
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.writer import Writer
@@ -200,8 +199,8 @@ class HistoryKeeper:
 
 def _owner(workload: Workload) -> OwnerReference:
     """The owner reference of an entry; `altershield.releases.history` says why it is that of a controller."""
-    metadata, version = workload.metadata, BY_KIND[workload.kind].resource.api_version
-    controls = workload.kind != DAEMON_SETS.kind
+    metadata, adapter = workload.metadata, BY_KIND[workload.kind]
+    version, controls = adapter.resource.api_version, adapter.leaves_other_revisions
     return OwnerReference(workload.kind, metadata.name, metadata.uid, version, controller=controls)
 
 
