@@ -56,6 +56,8 @@ _ORDER = (
     SERVICE_ACCOUNTS,
     Resource("", "v1", "services", "Service"),
     Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"),
+    Resource("flowcontrol.apiserver.k8s.io", "v1", "flowschemas", "FlowSchema"),
+    Resource("flowcontrol.apiserver.k8s.io", "v1", "prioritylevelconfigurations", "PriorityLevelConfiguration"),
     Resource("", "v1", "resourcequotas", "ResourceQuota"),
     Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy"),
     CONFIG_MAPS,

@@ -48,6 +48,7 @@ DiscoveryV1EndpointPort name protocol port appProtocol
 EventsV1Event metadata eventTime series reportingController reportingInstance action reason regarding
   related note type deprecatedSource deprecatedFirstTimestamp deprecatedLastTimestamp deprecatedCount
 EventsV1EventSeries count lastObservedTime
+FlowcontrolV1Subject kind user group serviceAccount
 RbacV1Subject kind apiGroup name namespace
 StorageV1TokenRequest audience expirationSeconds
 V1AWSElasticBlockStoreVolumeSource volumeID fsType partition readOnly
@@ -141,6 +142,7 @@ V1EphemeralVolumeSource volumeClaimTemplate
 V1EventSource component host
 V1Eviction metadata deleteOptions
 V1ExecAction command
+V1ExemptPriorityLevelConfiguration nominalConcurrencyShares lendablePercent
 V1ExpressionWarning 2:fieldRef warning
 V1FCVolumeSource targetWWNs lun fsType readOnly wwids
 V1FieldSelectorAttributes rawSelector requirements
@@ -149,6 +151,11 @@ V1FileKeySelector volumeName path key optional
 V1FlexPersistentVolumeSource driver fsType secretRef readOnly options
 V1FlexVolumeSource driver fsType secretRef readOnly options
 V1FlockerVolumeSource datasetName datasetUUID
+V1FlowDistinguisherMethod type
+V1FlowSchema metadata spec status
+V1FlowSchemaCondition type status lastTransitionTime reason message
+V1FlowSchemaSpec priorityLevelConfiguration matchingPrecedence distinguisherMethod rules
+V1FlowSchemaStatus conditions
 V1ForNode name
 V1ForZone name
 V1GCEPersistentDiskVolumeSource pdName fsType partition readOnly
@@ -156,6 +163,7 @@ V1GRPCAction port service
 V1GitRepoVolumeSource repository revision directory
 V1GlusterfsPersistentVolumeSource endpoints path readOnly endpointsNamespace
 V1GlusterfsVolumeSource endpoints path readOnly
+V1GroupSubject name
 V1HTTPGetAction path port host scheme httpHeaders
 V1HTTPHeader name value
 V1HTTPIngressPath path backend pathType
@@ -203,6 +211,8 @@ V1LifecycleHandler exec httpGet tcpSocket sleep
 V1LimitRange metadata spec
 V1LimitRangeItem type max min default defaultRequest maxLimitRequestRatio
 V1LimitRangeSpec limits
+V1LimitResponse type queuing
+V1LimitedPriorityLevelConfiguration nominalConcurrencyShares limitResponse lendablePercent borrowingLimitPercent
 V1LinuxContainerUser uid gid supplementalGroups
 V1LoadBalancerIngress ip hostname ipMode ports
 V1LoadBalancerStatus ingress
@@ -250,6 +260,7 @@ V1NodeSwapStatus capacity
 V1NodeSystemInfo machineID systemUUID bootID kernelVersion osImage containerRuntimeVersion kubeletVersion
   kubeProxyVersion operatingSystem architecture swap
 V1NonResourceAttributes path verb
+V1NonResourcePolicyRule verbs 6:nonResourceURLs
 V1NonResourceRule verbs nonResourceURLs
 V1ObjectFieldSelector apiVersion fieldPath
 V1ObjectMeta name generateName namespace selfLink uid resourceVersion generation creationTimestamp
@@ -320,14 +331,21 @@ V1PodStatus phase conditions message reason hostIP podIP startTime containerStat
 V1PodTemplate metadata template
 V1PodTemplateSpec metadata spec
 V1PolicyRule verbs apiGroups resources resourceNames nonResourceURLs
+V1PolicyRulesWithSubjects subjects resourceRules nonResourceRules
 V1PortStatus port protocol error
 V1PortworxVolumeSource volumeID fsType readOnly
 V1Preconditions uid resourceVersion
 V1PreferredSchedulingTerm weight preference
 V1PriorityClass metadata value globalDefault description preemptionPolicy
+V1PriorityLevelConfiguration metadata spec status
+V1PriorityLevelConfigurationCondition type status lastTransitionTime reason message
+V1PriorityLevelConfigurationReference name
+V1PriorityLevelConfigurationSpec type limited exempt
+V1PriorityLevelConfigurationStatus conditions
 V1Probe *(exec,httpGet,tcpSocket,grpc) initialDelaySeconds timeoutSeconds periodSeconds successThreshold
   failureThreshold terminationGracePeriodSeconds
 V1ProjectedVolumeSource sources defaultMode
+V1QueuingConfiguration queues handSize queueLengthLimit
 V1QuobyteVolumeSource registry volume readOnly user group tenant
 V1RBDPersistentVolumeSource monitors image fsType pool user keyring secretRef readOnly
 V1RBDVolumeSource monitors image fsType pool user keyring secretRef readOnly
@@ -344,6 +362,7 @@ V1ReplicationControllerStatus replicas fullyLabeledReplicas observedGeneration r
 V1ResourceAttributes namespace verb group version resource subresource name fieldSelector labelSelector
 V1ResourceFieldSelector containerName resource divisor
 V1ResourceHealth resourceID health 6:message
+V1ResourcePolicyRule verbs apiGroups resources clusterScope namespaces
 V1ResourceQuota metadata spec status
 V1ResourceQuotaSpec hard scopes scopeSelector
 V1ResourceQuotaStatus hard used
@@ -386,6 +405,7 @@ V1SelfSubjectRulesReview metadata spec status
 V1SelfSubjectRulesReviewSpec namespace
 V1Service metadata spec status
 V1ServiceAccount metadata secrets imagePullSecrets automountServiceAccountToken
+V1ServiceAccountSubject namespace name
 V1ServiceAccountTokenProjection audience expirationSeconds path
 V1ServiceBackendPort name number
 V1ServicePort name protocol port targetPort nodePort appProtocol
@@ -433,6 +453,7 @@ V1TypedLocalObjectReference apiGroup kind name
 V1TypedObjectReference apiGroup kind name namespace
 V1UncountedTerminatedPods succeeded failed
 V1UserInfo username uid groups extra
+V1UserSubject name
 V1ValidatingAdmissionPolicy metadata spec status
 V1ValidatingAdmissionPolicyBinding metadata spec
 V1ValidatingAdmissionPolicyBindingSpec policyName paramRef matchResources validationActions

@@ -406,6 +406,29 @@ def _revision(obj: Object) -> list[Any]:
     return [controller, obj.get("revision", 0), _age(obj)]
 
 
+def _flow_schema(obj: Object) -> list[Any]:
+    spec = obj["spec"]
+    dangling = next((each for each in _status(obj).get("conditions") or () if each.get("type") == "Dangling"), {})
+    return [
+        spec["priorityLevelConfiguration"]["name"],
+        spec["matchingPrecedence"],
+        (spec.get("distinguisherMethod") or {}).get("type", "<none>"),
+        _age(obj),
+        dangling.get("status", "?"),
+    ]
+
+
+def _priority_level(obj: Object) -> list[Any]:
+    limited = obj["spec"].get("limited") or {}
+    queuing = (limited.get("limitResponse") or {}).get("queuing") or {}
+    return [
+        obj["spec"]["type"],
+        limited.get("nominalConcurrencyShares", "<none>"),
+        *(queuing.get(name, "<none>") for name in ("queues", "handSize", "queueLengthLimit")),
+        _age(obj),
+    ]
+
+
 def _storage_class(obj: Object) -> list[Any]:
     texts = [obj.get("provisioner", ""), obj.get("reclaimPolicy", "Delete"), obj.get("volumeBindingMode", "Immediate")]
     return [*texts, bool(obj.get("allowVolumeExpansion")), _age(obj)]
@@ -449,6 +472,7 @@ _TABLE: dict[str, tuple[str, Cells]] = {
         "Last Seen, Type, Reason, Object, +Subobject, +Source, Message, +First Seen, +Count, +Name",
         lambda obj: [],
     ),
+    "FlowSchema": ("Name, PriorityLevel, MatchingPrecedence, DistinguisherMethod, Age, MissingPL", _flow_schema),
     "HorizontalPodAutoscaler": ("Name, Reference, Targets, MinPods, MaxPods, Replicas, Age", _autoscaler),
     "Ingress": ("Name, Class, Hosts, Address, Ports, Age", _ingress),
     "IngressClass": ("Name, Controller, Parameters, Age", _ingress_class),
@@ -485,6 +509,10 @@ _TABLE: dict[str, tuple[str, Cells]] = {
     "PriorityClass": (
         "Name, Value:integer, Global-Default:boolean, Age, PreemptionPolicy",
         lambda o: [o.get("value", 0), o.get("globalDefault", False), _age(o), o.get("preemptionPolicy", "")],
+    ),
+    "PriorityLevelConfiguration": (
+        "Name, Type, NominalConcurrencyShares, Queues, HandSize, QueueLengthLimit, Age",
+        _priority_level,
     ),
     "ReplicaSet": (
         f"Name, Desired:integer, Current:integer, Ready:integer, Age, {_WORKLOAD}, +Selector",

@@ -306,6 +306,25 @@ def _priority_class(obj: Object) -> None:
     obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
 
+def _flow_schema(obj: Object) -> None:
+    if not obj["spec"].get("matchingPrecedence"):
+        obj["spec"]["matchingPrecedence"] = 1000
+
+
+def _priority_level(obj: Object) -> None:
+    spec = obj["spec"]
+    if (exempt := spec.get("exempt")) is not None:
+        exempt.setdefault("nominalConcurrencyShares", 0)
+        exempt.setdefault("lendablePercent", 0)
+    if (limited := spec.get("limited")) is not None:
+        if limited.get("nominalConcurrencyShares") is None:
+            limited["nominalConcurrencyShares"] = 30
+        limited.setdefault("lendablePercent", 0)
+        if (queuing := (limited.get("limitResponse") or {}).get("queuing")) is not None:
+            for name, default in (("queues", 64), ("handSize", 8), ("queueLengthLimit", 50)):
+                queuing[name] = queuing.get(name) or default
+
+
 def _storage_class(obj: Object) -> None:
     obj.setdefault("reclaimPolicy", "Delete")
     obj.setdefault("volumeBindingMode", "Immediate")
@@ -340,6 +359,8 @@ _DEFAULTS: dict[tuple[str, str], Callable[[Object], None]] = {
     ("batch", "CronJob"): _cron_job,
     ("batch", "Job"): _job,
     ("discovery.k8s.io", "EndpointSlice"): _endpoint_slice,
+    ("flowcontrol.apiserver.k8s.io", "FlowSchema"): _flow_schema,
+    ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): _priority_level,
     ("networking.k8s.io", "NetworkPolicy"): _network_policy,
     (_RBAC, "ClusterRoleBinding"): _role_binding,
     (_RBAC, "RoleBinding"): _role_binding,

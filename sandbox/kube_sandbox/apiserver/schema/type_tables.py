@@ -16,6 +16,7 @@ CoreV1ResourceClaim !name
 DiscoveryV1EndpointPort name protocol port appProtocol
 EventsV1Event !eventTime !regarding !deprecatedSource !deprecatedFirstTimestamp !deprecatedLastTimestamp
 EventsV1EventSeries !count !lastObservedTime
+FlowcontrolV1Subject !kind user group serviceAccount
 RbacV1Subject !kind !name
 StorageV1TokenRequest !audience expirationSeconds
 V1AppArmorProfile !type localhostProfile
@@ -71,12 +72,16 @@ V1EndpointConditions ready serving terminating
 V1EndpointSlice !addressType !endpoints !ports
 V1EnvVar !name
 V1EphemeralContainer !name !resources restartPolicy
+V1ExemptPriorityLevelConfiguration nominalConcurrencyShares lendablePercent
 V1ExpressionWarning !fieldRef !warning
 V1FieldSelectorRequirement !key !operator
 V1FileKeySelector !volumeName !path !key optional
+V1FlowDistinguisherMethod !type
+V1FlowSchemaSpec !priorityLevelConfiguration !matchingPrecedence
 V1ForNode !name
 V1ForZone !name
 V1GRPCAction !port ?service
+V1GroupSubject !name
 V1HTTPGetAction !port
 V1HTTPHeader !name !value
 V1HTTPIngressPath ?pathType !backend
@@ -104,6 +109,8 @@ V1LeaseSpec holderIdentity leaseDurationSeconds leaseTransitions strategy prefer
 V1Lifecycle stopSignal
 V1LimitRangeItem !type
 V1LimitRangeSpec !limits
+V1LimitResponse !type
+V1LimitedPriorityLevelConfiguration ?nominalConcurrencyShares !limitResponse lendablePercent borrowingLimitPercent
 V1LoadBalancerIngress ipMode
 V1LocalVolumeSource !path fsType
 V1MatchCondition !name !expression
@@ -125,6 +132,7 @@ V1NodeSelectorRequirement !key !operator
 V1NodeStatus !daemonEndpoints !nodeInfo
 V1NodeSystemInfo !machineID !systemUUID !bootID !kernelVersion !osImage !containerRuntimeVersion !kubeletVersion
   !kubeProxyVersion !operatingSystem !architecture
+V1NonResourcePolicyRule !verbs !nonResourceURLs
 V1NonResourceRule !verbs
 V1ObjectFieldSelector !fieldPath
 V1ObjectMeta deletionGracePeriodSeconds
@@ -160,12 +168,16 @@ V1PodSpec !containers terminationGracePeriodSeconds activeDeadlineSeconds automo
   hostnameOverride
 V1PodTemplate !template
 V1PolicyRule !verbs
+V1PolicyRulesWithSubjects !subjects
 V1PortStatus !port !protocol error
 V1Preconditions uid resourceVersion
 V1PreferredSchedulingTerm !weight !preference
 V1PriorityClass !value preemptionPolicy
+V1PriorityLevelConfigurationReference !name
+V1PriorityLevelConfigurationSpec !type
 V1Probe terminationGracePeriodSeconds
 V1ProjectedVolumeSource !sources defaultMode
+V1QueuingConfiguration !queues !handSize !queueLengthLimit
 V1ReplicaSetCondition !type !status
 V1ReplicaSetSpec replicas ?selector !template
 V1ReplicaSetStatus !replicas terminatingReplicas
@@ -174,6 +186,7 @@ V1ReplicationControllerSpec replicas
 V1ReplicationControllerStatus !replicas
 V1ResourceFieldSelector !resource !divisor
 V1ResourceHealth !resourceID message
+V1ResourcePolicyRule !verbs !apiGroups !resources !namespaces
 V1ResourceRule !verbs
 V1ResourceStatus !name
 V1Role !rules
@@ -194,6 +207,7 @@ V1SecurityContext privileged runAsUser runAsGroup runAsNonRoot readOnlyRootFiles
 V1SelectableField !jsonPath
 V1SelfSubjectReviewStatus !userInfo
 V1ServiceAccount automountServiceAccountToken
+V1ServiceAccountSubject !namespace !name
 V1ServiceAccountTokenProjection expirationSeconds !path
 V1ServicePort appProtocol !port !targetPort
 V1ServiceSpec ipFamilyPolicy allocateLoadBalancerNodePorts loadBalancerClass internalTrafficPolicy trafficDistribution
@@ -219,6 +233,7 @@ V1TopologySelectorLabelRequirement !key !values
 V1TopologySpreadConstraint !maxSkew !topologyKey !whenUnsatisfiable minDomains nodeAffinityPolicy nodeTaintsPolicy
 V1TypedLocalObjectReference ?apiGroup !kind !name
 V1TypedObjectReference ?apiGroup !kind !name namespace
+V1UserSubject !name
 V1ValidatingWebhook !name !clientConfig failurePolicy matchPolicy ?sideEffects timeoutSeconds !admissionReviewVersions
 V1Validation !expression reason
 V1ValidationRule !rule reason optionalOldSelf
@@ -299,6 +314,7 @@ MERGED_LISTS = {
     "V1EphemeralContainer": {
         "env": "name", "ports": "containerPort protocol", "volumeDevices": "devicePath", "volumeMounts": "mountPath",
     },
+    "V1FlowSchemaStatus": {"conditions": "type"},
     "V1JSONSchemaProps": {"x-kubernetes-validations": "rule"},
     "V1MutatingWebhook": {"matchConditions": "name"},
     "V1MutatingWebhookConfiguration": {"webhooks": "name"},
@@ -313,6 +329,7 @@ MERGED_LISTS = {
         "topologySpreadConstraints": "topologyKey whenUnsatisfiable", "volumes": "name",
     },
     "V1PodStatus": {"conditions": "type", "podIPs": "ip", "resourceClaimStatuses": "name"},
+    "V1PriorityLevelConfigurationStatus": {"conditions": "type"},
     "V1ReplicaSetStatus": {"conditions": "type"},
     "V1ReplicationControllerStatus": {"conditions": "type"},
     "V1ServiceAccount": {"secrets": "name"},

@@ -148,6 +148,7 @@ _POD_SUBRESOURCES = (
 _ADMISSION, _STORAGE, _NETWORKING = "admissionregistration.k8s.io", "storage.k8s.io", "networking.k8s.io"
 _RBAC, _RESOURCE = "rbac.authorization.k8s.io", "resource.k8s.io"
 _AUTHENTICATION, _AUTHORIZATION = "authentication.k8s.io", "authorization.k8s.io"
+_FLOW_CONTROL = "flowcontrol.apiserver.k8s.io"
 _EXTENSIONS = "api-extensions"
 
 BUILT_IN: tuple[ResourceType, ...] = (
@@ -232,6 +233,9 @@ BUILT_IN: tuple[ResourceType, ...] = (
     _builtin("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", _CLUSTER,
         short="crd crds",
         category=_EXTENSIONS, status=True, flags=f"{GENERATION} {NEEDS_VERSION}"),
+    _builtin(_FLOW_CONTROL, "v1", "flowschemas", "FlowSchema", _CLUSTER, status=True, flags=GENERATION),
+    _builtin(_FLOW_CONTROL, "v1", "prioritylevelconfigurations", "PriorityLevelConfiguration", _CLUSTER, status=True,
+        flags=GENERATION),
     _builtin("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", _CLUSTER, short="pc", flags=GENERATION),
     _builtin("coordination.k8s.io", "v1", "leases", "Lease", flags=f"{CREATE_ON_PUT} {NEEDS_VERSION}"),
     _builtin("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", _CLUSTER,

@@ -37,7 +37,7 @@ _CLUSTER_SCOPED = frozenset({
     "Namespace", "Node", "PersistentVolume", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition",
     "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding", "PriorityClass", "RuntimeClass", "StorageClass",
-    "IngressClass",
+    "IngressClass", "FlowSchema", "PriorityLevelConfiguration",
 })  # fmt: skip
 _PATH_SEGMENT_NAMES = frozenset({"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"})
 _CHECKED_BY_REGISTRY = frozenset({"Event", "PodDisruptionBudget", "HorizontalPodAutoscaler"})

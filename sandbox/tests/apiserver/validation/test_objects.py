@@ -15,7 +15,8 @@ Object = dict[str, Any]
 _ANSWERS = recorded("validation")
 _CLUSTER_SCOPED = {
     "Namespace", "ClusterRole", "ClusterRoleBinding", "MutatingWebhookConfiguration", "StorageClass",
-    "ValidatingWebhookConfiguration", "CustomResourceDefinition", "PriorityClass",
+    "ValidatingWebhookConfiguration", "CustomResourceDefinition", "PriorityClass", "FlowSchema",
+    "PriorityLevelConfiguration",
 }  # fmt: skip
 
 
