@@ -52,7 +52,7 @@ def request(method: str, path: str, query: str) -> Request | None:
 
 
 class Recorder:
-    """The requests that passed the proxy, and messages about those that were forbidden."""
+    """The requests that passed the proxy, and messages about those that the account has no permission for."""
 
     def __init__(self) -> None:
         self.asked: set[Request] = set()
@@ -81,7 +81,7 @@ async def _serving(kubeconfig: str) -> AsyncIterator[Recorder]:
                     return await passed_back(answer, incoming)
                 refusal = await answer.read()
                 error = from_status(403, json.loads(refusal))
-                if not isinstance(error, NamespaceTerminatingError):  # not a matter of permissions
+                if not (isinstance(error, NamespaceTerminatingError) or "ValidatingAdmissionPolicy" in str(error)):
                     recorder.forbidden.append(f"{asked}: {error}")
                 return web.Response(status=403, body=refusal, content_type=answer.content_type)
 

@@ -2,14 +2,14 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from aiohttp import web
 
-from tests.fault.reconciler_cluster import Cluster, is_write, running_cluster
+from tests.fault.killing import Killer
+from tests.fault.reconciler_cluster import Cluster, running_cluster
 from tests.fault.reconciler_stories import (
     STORIES,
     Chapter,
@@ -29,29 +29,6 @@ from tests.fault.reconciler_stories import (
     without_version,
 )
 from tests.support.threads import in_a_thread
-
-
-class Killer:
-    """A fault that simulates a kill: the write number `fatal` takes place, but gets no response, and later writes are
-    refused."""
-
-    def __init__(self, fatal: int) -> None:
-        self.fatal = fatal
-        self.writes = 0
-        self.struck = asyncio.Event()
-
-    async def __call__(
-        self, request: web.Request, go_on: Callable[[], Awaitable[web.StreamResponse]]
-    ) -> web.StreamResponse:
-        if is_write(request) and self.struck.is_set():
-            raise web.HTTPServiceUnavailable
-        answer = await go_on()
-        if is_write(request):
-            self.writes += 1
-            if self.writes == self.fatal:
-                self.struck.set()
-                await asyncio.Event().wait()
-        return answer
 
 
 async def play(cluster: Cluster, fatal: int, story: Sequence[Chapter]) -> bool:

@@ -24,8 +24,8 @@ async def main():
             print("ready", flush=True)
             await asyncio.sleep(60)
 
-if "nohup" in sys.argv:
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+# whatever started the tests
+signal.signal(signal.SIGHUP, signal.SIG_IGN if "nohup" in sys.argv else signal.SIG_DFL)
 try:
     asyncio.run(main())
 except asyncio.CancelledError:

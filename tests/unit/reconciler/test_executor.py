@@ -136,7 +136,13 @@ class World:
         return found["count"], found["sum"]
 
     def rollbacks(self, reason: str) -> float:
-        return float(self.metrics.rollbacks.labels(reason)._value.get())
+        """The counted rollbacks of this reason, in all namespaces."""
+        return sum(
+            sample.value
+            for metric in self.metrics._rollbacks.collect()
+            for sample in metric.samples
+            if sample.name.endswith("_total") and sample.labels["reason"] == reason
+        )
 
 
 @pytest.fixture

@@ -408,7 +408,9 @@ def _revision(obj: Object) -> list[Any]:
 
 def _flow_schema(obj: Object) -> list[Any]:
     spec = obj["spec"]
-    dangling = next((each for each in _status(obj).get("conditions") or () if each.get("type") == "Dangling"), {})
+    dangling: Object = next(
+        (each for each in _status(obj).get("conditions") or () if each.get("type") == "Dangling"), {}
+    )
     return [
         spec["priorityLevelConfiguration"]["name"],
         spec["matchingPrecedence"],

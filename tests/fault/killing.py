@@ -1,0 +1,31 @@
+"""Kills a reconciler after one of its writes."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from tests.fault.reconciler_cluster import is_write
+
+
+class Killer:
+    """A fault that simulates a kill: the write number `fatal` takes place, but gets no response, and later writes are
+    refused."""
+
+    def __init__(self, fatal: int) -> None:
+        self.fatal = fatal
+        self.writes = 0
+        self.struck = asyncio.Event()
+
+    async def __call__(
+        self, request: web.Request, go_on: Callable[[], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        if is_write(request) and self.struck.is_set():
+            raise web.HTTPServiceUnavailable
+        answer = await go_on()
+        if is_write(request):
+            self.writes += 1
+            if self.writes == self.fatal:
+                self.struck.set()
+                await asyncio.Event().wait()
+        return answer
