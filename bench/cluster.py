@@ -49,7 +49,6 @@ REVISIONS = 11
 FAT = 200
 """Objects of each kind in a namespace that is not governed, each with the largest allowed annotations (256 KB)."""
 
-_NAMESPACES = 100
 _RELEASED = int(time.time()) - 3 * 86400
 _TIME = rfc3339(_RELEASED)
 _SPREAD = 2 * 86400  # seconds over which the releases are spread
@@ -64,6 +63,8 @@ class Shape:
     replicas: int = REPLICAS
     revisions: int = REVISIONS
     fat: int = FAT
+    namespaces: int = 100
+    nodes: int = 100
 
     @property
     def pods(self) -> int:
@@ -250,10 +251,10 @@ class Objects:
     def __init__(self, shape: Shape) -> None:
         self._shape = shape
         self.counts = {
-            "namespaces": _NAMESPACES + 1,
+            "namespaces": shape.namespaces + 1,
             "opsconfiginfoes": len(DEFAULTS),
             "defensepolicies": 0,
-            "nodes": 100,
+            "nodes": shape.nodes,
             "customresourcedefinitions": 0,
             "statefulsets": 0,
             "daemonsets": 0,
@@ -283,7 +284,7 @@ class Objects:
         if not namespace:
             return range(count + (self._shape.fat if plural in self._fat else 0))
         per = {"pods": self._shape.replicas, "changepods": self._shape.replicas, "replicasets": self._shape.revisions}
-        size = count // _NAMESPACES // per.get(plural, 1) * per.get(plural, 1)
+        size = count // self._shape.namespaces // per.get(plural, 1) * per.get(plural, 1)
         at = int(namespace.rpartition("-")[2])
         return range(at * size, (at + 1) * size)
 
@@ -323,7 +324,7 @@ class Objects:
         name = b"checkout-frontend-%05d" % workload
         current = self._shape.revisions - 1
         return {
-            b"namespace": b"team-%02d" % (workload // max(1, self._shape.deployments // _NAMESPACES) % _NAMESPACES),
+            b"namespace": b"team-%02d" % self.namespace(workload),
             b"workload": name,
             b"workload_uid": _uid(b"d0", workload),
             b"version": version,
@@ -346,6 +347,10 @@ class Objects:
                 for each in range(self._shape.replicas)
             },
         }
+
+    def namespace(self, workload: int) -> int:
+        """The number of the namespace of a workload."""
+        return workload // max(1, self._shape.deployments // self._shape.namespaces) % self._shape.namespaces
 
     def _pod(self, workload: int, number: int) -> bytes:
         current = self._shape.revisions - 1
@@ -371,7 +376,10 @@ class Objects:
             case "pods" | "changepods":
                 found |= {b"own": self._pod(workload, own), b"pod_uid": _uid(b"90", number)}
                 found |= {b"uid": _uid(b"90" if plural == "pods" else b"f0", number)}
-                found |= {b"node": b"node-%03d" % (number * 31 % 100), b"ip": b"10.%d.%d.%d" % _address(number)}
+                found |= {
+                    b"node": b"node-%03d" % (number * 31 % self._shape.nodes),
+                    b"ip": b"10.%d.%d.%d" % _address(number),
+                }
             case _:
                 pass
         return found

@@ -60,7 +60,7 @@ async def measure(module: str, shape: Shape, *, lists_again: int = 2) -> Figure:
                 port, metrics_port = free_ports(2)
                 options = ["--kubeconfig", str(path), "--metrics-port", str(metrics_port)]
                 if module == "gatekeeper":
-                    options += ["--host", "127.0.0.1", "--port", str(port), *_certificate(directory)]
+                    options += ["--host", "127.0.0.1", "--port", str(port), *certificate_options(directory)]
                 began = time.monotonic()
                 process = await asyncio.create_subprocess_exec(
                     sys.executable, "-m", module, *options, stderr=asyncio.subprocess.DEVNULL
@@ -85,7 +85,8 @@ async def measure(module: str, shape: Shape, *, lists_again: int = 2) -> Figure:
                     await process.wait()
 
 
-def _certificate(directory: Path) -> list[str]:
+def certificate_options(directory: Path) -> list[str]:
+    """Write a certificate for 127.0.0.1. Returns the gatekeeper's options for it."""
     pair = Authority.create("bench", lifetime=datetime.timedelta(days=1)).issue(
         "gatekeeper", hosts=["127.0.0.1"], lifetime=datetime.timedelta(days=1)
     )
