@@ -408,6 +408,8 @@ class _Cluster:
                 for key, value in self._now.items():
                     if key.startswith(("altershield_releases[", "altershield_api_errors_total")) and value:
                         print(key, int(value))
+                    if key.startswith("apiserver_resource_") and ("'change" in key or "'pods'" in key):
+                        print(key, int(value))
                 print("failed requests of the benchmark", self._refused)
         return recorder.phases
 
@@ -435,7 +437,12 @@ class _Cluster:
         self._now = await scraped(port)
         with contextlib.suppress(KubernetesError, ValueError):
             text = (await client.request("GET", "/metrics", accept="text/plain")).decode()
-            wanted = ("apiserver_flowcontrol_", "apiserver_admission_webhook_admission_duration")
+            wanted = (
+                "apiserver_flowcontrol_",
+                "apiserver_admission_webhook_admission_duration",
+                "apiserver_resource_objects",
+                "apiserver_resource_size_estimate_bytes",
+            )
             self._now |= _samples("\n".join(each for each in text.splitlines() if each.startswith(wanted)) + "\n")
 
     def _grown(self, prefix: str) -> dict[str, float]:
