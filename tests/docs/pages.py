@@ -13,7 +13,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[2]
 
 PAGES = sorted(
-    [ROOT / "README.md", ROOT / "charts" / "altershield" / "README.md", *ROOT.glob("docs/**/*.md")],
+    [*ROOT.glob("*.md"), ROOT / "charts" / "altershield" / "README.md", *ROOT.glob("docs/**/*.md")],
     key=lambda path: (len(path.parts), path),
 )
 

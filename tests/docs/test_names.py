@@ -42,6 +42,12 @@ def test_yaml_blocks_of_a_page_are_valid(page: Any) -> None:
             assert all(isinstance(part, dict) for part in yaml.safe_load_all(block.text)), f"line {block.line}"
 
 
+@page_of
+def test_tests_and_benches_named_in_a_page_exist(page: Any) -> None:
+    named = set(re.findall(r"`((?:tests|bench|sandbox)/[\w/]+\.py)", page.read_text()))
+    assert {name for name in named if not (ROOT / name).exists()} == set()
+
+
 def test_files_named_in_the_architecture_exist() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text()
     examples = {"gatekeeper/handlers/deletions/kept.py", "reconciler/paused.py"}

@@ -29,6 +29,7 @@ from altershield.install import crds, rbac
 from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import NotFoundError
 from kube_sandbox.apiserver.server import ApiServer
+from kube_sandbox.apiserver.storage.store import Snapshot
 from kube_sandbox.cluster.simulation import simulated
 from reconciler.manager import Manager
 from reconciler.notifications.notifier import Delivery
@@ -47,6 +48,7 @@ T = TypeVar("T")
 IDENTITY = web.RequestKey("identity", str)
 LEASE_SECONDS = 3.0
 _SECONDS = 30.0
+_ADMIN = "admin.kubeconfig"
 
 
 GoOn = Callable[[], Awaitable[web.StreamResponse]]
@@ -100,6 +102,17 @@ class Cluster:
     async def stop_controllers(self) -> None:
         """Stop the simulated nodes and controllers, in the task that started the cluster."""
         await self._controllers.aclose()
+
+    def snapshot(self) -> Snapshot:
+        """The storage of the API server as it is now."""
+        return self._api.store.snapshot()
+
+    async def restore(self, snapshot: Snapshot) -> None:
+        """Restore the storage, and restart the simulated nodes and controllers, in the task that started the cluster.
+        No reconciler may run."""
+        await self.stop_controllers()
+        self._api.store.restore(snapshot)
+        await self._controllers.enter_async_context(simulated(self._directory / _ADMIN))
 
     async def go_to(self, namespace: str) -> None:
         """Create another governed namespace, and use it from now on."""
@@ -308,7 +321,7 @@ async def running_cluster(directory: Path) -> AsyncIterator[Cluster]:
     """A cluster with AlterShield's CRDs and roles, without a reconciler."""
     faults = Faults()
     async with ApiServer(middlewares=[faults.middleware]) as api:
-        kubeconfig = directory / "admin.kubeconfig"
+        kubeconfig = directory / _ADMIN
         kubeconfig.write_text(api.kubeconfig())
         async with await Client.connect(str(kubeconfig)) as admin:
             await _install(admin)

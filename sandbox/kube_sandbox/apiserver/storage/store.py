@@ -7,7 +7,7 @@ replaces it. All calls run on one event loop and only `Collection.next_change` a
 import asyncio
 import bisect
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -128,6 +128,13 @@ class Collection:
         return items
 
 
+class Snapshot(NamedTuple):
+    """All objects at one moment."""
+
+    revision: int
+    items: dict[Storage, dict[Key, Item]]
+
+
 class Store:
     """All collections. `window` is the number of changes per type that watches and lists at old versions can read."""
 
@@ -154,6 +161,20 @@ class Store:
         """End all watches."""
         for collection in self._collections.values():
             collection.end()
+
+    def snapshot(self) -> Snapshot:
+        """All objects as they are now, for `restore`."""
+        return Snapshot(self.revision, {key: dict(each.items) for key, each in self._collections.items()})
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Replace all objects by those of a snapshot, and end all watches. The revision goes back too, as when etcd is
+        restored without `--bump-revision`. The types that the API serves must be those of the snapshot."""
+        self.close()
+        self.revision = snapshot.revision
+        self._collections = {}
+        for storage, items in snapshot.items.items():
+            self.collection(storage).items.update(items)
+            self.collection(storage).compacted_revision = snapshot.revision
 
     def item(self, storage: Storage, namespace: str, name: str) -> Item | None:
         return self.collection(storage).items.get((namespace, name))
