@@ -14,17 +14,16 @@ settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCh
 settings.load_profile("busy")
 
 _GROUPS = (
-    *("stories", "docs", "chart", "e2e", "crashes"),
-    *("faults", "availability", "conformance", "monitoring", "server"),
+    *("chart", "e2e", "policies", "crashes-0", "crashes-1", "stories"),
+    *("docs", "faults", "availability", "monitoring", "conformance", "server"),
 )
 """Groups of tests that share a cluster, the longest first: a group that starts late keeps one worker busy at the end
-while the others are idle. The fifth worker begins with "crashes". Its tests, and those of "faults", have clusters of
-their own, but wait for four fifths of their time: they leave the cores to the groups that run beside them."""
+while the others are idle. The tests of "crashes" and "faults" have clusters of their own, but wait for four fifths of
+their time: they leave the cores to the groups that run beside them."""
 
 _GROUPED_HERE = {
     "tests/docs/test_blocks.py": "docs",
     "sandbox/tests/conformance/": "conformance",
-    "tests/fault/test_reconciler_crashes.py": "crashes",
     "tests/fault/test_reconciler_faults.py": "faults",
     "tests/fault/test_reconciler_history.py": "faults",
     "tests/fault/test_reconciler_staleness.py": "faults",

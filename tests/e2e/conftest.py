@@ -27,6 +27,19 @@ OBSERVE = 1
 BATCH_WAIT = 2
 
 
+_OF_POLICIES = (
+    "test_policies.py",
+    "test_policy_schema.py",
+    "test_check_permissions.py",
+    "test_account.py",
+    "test_requests.py",
+    "test_status.py",
+    "test_roles.py",
+    "test_notifications.py",
+)
+"""The files of the group "policies", with a cluster of its own: half of the tests that need no other group."""
+
+
 @pytest.hookimpl(tryfirst=True)  # tests/conftest.py sorts by the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = str(Path(__file__).parent)
@@ -35,7 +48,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.e2e)
             item.add_marker(pytest.mark.timeout(300))
             if item.get_closest_marker("xdist_group") is None:
-                item.add_marker(pytest.mark.xdist_group("e2e"))
+                item.add_marker(pytest.mark.xdist_group("policies" if item.path.name in _OF_POLICIES else "e2e"))
 
 
 @pytest.fixture(scope="session")

@@ -126,8 +126,10 @@ MOST_WRITES = {
 several changes at once."""
 
 FATAL_WRITES = [
-    pytest.param(story, fatal, id=f"{story[-1].__name__}-{fatal}")
-    for story in STORIES
+    pytest.param(
+        story, fatal, id=f"{story[-1].__name__}-{fatal}", marks=pytest.mark.xdist_group(f"crashes-{number % 2}")
+    )
+    for number, story in enumerate(STORIES)
     for fatal in range(1, MOST_WRITES[story[-1]] + 2)
 ]
 
