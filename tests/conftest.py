@@ -14,8 +14,8 @@ settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCh
 settings.load_profile("busy")
 
 _GROUPS = (
-    *("chart", "e2e", "policies", "crashes-0", "crashes-1", "stories"),
-    *("docs", "faults", "availability", "monitoring", "conformance", "server"),
+    *("faults", "e2e", "policies", "docs", "crashes-1", "chart"),
+    *("stories", "crashes-0", "monitoring", "availability", "conformance", "server"),
 )
 """Groups of tests that share a cluster, the longest first: a group that starts late keeps one worker busy at the end
 while the others are idle. The tests of "crashes" and "faults" have clusters of their own, but wait for four fifths of
