@@ -15,7 +15,7 @@ from tests.docs.shell import Shell, terminal
 from tests.e2e.conftest import has_kubectl as has_kubectl
 
 HAS_HELM = importlib.util.find_spec("helm_python") is not None
-collect_ignore_glob = [] if HAS_HELM else ["test_blocks.py"]
+collect_ignore_glob = [] if HAS_HELM else ["test_blocks.py", "test_e2e_script.py"]
 
 
 def pytest_report_header() -> str:
@@ -67,7 +67,7 @@ def environment(programs: Path, home: Path, kubeconfig: Path | None = None) -> d
 def checkout(tmp_path: Path) -> Path:
     """The working directory of the commands."""
     (tmp_path / ".venv").symlink_to(sys.prefix)
-    for name in ("docs", "charts", "altershield", "certgen"):
+    for name in ("docs", "charts", "integrations", "altershield", "certgen"):
         (tmp_path / name).symlink_to(ROOT / name)
     return tmp_path
 
