@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint check collect mutants bench crds reference dashboards pictures clean
+.PHONY: demo test lint check collect mutants bench crds reference dashboards pictures lock sbom licenses package clean
 
 $(BIN)/.ready: pyproject.toml sandbox/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -57,6 +57,25 @@ dashboards: $(BIN)/.ready  ## write the dashboards' JSON anew, after a change of
 pictures: $(BIN)/.ready  ## make docs/pictures anew, from what commands print and Prometheus scrapes; needs kubectl and prometheus
 	$(BIN)/python -m docs.pictures
 	$(BIN)/python -m tests.monitoring.pictures
+
+# Renovate reads these options in the lock files; it knows only options with "=".
+COMPILE := --universal --python-version=3.11 --generate-hashes
+
+lock: $(BIN)/.ready  ## write the lock files anew, after a change of the dependencies; UPGRADE=--upgrade takes new versions
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[lock]'
+	$(BIN)/uv pip compile --quiet $(UPGRADE) pyproject.toml $(COMPILE) --output-file=requirements.lock
+	$(BIN)/uv pip compile --quiet $(UPGRADE) requirements.build.in $(COMPILE) --output-file=requirements.build.lock
+	$(BIN)/uv pip compile --quiet $(UPGRADE) pyproject.toml --group=plugin --constraint=requirements.lock $(COMPILE) \
+	  --output-file=requirements.plugin.lock
+
+sbom: $(BIN)/.ready  ## write dist/altershield.cdx.json: the packages of the image, with versions and licences
+	$(BIN)/python -m supply_chain.sbom dist/altershield.cdx.json
+
+licenses: $(BIN)/.ready  ## print the licences of the dependencies; fails if one is not allowed
+	$(BIN)/python -m supply_chain.licenses
+
+package: $(BIN)/.ready  ## write the chart's archive to dist/: the same bytes for the same commit
+	$(BIN)/python -m supply_chain.chart dist
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info sandbox/build sandbox/*.egg-info

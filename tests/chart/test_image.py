@@ -12,15 +12,19 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import helm_python
 import pytest
 
+from supply_chain import sbom
+from supply_chain.licenses import normalized
 from tests.chart.pod import account, here, is_ready, point_webhooks_here, ports_for, process
 from tests.chart.recorder import recording
 from tests.chart.release import Release
 from tests.chart.rendering import RELEASE, Object, containers, flat, is_hook, rendered
+from tests.supply_chain.locks import locked
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
 from tests.support.processes import run
@@ -64,7 +68,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for file in files:
                 copy(ROOT / file, source / where)
         if name == "RUN":
-            script = rest.replace("/opt/altershield", str(target))
+            script = rest.replace("/opt/", f"{directory}/")
             path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
             done = run(
                 ["/bin/sh", "-euc", script], directory=source, environment={**os.environ, "PATH": path}, seconds=300
@@ -75,12 +79,53 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_image_has_the_python_version_of_the_tests() -> None:
-    version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    wanted = f"python:{version}-slim-bookworm"
-    stages = {rest.split()[0] for name, rest in instructions() if name == "FROM"}
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    wanted = f"python:{python}-slim-bookworm"
+    stages = {rest.partition("@")[0] for name, rest in instructions() if name == "FROM"}
     if stages != {wanted} and "CI" not in os.environ:
-        pytest.skip(f"these tests run on Python {version}, the image does not")
+        pytest.skip(f"these tests run on Python {python}, the image does not")
     assert stages == {wanted}
+
+
+def test_both_stages_have_the_same_base_image_by_digest() -> None:
+    (base,) = {rest.split()[0] for name, rest in instructions() if name == "FROM"}
+    assert re.fullmatch(r"python:[\w.-]+@sha256:[0-9a-f]{64}", base)
+
+
+def test_image_installs_only_packages_with_a_hash_in_a_lock_file() -> None:
+    steps = [rest for name, rest in instructions() if name == "RUN"]
+    downloads = [
+        part for step in steps for part in step.split("&&") if re.search(r"\bpip\b.* (install|wheel|download) ", part)
+    ]
+    assert len(downloads) == 4
+    offline = ("--require-hashes", "--no-index", "--no-build-isolation --no-deps")
+    assert [part for part in downloads if not any(option in part for option in offline)] == []
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the lock is for the Python of the image")
+def test_environment_of_the_image_has_exactly_the_packages_of_the_lock(built: Path) -> None:
+    assert installed(built) == locked(ROOT / "requirements.lock") | {"altershield": version("altershield")}
+
+
+def test_licences_of_all_packages_of_the_image_are_allowed(built: Path) -> None:
+    done = run(
+        [str(built / "python"), "-m", "supply_chain.licenses"], directory=ROOT, environment={"PYTHONPATH": str(ROOT)}
+    )
+    assert done.returncode == 0, done.stderr
+    assert {line.split()[0] for line in done.stdout.splitlines()} == installed(built).keys() - {"altershield"}
+
+
+def test_sbom_names_every_package_of_the_image_with_its_version_and_licence(built: Path, tmp_path: Path) -> None:
+    sbom.write(built / "python", tmp_path / "sbom.json")
+    found = json.loads((tmp_path / "sbom.json").read_text())
+    product, components = found["metadata"]["component"], found["components"]
+    listed = {normalized(each["name"]): each["version"] for each in (product, *components)}
+    assert listed == installed(built)
+    assert [each["name"] for each in components if not (each.get("licenses") and each.get("purl"))] == []
+    (root,) = [each for each in found["dependencies"] if each["ref"] == product["bom-ref"]]
+    assert {"aiohttp", "cryptography"} <= {ref.partition("==")[0] for ref in root["dependsOn"]}
+    sbom.write(built / "python", tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_bytes() == (tmp_path / "sbom.json").read_bytes()
 
 
 def test_default_command_of_the_image_lists_its_commands(built: Path, tmp_path: Path) -> None:
@@ -161,6 +206,13 @@ def test_image_runs_the_processes_and_the_helm_test(
 
 def weight(hook: Object) -> int:
     return int(hook["metadata"]["annotations"].get("helm.sh/hook-weight", "0"))
+
+
+def installed(commands: Path) -> dict[str, str]:
+    """The packages of the image, by normalized name, with their versions."""
+    script = "import importlib.metadata as m, json; print(json.dumps([[d.name, d.version] for d in m.distributions()]))"
+    done = run([str(commands / "python"), "-Ic", script], directory=commands, environment={})
+    return {normalized(name): version for name, version in json.loads(done.stdout)}
 
 
 def copy(origin: Path, where: Path) -> None:

@@ -1,0 +1,45 @@
+"""Writes the software bill of materials (CycloneDX, JSON) of what the image installs: AlterShield and the packages of
+requirements.lock, from an environment that is made for this and then deleted.
+
+Packages of Debian are not in it: the image's own SBOM, an attestation of the image, has them.
+
+    python -m supply_chain.sbom dist/altershield.cdx.json
+"""
+
+import subprocess
+import sys
+import tempfile
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+_SECONDS = 600
+
+
+def write(python: Path, output: Path) -> None:
+    """Write the SBOM of all packages that are installed for the interpreter `python`. The same packages give the same
+    bytes."""
+    output.parent.mkdir(parents=True, exist_ok=True)
+    generate: list[str | Path] = [sys.executable, "-m", "cyclonedx_py", "environment"]
+    options: list[str | Path] = ["--mc-type", "application", "--output-reproducible", "--output-file", output]
+    _run(*generate, "--pyproject", ROOT / "pyproject.toml", *options, python)
+
+
+def install(directory: Path) -> Path:
+    """Install what the image installs into a new environment without pip. Return its interpreter."""
+    venv.create(directory, with_pip=False)
+    python = directory / "bin" / "python"
+    options = ("install", "--quiet", "--disable-pip-version-check")
+    pip: list[str | Path] = [sys.executable, "-m", "pip", "--python", python, *options]
+    _run(*pip, "--no-deps", "--only-binary", ":all:", "--require-hashes", "-r", ROOT / "requirements.lock")
+    _run(*pip, "--no-deps", ROOT)
+    return python
+
+
+def _run(*command: str | Path) -> None:
+    subprocess.run(command, timeout=_SECONDS, check=True)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as temporary:
+        write(install(Path(temporary)), Path(sys.argv[1]))
