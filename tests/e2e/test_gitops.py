@@ -11,6 +11,7 @@ import pytest
 
 from altershield.api import labels
 from tests.e2e.sleep import SLEEP, release, sleep, succeed, suspend
+from tests.integrations.checks import flux, health
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
 
@@ -75,6 +76,16 @@ def assert_in_sync(kubectl: Kubectl, way: tuple[str, ...], manifest: str) -> Non
     assert running(kubectl) == before
 
 
+def assert_health(kubectl: Kubectl, in_argo_cd: str, in_flux: str) -> None:
+    """Check the health that the tools show for the workload and its release, and for all batches together."""
+    eventually(lambda: health(kubectl.json("deployment", "sleep"))[0] == in_argo_cd, "the health of the workload")
+    (release_,) = kubectl.json("changeworkloads")["items"]
+    assert (health(release_)[0], flux(release_)) == (in_argo_cd, in_flux)
+    batches = kubectl.json("changepods")["items"]
+    assert in_argo_cd in {health(each)[0] for each in batches}
+    assert in_flux in {flux(each) for each in batches}
+
+
 @EACH_WAY
 def test_first_and_second_release_from_git_are_in_sync(kubectl: Kubectl, way: tuple[str, ...]) -> None:
     for manifest in (SLEEP, NEWER):
@@ -88,7 +99,9 @@ def test_suspended_release_is_in_sync_until_git_changes(kubectl: Kubectl, way: t
     apply(kubectl, way, SLEEP)
     version = kubectl.labels("deployment", "sleep")[labels.VERSION]
     succeed(kubectl, version)
+    assert_health(kubectl, "Healthy", "Current")
     suspend(kubectl, version)
+    assert_health(kubectl, "Degraded", "Failed")
     assert_in_sync(kubectl, way, SLEEP)
     denied = kubectl.run("apply", *way, "-f", "-", stdin=NEWER)
     assert "deployment sleep is suspended" in denied.stderr, "the tool shows this as the reason of the failed sync"

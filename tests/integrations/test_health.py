@@ -3,30 +3,15 @@
 import re
 from typing import Any
 
-import cel
 import pytest
-import yaml
-from lupa import lua51
 
 from altershield.api.kinds import ConditionType, PodState, WorkloadState
 from altershield.api.labels import SUSPEND
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES, GROUP, OPS_CONFIG_INFOS
-from tests.integrations.objects import FOLDER, Json, condition, of_kind
+from tests.integrations.checks import EXPRESSIONS, PREFIX, SCRIPTS, flux, health
+from tests.integrations.objects import Json, condition, of_kind
 
 KINDS = [each.kind for each in (CHANGE_WORKLOADS, CHANGE_PODS, OPS_CONFIG_INFOS, DEFENSE_POLICIES)]
-SCRIPTS: dict[str, str] = yaml.safe_load((FOLDER / "argocd" / "argocd-cm.yaml").read_text())["data"]
-_PREFIX = "resource.customizations.health."
-
-
-def health(obj: Json) -> tuple[str, str]:
-    """The health of an object and the message, as Argo CD computes them: Lua 5.1 with base and table libraries only."""
-    lua = lua51.LuaRuntime(register_eval=False, register_builtins=False)
-    for library in ("io", "os", "package", "debug", "string", "math", "require"):
-        lua.globals()[library] = None
-    group, _, _ = obj["apiVersion"].rpartition("/")
-    lua.globals().obj = lua.table_from(obj, recursive=True)
-    found = lua.execute(SCRIPTS[f"{_PREFIX}{group}_{obj['kind']}"])
-    return found.status, found.message or ""
 
 
 def workload(state: str, *conditions: Json, **more: Any) -> Json:
@@ -34,7 +19,7 @@ def workload(state: str, *conditions: Json, **more: Any) -> Json:
 
 
 def test_checks_exist_for_deployments_and_for_each_of_our_kinds() -> None:
-    assert set(SCRIPTS) == {f"{_PREFIX}apps_Deployment", *(f"{_PREFIX}{GROUP}_{kind}" for kind in KINDS)}
+    assert set(SCRIPTS) == {f"{PREFIX}apps_Deployment", *(f"{PREFIX}{GROUP}_{kind}" for kind in KINDS)}
 
 
 HEALTH_BY_STATE = {
@@ -136,29 +121,6 @@ def deployment(spec: Json | None = None, status: Json | None = None, **metadata:
 )
 def test_health_of_a_deployment_is_that_of_argo_cd_and_of_its_suspension(obj: Json, expected: str) -> None:
     assert health(obj)[0] == expected
-
-
-EXPRESSIONS: dict[str, Json] = {
-    each["kind"]: each
-    for each in yaml.safe_load((FOLDER / "flux" / "kustomization.yaml").read_text())["spec"]["healthCheckExprs"]
-}
-
-
-def flux(obj: Json) -> str:
-    """The status that Flux computes (RFC 0009): an older status is in progress; then the first expression that is true.
-    Flux tries again after an error."""
-    status = obj.get("status", {})
-    if "observedGeneration" in status and status["observedGeneration"] != obj["metadata"]["generation"]:
-        return "InProgress"
-    for name in ("inProgress", "failed", "current"):
-        try:
-            found = cel.evaluate(EXPRESSIONS[obj["kind"]][name], obj)
-        except (RuntimeError, ValueError, KeyError):
-            return "InProgress"
-        assert isinstance(found, bool)
-        if found:
-            return name[0].upper() + name[1:]
-    return "InProgress"
 
 
 def test_flux_has_expressions_for_each_of_our_kinds() -> None:
