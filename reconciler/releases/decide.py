@@ -211,7 +211,8 @@ def _verified(
     """Sets the lists of failed and down pods, and the condition Verified."""
     groups = snapshot.groups
     failed = failed_pods(groups) if groups is not None else ()
-    draft = draft.replace(defense_check_fail_pods=tuple(sorted((*failed, *failing), key=lambda info: info.pod)))
+    gone = verification.unreplaced(snapshot) if target is WorkloadState.SUSPEND else ()
+    draft = draft.replace(defense_check_fail_pods=tuple(sorted((*failed, *gone, *failing), key=lambda info: info.pod)))
     if groups is not None:
         draft = draft.replace(down_pods=down_pods(groups) if health_counts(snapshot) else ())
     match target:

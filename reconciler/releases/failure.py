@@ -16,7 +16,7 @@ def has_failed(snapshot: Snapshot) -> bool:
     """Whether pods that exist failed verification by a person, a server or a check.
 
     After such a failure paused the rollout for a time, the version stays failed if these pods are gone and no other pod
-    of the version exists, or if its pods are overdue: both can be a consequence of the pause.
+    of the version has come in their place, or if its pods are overdue: both can be a consequence of the pause.
     """
     groups, paused = snapshot.groups, snapshot.release.status.pause.end_time_unix > 0
     if groups is None:
@@ -24,7 +24,8 @@ def has_failed(snapshot: Snapshot) -> bool:
     if groups.count(Group.FAILED):
         return paused or verification.giver(groups) is not Giver.HEALTH
     failed = state(snapshot.release) in (WorkloadState.SUSPEND, WorkloadState.ROLLBACK)
-    return paused and failed and not (len(groups) and snapshot.workload.replicas)
+    replaced = len(groups) and snapshot.workload.replicas and not verification.unreplaced(snapshot)
+    return paused and failed and not replaced
 
 
 def wants_rollback(snapshot: Snapshot) -> bool:

@@ -60,7 +60,8 @@ def store_intent(snapshot: Snapshot, target: Target, reason: RollbackReason, why
     )
     if reason is RollbackReason.VERIFICATION_FAILED and snapshot.groups is not None:
         draft = draft.condition(ConditionType.VERIFIED, False, verification.giver(snapshot.groups), why)
-        draft = draft.replace(defense_check_fail_pods=failed_pods(snapshot.groups))
+        failed = (*failed_pods(snapshot.groups), *verification.unreplaced(snapshot))
+        draft = draft.replace(defense_check_fail_pods=failed)
     return Decision(
         with_update_time(draft.status, now), after=(Announce("RollbackStarted", message),), requeue_after=0.0
     )

@@ -47,9 +47,25 @@ def target_state(snapshot: Snapshot) -> WorkloadState:
         return WorkloadState.SUSPEND
     if present is WorkloadState.SUSPEND and not (len(groups) and snapshot.workload.replicas):
         return WorkloadState.SUSPEND  # no pods prove nothing: the first new pods decide
+    if present is WorkloadState.SUSPEND and unreplaced(snapshot):
+        return WorkloadState.SUSPEND
     if present is WorkloadState.SUCCESS and not _reaches_further(snapshot, groups):
         return WorkloadState.SUCCESS  # pods that are added later do not change the state unless they fail
     return WorkloadState.SUCCESS if complete(snapshot, groups) else WorkloadState.RUNNING
+
+
+def unreplaced(snapshot: Snapshot) -> tuple[PodInfo, ...]:
+    """The failed pods that are gone while AlterShield pauses the rollout of this version, if no pod has come in place
+    of one of them: all pods of the version have passed before. They prove nothing about the failure.
+    """
+    groups, workload = snapshot.groups, snapshot.workload
+    if groups is None or not workload.held or workload.held_version != version(snapshot.release):
+        return ()
+    if groups.count(Group.PASSED) < len(groups):
+        return ()
+    return tuple(
+        info for info in snapshot.release.status.defense_check_fail_pods if info.uid and not groups.has_pod(info.uid)
+    )
 
 
 def complete(snapshot: Snapshot, groups: PodGroups) -> bool:

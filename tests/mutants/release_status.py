@@ -23,6 +23,7 @@ SOURCES = (
             ("        and workload.up_to_date\n", ""),
             ("    if groups.count(Group.FAILED):\n        return WorkloadState.SUSPEND\n", ""),
             ("if present is WorkloadState.SUSPEND and not (len(groups) and snapshot.workload.replicas):", "if False:"),
+            ("if present is WorkloadState.SUSPEND and unreplaced(snapshot):", "if False:"),
             (
                 "if present is WorkloadState.SUCCESS and not _reaches_further(snapshot, groups):",
                 "if present is WorkloadState.SUCCESS:",

@@ -394,3 +394,55 @@ def test_rollback_withdrawn_because_the_failed_pod_was_evicted_begins_again_when
     assert world.judge(second, "unpass")
     world.rest()
     assert world.image == "v1"
+
+
+@each_kind
+@pytest.mark.parametrize("ends", [False, True])
+def test_paused_rollout_does_not_continue_before_a_pod_replaces_the_failed_one(kind: str, *, ends: bool) -> None:
+    """The other pods of the version have passed before."""
+    world, pod = failing(kind, on_failure=OnFailure.PAUSE, **({"pause_seconds": 600} if ends else {}))
+    world.rest()
+    (other,) = world.make(1)
+    world.up(other)
+    world.run(60)
+    world.remove(pod)
+    world.run(60)
+    assert (world.state(), world.suspended, world.held) == (SUSPEND, True, True)
+    (successor,) = world.make(1)
+    world.rest()
+    assert (world.state(), world.suspended, world.held) == (RUNNING, True, True)
+    world.up(successor)
+    world.run(300)
+    assert (world.suspended, world.held) == (True, False), "the successor passed"
+    assert world.reasons.count("RolloutContinued") == 1
+
+
+@each_kind
+def test_paused_rollout_continues_if_a_person_corrects_the_verdict_or_resumes_after_the_pod_is_gone(kind: str) -> None:
+    for corrected in (True, False):
+        world, pod = failing(kind, on_failure=OnFailure.PAUSE)
+        world.rest()
+        (other,) = world.make(1)
+        world.up(other)
+        world.run(60)
+        if corrected:
+            world.judge(pod, "pass")
+        else:
+            world.remove(pod)
+            world.rest()
+            world.request("Resume")
+        world.rest()
+        assert not world.held
+
+
+@each_kind
+def test_pause_ends_with_a_rollback_if_no_pod_replaces_the_failed_one(kind: str) -> None:
+    world, pod = failing(kind, on_failure=OnFailure.PAUSE, pause_seconds=600)
+    world.rest()
+    (other,) = world.make(1)
+    world.up(other)
+    world.run(60)
+    world.remove(pod)
+    world.run(600)
+    assert is_restored(world)
+    assert world.said(ROLLED_BACK, "v2") == ("True", "VerificationFailed")
