@@ -82,7 +82,7 @@ class Manager:
         server_clock = ServerClock(clock)
         client.on_date(server_clock.update)
         clock = server_clock
-        self.caches = Caches(client, options.system_namespace)
+        self.caches = Caches(client, options.system_namespace, namespace_selector=options.namespace_selector)
         self.queues = Queues()
         self.metrics = Metrics()
         self._recorder = EventRecorder(client, COMPONENT)

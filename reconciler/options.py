@@ -21,6 +21,15 @@ Identity = Annotated[
     ),
 ]
 
+NamespaceSelector = Annotated[
+    str,
+    typer.Option(
+        "--namespace-selector",
+        envvar="ALTERSHIELD_NAMESPACE_SELECTOR",
+        help="A label selector that governed namespaces must match in addition to their label. Default: all.",
+    ),
+]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options(Thresholds, ServerOptions, CheckOptions, NotificationOptions, ProcessOptions):
@@ -28,3 +37,4 @@ class Options(Thresholds, ServerOptions, CheckOptions, NotificationOptions, Proc
 
     identity: Identity = ""
     metrics_port: options.MetricsPort = 8081
+    namespace_selector: NamespaceSelector = ""

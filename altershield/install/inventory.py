@@ -37,7 +37,7 @@ from altershield.kube.backoff import retry_while_unavailable
 from altershield.kube.client import Client
 from altershield.kube.errors import ApiError, NotFoundError
 
-SELECTOR = "app.kubernetes.io/part-of=altershield,app.kubernetes.io/component in (gate,check,dashboard)"
+SELECTOR = "app.kubernetes.io/part-of=altershield,app.kubernetes.io/component in (gate,reconciler,check,dashboard)"
 _CHECK_SELECTOR = "app.kubernetes.io/part-of=altershield,app.kubernetes.io/component=check"
 
 _ORDER = (
@@ -58,10 +58,12 @@ _ORDER = (
     Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"),
     Resource("flowcontrol.apiserver.k8s.io", "v1", "flowschemas", "FlowSchema"),
     Resource("flowcontrol.apiserver.k8s.io", "v1", "prioritylevelconfigurations", "PriorityLevelConfiguration"),
+    Resource("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler"),
     Resource("", "v1", "resourcequotas", "ResourceQuota"),
     Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy"),
     CONFIG_MAPS,
     Resource("monitoring.coreos.com", "v1", "servicemonitors", "ServiceMonitor"),
+    Resource("monitoring.coreos.com", "v1", "podmonitors", "PodMonitor"),
     Resource("monitoring.coreos.com", "v1", "prometheusrules", "PrometheusRule"),
     Resource("cert-manager.io", "v1", "certificates", "Certificate"),
     Resource("cert-manager.io", "v1", "issuers", "Issuer"),

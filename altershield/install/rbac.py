@@ -97,6 +97,13 @@ SYSTEM_RULES = (
 """The permissions in the system namespace only."""
 
 
+GATEKEEPER_RULES = (_rule(GROUP, ["changeworkloads"], "list watch"),)
+"""The permissions of a gatekeeper with an account of its own, in all namespaces. They are a part of `CLUSTER_RULES`."""
+
+GATEKEEPER_SYSTEM_RULES = (_rule(GROUP, ["opsconfiginfoes"], "list watch"),)
+"""The permissions of the gatekeeper in the system namespace."""
+
+
 READER_RULES = (
     _rule(GROUP, ["changeworkloads", "changepods", "opsconfiginfoes", "defensepolicies"], "get list watch"),
 )

@@ -63,11 +63,11 @@ class _WireDefinition(msgspec.Struct, frozen=True):
 
 class Caches:
     """One informer per resource. Informers of kinds that a cluster may lack run only while the CustomResourceDefinition
-    exists."""
+    exists. `namespace_selector`: a label selector that governed namespaces must match in addition."""
 
-    def __init__(self, client: Client, system_namespace: str) -> None:
+    def __init__(self, client: Client, system_namespace: str, *, namespace_selector: str = "") -> None:
         self.system_namespace = system_namespace
-        governed = f"{labels.GOVERNED}={labels.GOVERNED_VALUE}"
+        governed = ",".join(filter(None, (f"{labels.GOVERNED}={labels.GOVERNED_VALUE}", namespace_selector)))
         self.namespaces = Informer(client, NAMESPACES, Namespace, label_selector=governed)
         self.nodes = Informer(client, NODES, Node, read=nodes.read, resync=0)
         self.workloads: dict[str, Informer[Workload]] = {

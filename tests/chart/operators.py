@@ -21,19 +21,47 @@ class _Metadata(_Strict):
     labels: dict[str, str]
 
 
+class _Requirement(_Strict):
+    key: Name
+    operator: Literal["In"]
+    values: list[str]
+
+
 class _Selector(_Strict):
     match_labels: dict[str, str]
+    match_expressions: list[_Requirement] | UnsetType = UNSET
+
+
+class _NamespaceSelector(_Strict):
+    match_names: list[Name]
+
+
+class _Relabeling(_Strict):
+    action: Literal["drop", "keep", "replace"] | UnsetType = UNSET
+    source_labels: list[Name] | UnsetType = UNSET
+    target_label: Name | UnsetType = UNSET
+    regex: Name | UnsetType = UNSET
 
 
 class _Endpoint(_Strict):
     port: Name
     honor_labels: bool
     interval: PrometheusDuration | UnsetType = UNSET
+    scrape_timeout: PrometheusDuration | UnsetType = UNSET
+    relabelings: list[_Relabeling] | UnsetType = UNSET
+    metric_relabelings: list[_Relabeling] | UnsetType = UNSET
 
 
 class _Monitored(_Strict):
     selector: _Selector
     endpoints: Annotated[list[_Endpoint], Meta(min_length=1)]
+    namespace_selector: _NamespaceSelector | UnsetType = UNSET
+
+
+class _MonitoredPods(_Strict):
+    selector: _Selector
+    pod_metrics_endpoints: Annotated[list[_Endpoint], Meta(min_length=1)]
+    namespace_selector: _NamespaceSelector | UnsetType = UNSET
 
 
 class ServiceMonitor(_Strict):
@@ -41,6 +69,13 @@ class ServiceMonitor(_Strict):
     kind: Literal["ServiceMonitor"]
     metadata: _Metadata
     spec: _Monitored
+
+
+class PodMonitor(_Strict):
+    api_version: Literal["monitoring.coreos.com/v1"]
+    kind: Literal["PodMonitor"]
+    metadata: _Metadata
+    spec: _MonitoredPods
 
 
 class _Rule(_Strict):
@@ -94,6 +129,7 @@ class _Certificate(_Strict):
     common_name: Annotated[str, Meta(max_length=64)] | UnsetType = UNSET
     is_ca: bool = msgspec.field(name="isCA", default=False)
     dns_names: list[Name] | UnsetType = UNSET
+    ip_addresses: list[Name] | UnsetType = UNSET
     usages: list[Literal["server auth", "digital signature"]] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
@@ -132,7 +168,7 @@ class Issuer(_Strict):
     spec: _Issuer
 
 
-KINDS = {kind.__name__: kind for kind in (ServiceMonitor, PrometheusRule, Certificate, Issuer)}
+KINDS = {kind.__name__: kind for kind in (ServiceMonitor, PodMonitor, PrometheusRule, Certificate, Issuer)}
 
 
 def validate(obj: dict[str, Any]) -> None:

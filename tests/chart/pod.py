@@ -28,7 +28,7 @@ def here(container: Object, ports: dict[str, int], directory: Path) -> Command:
     """The container's command, with ports and directories of this machine. The token of an AlterShield server is read
     from the file `token` of the directory."""
     own = {
-        "--port=9443": f"--port={ports['webhook']}",
+        "--port=10250": f"--port={ports['webhook']}",
         "--directory=/certificates": f"--directory={directory}",
         "--tls-cert-file=/certificates/tls.crt": f"--tls-cert-file={directory}/tls.crt",
         "--tls-private-key-file=/certificates/tls.key": f"--tls-private-key-file={directory}/tls.key",

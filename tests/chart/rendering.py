@@ -55,9 +55,23 @@ def of_kind(objects: Sequence[Object], kind: str) -> list[Object]:
 
 
 def the(objects: Sequence[Object], kind: str) -> Object:
-    """The only object of a kind. Hooks, the roles for users and the Service of the callback port are left out."""
+    """The only object of a kind. Hooks, the roles for users, the Service of the callback port and the objects of a
+    separate reconciler are left out."""
     others = [*user_roles(objects), *callback_services(objects)]
-    (found,) = [obj for obj in of_kind(objects, kind) if obj not in others]
+    (found,) = [obj for obj in of_kind(objects, kind) if obj not in others and component(obj) != "reconciler"]
+    return found
+
+
+def component(obj: Object) -> str:
+    labels: dict[str, str] = obj["metadata"].get("labels") or {}
+    return labels.get("app.kubernetes.io/component", "")
+
+
+def of_reconciler(objects: Sequence[Object], kind: str) -> Object:
+    """The only object of a kind that belongs to a separate reconciler, without the Service of the callback port and
+    without objects in other namespaces."""
+    own = [obj for obj in of_kind(objects, kind) if component(obj) == "reconciler"]
+    (found,) = [obj for obj in own if not obj["metadata"]["name"].endswith(("-callbacks", "-check-secrets"))]
     return found
 
 
@@ -72,13 +86,19 @@ def user_roles(objects: Sequence[Object]) -> list[Object]:
     return [role for role in of_kind(objects, "ClusterRole") if role["metadata"]["name"] not in bound]
 
 
+def all_containers(objects: Sequence[Object]) -> dict[str, Object]:
+    """The containers of all Deployments, by name."""
+    deployments = of_kind(objects, "Deployment")
+    return {name: container for deployment in deployments for name, container in containers(deployment).items()}
+
+
 def containers(deployment: Object) -> dict[str, Object]:
     return {container["name"]: container for container in deployment["spec"]["template"]["spec"]["containers"]}
 
 
 def variables(container: Object) -> dict[str, str]:
-    """The environment variables of a container."""
-    return {variable["name"]: variable["value"] for variable in container.get("env", ())}
+    """The environment variables of a container that have a literal value."""
+    return {variable["name"]: variable["value"] for variable in container.get("env", ()) if "value" in variable}
 
 
 def flat(rule: Object) -> Iterator[tuple[str, str, str]]:

@@ -19,7 +19,19 @@ from altershield.install.__main__ import files
 from altershield.workloads import ADAPTERS
 from certgen.settings import service_hosts
 from tests.chart.arguments import parsed
-from tests.chart.rendering import CHART, Object, containers, of_kind, rendered, the, user_roles, variables
+from tests.chart.rendering import (
+    CHART,
+    Object,
+    all_containers,
+    containers,
+    flat,
+    of_kind,
+    of_reconciler,
+    rendered,
+    the,
+    user_roles,
+    variables,
+)
 
 
 def test_crd_and_webhook_files_match_the_code() -> None:
@@ -57,6 +69,32 @@ def test_roles_match_those_of_dev_plus_the_rules_for_certgen(
         assert the(objects, kind)["subjects"] == dev[kind]["subjects"]
         assert the(objects, kind)["roleRef"] == dev[kind]["roleRef"]
     assert the(objects, "ServiceAccount")["metadata"]["name"] == dev["ServiceAccount"]["metadata"]["name"]
+
+
+def test_separate_accounts_have_the_roles_of_the_code_plus_the_rules_for_certgen(chart: helm_python.Chart) -> None:
+    values = {"reconciler": {"separate": True}, "server": {"callbacks": {"enabled": True}}}
+    objects = rendered(chart, {**values, "checks": {"jobs": {"enabled": True}}})
+    dev = {obj["kind"]: obj for obj in rbac.objects(SYSTEM_NAMESPACE, callbacks=True, jobs=True)}
+    for kind, allowed in (("ClusterRole", rbac.GATEKEEPER_RULES), ("Role", rbac.GATEKEEPER_SYSTEM_RULES)):
+        assert of_reconciler(objects, kind)["rules"] == dev[kind]["rules"]
+        rules = the(objects, kind)["rules"]
+        assert rules[: len(allowed)] == list(allowed)
+        assert all(rule.get("resourceNames") or rule["verbs"] == ["create"] for rule in rules[len(allowed) :])
+        assert {verb for rule in allowed for verb in rule["verbs"]} == {"list", "watch"}
+    accounts = {"altershield": the, "altershield-reconciler": of_reconciler}
+    for account, find in accounts.items():
+        subject = {"kind": "ServiceAccount", "name": account, "namespace": SYSTEM_NAMESPACE}
+        for kind in ("ClusterRoleBinding", "RoleBinding"):
+            assert find(objects, kind)["subjects"] == [subject]
+            assert find(objects, kind)["roleRef"]["name"] == account
+        assert find(objects, "ServiceAccount")["metadata"]["name"] == account
+        pod = find(objects, "Deployment")["spec"]["template"]["spec"]
+        assert pod["serviceAccountName"] == account
+
+
+def test_rules_of_the_gatekeeper_are_a_part_of_those_of_the_common_account() -> None:
+    granted = {each for rule in rbac.CLUSTER_RULES for each in flat(rule)}
+    assert {each for rule in (*rbac.GATEKEEPER_RULES, *rbac.GATEKEEPER_SYSTEM_RULES) for each in flat(rule)} <= granted
 
 
 def test_user_roles_match_those_of_dev(chart: helm_python.Chart) -> None:
@@ -151,7 +189,7 @@ def test_processes_accept_the_arguments_of_the_chart(objects: list[Object]) -> N
         "gatekeeper": gatekeeper.__main__.app,
         "reconciler": reconciler.__main__.app,
     }
-    pod = containers(the(objects, "Deployment"))
+    pod = all_containers(objects)
     for command, process in commands.items():
         container = pod[command.partition(" ")[0]]
         assert container["command"] == ["python", "-m", *command.split()]
@@ -165,11 +203,12 @@ def test_certgen_commands_in_the_container_use_the_settings_of_certgen_run(
     objects: list[Object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     container = containers(the(objects, "Deployment"))["certgen"]
-    for name, value in variables(container).items():
+    own = {name: value for name, value in variables(container).items() if name.startswith("ALTERSHIELD_")}
+    for name, value in own.items():
         monkeypatch.setenv(name, value)
     run = parsed(certgen.command.app, ["run", *container["args"]])
     known = {str(option.envvar) for option in run.command.params if isinstance(option, TyperOption)}
-    assert variables(container).keys() <= known
+    assert own.keys() <= known
     for command in ("show", "rotate"):
         params = parsed(certgen.command.app, [command]).params
         assert {name: params[name] for name in params.keys() & run.params} == {
@@ -177,12 +216,34 @@ def test_certgen_commands_in_the_container_use_the_settings_of_certgen_run(
         }
 
 
-def test_gatekeeper_gets_the_service_account_of_the_reconciler(chart: helm_python.Chart) -> None:
-    for release, name in (("altershield", "altershield"), ("gate", "gate-altershield")):
-        objects = rendered(chart, release=release)
-        user = service_account_user(name=the(objects, "ServiceAccount")["metadata"]["name"])
-        assert user.endswith(f":{name}")
-        assert f"--service-account={user}" in containers(the(objects, "Deployment"))["gatekeeper"]["args"]
+@pytest.mark.parametrize(
+    ("release", "values", "account"),
+    [
+        ("altershield", {}, "altershield"),
+        ("gate", {}, "gate-altershield"),
+        ("gate", {"reconciler": {"separate": True}}, "gate-altershield-reconciler"),
+        ("gate", {"serviceAccount": {"name": "mine"}}, "mine"),
+        ("gate", {"reconciler": {"separate": True, "serviceAccount": {"name": "theirs"}}}, "theirs"),
+    ],
+)
+def test_gatekeeper_and_policies_get_the_service_account_of_the_reconciler(
+    chart: helm_python.Chart, release: str, values: Object, account: str
+) -> None:
+    objects = rendered(chart, values, release=release)
+    user = service_account_user(name=account)
+    (deployment,) = [obj for obj in of_kind(objects, "Deployment") if "reconciler" in containers(obj)]
+    assert deployment["spec"]["template"]["spec"]["serviceAccountName"] == account
+    assert account in [obj["metadata"]["name"] for obj in of_kind(objects, "ServiceAccount")]
+    assert f"--service-account={user}" in all_containers(objects)["gatekeeper"]["args"]
+    conditions = [
+        obj["spec"]["matchConditions"][0]["expression"] for obj in of_kind(objects, "ValidatingAdmissionPolicy")
+    ]
+    assert conditions
+    assert all(f"'{user}'" in condition for condition in conditions)
+    expected = policies.policies(user)
+    assert [obj["spec"] for obj in expected if obj["kind"] == "ValidatingAdmissionPolicy"] == [
+        obj["spec"] for obj in of_kind(objects, "ValidatingAdmissionPolicy")
+    ]
 
 
 def test_certificate_has_the_names_of_the_service(chart: helm_python.Chart) -> None:

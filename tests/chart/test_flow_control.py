@@ -12,7 +12,7 @@ import yaml
 
 from altershield.api.names import LEASE, SYSTEM_NAMESPACE
 from tests.chart.release import Release
-from tests.chart.rendering import RELEASE, Object, of_kind, rendered, the
+from tests.chart.rendering import RELEASE, Object, containers, of_kind, rendered, the
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
 
@@ -30,16 +30,21 @@ def schemas(objects: list[Object]) -> tuple[Object, Object]:
     return found[name], found[f"{name}-leases"]
 
 
+@pytest.mark.parametrize("separate", [False, True])
 @pytest.mark.parametrize("release", ["altershield", "gate"])
 def test_flow_schemas_precede_those_of_service_accounts_for_each_account_of_the_pods(
-    chart: helm_python.Chart, release: str
+    chart: helm_python.Chart, release: str, separate: bool
 ) -> None:
-    objects = rendered(chart, release=release, namespace="gatekeeping")
-    accounts = {each["spec"]["template"]["spec"]["serviceAccountName"] for each in of_kind(objects, "Deployment")}
-    for schema in schemas(objects):
+    objects = rendered(chart, {"reconciler": {"separate": separate}}, release=release, namespace="gatekeeping")
+    accounts = {
+        obj["spec"]["template"]["spec"]["serviceAccountName"]: containers(obj) for obj in of_kind(objects, "Deployment")
+    }
+    assert len(accounts) == 1 + separate
+    leading = [name for name, found in accounts.items() if "reconciler" in found]
+    for schema, wanted in zip(schemas(objects), (list(accounts), leading), strict=True):
         (rule,) = schema["rules"]
         subjects = [subject["serviceAccount"] for subject in rule["subjects"]]
-        assert {subject["name"] for subject in subjects} == accounts
+        assert [subject["name"] for subject in subjects] == wanted
         assert {subject["namespace"] for subject in subjects} == {"gatekeeping"}
         assert schema["matchingPrecedence"] < KUBE_SYSTEM_ACCOUNTS
     everything, leases = schemas(objects)

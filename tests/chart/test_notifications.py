@@ -32,7 +32,12 @@ def test_without_a_secret_nothing_is_rendered(chart: helm_python.Chart) -> None:
 def test_secret_may_be_used_with_a_server(chart: helm_python.Chart) -> None:
     server = {"url": "http://altershield:8080", "tokenSecret": {"name": "token"}, "callbacks": {"enabled": True}}
     found = containers(the(rendered(chart, {**SECRET, "server": server}), "Deployment"))["reconciler"]
-    assert {each["name"] for each in found["volumeMounts"]} == {"certificates", "server-token", "notifications"}
+    assert {each["name"] for each in found["volumeMounts"]} == {
+        "certificates",
+        "server-token",
+        "notifications",
+        "token",
+    }
 
 
 @pytest.mark.parametrize(("values", "is_open"), [(SECRET, True), ({}, False)])

@@ -20,6 +20,9 @@ from tests.chart.rendering import (
     HOOK,
     OPERATORS,
     Object,
+    all_containers,
+    callback_services,
+    component,
     containers,
     is_hook,
     notes,
@@ -81,25 +84,29 @@ def test_objects_have_unique_names_namespaces_and_recommended_labels(objects: li
     identities = set()
     for obj in objects:
         metadata = obj["metadata"]
+        if metadata["name"] in ("altershield-notes", "altershield-more"):
+            continue  # `extraObjects`
         assert ("namespace" in metadata) == (obj["kind"] not in cluster_scoped), metadata
         suffixes = {"name", "instance", "version", "component", "part-of", "managed-by"}
         assert suffixes <= {key.removeprefix("app.kubernetes.io/") for key in metadata["labels"]}, metadata
         identities.add((obj["kind"], metadata.get("namespace"), metadata["name"]))
-    assert len(identities) == len(objects)
+    assert len(identities) in (len(objects), len(objects) - 2)
 
 
 def test_pods_meet_the_restricted_pod_security_standard(objects: list[Object]) -> None:
     pods = [obj["spec"] for obj in objects if obj["kind"] == "Pod"]
     pods += [obj["spec"]["template"]["spec"] for obj in of_kind(objects, "Deployment")]
-    assert len(pods) == 2
+    assert len(pods) in (2, 3)
     for pod in pods:
+        if pod.get("hostNetwork"):
+            continue
         assert pod["securityContext"]["runAsNonRoot"] is True
         assert pod["securityContext"].get("runAsUser") != 0
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         assert not pod.keys() & {"hostNetwork", "hostPID", "hostIPC"}
         allowed = {"name", "emptyDir", "configMap", "projected", "secret"}
         assert all(volume.keys() <= allowed for volume in pod.get("volumes", ()))
-        for container in pod["containers"]:
+        for container in (*pod["containers"], *pod.get("initContainers", ())):
             assert container["securityContext"] == {
                 "allowPrivilegeEscalation": False,
                 "readOnlyRootFilesystem": True,
@@ -108,10 +115,11 @@ def test_pods_meet_the_restricted_pod_security_standard(objects: list[Object]) -
             assert container["resources"]["requests"].keys() == {"cpu", "memory"}
 
 
-def test_pod_has_gatekeeper_reconciler_and_certgen_of_one_image(objects: list[Object]) -> None:
-    deployment = the(objects, "Deployment")
-    assert list(containers(deployment)) == ["gatekeeper", "reconciler", "certgen"]
-    assert len({container["image"] for container in containers(deployment).values()}) == 1
+def test_pods_have_gatekeeper_reconciler_and_certgen_of_one_image(objects: list[Object], values: Object) -> None:
+    separate = values.get("reconciler", {}).get("separate", False)
+    wanted = [["gatekeeper", "certgen"], ["reconciler"]] if separate else [["gatekeeper", "reconciler", "certgen"]]
+    assert [list(containers(deployment)) for deployment in of_kind(objects, "Deployment")] == wanted
+    assert len({container["image"] for container in all_containers(objects).values()}) == 1
 
 
 def test_only_the_gatekeeper_gets_the_client_ca(chart: helm_python.Chart) -> None:
@@ -135,13 +143,19 @@ def test_empty_metrics_from_removes_the_rule_for_metrics(chart: helm_python.Char
     assert rule == {"ports": [{"port": "webhook", "protocol": "TCP"}]}
 
 
-def test_rollout_deletes_a_pod_only_after_its_successor_is_ready(objects: list[Object]) -> None:
-    spec = the(objects, "Deployment")["spec"]
-    assert spec["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
-    assert spec["minReadySeconds"] > 0
-    for container in spec["template"]["spec"]["containers"]:
-        assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
-        assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
+def test_rollout_deletes_a_pod_only_after_its_successor_is_ready(objects: list[Object], values: Object) -> None:
+    for deployment in of_kind(objects, "Deployment"):
+        spec = deployment["spec"]
+        if values.get("strategy"):
+            assert spec["strategy"] == values["strategy"]
+        elif spec["template"]["spec"].get("hostNetwork"):  # two pods on one node would use the same ports
+            assert spec["strategy"]["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": 1}
+        else:
+            assert spec["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+        assert spec["minReadySeconds"] > 0
+        for container in spec["template"]["spec"]["containers"]:
+            assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+            assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
 
 
 def test_termination_grace_period_covers_the_shutdown_of_the_gatekeeper(objects: list[Object]) -> None:
@@ -154,41 +168,70 @@ def test_termination_grace_period_covers_the_shutdown_of_the_gatekeeper(objects:
     assert pod["terminationGracePeriodSeconds"] == before + delay + 45
 
 
-def test_selectors_match_the_pods_of_the_deployment_and_no_others(objects: list[Object]) -> None:
-    template = the(objects, "Deployment")["spec"]["template"]
-    selectors = [
-        the(objects, "Deployment")["spec"]["selector"]["matchLabels"],
-        *(obj["spec"]["selector"] for obj in of_kind(objects, "Service")),
-        *(obj["spec"]["selector"]["matchLabels"] for obj in of_kind(objects, "PodDisruptionBudget")),
-        *(obj["spec"]["podSelector"]["matchLabels"] for obj in of_kind(objects, "NetworkPolicy")),
-        *(each["labelSelector"]["matchLabels"] for each in template["spec"]["topologySpreadConstraints"]),
+def test_selectors_match_the_pods_of_one_deployment_and_no_others(objects: list[Object], values: Object) -> None:
+    templates = {component(obj): obj["spec"]["template"] for obj in of_kind(objects, "Deployment")}
+    selectors = [(component(obj), obj["spec"]["selector"]["matchLabels"]) for obj in of_kind(objects, "Deployment")]
+    selectors += [(component(obj), obj["spec"]["selector"]) for obj in of_kind(objects, "Service")]
+    selectors += [
+        (component(obj), obj["spec"]["selector"]["matchLabels"]) for obj in of_kind(objects, "PodDisruptionBudget")
     ]
+    selectors += [
+        (component(obj), obj["spec"]["podSelector"]["matchLabels"]) for obj in of_kind(objects, "NetworkPolicy")
+    ]
+    if "topologySpreadConstraints" not in values:
+        selectors += [
+            (name, each["labelSelector"]["matchLabels"])
+            for name, template in templates.items()
+            for each in template["spec"]["topologySpreadConstraints"]
+        ]
     (check,) = [obj for obj in objects if obj["kind"] == "Pod"]
-    for selector in selectors:
-        assert selector.items() <= template["metadata"]["labels"].items()
+    for owner, selector in selectors:
+        for name, template in templates.items():
+            assert (selector.items() <= template["metadata"]["labels"].items()) is (name == owner)
         assert not selector.items() <= check["metadata"]["labels"].items()
-    for monitor in of_kind(objects, "ServiceMonitor"):
-        chosen = monitor["spec"]["selector"]["matchLabels"]
-        assert chosen.items() <= the(objects, "Service")["metadata"]["labels"].items()
+    services = [obj for obj in of_kind(objects, "Service") if obj not in callback_services(objects)]
+    for kind, watched in (("ServiceMonitor", services), ("PodMonitor", list(templates.values()))):
+        for monitor in of_kind(objects, kind):
+            chosen = monitor["spec"]["selector"]
+            assert all(selected(chosen, obj["metadata"]["labels"]) for obj in watched)
+            assert not selected(chosen, check["metadata"]["labels"])
+            elsewhere = monitor["metadata"]["namespace"] != SYSTEM_NAMESPACE
+            wanted = {"matchNames": [SYSTEM_NAMESPACE]} if elsewhere else None
+            assert monitor["spec"].get("namespaceSelector") == wanted
 
 
-def test_each_service_port_has_a_container_port(objects: list[Object]) -> None:
-    named = {
-        port["name"]: port["containerPort"]
-        for container in containers(the(objects, "Deployment")).values()
-        for port in container["ports"]
+def selected(selector: Object, labels: dict[str, str]) -> bool:
+    """Whether a label selector with the operator `In` selects these labels."""
+    return selector["matchLabels"].items() <= labels.items() and all(
+        labels.get(each["key"]) in each["values"] for each in selector.get("matchExpressions", ())
+    )
+
+
+def test_each_service_port_has_a_container_port(objects: list[Object], values: Object) -> None:
+    exposed: dict[str, dict[str, int]] = {
+        component(deployment): {
+            port["name"]: port["containerPort"]
+            for container in containers(deployment).values()
+            for port in container["ports"]
+        }
+        for deployment in of_kind(objects, "Deployment")
     }
-    assert len(set(named.values())) == len(named), "all containers of a pod share one network"
-    assert all(len(name) <= 15 for name in named)
-    ports = [port for service in of_kind(objects, "Service") for port in service["spec"]["ports"]]
-    assert sorted(port["targetPort"] for port in ports) == sorted(named)
-    assert all(port["port"] == named[port["targetPort"]] for port in ports if port["name"] != "webhook")
-    for policy in of_kind(objects, "NetworkPolicy"):
-        admitted = [port["port"] for rule in policy["spec"]["ingress"] for port in rule["ports"]]
-        assert sorted(admitted) == sorted(named)
-    for monitor in of_kind(objects, "ServiceMonitor"):
-        scraped = [each["port"] for each in monitor["spec"]["endpoints"]]
-        assert scraped == [name for name in named if name.startswith("metrics-")]
+    for owner, named in exposed.items():
+        assert len(set(named.values())) == len(named), "all containers of a pod share one network"
+        assert all(len(name) <= 15 for name in named)
+        services = [obj for obj in of_kind(objects, "Service") if component(obj) == owner]
+        ports = [port for service in services for port in service["spec"]["ports"]]
+        assert sorted(port["targetPort"] for port in ports) == sorted(named)
+        assert all(port["port"] == named[port["targetPort"]] for port in ports if port["name"] != "webhook")
+        for policy in of_kind(objects, "NetworkPolicy"):
+            if component(policy) == owner:
+                extra = values["networkPolicy"].get("extraIngress", [])
+                rules = [rule for rule in policy["spec"]["ingress"] if rule not in extra]
+                assert sorted(port["port"] for rule in rules for port in rule["ports"]) == sorted(named)
+    monitored = [name for named in exposed.values() for name in named if name.startswith("metrics-")]
+    for kind, endpoints in (("ServiceMonitor", "endpoints"), ("PodMonitor", "podMetricsEndpoints")):
+        for monitor in of_kind(objects, kind):
+            assert sorted(each["port"] for each in monitor["spec"][endpoints]) == sorted(monitored)
 
 
 def test_webhooks_call_the_service_of_their_release_whatever_its_name(chart: helm_python.Chart) -> None:
@@ -337,6 +380,8 @@ def test_check_pod_and_its_deployment_get_the_user_and_nodes_of_the_release(obje
     (argument,) = [arg.partition("=")[2] for arg in pod["containers"][0]["args"] if arg.startswith("--pod-spec=")]
     fields = ("securityContext", "nodeSelector", "tolerations", "affinity")
     wanted = {field: deployed[field] for field in fields if field in deployed}
+    if deployed.get("hostNetwork"):
+        del wanted["affinity"]  # the chart's own, because two of these pods on a node would use the same ports
     assert {field: pod[field] for field in fields if field in pod} == wanted
     assert json.loads(argument) == wanted
 
@@ -344,7 +389,8 @@ def test_check_pod_and_its_deployment_get_the_user_and_nodes_of_the_release(obje
 def test_check_gets_registry_credentials_without_permission_to_read_secrets(objects: list[Object]) -> None:
     secrets = the(objects, "Deployment")["spec"]["template"]["spec"].get("imagePullSecrets", [])
     (pod,) = [obj["spec"] for obj in objects if obj["kind"] == "Pod"]
-    mounted = [source["secret"] for each in pod.get("volumes", ()) for source in each["projected"]["sources"]]
+    sources = [source for each in pod["volumes"] for source in each["projected"]["sources"]]
+    mounted = [source["secret"] for source in sources if "secret" in source]
     assert [{"name": secret["name"]} for secret in mounted] == secrets == pod.get("imagePullSecrets", [])
     assert all(secret["items"][0]["path"] == secret["name"] for secret in mounted)
     verbs = [rule["verbs"] for hook in objects if is_hook(hook) for rule in hook.get("rules", ())

@@ -19,7 +19,7 @@ from tests.support.processes import command, wait_for_line
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
 
-OURS = "app.kubernetes.io/part-of=altershield,app.kubernetes.io/component in (gate,check,dashboard)"
+OURS = "app.kubernetes.io/part-of=altershield,app.kubernetes.io/component in (gate,reconciler,check,dashboard)"
 KINDS = (
     "mutatingwebhookconfigurations,validatingwebhookconfigurations,deployments,clusterroles,clusterrolebindings,roles,"
     "rolebindings,serviceaccounts,services,poddisruptionbudgets,flowschemas,"
@@ -45,7 +45,7 @@ def test_uninstall_deletes_a_helm_release_with_its_history_and_nothing_else(
     release: Release, system: Kubectl, cluster: Path, uninstall: Uninstall
 ) -> None:
     release.install({"dashboards": {"enabled": True}, "networkPolicy": {"enabled": True}})
-    release.upgrade()
+    release.upgrade({"reconciler": {"separate": True}})
     leftovers_at_run_time(system)
     system("create", "-f", "-", stdin=json.dumps(CHANGE_WORKLOAD))
     default, foreign = Kubectl(cluster), listed(others())
@@ -68,7 +68,9 @@ def test_uninstall_deletes_a_helm_release_with_its_history_and_nothing_else(
         assert deleted[:2] == ["ValidatingWebhookConfiguration altershield", "MutatingWebhookConfiguration altershield"]
         assert f"Lease {SYSTEM_NAMESPACE}/altershield-reconciler" in deleted
         assert f"Secret {SYSTEM_NAMESPACE}/sh.helm.release.v1.altershield.v2" in deleted
-        assert f"Deployment {SYSTEM_NAMESPACE}/{RELEASE}" in deleted
+        for name in (RELEASE, f"{RELEASE}-reconciler"):
+            for kind in ("Deployment", "ServiceAccount", "Role", "Service", "PodDisruptionBudget"):
+                assert f"{kind} {SYSTEM_NAMESPACE}/{name}" in deleted
 
         assert left(system) == []
         assert release.names() == [], "helm list must not show the release"

@@ -27,7 +27,11 @@ def keys_of_values(values: Object, path: str = "") -> Iterator[str]:
             yield from keys_of_values(value, f"{path}{name}.")
 
 
-FREE = re.compile(r"(resources|annotations|labels|issuerRef|nodeSelector|podSecurityContext|global)(\.|$)|claims", re.I)
+FREE = re.compile(
+    r"(resources|annotations|(^|\.)labels|issuerRef|nodeSelector|SecurityContext|strategy|dnsConfig|namespaceSelector"
+    r"|objectSelector)(\.|$)|claims|commonLabels|podLabels",
+    re.I,
+)
 """Keys whose content is passed to Kubernetes, and may have any keys."""
 
 
@@ -45,7 +49,9 @@ def test_every_value_has_a_description() -> None:
             above -= 1
         is_key = re.match(r" *[a-zA-Z]+:", line)
         has_children = line.endswith(":") and lines[number + 1].lstrip().startswith("# --")
-        inside_described = line.startswith("    ") or re.match(r"  (runAs|seccomp|kubernetes\.io)", line)
+        inside_described = line.startswith("    ") or re.match(
+            r"  (runAs|seccomp|allowPriv|readOnlyRoot|capabilities|kubernetes\.io)", line
+        )
         if is_key and not has_children and not inside_described and not lines[above].lstrip().startswith("# --"):
             undescribed.append(line)
     assert undescribed == []
@@ -85,7 +91,7 @@ def test_unknown_keys_are_rejected_at_every_level(chart: helm_python.Chart, path
     assert "/".join(path) in str(caught.value)
 
 
-@pytest.mark.parametrize("path", [path for path in leaves(SCHEMA) if path != ("global",)], ids=".".join)
+@pytest.mark.parametrize("path", list(leaves(SCHEMA)), ids=".".join)
 def test_values_of_a_wrong_type_are_rejected(chart: helm_python.Chart, path: tuple[str, ...]) -> None:
     with pytest.raises(helm_python.HelmValuesError) as caught:
         chart.validate_schema(nested(path, 1.5))
@@ -97,8 +103,10 @@ def test_only_values_passed_to_kubernetes_accept_any_key() -> None:
     free = {".".join(path) for path in leaves(SCHEMA)} - {".".join(path) for path in closed(SCHEMA)}
     objects = {path for path in free if isinstance(default(path), dict)}
     assert objects == {
-        "global", "commonLabels", "webhooks.annotations", "nodeSelector", "affinity", "podAnnotations", "podLabels",
-        "podSecurityContext", "serviceMonitor.labels", "prometheusRule.labels", "dashboards.labels",
+        "commonLabels", "webhooks.annotations", "nodeSelector", "affinity", "podAnnotations", "podLabels",
+        "podSecurityContext", "containerSecurityContext", "serviceAccount.annotations",
+        "reconciler.serviceAccount.annotations", "serviceMonitor.labels", "podMonitor.labels", "prometheusRule.labels",
+        "dashboards.labels",
         "dashboards.annotations", "gatekeeper.resources.requests", "gatekeeper.resources.limits",
         "reconciler.resources.requests", "reconciler.resources.limits", "certificates.resources.requests",
         "certificates.resources.limits",
@@ -132,7 +140,28 @@ def test_certificate_lifetimes_that_certgen_refuses_are_rejected(
 
 
 def test_global_values_of_a_parent_chart_are_accepted(chart: helm_python.Chart) -> None:
-    chart.validate_schema({"global": {"imageRegistry": "registry.example.com"}})
+    chart.validate_schema({"global": {"imageRegistry": "registry.example.com", "storageClass": "fast"}})
+
+
+def test_the_error_about_an_unknown_key_names_the_keys_of_its_level(chart: helm_python.Chart) -> None:
+    with pytest.raises(helm_python.HelmValuesError) as caught:
+        chart.validate_schema({"replicaCount": 2, "webhooks": {"validating": {"failurepolicy": "Ignore"}}})
+    assert "'replicas'" in str(caught.value)
+    assert "value must be one of 'failurePolicy', 'timeoutSeconds'" in str(caught.value)
+
+
+def test_each_closed_level_of_the_schema_lists_its_keys_for_the_error() -> None:
+    def levels(node: object) -> Iterator[Object]:
+        if isinstance(node, dict):
+            if node.get("additionalProperties") is False:
+                yield node
+            node = list(node.values())
+        if isinstance(node, list):
+            for each in node:
+                yield from levels(each)
+
+    for level in levels(SCHEMA):
+        assert level["propertyNames"] == {"enum": list(level["properties"])}
 
 
 @pytest.mark.parametrize(

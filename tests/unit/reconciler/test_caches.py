@@ -50,13 +50,15 @@ async def caches() -> AsyncIterator[Caches]:
 # which objects are kept
 
 
-async def test_only_governed_namespaces_are_listed() -> None:
+@pytest.mark.parametrize("more", ["", "team in (a,b),!paused"])
+async def test_only_governed_namespaces_that_match_the_selector_are_listed(more: str) -> None:
     async with serving() as (api, client):
         await api.put(NAMESPACES, {"metadata": {"name": "default", "labels": GOVERNED}})
-        caches = Caches(client, SYSTEM)
+        caches = Caches(client, SYSTEM, namespace_selector=more)
         await caches.namespaces._reflector._list()
         (listed,) = filter(is_list, api.requests)
-        assert listed.query["labelSelector"] == f"{labels.GOVERNED}={labels.GOVERNED_VALUE}"
+        governed = f"{labels.GOVERNED}={labels.GOVERNED_VALUE}"
+        assert listed.query["labelSelector"] == (f"{governed},{more}" if more else governed)
 
 
 @pytest.mark.parametrize(

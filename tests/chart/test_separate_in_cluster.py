@@ -1,0 +1,128 @@
+"""Gatekeeper and reconciler from the rendered Deployments of `reconciler.separate`, each under its own account."""
+
+import base64
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from altershield.api.names import SYSTEM_NAMESPACE
+from tests.chart.pod import account, here, is_ready, point_webhooks_here, ports_for, process
+from tests.chart.recorder import Recorder, recording
+from tests.chart.release import Release
+from tests.chart.rendering import RELEASE, containers, flat
+from tests.e2e.sleep import release as released
+from tests.e2e.sleep import sleep
+from tests.support.kubectl import Kubectl
+from tests.support.polling import eventually
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
+
+NAMESPACE = "altershield-separate-test"
+OWN = f"{RELEASE}-reconciler"
+VALUES = {
+    "reconciler": {"separate": True, "startTimeoutSeconds": 8, "batchWaitSeconds": 2, "observeSeconds": 1},
+    "server": {"callbacks": {"enabled": True}},
+}
+WRITES_OF_CERTGEN = {
+    "secrets",
+    "mutatingwebhookconfigurations",
+    "validatingwebhookconfigurations",
+}
+
+
+@pytest.fixture
+def shop(system: Kubectl) -> Iterator[Kubectl]:
+    """kubectl in a namespace that is not governed yet."""
+    kubectl = Kubectl(system.kubeconfig, NAMESPACE)
+    kubectl("create", "namespace", NAMESPACE)
+    yield kubectl
+    kubectl.run("delete", "namespace", NAMESPACE)
+
+
+@pytest.fixture
+def recorders(release: Release, system: Kubectl, tmp_path: Path) -> Iterator[dict[str, Recorder]]:
+    """Install the release and run its processes; the requests of each account."""
+    for left in ("opsconfiginfoes", "leases"):  # of an earlier release
+        system.run("delete", left, "--all")
+    release.install(VALUES)
+    deployments = {name: system.json("deployment", name) for name in (RELEASE, OWN)}
+    system("delete", "deployment", *deployments)  # simulated nodes run no processes
+    with contextlib.ExitStack() as running:
+        recorders, ready = {}, {}
+        for name, deployment in deployments.items():
+            pod = deployment["spec"]["template"]["spec"]
+            directory = tmp_path / name
+            directory.mkdir()
+            recorder = recorders[name] = running.enter_context(recording(str(system.kubeconfig)))
+            kubeconfig = account(system, pod["serviceAccountName"], recorder.url, directory)
+            ports = ports_for(deployment)
+            for container, spec in containers(deployment).items():
+                command = here(spec, ports, directory)
+                running.enter_context(process(command, kubeconfig, tmp_path / f"{container}.log"))
+                ready[container] = ports[container]
+            if name == RELEASE:
+                point_webhooks_here(system, ports["webhook"])
+        try:
+            for container in ("gatekeeper", "reconciler"):
+                eventually(lambda port=ready[container]: is_ready(port), f"the {container} to be ready")
+            # the reconciler started without the certificate of its callback port; the kubelet mounts it later
+            eventually(lambda: mount(system, tmp_path / OWN), "certgen to create the Secret")
+            yield recorders
+        finally:
+            for log in tmp_path.glob("*.log"):
+                print(f"--- {log.name}\n{log.read_text()[-4000:]}")
+
+
+def mount(system: Kubectl, directory: Path) -> bool:
+    """Write the certificate to the directory, as the kubelet mounts the Secret."""
+    found = system.run("get", "secret", f"{RELEASE}-tls", "-o", "json")
+    if found.returncode:
+        return False
+    data = json.loads(found.stdout)["data"]
+    for key in ("tls.crt", "tls.key"):
+        (directory / key).write_bytes(base64.b64decode(data[key]))
+    return True
+
+
+def test_separate_gatekeeper_only_reads_and_admits_the_rollback_of_the_reconciler(
+    recorders: dict[str, Recorder], system: Kubectl, shop: Kubectl, tmp_path: Path
+) -> None:
+    shop("label", "namespace", NAMESPACE, "admission-webhook-altershield=enabled")
+
+    def governed() -> bool:
+        done = shop.run("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=sleep("probe"))
+        return "antgroup" in done.stdout
+
+    eventually(governed, "the namespace to be governed")
+    released(shop, sleep(replicas=1))
+    before = shop.json("deployment", "sleep")["spec"]["template"]
+    shop("set", "image", "deployment/sleep", "sleep=busybo")
+    listed = ("events", "--field-selector", "reason=RolledBack")
+    eventually(lambda: shop.json(*listed)["items"], "the release to be rolled back")
+    after = shop.json("deployment", "sleep")["spec"]["template"]
+    assert after["spec"]["containers"][0]["image"] == before["spec"]["containers"][0]["image"]
+    eventually(
+        lambda: "serving certificate loaded" in (tmp_path / "reconciler.log").read_text(),
+        "the reconciler to load the certificate of its callback port",
+    )
+
+    gate, reconciler = recorders[RELEASE], recorders[OWN]
+    assert gate.forbidden == []
+    assert reconciler.forbidden == []
+    written = {each.resource for each in gate.asked if each.verb not in ("get", "list", "watch")}
+    assert written <= WRITES_OF_CERTGEN
+    assert {("watch", "changeworkloads"), ("watch", "opsconfiginfoes")} <= {
+        (each.verb, each.resource) for each in gate.asked
+    }
+    granted = [system.json("clusterrole", RELEASE), system.json("role", RELEASE)]
+    for verb, group, resource in {each for role in granted for rule in role["rules"] for each in flat(rule)}:
+        verbs = {verb, "watch"} if verb == "list" else {verb}  # streamed lists are watches
+        asked = any(each.verb in verbs and (each.group, each.resource) == (group, resource) for each in gate.asked)
+        assert asked or verb == "delete", f"{verb} {resource} is granted, but not needed"
+    for what in ("deployments.apps", "replicasets.apps", "pods", "changeworkloads", "leases", "secrets"):
+        user = f"--as=system:serviceaccount:{SYSTEM_NAMESPACE}:{RELEASE}"
+        assert shop.run("auth", "can-i", "patch", what, user).stdout.strip() == "no"
+        assert shop.run("auth", "can-i", "delete", what, user).stdout.strip() == "no"
