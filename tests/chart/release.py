@@ -60,6 +60,10 @@ class Release:
     def test(self) -> Object:
         return self._helm.test(RELEASE, timeout=WAIT)
 
+    def notes(self) -> str:
+        notes: str = self._helm.get_all(RELEASE)["info"]["notes"]
+        return notes
+
     def names(self) -> list[str]:
         """As `helm list --all` shows them."""
         return [release["name"] for release in self._helm.list(all_states=True)]

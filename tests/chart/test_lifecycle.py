@@ -167,6 +167,36 @@ def test_a_second_installation_in_the_cluster_is_refused(release: Release, clust
         other.install(str(CHART), "another", {}, dry_run="server")
 
 
+def test_notes_name_other_products_whose_webhooks_have_the_same_names(release: Release, system: Kubectl) -> None:
+    theirs = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": "kueue"},
+        "webhooks": [
+            {
+                "name": "vdeployment.kb.io",
+                "clientConfig": {"url": "https://127.0.0.1:1/validate"},
+                "rules": [
+                    {"apiGroups": ["none"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["none"]}
+                ],
+                "sideEffects": "None",
+                "admissionReviewVersions": ["v1"],
+            }
+        ],
+    }
+    system("create", "-f", "-", stdin=json.dumps(theirs))
+    try:
+        release.install()
+        assert "WARNING: kueue has webhooks with the same names as AlterShield's" in release.notes()
+        release.uninstall()
+        release.install({"webhooks": {"nameSuffix": "altershield.example.com"}})
+        assert "WARNING" not in release.notes()
+        names = {webhook["name"] for webhook in system.json("validatingwebhookconfiguration", RELEASE)["webhooks"]}
+        assert "vdeployment.altershield.example.com" in names
+    finally:
+        system("delete", "validatingwebhookconfiguration", "kueue")
+
+
 def test_helm_test_can_be_repeated_and_leaves_no_objects(
     release: Release, system: Kubectl, request: pytest.FixtureRequest
 ) -> None:
