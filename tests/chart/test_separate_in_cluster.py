@@ -54,7 +54,7 @@ def recorders(release: Release, system: Kubectl, tmp_path: Path) -> Iterator[dic
         recorders, ready = {}, {}
         for name, deployment in deployments.items():
             pod = deployment["spec"]["template"]["spec"]
-            directory = tmp_path / name
+            directory = tmp_path / f"{name}-pod"  # Python would import from a directory `altershield`
             directory.mkdir()
             recorder = recorders[name] = running.enter_context(recording(str(system.kubeconfig)))
             kubeconfig = account(system, pod["serviceAccountName"], recorder.url, directory)
@@ -69,7 +69,7 @@ def recorders(release: Release, system: Kubectl, tmp_path: Path) -> Iterator[dic
             for container in ("gatekeeper", "reconciler"):
                 eventually(lambda port=ready[container]: is_ready(port), f"the {container} to be ready")
             # the reconciler started without the certificate of its callback port; the kubelet mounts it later
-            eventually(lambda: mount(system, tmp_path / OWN), "certgen to create the Secret")
+            eventually(lambda: mount(system, tmp_path / f"{OWN}-pod"), "certgen to create the Secret")
             yield recorders
         finally:
             for log in tmp_path.glob("*.log"):

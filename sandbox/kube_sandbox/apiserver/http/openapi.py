@@ -179,8 +179,10 @@ def _components(resource: ResourceType, refs: str) -> Object:
 
 
 def _model_name(model: str) -> str:
-    version = re.match(r"[A-Za-z]*?(V\d+(?:(?:alpha|beta)\d+)?)", model)
-    return f"io.k8s.api.{version[1].lower() if version else 'v1'}.{types.go_name(model)}"
+    """Models of the same name in several groups, such as Subject, begin with their group."""
+    found = re.match(r"([A-Za-z]*?)(V\d+(?:(?:alpha|beta)\d+)?)", model)
+    group, version = found.groups() if found else ("", "v1")
+    return ".".join(filter(None, ("io.k8s.api", group.lower(), version.lower(), types.go_name(model))))
 
 
 @cache
