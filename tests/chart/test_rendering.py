@@ -424,6 +424,9 @@ def test_notes_warn_about_one_replica_and_show_the_next_command(chart: helm_pyth
     assert "WARNING" not in notes(chart)
     assert "WARNING: replicas is 1" in notes(chart, {"replicas": 1})
     assert "kubectl label namespace NAME admission-webhook-altershield=enabled" in notes(chart)
+    emergency = notes(chart).partition("EMERGENCY")[2]
+    assert "delete validatingwebhookconfiguration,mutatingwebhookconfiguration altershield" in emergency
+    assert "--replicas=0" in emergency, "the reconciler suspends and rolls back without webhooks, too"
     assert "Secret altershield-tls" in notes(chart, {"certificates": {"mode": "secret"}})
 
 
