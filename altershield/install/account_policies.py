@@ -3,7 +3,8 @@ pods in all namespaces, and cannot name labels or fields.
 
 The account changes only objects in governed namespaces. Of workloads, it changes the pod template (a rollback), the
 fields that pause the rollout, and the labels of AlterShield; of ReplicaSets and pods, the labels of AlterShield. It
-writes only those Jobs and ControllerRevisions that it creates. `gatekeeper/handlers/releases/rollback_only.py` decides
+writes only those Jobs and ControllerRevisions that it creates; it also deletes an entry of the history whose label
+somebody removed, because a new one has the same name. `gatekeeper/handlers/releases/rollback_only.py` decides
 which pod template it may write.
 """
 
@@ -78,7 +79,9 @@ def account_policies(account: str) -> list[Object]:
         [
             validation(f"request.operation == 'DELETE' || ({_GOVERNED})", _NOT_GOVERNED),
             validation(
-                "has(variables.kept.metadata.labels) && variables.mark in variables.kept.metadata.labels",
+                "has(variables.kept.metadata.labels) && variables.mark in variables.kept.metadata.labels || "
+                "request.operation == 'DELETE' && has(oldObject.metadata.annotations) && "
+                f"'{history.ANNOTATION}' in oldObject.metadata.annotations",
                 f"{_ACCOUNT} + 'it has no label ' + variables.mark",
             ),
         ],

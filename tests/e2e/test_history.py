@@ -268,3 +268,15 @@ def test_entries_are_deleted_with_the_workload_and_the_controllers_ignore_them(k
     assert len(kubectl("rollout", "history", "statefulset/sleep").strip().splitlines()) == 3
     kubectl("delete", "statefulset", "sleep")
     eventually(lambda: not entries(kubectl, "sleep"), "the entries to be deleted")
+
+
+def test_entry_whose_label_an_administrator_removed_is_replaced(kubectl: Kubectl) -> None:
+    """The admission policies let AlterShield's account delete it."""
+    first = release(kubectl)
+    name = entries(kubectl, "sleep")[first]["metadata"]["name"]
+    kubectl("label", "controllerrevision", name, f"{labels.HISTORY}-")
+    kubectl("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH)
+    succeed(kubectl, kubectl.labels("deployment", "sleep")[VERSION])
+    kubectl("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH.replace('"test"}', "null}"))
+    assert kubectl.labels("deployment", "sleep")[VERSION] == first
+    eventually(lambda: first in entries(kubectl, "sleep"), "the new entry", 20)
