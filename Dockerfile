@@ -1,5 +1,5 @@
 # One image for gatekeeper, reconciler, certgen and the altershield command.
-#   docker build -t altershield/altershield:0.1.0 .
+#   docker build -t REGISTRY/altershield:0.1.0 .
 # The base image is pinned by the digest of its index, for all platforms. .github/renovate.json renews it.
 
 FROM python:3.11-slim-bookworm@sha256:0bee7276f83efd4a1ee05bbbf4281d95ed28e079220a9457f25a93e3f1e3c31b AS build
