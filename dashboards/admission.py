@@ -2,10 +2,9 @@
 
 from dashboards.board import SYSTEM, Row, board
 from dashboards.panels import GREEN, NEVER, ORANGE, RED, SELDOM, Column, Object, Query, graph, heatmap, stat, table
-from dashboards.queries import HOOKS, JUDGED
+from dashboards.queries import CLUSTER, HOOKS, JUDGED, OURS, grown
 
-_OURS = 'namespace=~"$namespace"'
-_JUDGED = f"{JUDGED}, {_OURS}"
+_JUDGED = f"{JUDGED}, {OURS}"
 _UNANSWERED = f'error_type="calling_webhook_error", {HOOKS}'
 
 
@@ -17,7 +16,11 @@ def dashboard() -> Object:
         [SYSTEM],
         [
             Row("Can users release?", 4, [_now()]),
-            Row("Decisions", 8, [[_decisions(), _denials(), _bypasses()], [_outcomes(), _errors()]]),
+            Row(
+                "Decisions",
+                8,
+                [[_decisions(), _denials(), _bypasses()], [_outcomes(), _denied_namespaces(), _errors()]],
+            ),
             Row("Response times", 8, [[_quantiles(), _durations(), _in_flight()]]),
             Row("Metrics of the API servers (if Prometheus scrapes them)", 8, [[_calls(), _failures()]]),
         ],
@@ -25,14 +28,14 @@ def dashboard() -> Object:
 
 
 def _now() -> list[Object]:
-    failed = f"sum(increase(altershield_admission_errors_total{{{_OURS}}}[$__range]))"
-    decided = f"sum(increase(altershield_admission_requests_total{{{_OURS}}}[$__range]))"
+    failed = f"sum(increase(altershield_admission_errors_total{{{OURS}}}[$__range]))"
+    decided = f"sum(increase(altershield_admission_requests_total{{{OURS}}}[$__range]))"
     return [
         stat(
             "Gatekeepers up",
             "Number of gatekeepers that Prometheus reaches. At 0, API servers refuse releases (failurePolicy Fail) or "
             "let them pass without a decision (Ignore). At 1, the next restart is an outage.",
-            f'count(altershield_build_info{{component="gatekeeper", {_OURS}}}) or vector(0)',
+            f'count(altershield_build_info{{component="gatekeeper", {OURS}}}) or vector(0)',
             steps=((None, RED), (1, ORANGE), (2, GREEN)),
         ),
         stat(
@@ -48,7 +51,7 @@ def _now() -> list[Object]:
             "99 % of the requests in the time range were answered within this time. By default, API servers wait for "
             "2 s (mutating) or 3 s (validating).",
             "histogram_quantile(0.99, sum by (le) "
-            f"(increase(altershield_admission_duration_seconds_bucket{{{_OURS}}}[$__range])))",
+            f"(increase(altershield_admission_duration_seconds_bucket{{{OURS}}}[$__range])))",
             unit="s",
             steps=((None, GREEN), (0.1, ORANGE), (1, RED)),
         ),
@@ -82,7 +85,7 @@ def _failed_calls(counter: str) -> str:
     the whole value of a new series counts, if Prometheus scraped that API server before.
     """
     return (
-        f"sum(({counter} unless {counter} offset $__range and on (job, instance) up offset $__range == 1) "
+        f"sum(({counter} unless {counter} offset $__range and on (cluster, job, instance) up offset $__range == 1) "
         f"or increase({counter}[$__range])) or vector(0)"
     )
 
@@ -93,7 +96,7 @@ def _decisions() -> Object:
         "Decisions on changes of workloads, by webhook. Each kind of workload has two webhooks: the mutating one (m) "
         "sets the version, the validating one (v) allows or denies.",
         Query(
-            f"sum by (webhook, decision) (rate(altershield_admission_requests_total{{{_OURS}}}[$__rate_interval]))",
+            f"sum by (webhook, decision) (rate(altershield_admission_requests_total{{{OURS}}}[$__rate_interval]))",
             "{{webhook}} {{decision}}",
         ),
         unit="reqps",
@@ -122,10 +125,23 @@ def _bypasses() -> Object:
         "Releases that passed although the workload is suspended, by reason and kind of user: rollbacks by the "
         "reconciler, repairs with the label ignored-suspend, the setting blocking switched off.",
         Query(
-            f"60 * sum by (bypass, actor) (rate(altershield_admission_bypasses_total{{{_OURS}}}[$__rate_interval]))",
+            f"60 * sum by (bypass, actor) (rate(altershield_admission_bypasses_total{{{OURS}}}[$__rate_interval]))",
             "{{bypass}} by {{actor}}",
         ),
         unit="cpm",
+    )
+
+
+def _denied_namespaces() -> Object:
+    return graph(
+        "Denials by namespace",
+        "Number of denials in the last hour, for the ten namespaces with the most. (other): namespaces in which "
+        "AlterShield has no release, and those after the first hundred.",
+        Query(
+            f"topk(10, sum by (namespace) ({grown(f'altershield_admission_denials_total{{{CLUSTER}}}', '1h')}))",
+            "{{namespace}}",
+        ),
+        unit="short",
     )
 
 
@@ -136,8 +152,7 @@ def _outcomes() -> Object:
         "All requests in the time range, by webhook, operation, decision and reason.",
         [
             Query(
-                f"sum by ({', '.join(labels)}) "
-                f"(increase(altershield_admission_requests_total{{{_OURS}}}[$__range])) > 0"
+                f"sum by ({', '.join(labels)}) (increase(altershield_admission_requests_total{{{OURS}}}[$__range])) > 0"
             )
         ],
         [*(Column(label, label.capitalize()) for label in labels), Column("Value", "Requests", "short")],
@@ -151,7 +166,7 @@ def _errors() -> Object:
         "a workload (look at the webhook configurations). 408: it did not arrive in time. 500: a bug in the "
         "gatekeeper; its log has the traceback.",
         Query(
-            f"60 * sum by (webhook, code) (rate(altershield_admission_errors_total{{{_OURS}}}[$__rate_interval]))",
+            f"60 * sum by (webhook, code) (rate(altershield_admission_errors_total{{{OURS}}}[$__rate_interval]))",
             "{{webhook}} {{code}}",
         ),
         unit="cpm",
@@ -160,7 +175,7 @@ def _errors() -> Object:
 
 
 def _quantiles() -> Object:
-    buckets = f"sum by (le, webhook) (rate(altershield_admission_duration_seconds_bucket{{{_OURS}}}[$__rate_interval]))"
+    buckets = f"sum by (le, webhook) (rate(altershield_admission_duration_seconds_bucket{{{OURS}}}[$__rate_interval]))"
     return graph(
         "Response time",
         "Median and 99th percentile of the time from a request's header to the response. Gaps: there were no requests.",
@@ -176,7 +191,7 @@ def _durations() -> Object:
         "Distribution of the response time",
         "Number of requests by response time, for all webhooks.",
         Query(
-            f"sum by (le) (increase(altershield_admission_duration_seconds_bucket{{{_OURS}}}[$__rate_interval]))",
+            f"sum by (le) (increase(altershield_admission_duration_seconds_bucket{{{OURS}}}[$__rate_interval]))",
             "{{le}}",
         ),
         unit="s",
@@ -188,7 +203,7 @@ def _in_flight() -> Object:
         "Requests in flight",
         "Requests that a gatekeeper is answering now, by pod. The number follows the load. If it grows while the load "
         "does not, the gatekeeper hangs.",
-        Query(f"altershield_admission_in_flight{{{_OURS}}}", "{{pod}}"),
+        Query(f"altershield_admission_in_flight{{{OURS}}}", "{{pod}}"),
         unit="short",
         steps=((None, GREEN), (50, ORANGE)),
     )

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dashboards.panels import DATASOURCE, Object
+from dashboards.panels import DATASOURCE, Object, linked
+from dashboards.runbooks import RUNBOOKS
 
 _TAG = "altershield"
 _COLUMNS = 24
@@ -18,10 +19,10 @@ class Row(NamedTuple):
     lines: Sequence[Sequence[Object]]
 
 
-def namespaces(name: str, label: str, of: str, description: str) -> Object:
-    """A variable with the values of the label `namespace` of the metric `of`. Default: all. The value for all is `.*`,
-    so that series without a namespace are selected too."""
-    query = f"label_values({of}, namespace)"
+def values_of(name: str, label: str, of: str, description: str, values: str = "namespace") -> Object:
+    """A variable with the values of the label `values` of the metric `of`. Default: all. The value for all is `.*`, so
+    that series without the label are selected too."""
+    query = f"label_values({of}, {values})"
     return {
         "name": name,
         "label": label,
@@ -43,7 +44,14 @@ def namespaces(name: str, label: str, of: str, description: str) -> Object:
     }
 
 
-SYSTEM = namespaces(
+CLUSTER = values_of(
+    "cluster",
+    "Cluster",
+    "altershield_build_info",
+    "The cluster, if the Prometheus has series of several clusters, with the label `cluster`.",
+    "cluster",
+)
+SYSTEM = values_of(
     "namespace", "AlterShield's namespace", "altershield_build_info", "The namespace in which AlterShield runs."
 )
 
@@ -97,7 +105,7 @@ def board(name: str, description: str, since: str, variables: Sequence[Object], 
                 "url": "",
             }
         ],
-        "templating": {"list": [_DATASOURCE, *variables]},
+        "templating": {"list": [_DATASOURCE, CLUSTER, *variables]},
         "panels": _placed(rows),
     }
 
@@ -110,7 +118,10 @@ def _placed(rows: Sequence[Row]) -> list[Object]:
         y += 1
         for line in row.lines:
             width = _COLUMNS // len(line)
-            placed += [_at(panel, index * width, y, width, row.height) for index, panel in enumerate(line)]
+            placed += [
+                _at(linked(panel, *RUNBOOKS.get(panel["title"], ())), index * width, y, width, row.height)
+                for index, panel in enumerate(line)
+            ]
             y += row.height
     return [{"id": number, **panel} for number, panel in enumerate(placed, start=1)]
 

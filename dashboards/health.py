@@ -14,12 +14,13 @@ from dashboards.panels import (
     stat,
     timeline,
 )
-from dashboards.queries import grown
+from dashboards.queries import CLUSTER, OURS, grown
 
-_OURS = 'namespace=~"$namespace"'
-
-_LEADS = f"and on (instance) (altershield_leader{{{_OURS}}} == 1)"
+_LEADS = f"and on (cluster, instance) (altershield_leader{{{OURS}}} == 1)"
 """Selects the leader's series. The queues of followers fill with keys that only a leader works on."""
+
+_COMPONENT = f"* on (cluster, instance) group_left (component) altershield_build_info{{{OURS}}}"
+"""Adds the component to a metric of the process, which has no such label."""
 
 _RENEWAL: Steps = ((None, RED), (1 / 12, ORANGE), (1 / 3, GREEN))
 """By the share of a certificate's lifetime that is left. It is renewed at a third; an alert fires at a twelfth."""
@@ -34,6 +35,8 @@ def dashboard() -> Object:
         [
             Row("Now", 4, [_now()]),
             Row("Processes and webhooks", 6, [[_components(), _leader(), _webhooks()]]),
+            Row("CPU and memory", 8, [[_cpu(), _memory(), _working_set()]]),
+            Row("What a failure leads to", 6, [[_settings(), _policies()]]),
             Row("Queues", 8, [[_depth(), _oldest(), _wait()], [_durations(), _outcomes()]]),
             Row("Watches", 8, [[_ages(), _relists()], [_objects(), _skipped()]]),
             Row("Certificates", 8, [[_left(), _certificate_writes(), _unusable()]]),
@@ -47,21 +50,21 @@ def _now() -> list[Object]:
         stat(
             "Alerts",
             "Number of AlterShield's alerts that are firing. Prometheus must have AlterShield's rules.",
-            'count(ALERTS{alertname=~"AlterShield.+", alertstate="firing"}) or vector(0)',
+            f'count(ALERTS{{alertname=~"AlterShield.+", alertstate="firing", {CLUSTER}}}) or vector(0)',
             steps=NEVER,
         ),
         stat(
             "Leaders",
-            "Number of reconcilers that lead. It must be 1. Without a leader, AlterShield does not verify, suspend or "
-            "roll back releases.",
-            f"sum(altershield_leader{{{_OURS}}}) or vector(0)",
+            "Number of reconcilers that lead, in the cluster with the fewest. It must be 1. Without a leader, "
+            "AlterShield does not verify, suspend or roll back releases.",
+            f"min(sum by (cluster) (altershield_leader{{{OURS}}})) or vector(0)",
             steps=((None, RED), (1, GREEN), (2, RED)),
         ),
         stat(
             "Longest wait in a queue",
             "Time that the oldest key in the leader's queues has waited for a worker. After a change of the leader, "
             "keys have waited since the new leader's process started.",
-            f"max(altershield_queue_oldest_seconds{{{_OURS}}} {_LEADS})",
+            f"max(altershield_queue_oldest_seconds{{{OURS}}} {_LEADS})",
             unit="s",
             steps=((None, GREEN), (10, ORANGE), (60, RED)),
         ),
@@ -69,7 +72,7 @@ def _now() -> list[Object]:
             "Oldest watch",
             "Time since the API server last sent anything, for the watch where that is longest ago. It sends a "
             "bookmark every minute. After 90 s without data, the client opens a new watch.",
-            f"max(altershield_watch_age_seconds{{{_OURS}}})",
+            f"max(altershield_watch_age_seconds{{{OURS}}})",
             unit="s",
             steps=((None, GREEN), (100, ORANGE), (180, RED)),
         ),
@@ -86,7 +89,7 @@ def _now() -> list[Object]:
             "API errors",
             "Number of requests to the Kubernetes API that failed in the time range, without conflicts (409), which "
             "are normal and tried again.",
-            f'sum(increase(altershield_api_errors_total{{code!="409", {_OURS}}}[$__range]))',
+            f'sum(increase(altershield_api_errors_total{{code!="409", {OURS}}}[$__range]))',
             steps=((None, GREEN), (10, ORANGE), (1000, RED)),
         ),
     ]
@@ -98,7 +101,7 @@ def _components() -> Object:
         "Processes that Prometheus reaches, by component and version. If there are two versions for a long time, an "
         "upgrade hangs.",
         Query(
-            f"count by (component, version) (altershield_build_info{{{_OURS}}})",
+            f"count by (component, version) (altershield_build_info{{{OURS}}})",
             "{{component}} {{version}}",
         ),
         unit="short",
@@ -110,7 +113,7 @@ def _leader() -> Object:
         "Leader",
         "The reconciler that leads, over time. If the leader is lost, another reconciler takes the Lease within half a "
         "minute.",
-        Query(f"altershield_leader{{{_OURS}}}", "{{pod}}"),
+        Query(f"altershield_leader{{{OURS}}}", "{{pod}}"),
         values={"0": ("follows", "text"), "1": ("leads", GREEN)},
     )
 
@@ -120,8 +123,63 @@ def _webhooks() -> Object:
         "Webhook configurations",
         "Whether AlterShield's webhook configurations exist and have webhooks. Without them, API servers do not call "
         "the gatekeepers.",
-        Query(f"min by (resource) (altershield_webhooks{{{_OURS}}}) > bool 0", "{{resource}}"),
+        Query(f"min by (resource) (altershield_webhooks{{{OURS}}}) > bool 0", "{{resource}}"),
         values={"0": ("missing or empty", RED), "1": ("present", GREEN)},
+    )
+
+
+def _cpu() -> Object:
+    return graph(
+        "CPU",
+        "CPU that each process uses, in cores. A process uses little more than one core at most.",
+        Query(
+            f"sum by (component, pod) (rate(process_cpu_seconds_total{{{OURS}}}[$__rate_interval]) {_COMPONENT})",
+            "{{component}} {{pod}}",
+        ),
+        steps=((None, GREEN), (0.9, ORANGE)),
+    )
+
+
+def _memory() -> Object:
+    return graph(
+        "Resident memory",
+        "Memory of each process.",
+        Query(
+            f"sum by (component, pod) (process_resident_memory_bytes{{{OURS}}} {_COMPONENT})", "{{component}} {{pod}}"
+        ),
+        unit="bytes",
+    )
+
+
+def _working_set() -> Object:
+    return graph(
+        "Memory and its limit",
+        "Memory of each kind of container that the kernel cannot free, for the container with the most, and its limit. "
+        "The kernel kills a process of a container that reaches its limit. From 90 % on an alert fires. 0: the "
+        "container has no limit.",
+        Query(f"max by (component) (altershield_memory_working_set_bytes{{{OURS}}})", "{{component}}"),
+        Query(f"max by (component) (altershield_memory_limit_bytes{{{OURS}}})", "{{component}} limit"),
+        unit="bytes",
+    )
+
+
+def _settings() -> Object:
+    return timeline(
+        "Settings",
+        "Whether failed releases are suspended (blocking), and rolled back if their pods do not come up (rollback). "
+        "After 30 minutes without one of them an alert fires.",
+        Query(f'min by (setting) (altershield_setting_enabled{{setting=~"blocking|rollback", {OURS}}})', "{{setting}}"),
+        values={"0": ("off", RED), "1": ("on", GREEN)},
+    )
+
+
+def _policies() -> Object:
+    return graph(
+        "DefensePolicies by mode",
+        "observe and warn: releases are verified, and a failure has no consequences.",
+        Query(f"sum by (mode) (max by (cluster, mode) (altershield_policies{{{OURS}}}))", "{{mode}}"),
+        unit="short",
+        stacked=True,
     )
 
 
@@ -130,7 +188,7 @@ def _depth() -> Object:
         "Keys waiting",
         "Number of keys in the leader's queues, by controller. After a change of the leader it is high, and must fall "
         "again.",
-        Query(f"max by (controller) (altershield_queue_depth{{{_OURS}}} {_LEADS})", "{{controller}}"),
+        Query(f"max by (controller) (altershield_queue_depth{{{OURS}}} {_LEADS})", "{{controller}}"),
         unit="short",
         steps=((None, GREEN), (5000, ORANGE)),
     )
@@ -141,7 +199,7 @@ def _oldest() -> Object:
         "Longest wait by queue",
         "Time that the oldest key in each of the leader's queues has waited. After a change of the leader, keys have "
         "waited since the new leader's process started.",
-        Query(f"max by (controller) (altershield_queue_oldest_seconds{{{_OURS}}} {_LEADS})", "{{controller}}"),
+        Query(f"max by (controller) (altershield_queue_oldest_seconds{{{OURS}}} {_LEADS})", "{{controller}}"),
         unit="s",
         steps=((None, GREEN), (60, RED)),
     )
@@ -149,7 +207,7 @@ def _oldest() -> Object:
 
 def _wait() -> Object:
     def rate(part: str) -> str:
-        return f"sum by (controller) (rate(altershield_queue_wait_seconds_{part}{{{_OURS}}}[$__rate_interval]))"
+        return f"sum by (controller) (rate(altershield_queue_wait_seconds_{part}{{{OURS}}}[$__rate_interval]))"
 
     return graph(
         "Mean wait",
@@ -167,7 +225,7 @@ def _durations() -> Object:
         "99th percentile of the duration of reconciliations, by controller. Most of it is time for API requests.",
         Query(
             "histogram_quantile(0.99, sum by (le, controller) "
-            f"(rate(altershield_reconcile_duration_seconds_bucket{{{_OURS}}}[$__rate_interval])))",
+            f"(rate(altershield_reconcile_duration_seconds_bucket{{{OURS}}}[$__rate_interval])))",
             "{{controller}}",
         ),
         unit="s",
@@ -181,7 +239,7 @@ def _outcomes() -> Object:
         "Reconciliations by outcome. conflict and throttled are normal in small numbers; they are tried again. error "
         "needs attention: see the reconciler's log.",
         Query(
-            f"sum by (outcome) (rate(altershield_reconciles_total{{{_OURS}}}[$__rate_interval]))",
+            f"sum by (outcome) (rate(altershield_reconciles_total{{{OURS}}}[$__rate_interval]))",
             "{{outcome}}",
         ),
         unit="ops",
@@ -195,7 +253,7 @@ def _ages() -> Object:
         "Time since the API server last sent anything about a resource, for the process where that is longest ago. "
         "From 180 s on an alert fires.",
         Query(
-            f"max by (component, resource) (altershield_watch_age_seconds{{{_OURS}}})",
+            f"max by (component, resource) (altershield_watch_age_seconds{{{OURS}}})",
             "{{component}} {{resource}}",
         ),
         unit="s",
@@ -209,7 +267,7 @@ def _relists() -> Object:
         "How often all objects of a resource were listed again, in the last hour. A few times are normal. Many are a "
         "load for the API server.",
         Query(
-            f"sum by (component, resource) (increase(altershield_watch_relists_total{{{_OURS}}}[1h]))",
+            f"sum by (component, resource) (increase(altershield_watch_relists_total{{{OURS}}}[1h]))",
             "{{component}} {{resource}}",
         ),
         unit="short",
@@ -222,7 +280,7 @@ def _objects() -> Object:
         "Objects in caches",
         "Number of objects in each cache. The memory of a process grows with them.",
         Query(
-            f"max by (component, resource) (altershield_cached_objects{{{_OURS}}})",
+            f"max by (component, resource) (altershield_cached_objects{{{OURS}}})",
             "{{component}} {{resource}}",
         ),
         unit="short",
@@ -235,7 +293,7 @@ def _skipped() -> Object:
         "Objects that could not be decoded in the last hour, for the process with the largest number. They are not in "
         "the caches, so AlterShield ignores them. The log names them.",
         Query(
-            f"max by (component, resource) ({grown(f'altershield_watch_skipped_total{{{_OURS}}}', '1h')})",
+            f"max by (component, resource) ({grown(f'altershield_watch_skipped_total{{{OURS}}}', '1h')})",
             "{{component}} {{resource}}",
         ),
         unit="short",
@@ -247,7 +305,7 @@ def _share_left(kind: str, which: str = "") -> str:
     """PromQL for the share of their lifetime that certificates of a kind have left. `which` is a comparison that
     selects series by their expiry, which is 0 for a certificate that does not exist."""
     expiry, life = (f"altershield_{kind}_{suffix}" for suffix in ("expiry_timestamp_seconds", "lifetime_seconds"))
-    return f"clamp_min((({expiry}{{{_OURS}}}{which}) - time()) / {life}{{{_OURS}}}, 0)"
+    return f"clamp_min((({expiry}{{{OURS}}}{which}) - time()) / {life}{{{OURS}}}, 0)"
 
 
 _STORED = _share_left("stored_certificate", " > 0")
@@ -278,11 +336,11 @@ def _certificate_writes() -> Object:
         "certgen's writes in the last hour: of the Secret, in all and by reason, and of the CA bundle, by kind of "
         "webhook configuration. If there are many, something else changes these objects too.",
         Query(
-            f"sum by (reason) (increase(altershield_certificate_writes_total{{{_OURS}}}[1h])) > 0 or "
-            + _named("reason", "all reasons", f"sum(increase(altershield_certificate_writes_total{{{_OURS}}}[1h]))"),
+            f"sum by (reason) (increase(altershield_certificate_writes_total{{{OURS}}}[1h])) > 0 or "
+            + _named("reason", "all reasons", f"sum(increase(altershield_certificate_writes_total{{{OURS}}}[1h]))"),
             "Secret: {{reason}}",
         ),
-        Query(f"sum by (kind) (increase(altershield_ca_bundle_writes_total{{{_OURS}}}[1h]))", "{{kind}}"),
+        Query(f"sum by (kind) (increase(altershield_ca_bundle_writes_total{{{OURS}}}[1h]))", "{{kind}}"),
         unit="short",
         steps=((None, GREEN), (20, ORANGE)),
     )
@@ -292,7 +350,7 @@ def _unusable() -> Object:
     return timeline(
         "Is the certificate usable",
         "Whether certgen has a usable certificate and can publish its CAs. If not, its log shows the cause.",
-        Query(f"altershield_certificate_unusable{{{_OURS}}}", "{{pod}}"),
+        Query(f"altershield_certificate_unusable{{{OURS}}}", "{{pod}}"),
         values={"0": ("usable", GREEN), "1": ("unusable", RED)},
     )
 
@@ -304,11 +362,11 @@ def _api_errors() -> Object:
         "429: throttled. unreachable: no response.",
         Query(
             "60 * sum by (component, code) "
-            f"(rate(altershield_api_errors_total{{{_OURS}}}[$__rate_interval])) > 0 or "
+            f"(rate(altershield_api_errors_total{{{OURS}}}[$__rate_interval])) > 0 or "
             + _named(
                 "code",
                 "all codes",
-                f"60 * sum by (component) (rate(altershield_api_errors_total{{{_OURS}}}[$__rate_interval]))",
+                f"60 * sum by (component) (rate(altershield_api_errors_total{{{OURS}}}[$__rate_interval]))",
             ),
             "{{component}} {{code}}",
         ),
@@ -322,7 +380,7 @@ def _api_writes() -> Object:
         "Writes to the Kubernetes API",
         "Successful writes, by kind and verb. There are about four for each verified pod.",
         Query(
-            f"sum by (kind, verb) (rate(altershield_api_writes_total{{{_OURS}}}[$__rate_interval]))",
+            f"sum by (kind, verb) (rate(altershield_api_writes_total{{{OURS}}}[$__rate_interval]))",
             "{{verb}} {{kind}}",
         ),
         unit="wps",
@@ -335,7 +393,7 @@ def _events() -> Object:
         "Events dropped",
         "Events that were not written, in the last hour: too many were waiting, or the API server refused them.",
         Query(
-            f"sum by (component) ({grown(f'altershield_events_dropped_total{{{_OURS}}}', '1h')})",
+            f"sum by (component) ({grown(f'altershield_events_dropped_total{{{OURS}}}', '1h')})",
             "{{component}}",
         ),
         unit="short",

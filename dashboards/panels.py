@@ -19,6 +19,22 @@ SELDOM: Steps = ((None, GREEN), (0.5, ORANGE))
 """For events that may happen, but seldom."""
 
 
+DOCS = "https://github.com/traas-stack/altershield/blob/main/docs/"
+"""Where the pages are that panels link to. The chart replaces the address of the runbooks by
+`prometheusRule.runbookUrl`."""
+
+
+def linked(panel: Object, *alerts: str) -> Object:
+    """The panel with links to the runbooks of these alerts, without their prefix `AlterShield`."""
+    names = [f"AlterShield{alert}" for alert in alerts]
+    return {
+        **panel,
+        "links": [
+            {"title": f"Runbook: {name}", "url": f"{DOCS}runbooks/{name}.md", "targetBlank": True} for name in names
+        ],
+    }
+
+
 class Query(NamedTuple):
     """PromQL, and a template for the names of its series in the legend."""
 
@@ -123,6 +139,8 @@ class Column(NamedTuple):
     title: str
     unit: str = "none"
     steps: Steps = ()
+    link: tuple[str, str] = ("", "")
+    """Title and URL of a link in each cell. `${__data.fields.TITLE}` is the value of another column of the row."""
 
 
 def table(title: str, description: str, queries: Sequence[Query], columns: Sequence[Column]) -> Object:
@@ -137,6 +155,9 @@ def table(title: str, description: str, queries: Sequence[Query], columns: Seque
         if column.steps:
             properties.append({"id": "thresholds", "value": _thresholds(column.steps)})
             properties.append({"id": "custom.cellOptions", "value": {"type": "color-text"}})
+        if column.link[1]:
+            link = {"title": column.link[0], "url": column.link[1], "targetBlank": True}
+            properties.append({"id": "links", "value": [link]})
         if properties:
             matcher = {"id": "byName", "options": column.title}
             panel["fieldConfig"]["overrides"].append({"matcher": matcher, "properties": properties})

@@ -6,7 +6,13 @@ JUDGED = 'webhook=~"v.*"'
 """Selects AlterShield's series of the validating webhooks, which are the ones that deny."""
 
 _KINDS = "|".join(adapter.resource.kind.lower() for adapter in ADAPTERS)
-HOOKS = f'name=~"(m|v)({_KINDS})[.]kb[.]io"'
+CLUSTER = 'cluster=~"$cluster"'
+"""Selects the series of the chosen clusters, and with the default `.*` also series without this label."""
+
+OURS = f'{CLUSTER}, namespace=~"$namespace"'
+"""Selects the series of AlterShield's processes."""
+
+HOOKS = f'{CLUSTER}, name=~"(m|v)({_KINDS})[.]kb[.]io"'
 """Selects API servers' series of AlterShield's webhooks."""
 
 
@@ -19,5 +25,5 @@ def grown(counter: str, span: str) -> str:
     """
     return (
         f"((max_over_time({counter}[{span}]) unless max_over_time({counter}[{span}] offset {span}) "
-        f"and on () up offset {span}) or increase({counter}[{span}]))"
+        f"and on (cluster) up offset {span}) or increase({counter}[{span}]))"
     )

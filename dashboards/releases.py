@@ -1,8 +1,9 @@
 """The dashboard AlterShield / Releases: releases under way, stalled, suspended and rolled back; verdicts."""
 
-from dashboards.board import SYSTEM, Row, board, namespaces
+from dashboards.board import SYSTEM, Row, board, values_of
 from dashboards.panels import (
     BLUE,
+    DOCS,
     GREEN,
     NEVER,
     ORANGE,
@@ -16,18 +17,23 @@ from dashboards.panels import (
     stat,
     table,
 )
-from dashboards.queries import grown
+from dashboards.queries import CLUSTER, OURS, grown
 
-_OURS = 'namespace=~"$namespace"'
 _UNDER_WAY = 'state=~"Init|Running|TimeOutPreThreshold|Rollback"'
-_UNGATED = f"altershield_ungated_releases_total{{{_OURS}}}"
-_WHERE = 'namespace=~"$workload_namespace"'
+_UNGATED = f"altershield_ungated_releases_total{{{OURS}}}"
+_WHERE = f'{CLUSTER}, namespace=~"$workload_namespace"'
 _ROLLBACKS = f"altershield_rollbacks_total{{{_WHERE}}}"
 _ENTERED = "altershield_release_entered_timestamp_seconds"
 _STALLED = "altershield_release_stalled_timestamp_seconds"
 _DAY = 24 * 3600
+_FIELD = "${{__data.fields.{}}}"
+_WHY = (
+    f"altershield why {_FIELD.format('Kind')}/{_FIELD.format('Workload')} -n {_FIELD.format('Namespace')}",
+    f"{DOCS}reference/commands.md#altershield-why",
+)
+"""The link's title is the command that explains the release. Its URL is the description of the command."""
 
-_WORKLOADS = namespaces(
+_WORKLOADS = values_of(
     "workload_namespace",
     "Workload's namespace",
     "altershield_release_entered_timestamp_seconds",
@@ -43,22 +49,27 @@ def dashboard() -> Object:
         [SYSTEM, _WORKLOADS],
         [
             Row("Now, and in the time range", 4, [_now(), _trouble()]),
-            Row("Workloads", 8, [[_suspended(), _under_way()], [_stalled(), _rolled_back()]]),
+            Row("Workloads", 6, [[_suspended()], [_under_way()], [_stalled()], [_rolled_back()]]),
             Row("Numbers of releases", 8, [[_states(), _kinds()], [_stalls(), _failed_by()]]),
-            Row("Verdicts", 8, [[_verifications(), _ends(), _durations()], [_rollbacks(), _ungated()]]),
+            Row(
+                "Verdicts",
+                8,
+                [[_verifications(), _ends(), _durations()], [_rollbacks(), _rollback_namespaces(), _ungated()]],
+            ),
         ],
     )
 
 
 def _count(states: str) -> str:
     """PromQL for the number of releases in `states`. `max`, because every replica shows the same releases."""
-    return f"sum(max by (state) (altershield_releases{{{states}, {_OURS}}})) or vector(0)"
+    return f"sum(max by (cluster, state) (altershield_releases{{{states}, {OURS}}})) or vector(0)"
 
 
 def _named(metric: str, which: str, *labels: str) -> str:
     """PromQL for the releases that are in a metric's labels. `max`, because every replica shows the same releases."""
     selected = ", ".join(filter(None, (which, _WHERE)))
-    return f"max by ({', '.join(('namespace', 'kind', 'workload', 'version', *labels))}) ({metric}{{{selected}}})"
+    by = ", ".join(("cluster", "namespace", "kind", "workload", "version", *labels))
+    return f"max by ({by}) ({metric}{{{selected}}})"
 
 
 def _now() -> list[Object]:
@@ -113,7 +124,7 @@ def _trouble() -> list[Object]:
         stat(
             "Rollbacks",
             "Number of rollbacks in the time range.",
-            f"sum({grown(_ROLLBACKS, '$__range')})",
+            f"sum({grown(_ROLLBACKS, '$__range')}) or vector(0)",
             steps=SELDOM,
         ),
         stat(
@@ -132,9 +143,10 @@ def _list(title: str, description: str, metric: str, which: str, late: Steps, *m
         description,
         [Query(f"1000 * {since}"), Query(f"time() - {since}")],
         [
+            Column("cluster", "Cluster"),
             Column("namespace", "Namespace"),
             Column("kind", "Kind"),
-            Column("workload", "Workload"),
+            Column("workload", "Workload", link=_WHY),
             Column("version", "Version"),
             *more,
             Column("Value #A", "Since", "dateTimeAsIso"),
@@ -199,7 +211,9 @@ def _states() -> Object:
     return graph(
         "Releases by state",
         "Number of ChangeWorkloads by state, without Success, in all namespaces.",
-        Query(f'max by (state) (altershield_releases{{state!="Success", {_OURS}}})', "{{state}}"),
+        Query(
+            f'sum by (state) (max by (cluster, state) (altershield_releases{{state!="Success", {OURS}}}))', "{{state}}"
+        ),
         unit="short",
         stacked=True,
     )
@@ -243,7 +257,7 @@ def _verifications() -> Object:
         "Pods verified",
         "Pods verified per minute, by verdict.",
         Query(
-            f"60 * sum by (verdict) (rate(altershield_verifications_total{{{_OURS}}}[$__rate_interval]))", "{{verdict}}"
+            f"60 * sum by (verdict) (rate(altershield_verifications_total{{{OURS}}}[$__rate_interval]))", "{{verdict}}"
         ),
         unit="cpm",
     )
@@ -255,7 +269,7 @@ def _ends() -> Object:
         "Number of releases that ended in the last hour, by result. A release that is suspended and then repaired "
         "counts twice.",
         Query(
-            f"sum by (result) ({grown(f'altershield_release_duration_seconds_count{{{_OURS}}}', '1h')})",
+            f"sum by (result) ({grown(f'altershield_release_duration_seconds_count{{{OURS}}}', '1h')})",
             "{{result}}",
         ),
         unit="short",
@@ -263,7 +277,7 @@ def _ends() -> Object:
 
 
 def _durations() -> Object:
-    buckets = f"sum by (le, result) (increase(altershield_release_duration_seconds_bucket{{{_OURS}}}[1h]))"
+    buckets = f"sum by (le, result) (increase(altershield_release_duration_seconds_bucket{{{OURS}}}[1h]))"
     return graph(
         "Duration of releases",
         "Median and 90th percentile of the duration of releases that ended in the last hour, by result. Gaps: none "
@@ -281,6 +295,17 @@ def _rollbacks() -> Object:
         "Number of rollbacks in the last hour. PodNotUp: pods did not come up in time, or did not stay up. Requested: "
         "a person requested the rollback.",
         Query(f"sum by (reason) ({grown(_ROLLBACKS, '1h')})", "{{reason}}"),
+        unit="short",
+        steps=((None, GREEN), (1, ORANGE)),
+    )
+
+
+def _rollback_namespaces() -> Object:
+    return graph(
+        "Rollbacks by namespace",
+        "Number of rollbacks in the last hour, for the ten namespaces with the most. (other): namespaces after the "
+        "first hundred.",
+        Query(f"topk(10, sum by (namespace) ({grown(_ROLLBACKS, '1h')}))", "{{namespace}}"),
         unit="short",
         steps=((None, GREEN), (1, ORANGE)),
     )

@@ -52,6 +52,9 @@ def formatted(value: float, unit: str, decimals: int | None = None) -> str:
         return clock(value / 1000)
     if unit == "percentunit":
         return f"{value * 100:.3g}%"
+    if unit == "bytes":
+        power = max(0, min(3, int(math.log(abs(value) or 1, 1024))))
+        return f"{value / 1024**power:.3g} {('B', 'KiB', 'MiB', 'GiB')[power]}"
     if unit == "s" and value:
         limits = ((1e-3, 1e-6, "µs"), (1, 1e-3, "ms"), (60, 1, "s"), (3600, 60, "min"), (86400, 3600, "hours"))
         factor, name = next(((by, name) for limit, by, name in limits if abs(value) < limit), (86400, "days"))

@@ -65,6 +65,7 @@ _ORDER = (
     Resource("monitoring.coreos.com", "v1", "servicemonitors", "ServiceMonitor"),
     Resource("monitoring.coreos.com", "v1", "podmonitors", "PodMonitor"),
     Resource("monitoring.coreos.com", "v1", "prometheusrules", "PrometheusRule"),
+    Resource("grafana.integreatly.org", "v1beta1", "grafanadashboards", "GrafanaDashboard"),
     Resource("cert-manager.io", "v1", "certificates", "Certificate"),
     Resource("cert-manager.io", "v1", "issuers", "Issuer"),
     SECRETS,

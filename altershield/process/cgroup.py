@@ -9,7 +9,8 @@ _UNLIMITED = 1 << 60  # bytes; version 1 shows a number near 2^63 where there is
 
 
 class Memory(NamedTuple):
-    """Bytes. 0: not known. `limit` is also 0 if there is none."""
+    """Bytes. Both are 0 if the container has no limit, or the process is in no container: its cgroup may then count the
+    memory of the whole machine."""
 
     working_set: int
     """The memory that the kernel cannot free at once: without the pages of files that were not used lately."""
@@ -26,7 +27,7 @@ def memory(root: Path = _ROOT) -> Memory:
         if total:
             most = _number(directory / limit)
             free = _statistic(directory / "memory.stat", inactive)
-            return Memory(max(0, total - free), most if most < _UNLIMITED else 0)
+            return Memory(max(0, total - free), most) if 0 < most < _UNLIMITED else Memory(0, 0)
     return Memory(0, 0)
 
 

@@ -64,14 +64,14 @@ class ProcessMetrics(Collector):
         memory = cgroup.memory()
         used = GaugeMetricFamily(
             "altershield_memory_working_set_bytes",
-            "Memory of the container that the kernel cannot free at once, from its cgroup; 0: it is not known.",
+            "Memory of the container that the kernel cannot free at once, from its cgroup; 0: it has no limit.",
             labels=["component"],
         )
         used.add_metric([self._component], memory.working_set)
         limit = GaugeMetricFamily(
             "altershield_memory_limit_bytes",
             "The container's memory limit, from its cgroup. The kernel kills a process of a container that reaches it; "
-            "0: there is no limit, or it is not known.",
+            "0: there is none.",
             labels=["component"],
         )
         limit.add_metric([self._component], memory.limit)

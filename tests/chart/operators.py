@@ -79,10 +79,13 @@ class PodMonitor(_Strict):
 
 
 class _Rule(_Strict):
-    alert: Name
+    """A recording rule, or an alert with labels and annotations."""
+
     expr: Name
-    labels: dict[str, str]
-    annotations: dict[str, str]
+    record: Name | UnsetType = UNSET
+    alert: Name | UnsetType = UNSET
+    labels: dict[str, str] | UnsetType = UNSET
+    annotations: dict[str, str] | UnsetType = UNSET
     for_: PrometheusDuration | UnsetType = msgspec.field(name="for", default=UNSET)
     keep_firing_for: PrometheusDuration | UnsetType = msgspec.field(name="keep_firing_for", default=UNSET)
 
@@ -102,6 +105,26 @@ class PrometheusRule(_Strict):
     kind: Literal["PrometheusRule"]
     metadata: _Metadata
     spec: _Groups
+
+
+class _ConfigMapRef(_Strict):
+    name: Name
+    key: Name
+
+
+class _Dashboard(_Strict):
+    instance_selector: _Selector
+    config_map_ref: _ConfigMapRef
+    allow_cross_namespace_import: bool
+    folder: Name | UnsetType = UNSET
+    resync_period: GoDuration | UnsetType = UNSET
+
+
+class GrafanaDashboard(_Strict):
+    api_version: Literal["grafana.integreatly.org/v1beta1"]
+    kind: Literal["GrafanaDashboard"]
+    metadata: _Metadata
+    spec: _Dashboard
 
 
 class _SecretTemplate(_Strict):
@@ -168,7 +191,9 @@ class Issuer(_Strict):
     spec: _Issuer
 
 
-KINDS = {kind.__name__: kind for kind in (ServiceMonitor, PodMonitor, PrometheusRule, Certificate, Issuer)}
+KINDS = {
+    kind.__name__: kind for kind in (ServiceMonitor, PodMonitor, PrometheusRule, GrafanaDashboard, Certificate, Issuer)
+}
 
 
 def validate(obj: dict[str, Any]) -> None:

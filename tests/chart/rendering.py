@@ -20,7 +20,7 @@ DEFAULTS: Object = yaml.safe_load((CHART / "values.yaml").read_text())
 VALUES = sorted(CHART.glob("ci/*-values.yaml"))
 RELEASE = "altershield"
 HOOK = "helm.sh/hook"
-OPERATORS = {"cert-manager.io/v1", "monitoring.coreos.com/v1"}
+OPERATORS = {"cert-manager.io/v1", "monitoring.coreos.com/v1", "grafana.integreatly.org/v1beta1"}
 """API groups that Kubernetes has no schema for."""
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -53,6 +53,7 @@ def test_objects_match_the_schemas_of_the_oldest_and_newest_kubernetes(objects: 
     [
         ("ServiceMonitor", ("honorLabels", "honourLabels")),
         ("PrometheusRule", ("annotations", "anotations")),
+        ("GrafanaDashboard", ("configMapRef", "configMap")),
         ("Certificate", ("secretTemplate", "secretTemplates")),
         ("Issuer", ("secretName", "secret")),
     ],
@@ -61,6 +62,7 @@ def test_a_misspelt_field_of_an_operator_kind_is_rejected(
     chart: helm_python.Chart, kind: str, misspelt: tuple[str, str]
 ) -> None:
     values = {name: {"enabled": True} for name in ("serviceMonitor", "prometheusRule")}
+    values["dashboards"] = {"grafanaOperator": {"enabled": True}}
     objects = of_kind(rendered(chart, {**values, "certificates": {"mode": "cert-manager"}}), kind)
     assert objects
     wrong = json.loads(json.dumps(objects[-1]).replace(*(f'"{name}"' for name in misspelt)))

@@ -107,6 +107,7 @@ def test_only_values_passed_to_kubernetes_accept_any_key() -> None:
         "podSecurityContext", "containerSecurityContext", "serviceAccount.annotations",
         "reconciler.serviceAccount.annotations", "serviceMonitor.labels", "podMonitor.labels", "prometheusRule.labels",
         "dashboards.labels",
+        "prometheusRule.alertLabels", "dashboards.grafanaOperator.instanceLabels",
         "dashboards.annotations", "gatekeeper.resources.requests", "gatekeeper.resources.limits",
         "reconciler.resources.requests", "reconciler.resources.limits", "certificates.resources.requests",
         "certificates.resources.limits",

@@ -16,6 +16,9 @@ RUNBOOKS = Path(__file__).parents[2] / "docs" / "runbooks"
 
 ALERTS = {
     "AlterShieldGatekeeperDown",
+    "AlterShieldRedundancyLost",
+    "AlterShieldGatekeeperErrors",
+    "AlterShieldSlow",
     "AlterShieldNotAsked",
     "AlterShieldFailOpen",
     "AlterShieldUngatedRelease",
@@ -23,15 +26,28 @@ ALERTS = {
     "AlterShieldSuspendedLong",
     "AlterShieldReleaseStuck",
     "AlterShieldRolledBack",
+    "AlterShieldDisarmed",
     "AlterShieldCertificateExpiring",
     "AlterShieldCertificateUnusable",
+    "AlterShieldReconcilerDown",
     "AlterShieldNoLeader",
+    "AlterShieldClusterSilent",
+    "AlterShieldReconcileErrors",
+    "AlterShieldQueueOld",
+    "AlterShieldObjectsSkipped",
+    "AlterShieldEventsDropped",
+    "AlterShieldMemoryHigh",
     "AlterShieldWatchStale",
     "AlterShieldDenialStorm",
 }
 
 
 def rules() -> list[dict[str, Any]]:
+    """The alerts, without the recording rules."""
+    return [rule for rule in all_rules() if "alert" in rule]
+
+
+def all_rules() -> list[dict[str, Any]]:
     return [rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
 
 

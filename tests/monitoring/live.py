@@ -36,6 +36,8 @@ from tests.support.processes import command, running, wait_for_line
 
 START_TIMEOUT = 8
 CONFIGURATION = "altershield"
+CLUSTER = "sandbox"
+"""The label of all series, as in a Prometheus for several clusters."""
 
 
 class Watched:
@@ -80,11 +82,16 @@ class Watched:
                 return [container, "run", admin, health, f"--directory={self._directory}", "--san=127.0.0.1"]
 
     def scrapes(self) -> list[dict[str, Any]]:
-        """Scrape targets, with the labels that the Prometheus operator sets."""
+        """Scrape targets, with the labels that the Prometheus operator sets, and the cluster."""
         return [
             {
                 "targets": [f"127.0.0.1:{port}"],
-                "labels": {"namespace": SYSTEM_NAMESPACE, "pod": f"altershield-{pod}", "container": container},
+                "labels": {
+                    "cluster": CLUSTER,
+                    "namespace": SYSTEM_NAMESPACE,
+                    "pod": f"altershield-{pod}",
+                    "container": container,
+                },
             }
             for (container, pod), port in self.ports.items()
         ]
@@ -155,7 +162,7 @@ def _api_server(kubeconfig: Path, directory: Path) -> dict[str, Any]:
     scrape: dict[str, Any] = {
         "scheme": "https",
         "tls_config": tls,
-        "static_configs": [{"targets": [cluster["server"].removeprefix("https://")]}],
+        "static_configs": [{"targets": [cluster["server"].removeprefix("https://")], "labels": {"cluster": CLUSTER}}],
     }
     if "token" in user:
         scrape["authorization"] = {"credentials": user["token"]}

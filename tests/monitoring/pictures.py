@@ -29,8 +29,10 @@ class Live:
         self._get = prometheus.get
         self.start, self.end = start, time.time()
         self._variables = {
+            "1h": "20s",  # the whole time is a minute
             "$__rate_interval": "8s",
             "$__range": f"{self.end - start:.0f}s",
+            "$cluster": ".*",
             "$namespace": ".*",
             "$workload_namespace": ".*",
         }

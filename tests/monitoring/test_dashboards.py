@@ -10,8 +10,10 @@ import pytest
 import yaml
 
 from dashboards.__main__ import DIRECTORY, files
+from dashboards.panels import DOCS
+from dashboards.runbooks import RUNBOOKS
 from tests.monitoring.conftest import Promtool
-from tests.monitoring.installed import loaded, panels
+from tests.monitoring.installed import ALERTS, loaded, panels
 
 Object = dict[str, Any]
 
@@ -41,7 +43,7 @@ def test_dashboard_is_independent_of_the_installation(dashboard: Object) -> None
     source, *variables = dashboard["templating"]["list"]
     assert (source["name"], source["type"], source["query"]) == ("datasource", "datasource", "prometheus")
     assert source["current"] == {}
-    assert "namespace" in [variable["name"] for variable in variables]
+    assert {"cluster", "namespace"} <= {variable["name"] for variable in variables}
     for where in (*variables, *panels(dashboard), *(t for panel in panels(dashboard) for t in panel["targets"])):
         assert where["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
 
@@ -96,9 +98,50 @@ def test_used_variables_are_defined_and_defined_variables_are_used(dashboard: Ob
     variables = {variable["name"] for variable in dashboard["templating"]["list"]}
     text = json.dumps(dashboard["panels"])
     assert {name for name in variables if f"${name}" in text or f"${{{name}}}" in text} == variables
-    known = variables | {"__rate_interval", "__range"}
+    known = variables | {"__rate_interval", "__range", "{__data.fields."}
     used = {part.partition('"')[0] for part in text.split("$")[1:]}
     assert all(any(use.startswith((name, f"{{{name}}}")) for name in known) for use in used)
+
+
+def test_every_query_selects_the_chosen_clusters(dashboard: Object) -> None:
+    for panel in panels(dashboard):
+        for target in panel["targets"]:
+            found = re.findall(r"\b(?:(?:altershield|apiserver|process)_\w+|ALERTS)\b(?:\{[^}]*\})?", target["expr"])
+            assert found, panel["title"]
+            for selector in found:
+                assert 'cluster=~"$cluster"' in selector, f"{panel['title']}: {selector}"
+            matched = re.findall(r"\bon \(([^)]*)\)", target["expr"])
+            assert all(labels.startswith("cluster") for labels in matched), panel["title"]
+
+
+def test_panels_link_to_the_runbooks_of_their_alerts() -> None:
+    found: dict[str, set[str]] = {}
+    for dashboard in loaded().values():
+        for panel in panels(dashboard):
+            for link in panel["links"]:
+                found.setdefault(Path(link["url"]).stem, set()).add(panel["title"])
+                assert link["title"] == f"Runbook: {Path(link['url']).stem}"
+    assert found.keys() == ALERTS, "each alert has a panel that shows its cause"
+    titles = [panel["title"] for dashboard in loaded().values() for panel in panels(dashboard)]
+    assert set(RUNBOOKS) <= set(titles)
+
+
+def test_releases_link_to_the_command_that_explains_them() -> None:
+    tables = [panel for panel in panels(loaded()["altershield-releases.json"]) if panel["type"] == "table"]
+    assert len(tables) == 4
+    for panel in tables:
+        (workload,) = [
+            each
+            for each in panel["fieldConfig"]["overrides"]
+            if each["matcher"] == {"id": "byName", "options": "Workload"}
+        ]
+        ((link,),) = [each["value"] for each in workload["properties"] if each["id"] == "links"]
+        columns = panel["transformations"][1]["options"]["renameByName"].values()
+        assert set(re.findall(r"__data\.fields\.(\w+)", link["title"])) <= set(columns)
+        command = re.sub(r"\$\{__data\.fields\.(\w+)\}", r"\1", link["title"])
+        assert command == "altershield why Kind/Workload -n Namespace"
+        page, _, anchor = link["url"].removeprefix(DOCS).partition("#")
+        assert anchor.replace("-", " ", 1) in (DIRECTORY.parents[3] / "docs" / page).read_text()
 
 
 def test_dashboards_are_distinct() -> None:
@@ -153,7 +196,7 @@ def test_counts_from_before_the_first_scrape_are_counted_once(
         for target in panel["targets"]
         if panel["title"] == title
     ]
-    expression = target["expr"].replace("$__range", "1h").replace("$namespace", "system")
+    expression = target["expr"].replace("$__range", "1h").replace("$namespace", "system").replace("$cluster", "")
     test = {
         "interval": "1m",
         "input_series": [{"series": series, "values": values} for series, values in COUNTED],

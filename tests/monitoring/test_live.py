@@ -14,7 +14,7 @@ from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.commands.demo.sample import NAMESPACE
 from tests.monitoring.conftest import Promtool, program
 from tests.monitoring.installed import ALERTS, RULES, RUNBOOKS, loaded, panels, rules
-from tests.monitoring.live import CONFIGURATION, Watched, rename, watched
+from tests.monitoring.live import CLUSTER, CONFIGURATION, Watched, rename, watched
 from tests.monitoring.prometheus import Prometheus, selectors
 from tests.support.polling import eventually
 
@@ -26,6 +26,7 @@ RANGE = 240
 VARIABLES = {
     "$__rate_interval": "8s",
     "$__range": f"{RANGE}s",
+    "$cluster": CLUSTER,
     "$namespace": SYSTEM_NAMESPACE,
     "$workload_namespace": NAMESPACE,
 }
@@ -74,7 +75,7 @@ def test_every_variable_has_values(dashboard: str, prometheus: Prometheus) -> No
         if variable["type"] == "query":
             metric, label = re.fullmatch(r"label_values\((\w+), (\w+)\)", variable["definition"]).groups()  # type: ignore[union-attr]
             values = prometheus.get(f"label/{label}/values", **{"match[]": metric})
-            assert {SYSTEM_NAMESPACE, NAMESPACE} & set(values), variable["name"]
+            assert {CLUSTER, SYSTEM_NAMESPACE, NAMESPACE} & set(values), variable["name"]
 
 
 def test_series_of_all_alerts_exist(prometheus: Prometheus) -> None:
@@ -84,20 +85,28 @@ def test_series_of_all_alerts_exist(prometheus: Prometheus) -> None:
         for selector in found:
             assert prometheus.matches(selector), f"{rule['alert']}: {selector}"
     evaluated = [rule for group in prometheus.get("rules")["groups"] for rule in group["rules"]]
-    assert {rule["name"] for rule in evaluated} == ALERTS
+    assert {rule["name"] for rule in evaluated if rule["type"] == "alerting"} == ALERTS
     assert {rule["health"] for rule in evaluated} == {"ok"}, [rule.get("lastError") for rule in evaluated]
 
 
 EASED = {
     "(altershield_webhooks) == 0": "(altershield_webhooks) > 0",  # a later test deletes a webhook configuration
     "> 20": "> 0",
-    "> 0.5 *": "> 0.01 *",
+    "> 5  # threshold: namespaceDenials": "> 0",
+    "> 0.5  # threshold: share": "> 0.01",
+    "> 0  # threshold: errors": ">= 0",
+    "> 0  # threshold: objects": ">= 0",
+    "> 0  # threshold: events": ">= 0",
+    "> 1  # threshold: mutatingSeconds": "> 0",
+    "> 1.5  # threshold: validatingSeconds": "> 0",
+    "> 120": ">= 0",
+    'rollback"}) == 0': 'rollback"}) > 0',
     "> 86400": "> 1",
     "> 3600": "> 1",
     "> 600": "> 1",
     "lifetime_seconds / ": "lifetime_seconds * ",  # no certificate expires soon
-    ", 2678400)": ", Inf)",
-    ", 432000)": ", Inf)",
+    "2678400": "Inf",
+    "432000": "Inf",
     "unusable == 1": "unusable == 0",
     "> 180": "> 1",
 }
@@ -117,13 +126,22 @@ def test_each_eased_condition_occurs_in_a_rule() -> None:
     assert [strict for strict in EASED if strict not in asked] == []
 
 
-# Without two alerts, which the rules' unit tests cover: there is always a leader here, and no check.
+NEVER_TRUE = (
+    "AlterShieldReconcilerDown",
+    "AlterShieldNoLeader",
+    "AlterShieldClusterSilent",
+    "AlterShieldUnchecked",
+    "AlterShieldMemoryHigh",
+)
+"""The rules' unit tests cover these: there is always a leader here, no check, and no memory limit."""
+
+
 @pytest.mark.parametrize(
     "rule",
     [
         pytest.param(rule, id=f"{rule['alert']}-{rule['labels']['severity']}")
         for rule in rules()
-        if rule["alert"] not in ("AlterShieldNoLeader", "AlterShieldUnchecked")
+        if rule["alert"] not in NEVER_TRUE and rule["labels"].get("setting") != "policies"  # nobody changes a policy
     ],
 )
 def test_expression_of_each_rule_is_true_at_some_time(rule: dict[str, Any], live: tuple[Watched, Prometheus]) -> None:
@@ -132,25 +150,20 @@ def test_expression_of_each_rule_is_true_at_some_time(rule: dict[str, Any], live
     eventually(lambda: prometheus.between(query, processes.since, time.time(), step=1), query, 15)
 
 
-def test_alerts_fire_and_name_the_workload(prometheus: Prometheus) -> None:
-    def firing() -> dict[str, str]:
+def test_alerts_on_the_outage_fire_and_no_others(prometheus: Prometheus) -> None:
+    def firing() -> set[str]:
         alerts = prometheus.get("alerts")["alerts"]
-        return {
-            alert["labels"]["alertname"]: alert["annotations"]["description"]
-            for alert in alerts
-            if alert["state"] == "firing"
-        }
+        return {alert["labels"]["alertname"] for alert in alerts if alert["state"] == "firing"}
 
+    # Not AlterShieldRolledBack: the series of a namespace begins with its first rollback, and this Prometheus is too
+    # young to know that it did not exist before. The rules' unit tests cover it.
     expected = {
-        "AlterShieldRolledBack",
         "AlterShieldGatekeeperDown",
         "AlterShieldFailOpen",
         "AlterShieldUngatedRelease",
     }
-    eventually(lambda: expected <= firing().keys(), "the alerts to fire")
-    descriptions = firing()
-    assert descriptions.keys() == expected, "no other alert may fire"
-    assert f"deployment sleep in {NAMESPACE}" in descriptions["AlterShieldRolledBack"]
+    eventually(lambda: expected <= firing(), "the alerts to fire")
+    assert firing() == expected, "no other alert may fire"
 
 
 @pytest.mark.parametrize("alert", sorted(ALERTS))

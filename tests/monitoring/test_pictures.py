@@ -72,6 +72,8 @@ def test_a_picture_of_the_docs_shows_the_panels_of_the_dashboard(board: Object) 
         (2.5, "reqps", "2.5 req/s"),
         (0.0, "dateTimeAsIso", "00:00:00"),
         (3.0, "none", "3"),
+        (0.0, "bytes", "0 B"),
+        (96.5 * 1024**2, "bytes", "96.5 MiB"),
     ],
 )
 def test_values_are_formatted_with_grafana_units(value: float, unit: str, text: str) -> None:

@@ -10,9 +10,9 @@ from altershield.admission.webhooks import MUTATING, VALIDATING
 from altershield.api.names import SYSTEM_NAMESPACE
 from tests.chart.rendering import CHART
 from tests.monitoring.conftest import Promtool
-from tests.monitoring.installed import ALERTS, RULES, RUNBOOKS, rules
+from tests.monitoring.installed import ALERTS, RULES, RUNBOOKS, all_rules, rules
 
-UNIT_TESTS = Path(__file__).parent / "rules.yaml"
+UNIT_TESTS = [Path(__file__).parent / name for name in ("rules.yaml", "health_rules.yaml")]
 
 
 def test_prometheus_accepts_the_rules(promtool: Promtool) -> None:
@@ -21,8 +21,9 @@ def test_prometheus_accepts_the_rules(promtool: Promtool) -> None:
 
 @pytest.mark.timeout(300)  # promtool takes 12 s of CPU time, and minutes on a busy machine
 def test_each_alert_fires_in_its_cases_and_stays_silent_in_others(promtool: Promtool) -> None:
-    promtool("test", "rules", UNIT_TESTS)
-    tests = [test for group in yaml.safe_load(UNIT_TESTS.read_text())["tests"] for test in group["alert_rule_test"]]
+    promtool("test", "rules", *UNIT_TESTS)
+    groups = [group for file in UNIT_TESTS for group in yaml.safe_load(file.read_text())["tests"]]
+    tests = [test for group in groups for test in group["alert_rule_test"]]
     tried = {test["alertname"] for test in tests}
     assert tried == ALERTS == {test["alertname"] for test in tests if not test.get("exp_alerts")}
     fired = {
@@ -63,10 +64,38 @@ def test_rules_select_the_webhooks_of_all_kinds_and_no_others() -> None:
     assert not re.search(r'\b(name|webhook)="', text)
 
 
-def test_no_alert_uses_counters_that_any_pod_can_raise() -> None:
+def test_alerts_on_counters_that_any_pod_can_raise_need_those_of_api_servers_too() -> None:
     """Any pod that reaches the gatekeeper can send reviews, if client certificates are not required."""
+    own = {rule["alert"] for rule in rules() if "altershield_admission_" in rule["expr"]}
+    assert own == {"AlterShieldDenialStorm", "AlterShieldGatekeeperErrors", "AlterShieldSlow"}
+    (storm,) = [rule["expr"] for rule in rules() if rule["alert"] == "AlterShieldDenialStorm"]
+    assert "and on (cluster)" in storm
+    assert "apiserver_admission_" in storm
+    # A pod can only raise these if the gatekeeper is overloaded, which is a reason for the alert.
+    (errors,) = [rule["expr"] for rule in rules() if rule["alert"] == "AlterShieldGatekeeperErrors"]
+    assert 'code=~"5.."' in errors
+
+
+def test_every_expression_keeps_the_cluster() -> None:
+    for rule in all_rules():
+        labels = re.findall(r"\b(?:by|on) \(([^)]*)\)", rule["expr"])
+        assert all(found.split(", ")[0] == "cluster" for found in labels), rule
+        summed = re.findall(r"\b(?:sum|max|min|count|group) ?\(", rule["expr"])
+        assert summed == [], f"an aggregation without `by`: {rule}"
+
+
+def test_a_number_with_a_name_is_a_threshold_of_the_chart() -> None:
+    alerts = yaml.safe_load((CHART / "values.yaml").read_text())["prometheusRule"]["alerts"]
+    assert alerts.keys() == ALERTS
+    found: dict[str, dict[str, float]] = {alert: {} for alert in ALERTS}
     for rule in rules():
-        assert "altershield_admission_" not in rule["expr"], rule["alert"]
+        for number, name in re.findall(r"([0-9.]+)\s+# threshold: (\w+)", rule["expr"]):
+            assert found[rule["alert"]].setdefault(name, float(number)) == float(number)
+    slow = found["AlterShieldSlow"]
+    assert slow == {"mutatingSeconds": 1, "validatingSeconds": 1.5}, "shares of the default timeouts, 2 s and 3 s"
+    found["AlterShieldSlow"] = {"share": 0.5}
+    other = ("enabled", "for", "severity")
+    assert found == {alert: {key: v for key, v in alerts[alert].items() if key not in other} for alert in alerts}
 
 
 def test_alerts_have_severity_summary_description_and_runbook() -> None:

@@ -13,11 +13,12 @@ V1 = "memory/memory"
     ("files", "expected"),
     [
         (
-            {"memory.current": "300", "memory.max": "1000", "memory.stat": "anon 200\ninactive_file 40\n"},
+            {"memory.current": "300", "memory.max": "1000", "memory.stat": "other_inactive_file 9\ninactive_file 40\n"},
             Memory(260, 1000),
         ),
-        ({"memory.current": "300\n", "memory.max": "max\n", "memory.stat": ""}, Memory(300, 0)),
-        ({"memory.current": "300", "memory.stat": "inactive_file 400"}, Memory(0, 0)),
+        ({"memory.current": "300\n", "memory.max": "max\n", "memory.stat": ""}, Memory(0, 0)),
+        ({"memory.current": "300", "memory.stat": "inactive_file 40"}, Memory(0, 0)),
+        ({"memory.current": "300", "memory.max": "9", "memory.stat": "inactive_file 400"}, Memory(0, 9)),
         (
             {
                 f"{V1}.usage_in_bytes": "300",
@@ -26,7 +27,7 @@ V1 = "memory/memory"
             },
             Memory(280, 500),
         ),
-        ({f"{V1}.usage_in_bytes": "300", f"{V1}.limit_in_bytes": "9223372036854771712"}, Memory(300, 0)),
+        ({f"{V1}.usage_in_bytes": "300", f"{V1}.limit_in_bytes": "9223372036854771712"}, Memory(0, 0)),
         ({"memory.current": "many", "memory.max": "1000"}, Memory(0, 0)),
         ({}, Memory(0, 0)),
     ],
