@@ -49,10 +49,13 @@ _RETRIED = (
     ConflictError,
     NamespaceTerminatingError,
     NotFoundError,
+    ServerError,
     TooManyRequestsError,
     UnauthorizedError,
+    UnreachableError,
 )
 _PATIENCE = 5.0  # seconds for which an entry is tried again that the API server fails to store
+_FORGOTTEN = 60.0  # seconds after a failure until the next one counts as the first
 _REMEMBERED = 1024
 
 
@@ -64,33 +67,39 @@ class HistoryKeeper:
         self._writer = writer
         self._live = live
         self._limit = limit
-        self._failing_since: dict[str, float] = {}
-        """By uid of a release: since when the API server fails to store its entry, by the monotonic clock."""
+        self._failing: dict[str, tuple[float, float]] = {}
+        """By uid of a release whose entry the API server fails to store: the times of the first and of the last
+        failure, by the monotonic clock."""
 
     async def keep(self, release: Release, workload: Workload, status: ChangeWorkloadStatus) -> None:
         """Keep the release, whose status is about to be `status`. To repeat it changes nothing.
 
-        If the API server refuses the entry, a warning is logged: a quota, a policy or a webhook that is down must not
-        keep releases from being suspended or rolled back. ConflictError: decide again.
+        If the API server refuses the entry, a warning is logged: a quota, a policy, a webhook that is down, or a
+        finalizer of a deleted entry must not keep releases from being suspended or rolled back. An error that may be
+        temporary, also a ConflictError (decide again), is raised for a few seconds only.
         """
         if not self._limit:
             return
         uid = release.metadata.uid
         try:
             await self._keep(release, workload, status)
-            self._failing_since.pop(uid, None)
-        except (ServerError, UnreachableError) as error:
-            if len(self._failing_since) >= _REMEMBERED:
-                self._failing_since.clear()
-            now = time.monotonic()
-            if now - self._failing_since.setdefault(uid, now) < _PATIENCE:
+            self._failing.pop(uid, None)
+        except (ApiError, UnreachableError) as error:
+            if isinstance(error, _RETRIED) and not self._is_tried_enough(uid):
                 raise
-            self._failing_since.pop(uid)
+            self._failing.pop(uid, None)
             _log(workload, "could not keep a version in the history", str(error))
-        except ApiError as error:
-            if isinstance(error, _RETRIED):
-                raise
-            _log(workload, "could not keep a version in the history", str(error))
+
+    def _is_tried_enough(self, uid: str) -> bool:
+        """Whether the entry of this release has not been stored for too long."""
+        if len(self._failing) >= _REMEMBERED:
+            self._failing.clear()
+        now = time.monotonic()
+        since, last = self._failing.get(uid, (now, now))
+        if now - last > _FORGOTTEN:
+            since = now
+        self._failing[uid] = since, now
+        return now - since >= _PATIENCE
 
     async def _keep(self, release: Release, workload: Workload, status: ChangeWorkloadStatus) -> None:
         entries = await self._adopted(workload)

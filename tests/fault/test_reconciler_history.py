@@ -237,6 +237,33 @@ async def test_failed_release_is_suspended_although_a_webhook_about_its_entry_is
     assert "could not keep a version in the history" in caplog.text
 
 
+@pytest.mark.parametrize(("code", "reason"), [(409, "AlreadyExists"), (409, "Conflict"), (429, "TooManyRequests")])
+async def test_failed_release_is_suspended_although_its_entry_is_refused_for_a_cause_that_is_retried(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, code: int, reason: str
+) -> None:
+    async def refuse(request: web.Request, go_on: Callable[[], Awaitable[web.StreamResponse]]) -> web.StreamResponse:
+        if request.method == "POST" and "controllerrevisions" in request.path:
+            return web.json_response({"kind": "Status", "reason": reason, "message": "denied"}, status=code)
+        return await go_on()
+
+    async with shop(tmp_path) as cluster:
+        cluster.set_fault(refuse)
+        async with cluster.reconciler():
+            await cluster.release(version("v1"), image="nosuch:1")
+            await cluster.until_states(v1="Suspend")
+    assert "could not keep a version in the history" in caplog.text
+
+
+async def test_failed_release_is_suspended_although_a_finalizer_keeps_its_deleted_entry(tmp_path: Path) -> None:
+    async with shop(tmp_path) as cluster, cluster.reconciler():
+        await good_release(cluster)
+        name = f"{ENTRY}{version('v1')}"
+        await cluster.admin.patch(history.RESOURCE, {"metadata": {"finalizers": ["backup.example/wait"]}}, name, "shop")
+        await cluster.admin.delete(history.RESOURCE, name, "shop")
+        await cluster.judge((await cluster.all(CHANGE_PODS))[0], "unpass")
+        await cluster.until_states(v1="Suspend")
+
+
 async def test_limit_of_zero_keeps_nothing(tmp_path: Path) -> None:
     async with shop(tmp_path) as cluster, cluster.reconciler(history_limit=0):
         await cluster.release(version("v1"))
