@@ -7,6 +7,7 @@ end before the first event.
 import asyncio
 import base64
 import copy
+import itertools
 import json
 import re
 import time
@@ -84,6 +85,8 @@ class FleetApi(Api):
         self.send(plural, type_, obj)  # sets the version
         stored = {**obj, "metadata": {**metadata, "resourceVersion": str(self._version)}}
         gone = type_ == "DELETED"
+        if gone:
+            self.ready.pop(metadata["name"], None)
         self._written[plural, metadata.get("namespace", ""), metadata["name"]] = None if gone else stored
         self.asked.events += 1
         return stored
@@ -191,18 +194,19 @@ class Fleet:
         self._gatekeeper = gatekeeper
         self._new = 0
         self._releasing: set[int] = set()
+        self._current: dict[int, Object] = {}  # ReplicaSets of the released workloads
         self._names: dict[int, str] = {}  # of the pods that are not those of the start, by number
 
     async def churn(self, rate: float) -> None:
         """Replace `rate` pods in a second, of changing workloads, as after the drain of a node, until cancelled."""
-        shape = self._api.shape
+        shape, began = self._api.shape, time.monotonic()
         async with asyncio.TaskGroup() as group:
-            for turn in range(10**9):
+            for turn in itertools.count():
+                await asyncio.sleep(began + turn / rate - time.monotonic())
                 number = turn * 7919 % shape.pods
                 workload, own = divmod(number, shape.replicas)
                 if workload not in self._releasing:
-                    group.create_task(self._replaced(workload, own, None))
-                await asyncio.sleep(1 / rate)
+                    group.create_task(self._replaced(workload, own, self._current.get(workload), drained=True))
 
     async def report(self) -> None:
         """Send the reports of the nodes until cancelled."""
@@ -215,12 +219,12 @@ class Fleet:
 
     async def wave(self, releases: int, rate: float) -> None:
         """Release so many workloads, spread over all namespaces, `rate` in a second, each with two reviews."""
-        step = max(1, self._api.shape.deployments // releases)
+        step, began = max(1, self._api.shape.deployments // releases), time.monotonic()
         connector = aiohttp.TCPConnector(limit=50)
         async with aiohttp.ClientSession(connector=connector) as session, asyncio.TaskGroup() as group:
             for each in range(releases):
+                await asyncio.sleep(began + each / rate - time.monotonic())
                 group.create_task(self._release(each * step, session))
-                await asyncio.sleep(1 / rate)
 
     async def _release(self, workload: int, session: aiohttp.ClientSession) -> None:
         api, name = self._api, f"checkout-frontend-{workload:05d}"
@@ -239,7 +243,7 @@ class Fleet:
         new["metadata"]["generation"] = 2
         api.store(DEPLOYMENTS.plural, new)
         version = new["spec"]["template"]["metadata"]["labels"][labels.VERSION]
-        replica_set = self._replica_set(workload, namespace, new, version)
+        replica_set = self._current[workload] = self._replica_set(workload, namespace, new, version)
         current = api.find(DEPLOYMENTS.plural, namespace, name) or new
         api.store(DEPLOYMENTS.plural, {**current, "status": {**current["status"], "observedGeneration": 2}})
         for first in range(0, api.shape.replicas, _AT_ONCE):
@@ -292,8 +296,9 @@ class Fleet:
         metadata["annotations"]["deployment.kubernetes.io/revision"] = "12"
         return self._api.store(REPLICA_SETS.plural, made, "ADDED")
 
-    async def _replaced(self, workload: int, own: int, replica_set: Object | None) -> None:
-        """Replace a pod by one of this ReplicaSet, or of its own one (None)."""
+    async def _replaced(self, workload: int, own: int, replica_set: Object | None, *, drained: bool = False) -> None:
+        """Replace a pod by one of this ReplicaSet, or of the ReplicaSet of the start (None). A release deletes the old
+        pod when the new one is ready; a drain deletes it before."""
         api = self._api
         make = api._objects.maker(PODS.plural, metadata_only=False)
         old: Object = json.loads(make(workload * api.shape.replicas + own))
@@ -316,17 +321,17 @@ class Fleet:
             metadata["ownerReferences"][0] |= {key: replica_set["metadata"][key] for key in ("name", "uid")}
         running = new.pop("status")
         new["status"] = {"phase": "Pending", "startTime": _now()}
-        if replica_set is None and found is not None:
+        if drained and found is not None:
             api.store(PODS.plural, {**found, "metadata": {**found["metadata"], "deletionTimestamp": _now()}})
         api.store(PODS.plural, new, "ADDED")
         await asyncio.sleep(_PENDING_SECONDS)
-        if replica_set is None and found is not None:
+        if drained and found is not None:
             api.store(PODS.plural, found, "DELETED")
         conditions = [{**each, "lastTransitionTime": _now()} for each in running["conditions"]]
         present = api.find(PODS.plural, metadata["namespace"], metadata["name"]) or new
         status = {**running, "startTime": _now(), "conditions": conditions}
         api.store(PODS.plural, {**present, "status": status})
-        if replica_set is not None:
+        if not drained:
             api.ready[metadata["name"]] = time.monotonic()
             if found is not None:
                 api.store(PODS.plural, found, "DELETED")
