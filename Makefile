@@ -44,7 +44,7 @@ bench: $(BIN)/.ready  ## needs wrk
 	$(BIN)/python -m bench.hostile main
 	$(BIN)/python -m bench.scale
 	$(BIN)/python -m bench.availability
-	$(BIN)/python -m bench.fleet simulated
+	$(BIN)/python -m bench.fleet simulated --minutes 8
 
 crds: $(BIN)/.ready  ## write the chart's CRDs and webhooks anew, after a change of the kinds or of the admission registry
 	$(BIN)/python -m altershield.install charts/altershield/files
