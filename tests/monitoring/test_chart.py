@@ -108,6 +108,22 @@ def test_redundancy_is_not_expected_of_fewer_replicas_than_the_threshold(chart: 
     assert names == ALERTS - {"AlterShieldRedundancyLost"}
 
 
+@pytest.mark.parametrize(
+    ("values", "all_components"),
+    [
+        ({"reconciler": {"separate": True, "replicas": 1}}, False),
+        ({"reconciler": {"separate": True, "replicas": 2}}, True),
+        ({"reconciler": {"separate": False, "replicas": 1}}, True),
+        ({"replicas": 1, "autoscaling": {"enabled": True}}, True),
+    ],
+)
+def test_redundancy_follows_the_pods_of_a_separate_reconciler_and_of_an_autoscaler(
+    chart: helm_python.Chart, values: Object, all_components: bool
+) -> None:
+    (lost,) = [rule for rule in alerts_of(chart, {}, **values) if rule["alert"] == "AlterShieldRedundancyLost"]
+    assert ('{component!="reconciler"}' not in lost["expr"]) == all_components
+
+
 def test_latency_alert_follows_the_timeouts_of_the_webhooks(chart: helm_python.Chart) -> None:
     timeouts = {"mutating": {"timeoutSeconds": 5}, "validating": {"timeoutSeconds": 10}}
     (slow,) = [rule for rule in alerts_of(chart, {}, webhooks=timeouts) if rule["alert"] == "AlterShieldSlow"]
