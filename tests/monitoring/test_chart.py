@@ -64,7 +64,8 @@ def linked() -> set[str]:
 THRESHOLDS = [
     (alert, name)
     for alert, values in DEFAULTS["prometheusRule"]["alerts"].items()
-    for name in values.keys() - {"enabled", "for", "severity"}
+    for name in values
+    if name not in ("enabled", "for", "severity")
 ]
 
 
