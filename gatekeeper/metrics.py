@@ -18,7 +18,7 @@ from altershield.admission.registration import Operation
 from altershield.kube.client import Client
 from altershield.kube.informer import Informer
 from altershield.process.certificate import Certificate
-from altershield.process.metrics import ProcessMetrics
+from altershield.process.metrics import MAX_NAMESPACES, OTHER_NAMESPACES, NamespaceLabels, ProcessMetrics
 from gatekeeper.response import PASSED, Actor, Decision, Outcome, Reason
 from gatekeeper.routes import Route
 
@@ -27,10 +27,6 @@ _ERROR_CODES = (400, 403, 405, 408, 413, 415, 500, 503)
 _SERVICE_ACCOUNTS = "system:serviceaccount:"
 _PASSED = Outcome(PASSED.decision, PASSED.reason)
 _UNDECLARED = Outcome(Decision.ALLOWED, Reason.UNDECLARED)
-_MAX_NAMESPACES = 100
-_OTHER_NAMESPACES = "(other)"
-"""This cannot be the name of a namespace. It counts the denials in namespaces without a ChangeWorkload, which only a
-caller that is no API server can name, and in the namespaces after the first 100."""
 _SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 
 
@@ -57,12 +53,12 @@ class Metrics(Collector):
         }
         self._operations = {webhook.name: frozenset(webhook.operations) for webhook in outcomes}
         self._denials: dict[tuple[str, ...], int] = {
-            (_OTHER_NAMESPACES, outcome.reason): 0
+            (OTHER_NAMESPACES, outcome.reason): 0
             for found in outcomes.values()
             for outcome in found
             if outcome.decision == Decision.DENIED
         }
-        self._namespaces: set[str] = set()
+        self._namespaces = NamespaceLabels()
         self._known: Callable[[str], bool] = lambda namespace: False
         self._errors = {(name, str(code)): 0 for name in names for code in _ERROR_CODES}
         self._seconds = {name: [0] * (len(_SECONDS) + 1) for name in names}
@@ -109,14 +105,11 @@ class Metrics(Collector):
         return declared
 
     def denied(self, namespace: str, reason: StrEnum) -> None:
-        """Count a denial by its namespace, which may be any text."""
-        if namespace not in self._namespaces:
-            if len(self._namespaces) < _MAX_NAMESPACES and self._known(namespace):
-                self._namespaces.add(namespace)
-            else:
-                namespace = _OTHER_NAMESPACES
-        if (_OTHER_NAMESPACES, reason) in self._denials:
-            self._denials[namespace, reason] = self._denials.get((namespace, reason), 0) + 1
+        """Count a denial by its namespace, which may be any text: a caller that is no API server can name one without
+        a ChangeWorkload."""
+        value = self._namespaces.value(namespace, trusted=self._known)
+        if (OTHER_NAMESPACES, reason) in self._denials:
+            self._denials[value, reason] = self._denials.get((value, reason), 0) + 1
 
     def failed(self, webhook: str, code: int) -> None:
         """Count a request that was answered with an HTTP error."""
@@ -139,7 +132,7 @@ class Metrics(Collector):
         yield _counter(
             "altershield_admission_denials",
             "Denials, by the workload's namespace. `(other)`: namespaces without a ChangeWorkload, and those after the "
-            f"first {_MAX_NAMESPACES}.",
+            f"first {MAX_NAMESPACES}.",
             ["namespace", "reason"],
             self._denials.items(),
         )

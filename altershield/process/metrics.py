@@ -1,7 +1,7 @@
 """The metrics that all components have: the build, the process and its memory, the watches, failed requests and dropped
 Events."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from prometheus_client import ProcessCollector, disable_created_metrics
@@ -15,6 +15,25 @@ from altershield.kube.informer import Informer
 from altershield.process import cgroup
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # no dashboard and no alert uses these additional series
+
+MAX_NAMESPACES = 100
+OTHER_NAMESPACES = "(other)"
+"""This cannot be the name of a namespace."""
+
+
+class NamespaceLabels:
+    """The values of a label `namespace`: the first 100 namespaces, and one value for all others. Each is a series."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+
+    def value(self, namespace: str, *, trusted: Callable[[str], bool] = lambda namespace: True) -> str:
+        """The value for this namespace. `trusted` is asked whether a new one may become a value."""
+        if namespace not in self._known:
+            if len(self._known) >= MAX_NAMESPACES or not trusted(namespace):
+                return OTHER_NAMESPACES
+            self._known.add(namespace)
+        return namespace
 
 
 class ProcessMetrics(Collector):

@@ -19,12 +19,12 @@ from altershield.api.kinds import (
 from altershield.api.meta import find_condition
 from altershield.api.policy import Phase
 from altershield.kube.errors import ConflictError
-from reconciler.batches.check_run import Answer, Ask, Step, entry_of
+from reconciler.batches.check_run import Answer, Ask, Step
 from reconciler.batches.nodes import awaits, awaits_node, is_of_this_run, with_doubtful_pass, with_node
 from reconciler.batches.plan import Checks, kind_of, plan, subject
 from reconciler.batches.skipping import Skipper
 from reconciler.batches.transitions import BatchSnapshot, decide, received
-from reconciler.checks.check import Fail, Pass, Result, Unknown
+from reconciler.checks.check import Fail, Pass, Result, Unknown, entry_of
 from reconciler.checks.identity import CheckRun
 from reconciler.machinery.caches import Caches, Key
 from reconciler.machinery.metrics import UNCHECKED_ENDS, Metrics
@@ -167,9 +167,7 @@ class BatchReconciler:
         what = subject(change_pod, release, planned, ask.phase)
         if ask.step is Step.START:
             return await check.start(what)
-        handle = next(
-            each.handle for each in change_pod.status.checks if (each.name, each.phase) == (ask.name, ask.phase)
-        )
+        handle = what.entry.handle if what.entry is not None else ""
         return await check.poll(what, handle, last=ask.step is Step.LAST_POLL)
 
     async def _clean_up(self, change_pod: ChangePod, release: ChangeWorkload | None, snapshot: BatchSnapshot) -> None:

@@ -5,7 +5,6 @@ not repeatable is made at most once: if its outcome is not known (no answer, or 
 still come by callback until the deadline.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -108,11 +107,6 @@ class Run:
 
 Checks = tuple[CheckResult, ...]
 Next = Ask | Later | None
-
-
-def entry_of(checks: Sequence[CheckResult], name: str, phase: Phase) -> CheckResult | None:
-    """The entry of a check in a phase, or None if it has not begun."""
-    return next((each for each in checks if (each.name, each.phase) == (name, phase)), None)
 
 
 def with_entry(checks: Checks, run: Run, entry: CheckResult | None) -> Checks:

@@ -7,9 +7,9 @@ import msgspec
 from altershield.api.kinds import ChangePod, ChangePodStatus, CheckResult, CheckState, Giver, PodState, Verdict
 from altershield.api.policy import OnUnknown, Phase
 from altershield.workloads.pods import clip
-from reconciler.batches.check_run import Answer, Checks, Planned, Run, ended, entry_of, with_result
+from reconciler.batches.check_run import Answer, Checks, Planned, Run, ended, with_result
 from reconciler.batches.verdicts import undecided, with_results
-from reconciler.checks.check import Fail, Pass
+from reconciler.checks.check import Fail, Pass, entry_of
 
 SERVER_CHECK = "server"
 """The name of the check of an AlterShield server that no DefensePolicy names."""

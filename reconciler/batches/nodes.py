@@ -9,8 +9,7 @@ import msgspec
 
 from altershield.api.kinds import ChangePodStatus, CheckResult, CheckState
 from altershield.api.policy import Phase
-from reconciler.batches.check_run import entry_of
-from reconciler.checks.check import Fail, Pass
+from reconciler.checks.check import Fail, Pass, entry_of
 
 DOUBTFUL = "the AlterShield server passed the check without rules, perhaps because its time expired there"
 """The reason in the entry of a check that runs again, see `with_doubtful_pass`."""

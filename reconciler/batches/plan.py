@@ -6,7 +6,7 @@ from altershield.api.kinds import ChangePod, ChangeWorkload
 from altershield.api.policy import CheckSpec, Phase, ServerCheck
 from reconciler.batches.check_run import Planned
 from reconciler.batches.conclusion import SERVER_CHECK
-from reconciler.checks.check import Availability, Check, Subject
+from reconciler.checks.check import Availability, Check, Subject, entry_of
 
 HEALTH, SERVER, PROMETHEUS, HTTP, JOB = "health", "server", "prometheus", "http", "job"
 
@@ -48,7 +48,7 @@ def _planned(spec: CheckSpec, check: Check | None) -> Planned:
 def subject(change_pod: ChangePod, release: ChangeWorkload, planned: Planned, phase: Phase) -> Subject:
     """What a check is asked about."""
     status = change_pod.status
-    entry = next((each for each in status.checks if (each.name, each.phase) == (planned.spec.name, phase)), None)
+    entry = entry_of(status.checks, planned.spec.name, phase)
     started = float(entry.start_time_unix) if entry is not None else 0.0
     default = status.pre_timeout_threshold if phase is Phase.PRE else status.post_timeout_threshold
     return Subject(

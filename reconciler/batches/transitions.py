@@ -29,12 +29,12 @@ from reconciler.batches.check_run import (
     Run,
     Step,
     advance,
-    entry_of,
     with_entry,
     with_result,
 )
 from reconciler.batches.conclusion import Answers, concluded, done, failed, held, with_late_results
 from reconciler.batches.verdicts import failed_by, undecided, verified, with_initial_verdicts, with_results
+from reconciler.checks.check import entry_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from altershield.api.kinds import ChangeWorkload, CheckResult
+from altershield.api.kinds import ChangeWorkload
 from altershield.api.names import change_pod_number
 from altershield.api.policy import Phase
 from reconciler.checks.check import (
@@ -109,7 +109,7 @@ class AlterShieldServer:
     async def start(self, subject: Subject) -> StartAnswer:
         """Submit the batch, or tell the server that its pods came up, which starts the second check, or have the
         server run the first check again."""
-        entry = _entry(subject)
+        entry = subject.entry
         try:
             if subject.phase is Phase.PRE and entry is not None and entry.repeated:
                 return await self._repeat(subject)
@@ -130,7 +130,7 @@ class AlterShieldServer:
                 return Pending()
             if found.verdict.passed:
                 return Pass(found.message)
-            entry = _entry(subject)
+            entry = subject.entry
             if last and entry is not None and entry.repeated and entry.reason:
                 return Pending(entry.reason)  # the server passed it, because its time expired there
             if not last or not await self._is_over(subject, handle):
@@ -229,9 +229,3 @@ class AlterShieldServer:
         """The number of batches that the release will have; 0 if it is not known."""
         workload = self._caches.workload(workload_key(release))
         return math.ceil(workload.replicas / release.spec.count_threshold) if workload is not None else 0
-
-
-def _entry(subject: Subject) -> CheckResult | None:
-    """The stored entry of the check in its phase."""
-    found = ((each.name, each.phase, each) for each in subject.change_pod.status.checks)
-    return next((entry for name, phase, entry in found if (name, phase) == (subject.check.name, subject.phase)), None)

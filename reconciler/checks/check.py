@@ -5,12 +5,18 @@ answer. So a check keeps no state of its own: its handle and the start time are 
 reconciler resumes a check with them.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Protocol
 
-from altershield.api.kinds import ChangePod, ChangeWorkload, FailedRule
+from altershield.api.kinds import ChangePod, ChangeWorkload, CheckResult, FailedRule
 from altershield.api.policy import CheckSpec, Phase
+
+
+def entry_of(checks: Sequence[CheckResult], name: str, phase: Phase) -> CheckResult | None:
+    """The entry of a check in a phase, or None if it has not begun."""
+    return next((each for each in checks if (each.name, each.phase) == (name, phase)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +30,11 @@ class Subject:
     started: float
     """When the check began: before it was started."""
     deadline: float
+
+    @property
+    def entry(self) -> CheckResult | None:
+        """The stored entry of the check in its phase."""
+        return entry_of(self.change_pod.status.checks, self.check.name, self.phase)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,7 @@ unauthenticated callers delay each other, and not the reconciler.
 """
 
 import asyncio
-import contextlib
 import re
-from collections.abc import Iterator
 from typing import Any, TypeVar
 
 import msgspec
@@ -18,6 +16,7 @@ from altershield.api.resources import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Res
 from altershield.kube.client import Client
 from altershield.kube.errors import KubernetesError
 from reconciler.endpoints.errors import EndpointError
+from reconciler.endpoints.places import Places
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -59,7 +58,7 @@ class Access:
 
     def __init__(self, client: Client) -> None:
         self._client = client.with_own_connections(max_in_flight=_AT_A_TIME)
-        self._asking = 0
+        self._places = Places(_WAITING, "the reconciler is busy with other requests; send it again")
 
     async def close(self) -> None:
         await self._client.close()
@@ -105,20 +104,10 @@ class Access:
 
     async def _review(self, resource: Resource, spec: dict[str, Any], type_: type[T]) -> T:
         review = {"apiVersion": resource.api_version, "kind": resource.kind, "spec": spec}
-        with self._place():
+        with self._places:
             try:
                 async with asyncio.timeout(_SECONDS):
                     return await self._client.create(resource, review, as_=type_)
             except (KubernetesError, TimeoutError) as error:
                 message = f"the API server does not answer the {resource.kind}, so the request is refused"
                 raise EndpointError(message, 503) from error
-
-    @contextlib.contextmanager
-    def _place(self) -> Iterator[None]:
-        if self._asking >= _WAITING:
-            raise EndpointError("the reconciler is busy with other requests; send it again", 503)
-        self._asking += 1
-        try:
-            yield
-        finally:
-            self._asking -= 1

@@ -6,8 +6,6 @@ check, without a request to the API server. The Secret is read for each callback
 """
 
 import asyncio
-import contextlib
-from collections.abc import Iterator
 
 from altershield.api.kinds import ChangeWorkload
 from altershield.api.policy import HttpCheck
@@ -15,6 +13,7 @@ from altershield.kube.client import Client
 from reconciler.checks.identity import CheckRun
 from reconciler.endpoints.errors import EndpointError
 from reconciler.endpoints.outcome import CallbackOutcome
+from reconciler.endpoints.places import Places
 from reconciler.machinery.caches import Caches
 from reconciler.outbound.errors import CredentialsError, SecretUnreadableError
 from reconciler.outbound.secrets import Secrets
@@ -35,7 +34,7 @@ class CheckKeys:
         self._client = client.with_own_connections(max_in_flight=_AT_A_TIME)
         self._secrets = Secrets(self._client)
         self._caches = caches
-        self._reading = 0
+        self._places = Places(_WAITING, "the reconciler is busy with other callbacks; send it again")
         self._early = 0
 
     async def close(self) -> None:
@@ -53,7 +52,7 @@ class CheckKeys:
         if release is None or check is None or check.secret_ref is None:
             return b""
         namespace = release.spec.policy.namespace
-        with self._place():
+        with self._places:
             try:
                 async with asyncio.timeout(_SECONDS):
                     credentials = await self._secrets.read(namespace, check.secret_ref.name)
@@ -90,17 +89,6 @@ class CheckKeys:
         if release is None or release.metadata.uid != batch.owner.uid:
             return None
         return release
-
-    @contextlib.contextmanager
-    def _place(self) -> Iterator[None]:
-        if self._reading >= _WAITING:
-            message = "the reconciler is busy with other callbacks; send it again"
-            raise EndpointError(message, 503, CallbackOutcome.FAILED)
-        self._reading += 1
-        try:
-            yield
-        finally:
-            self._reading -= 1
 
 
 def _definition(release: ChangeWorkload, run: CheckRun) -> HttpCheck | None:

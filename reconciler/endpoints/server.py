@@ -33,6 +33,7 @@ from reconciler.endpoints.check_signatures import CheckSignatures
 from reconciler.endpoints.errors import EndpointError
 from reconciler.endpoints.intake import Intake
 from reconciler.endpoints.outcome import CallbackOutcome
+from reconciler.endpoints.places import Places
 from reconciler.endpoints.refusals import Refusals
 from reconciler.endpoints.rollbacks import Rollbacks
 from reconciler.endpoints.signatures import Signatures, Token
@@ -132,7 +133,7 @@ class Endpoints:
         self._refusals = Refusals()
         self._access: Access | None = None
         self._keys: CheckKeys | None = None
-        self._results = 0
+        self._results = Places(_RESULTS, "too many callbacks are being stored; send it again")
         self._storing: set[asyncio.Task[bool]] = set()
         self._listener = Listener(self.answer, settings.host, settings.port, settings.context, connections=_CONNECTIONS)
         self._routes = {
@@ -266,20 +267,16 @@ class Endpoints:
 
     async def _store_result(self, taken: CheckCallback) -> bool:
         """Store the result of a check. Returns false if it changes nothing."""
-        if self._results >= _RESULTS:
-            raise EndpointError("too many callbacks are being stored; send it again", 503, CallbackOutcome.FAILED)
         run = taken.run
         about = {"namespace": run.namespace, "change_pod": run.change_pod, "check": run.check, "phase": run.phase}
-        self._results += 1
-        try:
-            async with asyncio.timeout(_RESULT_SECONDS):
-                changed = await self._receive_result(taken)
-        except Exception as error:
-            logger.warning("callback about a check not stored", extra={**about, "error": str(error)})
-            message = "the callback could not be stored; send it again"
-            raise EndpointError(message, 503, CallbackOutcome.FAILED) from error
-        finally:
-            self._results -= 1
+        with self._results:
+            try:
+                async with asyncio.timeout(_RESULT_SECONDS):
+                    changed = await self._receive_result(taken)
+            except Exception as error:
+                logger.warning("callback about a check not stored", extra={**about, "error": str(error)})
+                message = "the callback could not be stored; send it again"
+                raise EndpointError(message, 503, CallbackOutcome.FAILED) from error
         result = type(taken.result).__name__
         logger.info("callback about a check accepted", extra={**about, "result": result, "changed": changed})
         return changed

@@ -12,7 +12,7 @@ from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POL
 from altershield.kube.client import Client
 from altershield.kube.events import EventRecorder
 from altershield.kube.queue import WorkQueue
-from altershield.process.metrics import ProcessMetrics
+from altershield.process.metrics import MAX_NAMESPACES, OTHER_NAMESPACES, NamespaceLabels, ProcessMetrics
 from altershield.releases import history
 from altershield.workloads import ADAPTERS
 from reconciler.endpoints.outcome import CallbackOutcome
@@ -35,9 +35,6 @@ _WRITES = {
 }
 _RECONCILE_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _RELEASE_SECONDS = (5, 10, 20, 30, 60, 120, 180, 300, 600, 1200, 1800, 3600)
-_MAX_NAMESPACES = 100
-_OTHER_NAMESPACES = "(other)"
-"""This cannot be the name of a namespace."""
 
 _RESULTS = {
     WorkloadState.SUCCESS: "success",
@@ -82,10 +79,10 @@ class Metrics:
         self._rollbacks = self._counter(
             "altershield_rollbacks",
             "Releases rolled back, by the namespace of the workload. `(other)`: the namespaces after the first "
-            f"{_MAX_NAMESPACES}.",
+            f"{MAX_NAMESPACES}.",
             ["namespace", "reason"],
         )
-        self._namespaces: set[str] = set()
+        self._namespaces = NamespaceLabels()
         self.ungated_releases = self._counter(
             "altershield_ungated_releases",
             "Releases that no gatekeeper reviewed: without a version, or with the version of another pod template.",
@@ -122,7 +119,7 @@ class Metrics:
         for end in UNCHECKED_ENDS:
             self.unchecked.labels(end)
         for cause in (RollbackReason.POD_NOT_UP, RollbackReason.VERIFICATION_FAILED, RollbackReason.REQUESTED):
-            self._rollbacks.labels(_OTHER_NAMESPACES, cause)
+            self._rollbacks.labels(OTHER_NAMESPACES, cause)
         for reason in _UNGATED.values():
             self.ungated_releases.labels(reason)
         for ended in CallbackOutcome:
@@ -153,9 +150,7 @@ class Metrics:
 
     def rolled_back(self, namespace: str, reason: str) -> None:
         """Count a rollback."""
-        if len(self._namespaces) < _MAX_NAMESPACES:
-            self._namespaces.add(namespace)
-        self._rollbacks.labels(namespace if namespace in self._namespaces else _OTHER_NAMESPACES, reason).inc()
+        self._rollbacks.labels(self._namespaces.value(namespace), reason).inc()
 
     def ungated(self, reason: UngatedReason) -> None:
         """Count an ungated release."""

@@ -51,6 +51,14 @@ SOURCES = (
         ),
     ),
     Source(
+        "reconciler/endpoints/places.py",
+        (*_CHECKS, _T + "test_access.py", *_TOOLS),
+        (
+            ("        if not self._free:\n", "        if False:\n"),
+            ("        self._free += 1\n", "        pass\n"),
+        ),
+    ),
+    Source(
         "reconciler/endpoints/check_keys.py",
         _CHECKS,
         (
@@ -59,11 +67,10 @@ SOURCES = (
             (" or release.metadata.uid != batch.owner.uid:", ":"),
             (" and run.phase in each.phases)", ")"),
             ("if each.name == run.check and", "if"),
-            ("        if self._reading >= _WAITING:\n", "        if False:\n"),
+            ("        with self._places:\n", "        if True:\n"),
             (" or self._early >= _EARLY:", ":"),
             ("            self._early -= 1\n", "            pass\n"),
             ("                if found is not None:\n                    return found\n", ""),
-            ("            self._reading -= 1\n", "            pass\n"),
             ("with_own_connections(max_in_flight=_AT_A_TIME)", "with_own_connections(max_in_flight=50)"),
             ("read(namespace, check", 'read("pay", check'),
             ("except (SecretUnreadableError, TimeoutError) as error:", "except TimeoutError as error:"),
@@ -155,11 +162,10 @@ SOURCES = (
                 "            if not changed:\n                self._check_signatures.forget(claim)\n",
                 "            pass\n",
             ),
-            ("        if self._results >= _RESULTS:\n", "        if False:\n"),
-            ("            self._results -= 1\n", "            pass\n"),
+            ("        with self._results:\n", "        if True:\n"),
             (
-                "            async with asyncio.timeout(_RESULT_SECONDS):\n",
-                "            async with asyncio.timeout(60):\n",
+                "                async with asyncio.timeout(_RESULT_SECONDS):\n",
+                "                async with asyncio.timeout(60):\n",
             ),
             ("        self._metrics.check_callbacks.labels(error.outcome).inc()\n", ""),
             ("        self._metrics.check_callbacks.labels(CallbackOutcome.ACCEPTED).inc()\n", ""),

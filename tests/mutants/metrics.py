@@ -4,17 +4,21 @@ from tests.mutants.mutant import Source
 
 SOURCES = (
     Source(
-        "gatekeeper/metrics.py",
+        "altershield/process/metrics.py",
         ("tests/unit/gatekeeper/test_metrics.py",),
         (
-            ("len(self._namespaces) < _MAX_NAMESPACES and self._known(namespace)", "self._known(namespace)"),
+            ("if len(self._known) >= MAX_NAMESPACES or not trusted(namespace):", "if not trusted(namespace):"),
             (
-                "len(self._namespaces) < _MAX_NAMESPACES and self._known(namespace)",
-                "len(self._namespaces) < _MAX_NAMESPACES",
+                "if len(self._known) >= MAX_NAMESPACES or not trusted(namespace):",
+                "if len(self._known) >= MAX_NAMESPACES:",
             ),
-            ("                namespace = _OTHER_NAMESPACES\n", "                pass\n"),
-            ("self._denials.get((namespace, reason), 0) + 1", "1"),
+            ("                return OTHER_NAMESPACES\n", "                pass\n"),
         ),
+    ),
+    Source(
+        "gatekeeper/metrics.py",
+        ("tests/unit/gatekeeper/test_metrics.py",),
+        (("self._denials.get((value, reason), 0) + 1", "1"),),
     ),
     Source(
         "reconciler/releases/release_metrics.py",

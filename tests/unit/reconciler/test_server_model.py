@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from altershield.api.kinds import ChangePod, ChangePodStatus, FailedRule, PodState, Verdict
 from altershield.api.policy import AppliedPolicy, CheckSpec, OnUnknown, Phase, ServerCheck
-from reconciler.batches.check_run import Answer, Step, entry_of
+from reconciler.batches.check_run import Answer, Step
 from reconciler.batches.conclusion import SERVER_CHECK
 from reconciler.batches.nodes import awaits, awaits_node, is_of_this_run, with_doubtful_pass, with_node
 from reconciler.batches.plan import SERVER, plan, subject
@@ -28,7 +28,7 @@ from reconciler.batches.skipping import Skipper, requested
 from reconciler.batches.transitions import BatchSnapshot, decide, received
 from reconciler.batches.verdicts import held_by
 from reconciler.checks.altershield_server import AlterShieldServer
-from reconciler.checks.check import Fail, Pass
+from reconciler.checks.check import Fail, Pass, entry_of
 from reconciler.machinery.metrics import Metrics
 from reconciler.server.answers import Polled, ServerVerdict
 from reconciler.server.errors import NotAllowedError, RejectedError, UnavailableError

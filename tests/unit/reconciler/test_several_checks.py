@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from altershield.api.kinds import ChangePodStatus, CheckResult, CheckState, Giver, PodState
 from altershield.api.meta import find_condition
 from altershield.api.policy import MAX_CHECKS, CheckSpec, HttpCheck, OnUnknown, Phase, PrometheusCheck, ServerCheck
-from reconciler.batches.check_run import Answer, Planned, Step, entry_of, with_result
+from reconciler.batches.check_run import Answer, Planned, Step, with_result
 from reconciler.batches.transitions import BatchSnapshot, Next, decide, received
 from reconciler.batches.verdicts import undecided
-from reconciler.checks.check import Fail, Lost, NotStarted, Pass, Pending, Started, Unknown
+from reconciler.checks.check import Fail, Lost, NotStarted, Pass, Pending, Started, Unknown, entry_of
 from tests.unit.reconciler.builders import NOW, change_pod
 
 PRE, POST = Phase

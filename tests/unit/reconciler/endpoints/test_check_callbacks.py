@@ -26,6 +26,7 @@ from reconciler.checks.identity import CALLBACK_PATH, CheckRun
 from reconciler.checks.signing import SIGNATURE_HEADER, TIMESTAMP_HEADER, signature
 from reconciler.endpoints import check_keys, server
 from reconciler.endpoints.check_callback import CheckCallback
+from reconciler.endpoints.places import Places
 from reconciler.endpoints.replays import Replays
 from reconciler.machinery.caches import Caches
 from reconciler.releases import projection
@@ -385,7 +386,9 @@ async def test_callbacks_about_unknown_runs_that_wait_are_bounded(
 async def test_flood_of_forged_callbacks_about_a_known_run_reads_few_secrets_at_a_time(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(check_keys, "_WAITING", 8)
+    keys = world.served.endpoints._keys
+    assert keys is not None
+    monkeypatch.setattr(keys, "_places", Places(8, "busy; send it again"))
     go_on, reading = asyncio.Event(), 0
     most = 0
 
@@ -474,7 +477,7 @@ async def test_callbacks_that_are_stored_at_a_time_are_bounded(world: World, mon
         await go_on.wait()
         return True
 
-    monkeypatch.setattr(server, "_RESULTS", 1)
+    monkeypatch.setattr(world.served.endpoints, "_results", Places(1, "busy; send it again"))
     world.served.receive_result = wait
     first, second = body(), body(verdict="fail")
     storing = asyncio.create_task(world.post(first, world.signed(first)))
