@@ -11,7 +11,7 @@ import functools
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +126,7 @@ def watched(directory: Path, prometheus: str, rules: Path) -> Iterator[tuple[Wat
         eventually(lambda: seen.value("min(altershield_certificate_lifetime_seconds) > 0"), "a certificate")
         processes.since = time.time()
         asyncio.run(_story(processes))
+        asyncio.run(_denials(processes, seen))
         serving.close()
         asyncio.run(_outage(processes, seen))
         serving.enter_context(processes.running("gatekeeper"))
@@ -234,6 +235,22 @@ async def _suspend(story: Story) -> None:
     await story.until(lambda: "suspended" * (story.state(version) == WorkloadState.SUSPEND), "the suspension")
 
 
+async def _denials(processes: Watched, seen: Prometheus) -> None:
+    """Releases after the suspension, which are denied. Prometheus sees each one: a rate needs two values of a series,
+    and the first denial is the first value."""
+    async with await Client.connect(str(processes.kubeconfig)) as client:
+        counts = (
+            "sum(altershield_admission_denials_total)",
+            "sum(apiserver_admission_webhook_rejection_count{error_type='no_error', type='validating'})",
+        )
+        before = [seen.value(f"{count} or vector(0)") or 0 for count in counts]
+        for denied in range(1, 4):
+            release = {"spec": {"template": {"metadata": {"annotations": {"attempt": str(denied)}}}}}
+            assert not await _passes(client.patch(DEPLOYMENTS, release, "sleep", NAMESPACE)), "it was admitted"
+            wanted = " and ".join(f"({count}) >= {old + denied}" for count, old in zip(counts, before, strict=True))
+            await asyncio.to_thread(eventually, functools.partial(seen.value, wanted), "the denial to be counted")
+
+
 async def _outage(processes: Watched, seen: Prometheus) -> None:
     """While no gatekeeper is up, releases are refused. Then failurePolicy is Ignore for one release, which passes."""
     async with await Client.connect(str(processes.kubeconfig)) as client:
@@ -243,22 +260,25 @@ async def _outage(processes: Watched, seen: Prometheus) -> None:
         count = f"sum(apiserver_admission_webhook_rejection_count{{{ours}}}) or vector(0)"
         before = seen.value(count) or 0
         for refused in range(1, 8):  # with a scrape after each, this takes longer than the alerts' 5 minutes as seconds
-            assert not await _passes(client, release), "a release passed without a decision"
+            assert not await _passes(client.create(DEPLOYMENTS, release, NAMESPACE)), (
+                "a release passed without a decision"
+            )
             wanted = f"({count}) >= {before + refused}"
             await asyncio.to_thread(eventually, functools.partial(seen.value, wanted), "the refusal to be counted")
         await _validate(client, "Ignore")
 
         async def passes() -> bool:
             await asyncio.sleep(0.2)  # each refusal is counted
-            return await _passes(client, release)
+            return await _passes(client.create(DEPLOYMENTS, release, NAMESPACE))
 
         await until(passes, "the new failurePolicy to take effect", 30)
         await _validate(client, "Fail")
 
 
-async def _passes(client: Client, release: dict[str, Any]) -> bool:
+async def _passes(write: Awaitable[Any]) -> bool:
+    """Whether the API server accepts a write."""
     try:
-        await client.create(DEPLOYMENTS, release, NAMESPACE)
+        await write
     except ApiError:
         return False
     return True

@@ -83,9 +83,10 @@ class WorkloadController(Generic[W]):
             body = {"metadata": {"uid": found.uid, **metadata}, **({"status": status} if status else {})}
             await self._workloads.patch(body, found.name, found.namespace, subresource="status")
 
-    def _requeue_when_available(self, key: Key, pods: Sequence[Pod], min_ready_seconds: int) -> None:
-        """Queue the workload for the time when the next of these pods becomes available."""
-        wait = availability.next_change(pods, min_ready_seconds, self._clock())
+    def _requeue_when_available(self, key: Key, pods: Sequence[Pod], min_ready_seconds: int, now: float) -> None:
+        """Queue the workload for the time when the next of these pods becomes available. `now` is the time of the
+        status that was written: a pod that has become available since then is not in it."""
+        wait = availability.next_change(pods, min_ready_seconds, now)
         if wait is not None:
             self._queue.add_after(key, wait)
 

@@ -79,6 +79,7 @@ class DaemonSets(WorkloadController[DaemonSet]):
             return
         pods = self._control.owned(ds.metadata, ds.spec.selector)
         placed = daemon_pods.by_node(pods)
-        status = rollout.status(ds, self._nodes.all(), placed, hash_, collisions, self._clock())
+        now = self._clock()
+        status = rollout.status(ds, self._nodes.all(), placed, hash_, collisions, now)
         await self._patch_status(ds, status_patch(status, ds.status))
-        self._requeue_when_available(key, pods, ds.spec.min_ready_seconds)
+        self._requeue_when_available(key, pods, ds.spec.min_ready_seconds, now)

@@ -70,6 +70,7 @@ class ReplicaSets(WorkloadController[ReplicaSet]):
         pods = self._control.owned(rs.metadata, rs.spec.selector)
         active = [pod for pod in pods if pod.active]
         terminating = sum(not pod.ended for pod in pods) - len(active)
-        status = replicas.status(rs, active, terminating, str(error) if error else None, self._clock())
+        now = self._clock()
+        status = replicas.status(rs, active, terminating, str(error) if error else None, now)
         await self._patch_status(rs, status_patch(status, rs.status))
-        self._requeue_when_available(key, active, rs.spec.min_ready_seconds)
+        self._requeue_when_available(key, active, rs.spec.min_ready_seconds, now)

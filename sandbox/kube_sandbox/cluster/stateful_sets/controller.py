@@ -89,9 +89,10 @@ class StatefulSets(WorkloadController[StatefulSet]):
         if set_ is None:
             return
         pods = [pod for pod in self._control.owned(set_.metadata, set_.spec.selector) if _is_member(set_, pod)]
-        status = rollout.status(set_, pods, revisions, collisions, self._clock())
+        now = self._clock()
+        status = rollout.status(set_, pods, revisions, collisions, now)
         await self._patch_status(set_, status_patch(status, set_.status))
-        self._requeue_when_available(key, pods, set_.spec.min_ready_seconds)
+        self._requeue_when_available(key, pods, set_.spec.min_ready_seconds, now)
 
 
 def _is_member(set_: StatefulSet, pod: Pod) -> bool:
