@@ -35,7 +35,7 @@ async def run(options: Options) -> None:
         metrics.observe(client, (releases, config), releases.has_namespace)
 
         def unready() -> list[str]:
-            reasons = [] if certificate.loaded else ["there is no serving certificate yet"]
+            reasons = [certificate.unusable] if certificate.unusable else []
             waiting = [informer.resource.plural for informer in (releases, config) if not informer.synced]
             return reasons + [f"the cache of {resource} is not filled yet" for resource in waiting]
 

@@ -4,6 +4,8 @@ change, without a restart."""
 import asyncio
 import logging
 import ssl
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from cryptography import x509
@@ -18,7 +20,14 @@ class Certificate:
     the pair that was loaded last. A pair that cannot be used is logged once, and the previous pair stays in use. With
     `client_ca_file` (PEM), only clients with a certificate of one of these CAs get an answer."""
 
-    def __init__(self, cert_file: Path, key_file: Path, client_ca_file: Path | None = None) -> None:
+    def __init__(
+        self,
+        cert_file: Path,
+        key_file: Path,
+        client_ca_file: Path | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._clock = clock
         self._pair = (cert_file, key_file)
         self._client_ca_file = client_ca_file
         self._files = (*self._pair, *([client_ca_file] if client_ca_file else []))
@@ -34,8 +43,11 @@ class Certificate:
         """The validity period of the certificate in use, in seconds. 0 before one is loaded."""
 
     @property
-    def loaded(self) -> bool:
-        return self._loaded is not None
+    def unusable(self) -> str:
+        """Why clients do not accept the certificate; empty if there is no reason known here."""
+        if self._loaded is None:
+            return "there is no serving certificate yet"
+        return "the serving certificate has expired" if self.expires <= self._clock() else ""
 
     async def follow(self) -> None:
         """Reload the files when they change, until cancelled. It polls their content, because that notices every way of
@@ -74,7 +86,11 @@ class Certificate:
             self._reported = repr(error)
             logger.error(
                 "cannot load the certificates; provide a certificate with its key, and the CAs of clients if set",
-                extra={"files": [str(file) for file in self._files], "cause": str(error), "serving": self.loaded},
+                extra={
+                    "files": [str(file) for file in self._files],
+                    "cause": str(error),
+                    "serving": self._loaded is not None,
+                },
             )
 
 

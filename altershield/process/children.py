@@ -53,6 +53,12 @@ class Process:
             with contextlib.suppress(ProcessLookupError):
                 self._process.send_signal(number)
 
+    def kill(self) -> None:
+        """Send SIGKILL to the process group of the program."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
     async def wait(self) -> int:
         """Wait until the program ends; its exit code."""
         if self._process is None:
@@ -83,8 +89,7 @@ class Process:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_STOP_SECONDS):
                 await process.wait()
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        self.kill()
         await process.wait()
 
 

@@ -184,16 +184,17 @@ def test_webhook_timeouts_of_one_request_stay_below_ten_seconds_in_all(
 
 
 def test_processes_accept_the_arguments_of_the_chart(objects: list[Object]) -> None:
-    commands = {
-        "certgen run": certgen.command.app,
+    processes = {
+        "certgen": certgen.command.app,
         "gatekeeper": gatekeeper.__main__.app,
         "reconciler": reconciler.__main__.app,
     }
-    pod = all_containers(objects)
-    for command, process in commands.items():
-        container = pod[command.partition(" ")[0]]
-        assert container["command"] == ["python", "-m", *command.split()]
-        parsed(process, [*command.split()[1:], *container["args"]])
+    for name, container in all_containers(objects).items():
+        python, module, *rest = [*container["command"], *container["args"]]
+        assert (python, module) == ("python", "-m")
+        own, *arguments = rest[1:] if rest[0] == "altershield.process.restarts" else rest
+        assert own == name
+        parsed(processes[own], arguments)
     (check,) = [obj["spec"]["containers"][0] for obj in objects if obj["kind"] == "Pod"]
     assert check["command"] == ["python", "-m", "altershield", "check"]
     parsed(app.app, ["check", *check["args"]])
@@ -206,7 +207,7 @@ def test_certgen_commands_in_the_container_use_the_settings_of_certgen_run(
     own = {name: value for name, value in variables(container).items() if name.startswith("ALTERSHIELD_")}
     for name, value in own.items():
         monkeypatch.setenv(name, value)
-    run = parsed(certgen.command.app, ["run", *container["args"]])
+    run = parsed(certgen.command.app, container["args"])
     known = {str(option.envvar) for option in run.command.params if isinstance(option, TyperOption)}
     assert own.keys() <= known
     for command in ("show", "rotate"):

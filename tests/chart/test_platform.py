@@ -162,16 +162,22 @@ def test_strategy_history_probes_and_security_context_replace_the_defaults(chart
     values: Object = {
         "strategy": {"type": "Recreate"},
         "revisionHistoryLimit": 0,
-        "probes": {"liveness": {"failureThreshold": 9}, "readiness": {"timeoutSeconds": 1}},
+        "probes": {
+            "startup": {"failureThreshold": 8},
+            "liveness": {"failureThreshold": 9},
+            "readiness": {"timeoutSeconds": 1},
+        },
         "containerSecurityContext": {"runAsUser": 1000},
     }
     deployment = the(rendered(chart, values), "Deployment")
     assert deployment["spec"]["strategy"] == {"type": "Recreate"}
     assert deployment["spec"]["revisionHistoryLimit"] == 0
+    gatekeeper, certgen = containers(deployment)["gatekeeper"], containers(deployment)["certgen"]
+    assert gatekeeper["livenessProbe"]["failureThreshold"] == 9
+    assert gatekeeper["livenessProbe"]["timeoutSeconds"] == 5
+    assert gatekeeper["readinessProbe"]["timeoutSeconds"] == 1
+    assert certgen["startupProbe"]["failureThreshold"] == 8
     for container in containers(deployment).values():
-        assert container["livenessProbe"]["failureThreshold"] == 9
-        assert container["livenessProbe"]["timeoutSeconds"] == 5
-        assert container["readinessProbe"]["timeoutSeconds"] == 1
         assert container["securityContext"]["runAsUser"] == 1000
         assert container["securityContext"]["readOnlyRootFilesystem"] is True
 

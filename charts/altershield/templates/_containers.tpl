@@ -1,7 +1,9 @@
 {{- /* The containers. */ -}}
 
 {{- /* The fields that all containers have in common. Argument: a dict with `root`, `resources`, `port` (for probes and
-metrics; none: no probes), `env` and `mounts` (lists of objects), and `token` (mount the service account's token). */ -}}
+metrics; none: no probes), `env` and `mounts` (lists of objects), `token` (mount the service account's token), and
+`kept` (the container shares the pod of the gatekeeper: its process is started again inside of the container, which stays
+ready, because the kubelet counts the readiness of all containers of a pod). */ -}}
 {{- define "altershield.container" -}}
 image: {{ include "altershield.image" .root }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
@@ -27,9 +29,11 @@ env: {{- toYaml . | nindent 2 }}
 {{- with $mounts }}
 volumeMounts: {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .port }}
-livenessProbe: {{- merge (dict "httpGet" (dict "path" "/healthz" "port" .)) $.root.Values.probes.liveness | toYaml | nindent 2 }}
-readinessProbe: {{- merge (dict "httpGet" (dict "path" "/readyz" "port" .)) $.root.Values.probes.readiness | toYaml | nindent 2 }}
+{{- if .kept }}
+startupProbe: {{- merge (dict "httpGet" (dict "path" "/readyz" "port" .port)) .root.Values.probes.startup | toYaml | nindent 2 }}
+{{- else if .port }}
+livenessProbe: {{- merge (dict "httpGet" (dict "path" "/healthz" "port" .port)) .root.Values.probes.liveness | toYaml | nindent 2 }}
+readinessProbe: {{- merge (dict "httpGet" (dict "path" "/readyz" "port" .port)) .root.Values.probes.readiness | toYaml | nindent 2 }}
 {{- end }}
 {{- end -}}
 
@@ -79,7 +83,8 @@ readinessProbe: {{- merge (dict "httpGet" (dict "path" "/readyz" "port" .)) $.ro
 {{- $callbacks := include "altershield.callbacks" . -}}
 {{- with .Values.reconciler }}
 - name: reconciler
-  command: [python, -m, reconciler]
+  {{- $kept := not (include "altershield.separate" $root) }}
+  command: [python, -m, {{ if $kept }}altershield.process.restarts, {{ end }}reconciler]
   args:
     - --metrics-port={{ int .metricsPort }}
     - --system-namespace={{ $root.Release.Namespace }}
@@ -136,7 +141,7 @@ readinessProbe: {{- merge (dict "httpGet" (dict "path" "/readyz" "port" .)) $.ro
   {{- end }}
   {{- $mounts = concat $mounts $root.Values.extraVolumeMounts }}
   {{- $env = concat $env $root.Values.extraEnv .extraEnv }}
-  {{- include "altershield.container" (dict "root" $root "port" "metrics-recon" "resources" .resources "env" $env "mounts" $mounts "token" true) | nindent 2 }}
+  {{- include "altershield.container" (dict "root" $root "port" "metrics-recon" "resources" .resources "env" $env "mounts" $mounts "token" true "kept" $kept) | nindent 2 }}
 {{- end }}
 {{- end -}}
 
@@ -147,8 +152,9 @@ readinessProbe: {{- merge (dict "httpGet" (dict "path" "/readyz" "port" .)) $.ro
 # Runs in every mode. It creates the certificate, or checks and watches the provided one, and writes it to the
 # shared volume for the gatekeeper.
 - name: certgen
-  command: [python, -m, certgen, run]
+  command: [python, -m, altershield.process.restarts, certgen]
   args:
+    - run
     - --directory=/certificates
     - --metrics-port={{ int .metricsPort }}
     {{- if $root.Values.rbac.create }}
@@ -180,7 +186,7 @@ readinessProbe: {{- merge (dict "httpGet" (dict "path" "/readyz" "port" .)) $.ro
   {{- $env = append $env (dict "name" "ALTERSHIELD_LOG_LEVEL" "value" $root.Values.logLevel) }}
   {{- $env = concat $env $root.Values.extraEnv .extraEnv }}
   {{- $mounts := concat (list (dict "name" "certificates" "mountPath" "/certificates")) $root.Values.extraVolumeMounts }}
-  {{- include "altershield.container" (dict "root" $root "port" "metrics-cert" "resources" .resources "env" $env "mounts" $mounts "token" true) | nindent 2 }}
+  {{- include "altershield.container" (dict "root" $root "port" "metrics-cert" "resources" .resources "env" $env "mounts" $mounts "token" true "kept" true) | nindent 2 }}
 {{- end }}
 {{- end -}}
 

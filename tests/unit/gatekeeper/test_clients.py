@@ -82,7 +82,7 @@ async def test_invalid_client_ca_leaves_the_previous_ca_in_use(tmp_path: Path, c
 
 async def test_no_client_gets_an_answer_before_the_ca_exists(tmp_path: Path) -> None:
     async with serving(tmp_path, client_ca_file=tmp_path / "missing") as served:
-        assert not served.certificate.loaded
+        assert served.certificate.unusable
         for authority in (API_SERVERS, None):
             with pytest.raises(aiohttp.ClientError):
                 await ask(served, tmp_path, authority, "kube-apiserver")

@@ -61,7 +61,7 @@ async def test_an_update_of_a_mounted_secret_is_loaded(tmp_path: Path) -> None:
         Files.at(source).issue(datetime.timedelta(hours=number))
         mounted_secret(mount, number, Files.at(source))
         certificate.reload()
-        assert certificate.loaded
+        assert not certificate.unusable
         expiries.append(certificate.expires)
     assert expiries[0] < expiries[1]
 
@@ -113,10 +113,21 @@ def test_a_certificate_that_appears_later_is_loaded(tmp_path: Path) -> None:
     files = Files.at(tmp_path)
     certificate = Certificate(files.certificate, files.key)
     certificate.reload()
-    assert (certificate.loaded, certificate.expires) == (False, 0.0)
+    assert (certificate.unusable, certificate.expires) == ("there is no serving certificate yet", 0.0)
     expected = x509.load_pem_x509_certificate(files.issue()).not_valid_after_utc.timestamp()
     certificate.reload()
-    assert (certificate.loaded, certificate.expires) == (True, expected)
+    assert (certificate.unusable, certificate.expires) == ("", expected)
+
+
+def test_an_expired_certificate_is_unusable(tmp_path: Path) -> None:
+    files = Files.at(tmp_path)
+    expires = x509.load_pem_x509_certificate(files.issue()).not_valid_after_utc.timestamp()
+    now = expires - 1
+    certificate = Certificate(files.certificate, files.key, clock=lambda: now)
+    certificate.reload()
+    assert not certificate.unusable
+    now = expires
+    assert certificate.unusable == "the serving certificate has expired"
 
 
 async def test_no_request_fails_while_certificates_change(tmp_path: Path) -> None:

@@ -1,0 +1,153 @@
+"""Starts a process again when it ends, so that its container stays ready.
+
+    python -m altershield.process.restarts reconciler --metrics-port=8081
+
+The kubelet counts the readiness of all containers of a pod. A container that crashed waits up to five minutes for its
+restart, and its pod is not ready for as long: a reconciler or certgen that crashes again and again would take the
+gatekeeper out of the Service. With this process as the first one of the container, the kubelet sees no crash.
+
+- A process that was never ready is not started again: its exit code is that of the container, as without this module.
+- One that needs too much memory is killed before the kernel kills all processes of the container.
+- One that does not answer /healthz for a minute is killed.
+"""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+import uvloop
+
+from altershield.process import logs
+from altershield.process.cgroup import Memory, memory
+from altershield.process.children import Process
+from altershield.process.signals import stop_event
+
+logger = logging.getLogger(__name__)
+
+FIRST_DELAY, LAST_DELAY = 1.0, 60.0
+"""Seconds before the next start. They double with each one."""
+STEADY = 600.0
+"""Seconds of a run after which the delay is the first one again."""
+MOST_MEMORY = 0.95
+"""The share of the container's memory limit at which the process is killed. AlterShieldMemoryHigh fires at 0.9."""
+SILENT = 60.0
+"""Seconds without an answer of /healthz after which the process is killed."""
+
+_PORT = "--metrics-port="  # the option for the port of /healthz and /readyz
+_LOOK = 0.2  # seconds between looks at the memory
+_PROBE = 5.0  # seconds between probes, and for each one
+
+
+def delay(before: float, ran: float) -> float:
+    """Seconds to wait before the next start. `before` is the last such delay, 0 for none; `ran` is how long the process
+    ran."""
+    return FIRST_DELAY if ran >= STEADY or not before else min(before * 2, LAST_DELAY)
+
+
+async def keep(
+    command: Sequence[str],
+    port: int,
+    stop: asyncio.Event,
+    *,
+    used: Callable[[], Memory] = memory,
+    pace: float = 1.0,
+) -> int:
+    """Run `command` until `stop` is set, or until it ends before it was ready once. Returns its exit code, negative for
+    a signal.
+
+    `port` is that of its /healthz and /readyz on loopback. `pace` is a factor for all times.
+    """
+    waited, was_ready = 0.0, False
+    while True:
+        began = time.monotonic()
+        async with Process(command, None) as child:
+            run = _Run(child, port, used, was_ready, pace)
+            await _first(child.wait(), stop.wait(), run.watch(), run.probe())
+            was_ready = run.was_ready
+            if stop.is_set():
+                child.send(signal.SIGTERM)  # the kubelet kills it if it takes longer than the pod's grace period
+            if run.complaint or stop.is_set():
+                await child.wait()
+            if stop.is_set() or not was_ready:
+                return child.ended or 0
+        waited = delay(waited, time.monotonic() - began)
+        cause = run.complaint or f"it ended with exit code {child.ended}"
+        logger.error("the process is started again", extra={"cause": cause, "seconds": waited})
+        await _first(stop.wait(), asyncio.sleep(waited * pace))
+        if stop.is_set():
+            return 0
+
+
+class _Run:
+    """One run of the process. `complaint` tells why it has to be killed."""
+
+    def __init__(self, child: Process, port: int, used: Callable[[], Memory], was_ready: bool, pace: float) -> None:
+        self.complaint = ""
+        self.was_ready = was_ready
+        self._child = child
+        self._port = port
+        self._used = used
+        self._silent = SILENT * pace
+        self._pause = _PROBE * pace
+
+    async def watch(self) -> None:
+        """Wait until the process needs too much memory."""
+        while True:
+            now = self._used()
+            if now.limit and now.working_set >= now.limit * MOST_MEMORY:
+                self.complaint = f"the container uses {now.working_set} of {now.limit} bytes"
+                self._child.kill()
+                return
+            await asyncio.sleep(_LOOK)
+
+    async def probe(self) -> None:
+        """Wait until the process, or an earlier run of it, was ready and it has then answered nothing for `SILENT`
+        seconds."""
+        answered = time.monotonic()
+        while True:
+            if not self.was_ready:
+                self.was_ready = await _status(self._port, "/readyz", self._pause) == 200
+            elif await _status(self._port, "/healthz", self._pause) == 200:
+                answered = time.monotonic()
+            elif time.monotonic() - answered > self._silent:
+                self.complaint = f"it has not answered /healthz for {self._silent:.0f} s"
+                self._child.kill()
+                return
+            await asyncio.sleep(self._pause if self.was_ready else _LOOK)
+
+
+async def _status(port: int, path: str, seconds: float) -> int:
+    """The status of the answer to a GET request on loopback; 0 without one in this time."""
+    with contextlib.suppress(OSError, TimeoutError, ValueError, IndexError):
+        async with asyncio.timeout(seconds):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            with contextlib.closing(writer):
+                writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+                return int((await reader.readline()).split()[1])
+    return 0
+
+
+async def _first(*waits: object) -> None:
+    """Wait until one of the awaitables ends; cancel the others."""
+    tasks = [asyncio.ensure_future(each) for each in waits]  # type: ignore[call-overload]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _main(module: str, arguments: Sequence[str]) -> int:
+    ports = [int(each.partition("=")[2]) for each in arguments if each.startswith(_PORT)]
+    code = await keep([sys.executable, "-m", module, *arguments], ports[-1], stop_event())
+    return 128 - code if code < 0 else code  # as a shell tells that a signal ended a process
+
+
+if __name__ == "__main__":
+    logs.configure()
+    sys.exit(uvloop.run(_main(sys.argv[1], sys.argv[2:])))
