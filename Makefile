@@ -2,19 +2,30 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+TOOLS := $(VENV)/tools
+PIP_INSTALL := pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint check collect mutants bench crds reference dashboards pictures lock sbom licenses package clean
+.PHONY: demo test lint check collect tools mutants bench crds reference dashboards pictures lock sbom licenses package clean
 
 $(BIN)/.ready: pyproject.toml sandbox/pyproject.toml
+	mkdir -p $(VENV)  # the other environment may create it at the same time
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test]' --editable './sandbox[test]'
+	$(BIN)/$(PIP_INSTALL) --editable '.[test]' --editable './sandbox[test]'
+	touch $@
+
+# Before version 25.1, pip cannot read dependency groups.
+GROUP := import sys, tomllib; print(*tomllib.load(sys.stdin.buffer)["dependency-groups"]["tools"])
+
+$(TOOLS)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/$(PIP_INSTALL) $$($(PYTHON) -c '$(GROUP)' <pyproject.toml)
 	touch $@
 
 demo: $(BIN)/.ready  ## the release story on a Kubernetes API of its own
 	$(BIN)/altershield demo --fast
 
-test: $(BIN)/.ready  ## every check
-	$(MAKE) --no-print-directory -j2 lint collect
+test:  ## every check
+	$(MAKE) --no-print-directory -j2 lint collect tools
 	$(MAKE) --no-print-directory check
 
 lint: $(BIN)/.ready
@@ -24,11 +35,13 @@ lint: $(BIN)/.ready
 	$(BIN)/lint-imports
 
 check collect: export PYTHONDONTWRITEBYTECODE =  # the tests start hundreds of processes, which would compile the same modules
-check: $(BIN)/.ready
+check: $(BIN)/.ready tools
 	$(BIN)/pytest -n 6 --dist loadgroup --no-loadscope-reorder  # for two cores: many tests wait
 
 collect: $(BIN)/.ready  # compiles the tests; at the start of `check`, each worker would compile all of them
 	-@$(BIN)/pytest --collect-only -qq >/dev/null  # `check` prints the errors
+
+tools: $(TOOLS)/.ready  ## install what checks the workflows and writes the SBOM
 
 mutants: $(BIN)/.ready  ## whether the tests notice small mistakes in the code; the suite tries a few of them
 	$(BIN)/python -m tests.mutants
@@ -63,13 +76,13 @@ pictures: $(BIN)/.ready  ## make docs/pictures anew, from what commands print an
 COMPILE := --universal --python-version=3.11 --generate-hashes
 
 lock: $(BIN)/.ready  ## write the lock files anew, after a change of the dependencies; UPGRADE=--upgrade takes new versions
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[lock]'
+	$(BIN)/$(PIP_INSTALL) --editable '.[lock]'
 	$(BIN)/uv pip compile --quiet $(UPGRADE) pyproject.toml $(COMPILE) --output-file=requirements.lock
 	$(BIN)/uv pip compile --quiet $(UPGRADE) requirements.build.in $(COMPILE) --output-file=requirements.build.lock
 	$(BIN)/uv pip compile --quiet $(UPGRADE) pyproject.toml --group=plugin --constraint=requirements.lock $(COMPILE) \
 	  --output-file=requirements.plugin.lock
 
-sbom: $(BIN)/.ready  ## write dist/altershield.cdx.json: the packages of the image, with versions and licences
+sbom: $(BIN)/.ready tools  ## write dist/altershield.cdx.json: the packages of the image, with versions and licences
 	$(BIN)/python -m supply_chain.sbom dist/altershield.cdx.json
 
 licenses: $(BIN)/.ready  ## print the licences of the dependencies; fails if one is not allowed

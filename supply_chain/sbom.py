@@ -12,6 +12,8 @@ import tempfile
 import venv
 from pathlib import Path
 
+from supply_chain import tools
+
 ROOT = Path(__file__).parents[1]
 _SECONDS = 600
 
@@ -20,7 +22,7 @@ def write(python: Path, output: Path) -> None:
     """Write the SBOM of all packages that are installed for the interpreter `python`. The same packages give the same
     bytes."""
     output.parent.mkdir(parents=True, exist_ok=True)
-    generate: list[str | Path] = [sys.executable, "-m", "cyclonedx_py", "environment"]
+    generate: list[str | Path] = [tools.find("cyclonedx-py"), "environment"]
     options: list[str | Path] = ["--mc-type", "application", "--output-reproducible", "--output-file", output]
     _run(*generate, "--pyproject", ROOT / "pyproject.toml", *options, python)
 

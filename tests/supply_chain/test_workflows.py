@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,8 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
+from supply_chain import tools
 from tests.supply_chain.locks import ROOT
-from tests.support.processes import python, run
+from tests.support.processes import run
 
 Workflow = dict[str, Any]
 
@@ -43,19 +43,19 @@ def test_workflows_exist() -> None:
 
 @each_file
 def test_workflow_follows_the_schema_of_github(file: Path) -> None:
-    done = python("check_jsonschema", "--builtin-schema", "vendor.github-workflows", str(file))
+    done = run([tools.find("check-jsonschema"), "--builtin-schema", "vendor.github-workflows", file])
     assert done.returncode == 0, done.stdout
 
 
 def test_updater_follows_the_schema_of_renovate() -> None:
     config = ROOT / ".github" / "renovate.json"
-    done = python("check_jsonschema", "--builtin-schema", "vendor.renovate", str(config))
+    done = run([tools.find("check-jsonschema"), "--builtin-schema", "vendor.renovate", config])
     assert done.returncode == 0, done.stdout
 
 
 def test_zizmor_finds_nothing_of_medium_or_high_severity() -> None:
-    zizmor = Path(sys.executable).parent / "zizmor"
-    done = run([zizmor, "--offline", "--no-progress", "--min-severity", "medium", FOLDER], directory=ROOT)
+    command = [tools.find("zizmor"), "--offline", "--no-progress", "--min-severity", "medium", FOLDER]
+    done = run(command, directory=ROOT)
     assert done.returncode == 0, done.stdout
 
 
