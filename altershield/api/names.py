@@ -5,6 +5,8 @@ import re
 
 SYSTEM_NAMESPACE = "altershieldoperator-system"
 SERVICE_ACCOUNT = "altershield"
+CHECK_ACCOUNT = "altershield-check"
+"""The service account of the pod of `helm test`."""
 LEASE = "altershield-reconciler"
 """The Lease in the system namespace that the leading reconciler holds."""
 

@@ -14,12 +14,14 @@ import typer
 from altershield.api import labels, names
 from altershield.api.kinds import ChangePod, ChangeWorkload, Verdict, WorkloadState
 from altershield.api.meta import rfc3339
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, SECRETS
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, PODS, SECRETS
 from altershield.errors import AlterShieldError, UsageError
-from altershield.kube.client import Client
+from altershield.install.account_policies import NOT_GOVERNED, NOT_THIS
+from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import ForbiddenError, NotFoundError, ServerError
 from altershield.process import options
 from altershield.process.signals import cancel_on
+from altershield.releases import history
 from altershield.workloads import BY_KIND, change_workload_name
 from altershield.workloads.workload import Workload
 
@@ -29,6 +31,7 @@ NAME = "altershield-check"
 _ADAPTER = BY_KIND["Deployment"]
 _RESOURCE = _ADAPTER.resource
 _WAIT = 120.0  # seconds for each step; the node may have to pull the image
+_POLICY_WAIT = 30.0  # seconds until an admission policy is in force; API servers need less than one
 _POLL = 0.2
 
 
@@ -60,10 +63,22 @@ def check(
             help="A directory with a .dockerconfigjson file, of any name, for each registry, for Secrets of the pod.",
         ),
     ] = None,
+    ungoverned_pod: Annotated[
+        str,
+        typer.Option(
+            "--ungoverned-pod",
+            envvar="ALTERSHIELD_UNGOVERNED_POD",
+            help="NAMESPACE/NAME of a pod in a namespace that is not governed. Given, the check also tests, with dry "
+            "runs, the admission policies for AlterShield's account. They must hold the user of the check, too: they "
+            "hold the account of `helm test`.",
+        ),
+    ] = "",
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
     """Release a workload, fail its verification, check that its next release is denied, and delete it."""
+    if ungoverned_pod and not all(ungoverned_pod.partition("/")):
+        raise UsageError(f"--ungoverned-pod must be NAMESPACE/NAME, but is {ungoverned_pod}")
     try:
         fields = msgspec.json.decode(pod_spec, type=dict[str, Any])
         # the kubelet adds directories to a mounted Secret
@@ -71,7 +86,7 @@ def check(
         secrets = [_pull_secret(file) for file in files]
     except (OSError, msgspec.DecodeError) as error:
         raise UsageError(f"--pod-spec or --pull-secrets cannot be read: {error}") from error
-    asyncio.run(_run(kubeconfig, context, namespace, _manifest(image, fields, secrets), secrets))
+    asyncio.run(_run(kubeconfig, context, namespace, _manifest(image, fields, secrets), secrets, ungoverned_pod))
 
 
 async def _run(
@@ -80,6 +95,7 @@ async def _run(
     namespace: str,
     manifest: dict[str, Any],
     secrets: Sequence[dict[str, Any]],
+    ungoverned_pod: str,
 ) -> None:
     cancel_on(signal.SIGTERM, signal.SIGHUP)
     async with await Client.connect(kubeconfig, context=context) as client:
@@ -89,6 +105,15 @@ async def _run(
             print(f"admitted: {_RESOURCE.kind} {namespace}/{NAME} got the version {version}", flush=True)
             pod = await check.verified(version)
             print(f"verified: its pod {pod} came up and passed", flush=True)
+            if ungoverned_pod:
+                refused = await check.held(ungoverned_pod)
+                print(f"held: the admission policies for AlterShield's account refused {refused} changes", flush=True)
+            else:
+                print(
+                    "held: skipped, because --ungoverned-pod is not set; `helm test` sets it, and its account is held "
+                    "by the admission policies for AlterShield's account",
+                    flush=True,
+                )
             since = await check.suspended(version)
             print(f"suspended: after the verdict {Verdict.UNPASS}, since {rfc3339(int(since))}", flush=True)
             print(f"denied: {await check.denied()}", flush=True)
@@ -157,6 +182,57 @@ class _Check:
             "scheduled and pull its image, and that the AlterShield server answers in time if one is configured",
         )
 
+    async def held(self, ungoverned_pod: str) -> int:
+        """Send dry runs that the admission policies for AlterShield's account refuse, one for each policy, and one that
+        they allow; the number of refusals."""
+        outside, _, pod = ungoverned_pod.partition("/")
+        workload, other = _RESOURCE.path(self._namespace, NAME), PODS.path(outside, pod)
+        head = {"apiVersion": history.RESOURCE.api_version, "kind": history.RESOURCE.kind}
+        revision = {**head, "metadata": {"name": NAME}, "revision": 1, "data": {}}
+        to_refuse: list[tuple[str, str, str, object]] = [
+            (f"changing the replicas of a {_RESOURCE.kind}", "PATCH", workload, {"spec": {"replicas": 0}}),
+            ("labelling a pod that is not governed", "PATCH", other, {"metadata": {"labels": {labels.VERSION: "0"}}}),
+            ("deleting a pod that is not governed", "DELETE", other, None),
+            (f"creating a {history.RESOURCE.kind}", "POST", history.RESOURCE.path(self._namespace), revision),
+        ]
+        for what, method, path, body in to_refuse:
+            await self._refused(what, method, path, body)
+        try:
+            await self._dry_run("PATCH", workload, {"spec": {_ADAPTER.pause_field: True}})
+        except ForbiddenError as error:
+            raise CheckFailedError(
+                f"AlterShield's account may pause a {_RESOURCE.kind}, but a dry run of it was refused: {error}; check "
+                "which admission policy or webhook refuses it"
+            ) from error
+        return len(to_refuse)
+
+    async def _refused(self, what: str, method: str, path: str, body: object) -> None:
+        answer = ""
+
+        async def refused() -> bool:
+            nonlocal answer
+            try:
+                await self._dry_run(method, path, body)
+            except ForbiddenError as error:
+                answer = str(error)
+                return NOT_THIS in answer or NOT_GOVERNED in answer
+            answer = "the API server accepted it"
+            return False
+
+        try:
+            await self._until(refused, f"an admission policy to refuse {what} (dry run)", _POLICY_WAIT)
+        except CheckFailedError as error:
+            raise CheckFailedError(
+                f"{error}; last answer: {answer}; check that the ValidatingAdmissionPolicies *-own-* and their "
+                "bindings exist, as `helm upgrade` makes them, that they name the user of this check, that the API "
+                "server has the admission plugin ValidatingAdmissionPolicy, and that the namespace of --ungoverned-pod "
+                "is not governed"
+            ) from None
+
+    async def _dry_run(self, method: str, path: str, body: object) -> None:
+        content_type = PatchType.MERGE if method == "PATCH" else "application/json"
+        await self._client.request(method, path, query={"dryRun": "All"}, body=body, content_type=content_type)
+
     async def suspended(self, version: str) -> str:
         """Give the pod a failing verdict; the Unix time since which the workload is suspended."""
         name = names.change_pod_name(_release(version), 1)
@@ -217,16 +293,16 @@ class _Check:
             await self._client.delete(_RESOURCE, NAME, self._namespace, propagation="Foreground")
             await self._until(gone, f"{_RESOURCE.kind} {self._namespace}/{NAME} to be deleted")
 
-    async def _until(self, met: Callable[[], Awaitable[T]], waiting_for: str) -> T:
+    async def _until(self, met: Callable[[], Awaitable[T]], waiting_for: str, seconds: float = _WAIT) -> T:
         """Call `met` until its result is true; the result. CheckFailedError: timeout."""
         try:
-            async with asyncio.timeout(_WAIT):
+            async with asyncio.timeout(seconds):
                 while True:
                     if seen := await met():
                         return seen
                     await asyncio.sleep(_POLL)
         except TimeoutError:
-            raise CheckFailedError(f"waited {_WAIT:.0f} s for {waiting_for}") from None
+            raise CheckFailedError(f"waited {seconds:.0f} s for {waiting_for}") from None
 
 
 def _release(version: str) -> str:

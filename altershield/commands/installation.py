@@ -166,7 +166,7 @@ async def install(admin: Client, *, callbacks: bool = False) -> None:
         await _apply(admin, CRDS, crd)
     for obj in (*rbac.objects(names.SYSTEM_NAMESPACE, callbacks=callbacks, jobs=True), *rbac.user_roles()):
         await _apply(admin, rbac.RESOURCES[obj["kind"]], obj)
-    for obj in policies.policies(names.service_account_user()):
+    for obj in policies.policies(names.service_account_user(), names.service_account_user(name=names.CHECK_ACCOUNT)):
         await _apply(admin, policies.RESOURCES[obj["kind"]], obj)
     for crd in crds.crds():
         await _established(admin, crd["metadata"]["name"])

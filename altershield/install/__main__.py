@@ -13,6 +13,8 @@ HEADER = "# Generated from the types in altershield/api/kinds.py by `make crds`.
 POLICIES_HEADER = "# Generated from altershield/install/*_policies.py by `make crds`. Do not edit.\n"
 RECONCILER = "RECONCILER"
 """What the template of the chart replaces by the user name of the reconciler."""
+CHECK = "HELM-TEST"
+"""What the template of the chart replaces by the user name of the account of `helm test`."""
 WEBHOOKS_HEADER = "# Generated from altershield/admission/registry.py by `make crds`. Do not edit.\n"
 
 
@@ -23,7 +25,7 @@ def files() -> dict[str, str]:
         for crd in crds()
     }
     values = yaml.safe_dump(webhooks.chart_values(), sort_keys=False, width=110)
-    bound = yaml.safe_dump_all(policies.policies(RECONCILER), sort_keys=False, width=110)
+    bound = yaml.safe_dump_all(policies.policies(RECONCILER, CHECK), sort_keys=False, width=110)
     return {**defined, "webhooks.yaml": WEBHOOKS_HEADER + values, "policies.yaml": POLICIES_HEADER + bound}
 
 

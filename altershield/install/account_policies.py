@@ -6,6 +6,9 @@ fields that pause the rollout, and the labels of AlterShield; of ReplicaSets and
 writes only those Jobs and ControllerRevisions that it creates; it also deletes an entry of the history whose label
 somebody removed, because a new one has the same name. `gatekeeper/handlers/releases/rollback_only.py` decides
 which pod template it may write.
+
+The policies also hold the account of `helm test`. So `altershield check` shows that they are in force, without a
+permission to act as AlterShield's account.
 """
 
 from altershield.api import labels
@@ -27,13 +30,17 @@ namespaceObject != null && has(namespaceObject.metadata.labels) &&
 '{labels.GOVERNED}' in namespaceObject.metadata.labels &&
 namespaceObject.metadata.labels['{labels.GOVERNED}'] == '{labels.GOVERNED_VALUE}'"""
 
-_NOT_GOVERNED = f"'AlterShield changes nothing in a namespace without the label {labels.GOVERNED}'"
-_ACCOUNT = "'the account of AlterShield may not change this: '"
+NOT_GOVERNED = f"AlterShield changes nothing in a namespace without the label {labels.GOVERNED}"
+NOT_THIS = "the account of AlterShield may not change this"
+"""Denials begin with one of these."""
+
+_NOT_GOVERNED = f"'{NOT_GOVERNED}'"
+_ACCOUNT = f"'{NOT_THIS}: '"
 
 
-def account_policies(account: str) -> list[Object]:
-    """The policies and their bindings. `account`: the user name of the service account."""
-    ours = {"the-account": f"{USER} == '{account}'"}
+def account_policies(*accounts: str) -> list[Object]:
+    """The policies and their bindings. `accounts`: the user names of the service accounts."""
+    ours = {"the-account": f"{USER} in {list(accounts)}"}
     governed = validation(_GOVERNED, _NOT_GOVERNED)
     owners = validation(
         f"{_same('ownerReferences', '[]')} && {_same('finalizers', '[]')}",

@@ -8,6 +8,7 @@ from altershield.install.user_policies import user_policies
 __all__ = ["RESOURCES", "policies"]
 
 
-def policies(account: str) -> list[Object]:
-    """The policies and their bindings. `account`: the user name of AlterShield's service account."""
-    return [*user_policies(account), *account_policies(account)]
+def policies(account: str, check: str) -> list[Object]:
+    """The policies and their bindings. `account`: the user name of AlterShield's service account. `check`: that of the
+    service account of `helm test`."""
+    return [*user_policies(account), *account_policies(account, check)]

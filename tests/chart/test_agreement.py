@@ -12,7 +12,7 @@ import certgen.command
 import gatekeeper.__main__
 import reconciler.__main__
 from altershield.admission.webhooks import webhook_name, webhook_path
-from altershield.api.names import SYSTEM_NAMESPACE, service_account_user
+from altershield.api.names import CHECK_ACCOUNT, SYSTEM_NAMESPACE, service_account_user
 from altershield.commands import app
 from altershield.install import crds, policies, rbac, webhooks
 from altershield.install.__main__ import files
@@ -25,6 +25,7 @@ from tests.chart.rendering import (
     all_containers,
     containers,
     flat,
+    is_hook,
     of_kind,
     of_reconciler,
     rendered,
@@ -112,14 +113,15 @@ def test_admission_policies_match_those_of_dev_and_name_the_service_account_of_t
         return {(obj["kind"], obj["metadata"]["name"]): obj["spec"] for obj in objects}
 
     found = [obj for obj in rendered(chart) if obj["kind"] in policies.RESOURCES]
-    assert known(found) == known(policies.policies(service_account_user()))
+    assert known(found) == known(policies.policies(service_account_user(), service_account_user(name=CHECK_ACCOUNT)))
     elsewhere = [obj for obj in rendered(chart, namespace="other", release="gate") if obj["kind"] in policies.RESOURCES]
     conditions = {
         obj["spec"]["matchConditions"][0]["expression"] for obj in elsewhere if "matchConditions" in obj["spec"]
     }
     (account,) = {obj["metadata"]["name"] for obj in of_kind(rendered(chart, release="gate"), "ServiceAccount")}
-    user = f"'system:serviceaccount:other:{account}'"
-    assert conditions == {f"request.userInfo.username {operator} {user}" for operator in ("!=", "==")}
+    user = f"system:serviceaccount:other:{account}"
+    username = "request.userInfo.username"
+    assert conditions == {f"{username} != '{user}'", f"{username} in ['{user}', '{user}-check']"}
     names = {obj["metadata"]["name"] for obj in elsewhere}
     of_users = ("accepted", "applied", "checks", "history", "requests", "verdicts")
     of_account = ("own-workloads", "own-pods", "own-deletions", "own-objects")
@@ -241,7 +243,8 @@ def test_gatekeeper_and_policies_get_the_service_account_of_the_reconciler(
     ]
     assert conditions
     assert all(f"'{user}'" in condition for condition in conditions)
-    expected = policies.policies(user)
+    (check,) = [obj["metadata"]["name"] for obj in objects if obj["kind"] == "ServiceAccount" and is_hook(obj)]
+    expected = policies.policies(user, service_account_user(name=check))
     assert [obj["spec"] for obj in expected if obj["kind"] == "ValidatingAdmissionPolicy"] == [
         obj["spec"] for obj in of_kind(objects, "ValidatingAdmissionPolicy")
     ]

@@ -168,7 +168,7 @@ def test_image_runs_the_processes_and_the_helm_test(
     (tmp_path / "pull-secrets" / "registry").write_text(credentials)  # as the kubelet mounts the Secret
     inside = Kubectl(cluster, CHECK)
     try:
-        for hook in hooks:
+        for hook in (*hooks, pod):
             system("create", "-n", hook["metadata"].get("namespace", ""), "-f", "-", stdin=json.dumps(hook))
         with recording(str(cluster)) as checking:
             kubeconfig = account(system, CHECK, checking.url, tmp_path)
@@ -189,17 +189,16 @@ def test_image_runs_the_processes_and_the_helm_test(
                 stdout, stderr = running.communicate(timeout=240)
         assert running.returncode == 0, stderr
         steps = [line.partition(":")[0] for line in stdout.splitlines()]
-        assert steps == ["admitted", "verified", "suspended", "denied", "cleaned up"]
+        assert steps == ["admitted", "verified", "held", "suspended", "denied", "cleaned up"]
         for field in ("securityContext", "nodeSelector"):
             assert released[field] == pod["spec"][field]
         assert secret["type"] == "kubernetes.io/dockerconfigjson"
         assert base64.b64decode(secret["data"][".dockerconfigjson"]).decode() == credentials
         assert inside("get", "deployments,changeworkloads,changepods,secrets", "-o", "name") == ""
-        (role,) = [hook for hook in hooks if hook["kind"] == "Role"]
         asked = {(each.verb, each.group, each.resource) for each in checking.asked}
-        assert asked == {verb for rule in role["rules"] for verb in flat(rule)}
+        assert asked == {verb for hook in hooks for rule in hook.get("rules", ()) for verb in flat(rule)}
     finally:
-        for hook in reversed(hooks):
+        for hook in reversed((*hooks, pod)):
             where = hook["metadata"].get("namespace", "")
             system.run("delete", "-n", where, "--ignore-not-found", "-f", "-", stdin=json.dumps(hook))
 

@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 
 from altershield.api import labels
-from altershield.api.names import service_account_user
+from altershield.api.names import CHECK_ACCOUNT, service_account_user
 from altershield.api.resources import DEPLOYMENTS, PODS, REPLICA_SETS, Resource
+from altershield.commands import check, main
 from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import ApiError
 from tests.e2e.sleep import SUSPEND, VERSION, release, sleep, succeed
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
+from tests.support.processes import Done, call
 
 GROUPS = ["system:serviceaccounts", "system:authenticated"]
 NOT_GOVERNED = "AlterShield changes nothing in a namespace without the label"
@@ -106,11 +108,11 @@ class Place:
         return str(caught.value)
 
 
-def place(admin: Kubectl, directory: Path) -> Place:
+def place(admin: Kubectl, directory: Path, user: str = service_account_user()) -> Place:
     config = json.loads(admin("config", "view", "--raw", "--flatten", "-o", "json"))
     for each in config["users"]:
-        each["user"] |= {"as": service_account_user(), "as-groups": GROUPS}
-    kubeconfig = directory / f"{admin.namespace}.kubeconfig"
+        each["user"] |= {"as": user, "as-groups": GROUPS}
+    kubeconfig = directory / f"{admin.namespace}-{user.rpartition(':')[2]}.kubeconfig"
     kubeconfig.write_text(json.dumps(config))
     return Place(admin, Kubectl(kubeconfig, admin.namespace), kubeconfig)
 
@@ -192,6 +194,38 @@ def test_account_writes_its_own_labels_and_rolls_back(kubectl: Kubectl, tmp_path
     account = place(kubectl, tmp_path).account
     account("label", "deployment", "sleep", f"{SUSPEND}=1")
     account("patch", "deployment", "sleep", "-p", json.dumps(spec(paused=True)))
+
+
+def checked(kubeconfig: Path, governed: Place, foreign: Place, capture: pytest.CaptureFixture[str]) -> Done:
+    """`altershield check` as the user of a kubeconfig."""
+    pod = f"{foreign.admin.namespace}/{foreign.name(PODS)}"
+    where = [f"--namespace={governed.admin.namespace}", f"--ungoverned-pod={pod}", f"--kubeconfig={kubeconfig}"]
+    return call(main, "altershield", "check", *where, capture=capture)
+
+
+def test_check_of_helm_test_is_held_by_each_policy_for_the_account(
+    governed: Place, foreign: Place, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    user = service_account_user(name=CHECK_ACCOUNT)
+    for each in (governed, foreign):
+        each.admin("create", "rolebinding", "check", "--clusterrole=cluster-admin", f"--user={user}")
+    pod = foreign.name(PODS)
+    done = checked(place(governed.admin, tmp_path, user).kubeconfig, governed, foreign, capfd)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "held: the admission policies for AlterShield's account refused 4 changes" in done.stdout
+    assert foreign.admin.json("pod", pod)["metadata"].get("deletionTimestamp") is None
+
+
+def test_check_fails_with_a_sentence_if_no_policy_refuses_a_change(
+    governed: Place, foreign: Place, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As the administrator, whom the policies do not hold."""
+    monkeypatch.setattr(check, "_POLICY_WAIT", 1.0)
+    done = checked(governed.admin.kubeconfig, governed, foreign, capfd)
+    assert done.returncode == 1
+    assert "waited 1 s for an admission policy to refuse changing the replicas of a Deployment" in done.stderr
+    assert "the API server accepted it; check that the ValidatingAdmissionPolicies *-own-*" in done.stderr
+    assert governed.admin.run("get", "deployment", check.NAME).returncode == 1, "it is cleaned up"
 
 
 def test_admission_policies_have_no_type_errors(kubectl: Kubectl) -> None:
