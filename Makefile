@@ -59,8 +59,9 @@ bench: $(BIN)/.ready  ## needs wrk
 	$(BIN)/python -m bench.availability
 	$(BIN)/python -m bench.fleet simulated --minutes 8
 
-crds: $(BIN)/.ready  ## write the chart's CRDs and webhooks anew, after a change of the kinds or of the admission registry
+crds: $(BIN)/.ready  ## write the chart's CRDs, webhooks and names of values anew, after a change of the kinds, the admission registry or the values
 	$(BIN)/python -m altershield.install charts/altershield/files
+	$(BIN)/python -m supply_chain.near_names charts/altershield/values.schema.json
 
 reference: $(BIN)/.ready  ## write the reference pages anew, after a change of what they show
 	$(BIN)/python -m docs.reference

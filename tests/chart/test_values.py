@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import helm_python
 import pytest
 
+from supply_chain import near_names
 from tests.chart.rendering import CHART, DEFAULTS, SCHEMA, Object, rendered
 
 
@@ -151,18 +152,69 @@ def test_the_error_about_an_unknown_key_names_the_keys_of_its_level(chart: helm_
     assert "value must be one of 'failurePolicy', 'timeoutSeconds'" in str(caught.value)
 
 
-def test_each_closed_level_of_the_schema_lists_its_keys_for_the_error() -> None:
-    def levels(node: object) -> Iterator[Object]:
-        if isinstance(node, dict):
-            if node.get("additionalProperties") is False:
-                yield node
-            node = list(node.values())
-        if isinstance(node, list):
-            for each in node:
-                yield from levels(each)
+def test_each_closed_level_of_the_schema_has_the_patterns_of_its_names() -> None:
+    text = (CHART / "values.schema.json").read_text()
+    assert text == near_names.written(text), "the values changed: run `make crds`"
 
-    for level in levels(SCHEMA):
-        assert level["propertyNames"] == {"enum": list(level["properties"])}
+
+@pytest.mark.parametrize(
+    ("values", "where", "nearest"),
+    [
+        ({"replicaCount": 2}, "''", "replicas"),
+        ({"replica": 2}, "''", "replicas"),
+        ({"LogLevel": "info"}, "''", "logLevel"),
+        ({"servicemonitor": {}}, "''", "serviceMonitor"),
+        ({"extraVolume": []}, "''", "extraVolumes"),
+        ({"reconciler": {"observeSecond": 5}}, "'/reconciler'", "observeSeconds"),
+        ({"reconciler": {"pretimeoutSeconds": 5}}, "'/reconciler'", "preTimeoutSeconds"),
+        ({"certificates": {"issuer": {}}}, "'/certificates'", "issuerRef"),
+        ({"webhooks": {"objectSelectors": {}}}, "'/webhooks'", "objectSelector"),
+        (
+            {"prometheusRule": {"alerts": {"AlterShieldDenialStrom": {}}}},
+            "'/prometheusRule/alerts'",
+            "AlterShieldDenialStorm",
+        ),
+    ],
+    ids=lambda part: part if isinstance(part, str) else "",
+)
+def test_the_error_about_an_unknown_key_ends_with_the_nearest_key(
+    chart: helm_python.Chart, values: Object, where: str, nearest: str
+) -> None:
+    with pytest.raises(helm_python.HelmValuesError) as caught:
+        chart.validate_schema(values)
+    lines = str(caught.value).rstrip().splitlines()
+    assert f"at {where}: additional properties" in lines[1]
+    assert lines[-1].endswith(f"value must be '{nearest}'")
+
+
+def mistyped(name: str) -> Iterator[str]:
+    """The name with one mistake."""
+    yield name.lower()
+    for place in range(len(name)):
+        yield name[:place] + name[place + 1 :]
+        yield f"{name[:place]}x{name[place + 1 :]}"
+        yield f"{name[:place]}x{name[place:]}"
+    yield f"{name}x"
+
+
+def test_each_name_with_one_wrong_missing_or_additional_character_has_a_hint() -> None:
+    levels = {path: list(at(path)["properties"]) for path in closed(SCHEMA)}
+    assert max(map(len, levels.values())) > near_names.FEW
+    for names in levels.values():
+        for name in names if len(names) > near_names.FEW else ():
+            pattern = re.compile(near_names.near(name, names))
+            assert [each for each in mistyped(name) if each not in names and not pattern.search(each)] == []
+            assert [each for each in names if pattern.search(each)] == [name]
+
+
+def at(path: tuple[str, ...]) -> Object:
+    """The schema of a value."""
+    schema: Object = SCHEMA
+    for name in path:
+        schema = schema["properties"][name]
+        if "$ref" in schema:
+            schema = SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]]
+    return schema
 
 
 @pytest.mark.parametrize(
