@@ -203,17 +203,54 @@ def checked(kubeconfig: Path, governed: Place, foreign: Place, capture: pytest.C
     return call(main, "altershield", "check", *where, capture=capture)
 
 
-def test_check_of_helm_test_is_held_by_each_policy_for_the_account(
-    governed: Place, foreign: Place, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture(scope="module")
+def tester(governed: Place, foreign: Place, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The kubeconfig of the account of `helm test`, which RBAC lets do everything in two namespaces."""
     user = service_account_user(name=CHECK_ACCOUNT)
     for each in (governed, foreign):
         each.admin("create", "rolebinding", "check", "--clusterrole=cluster-admin", f"--user={user}")
+    return place(governed.admin, tmp_path_factory.mktemp("tester"), user).kubeconfig
+
+
+def test_check_of_helm_test_is_held_by_the_policies_for_the_account(
+    governed: Place, foreign: Place, tester: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     pod = foreign.name(PODS)
-    done = checked(place(governed.admin, tmp_path, user).kubeconfig, governed, foreign, capfd)
+    done = checked(tester, governed, foreign, capfd)
     assert (done.returncode, done.stderr) == (0, "")
     assert "held: the admission policies for AlterShield's account refused 4 changes" in done.stdout
     assert foreign.admin.json("pod", pod)["metadata"].get("deletionTimestamp") is None
+
+
+@pytest.mark.parametrize(
+    ("policy", "change"),
+    [
+        ("own-workloads", "changing the replicas of a Deployment"),
+        ("own-pods", "labelling a pod that is not governed"),
+        ("own-deletions", "deleting a pod that is not governed"),
+        ("own-objects", "creating a ControllerRevision"),
+    ],
+)
+def test_check_fails_if_one_policy_for_the_account_is_not_in_force(
+    governed: Place,
+    foreign: Place,
+    tester: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    policy: str,
+    change: str,
+) -> None:
+    admin, binding = governed.admin, ("validatingadmissionpolicybinding", f"altershield-{policy}")
+    monkeypatch.setattr(check, "_POLICY_WAIT", 3.0)
+    kept = admin.json(*binding)
+    admin("delete", *binding)
+    try:
+        done = checked(tester, governed, foreign, capfd)
+    finally:
+        head = {key: kept["metadata"][key] for key in ("name", "labels")}
+        admin("create", "-f", "-", stdin=json.dumps({**kept, "metadata": head}))
+    assert done.returncode == 1
+    assert f"an admission policy to refuse {change} (dry run); last answer: the API server accepted it" in done.stderr
 
 
 def test_check_fails_with_a_sentence_if_no_policy_refuses_a_change(
