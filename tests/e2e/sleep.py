@@ -34,7 +34,7 @@ SLEEP = sleep()
 
 def release(kubectl: Kubectl, manifest: str = SLEEP) -> str:
     """Apply the manifest, wait for Success, and return the version."""
-    kubectl("apply", "-f", "-", stdin=manifest)
+    kubectl.apply(manifest)
     version = kubectl.labels("deployment", "sleep")[VERSION]
     succeed(kubectl, version)
     return version

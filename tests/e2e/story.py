@@ -31,7 +31,7 @@ class Story:
 
     def release(self, image: str, **spec: Any) -> str:
         """Apply the workload with this image, and return the version."""
-        self.kubectl("apply", "-f", "-", stdin=json.dumps(self.kind.manifest(NAME, image, **spec)))
+        self.kubectl.apply(json.dumps(self.kind.manifest(NAME, image, **spec)))
         return self.version()
 
     def get(self) -> Json:

@@ -131,7 +131,7 @@ def governed(installed: Path, directory: Path, has_kubectl: None) -> Iterator[Pl
 def foreign(installed: Path, directory: Path, has_kubectl: None) -> Iterator[Place]:
     admin = Kubectl(installed, f"foreign-{uuid.uuid4().hex[:8]}")
     admin("create", "namespace", admin.namespace)
-    admin("apply", "-f", "-", stdin=sleep(replicas=1))
+    admin.apply(sleep(replicas=1))
     eventually(lambda: admin.json("pods")["items"], "a pod")
     yield place(admin, directory)
     admin.run("delete", "namespace", admin.namespace, "--wait=false")
@@ -185,7 +185,7 @@ async def test_account_cannot_release_the_template_of_a_finished_rollback(govern
 def test_account_writes_its_own_labels_and_rolls_back(kubectl: Kubectl, tmp_path: Path) -> None:
     """The reconciler is this account: its own work passes the policies."""
     good = release(kubectl)
-    kubectl("apply", "-f", "-", stdin=sleep(image="missing"))
+    kubectl.apply(sleep(image="missing"))
     bad = kubectl.labels("deployment", "sleep")[VERSION]
     assert bad != good
     kubectl.wait(f"changeworkload/sleep--x--{bad}", "jsonpath={.status.status}=Failed")

@@ -91,7 +91,7 @@ def test_governing_a_namespace_restarts_no_pods(kubectl: Kubectl) -> None:
         return VERSION not in out
 
     eventually(ungoverned, "the namespace not to be governed")
-    kubectl("apply", "-f", "-", stdin=sleep("old"))
+    kubectl.apply(sleep("old"))
     kubectl("rollout", "status", "deployment", "old", "--timeout=60s")
     kubectl("label", "namespace", kubectl.namespace, "admission-webhook-altershield=enabled")
     eventually(lambda: not ungoverned(), "the namespace to be governed")
@@ -173,7 +173,7 @@ def test_exported_deployment_can_be_created_under_another_name(kubectl: Kubectl)
 
 @pytest.mark.parametrize("resource", RESOURCES, ids=lambda each: each.plural)
 def test_denial_names_the_kind_of_the_suspended_workload(kubectl: Kubectl, resource: Resource) -> None:
-    kubectl("apply", "-f", "-", stdin=manifest(resource))
+    kubectl.apply(manifest(resource))
     kind = resource.kind.lower()
     version = kubectl.labels(kind, "sleep")[VERSION]
     listed = f"changepods -l {VERSION}={version}".split()

@@ -112,7 +112,7 @@ def kubectl(installed: Installed, has_kubectl: None) -> Iterator[Kubectl]:
 
 def policy(kubectl: Kubectl, *checks: Json, **spec: Any) -> None:
     body = {"apiVersion": API_VERSION, "kind": "DefensePolicy", "metadata": {"name": "rules"}}
-    kubectl("apply", "-f", "-", stdin=json.dumps({**body, "spec": {**spec, "checks": list(checks)}}))
+    kubectl.apply(json.dumps({**body, "spec": {**spec, "checks": list(checks)}}))
 
     def accepted() -> bool:
         conditions = kubectl.json("defensepolicy", "rules").get("status", {}).get("conditions", [])
@@ -125,7 +125,7 @@ def create_secret(kubectl: Kubectl) -> None:
     """Create the Secret `hook` without its label, and let AlterShield read it."""
     kubectl("create", "secret", "generic", "hook", f"--from-literal=hmac={KEY.decode()}")
     for obj in rbac.secret_reader(kubectl.namespace, "hook", system_namespace="altershieldoperator-system"):
-        kubectl("apply", "-f", "-", stdin=json.dumps(obj))
+        kubectl.apply(json.dumps(obj))
 
 
 def by_http(url: str, **more: Any) -> Json:
@@ -141,7 +141,7 @@ def by_job(image: str, timeout: int = 30, **spec: Any) -> Json:
 
 
 def release(kubectl: Kubectl) -> str:
-    kubectl("apply", "-f", "-", stdin=sleep(replicas=1))
+    kubectl.apply(sleep(replicas=1))
     return kubectl.labels("deployment", "sleep")[VERSION]
 
 
@@ -265,7 +265,7 @@ def test_check_without_a_secret_offers_no_callback_and_its_reason_says_so(kubect
 )
 def test_url_that_is_not_allowed_is_never_requested(kubectl: Kubectl, url: str, why: str) -> None:
     body = {"apiVersion": API_VERSION, "kind": "DefensePolicy", "metadata": {"name": "rules"}}
-    kubectl("apply", "-f", "-", stdin=json.dumps({**body, "spec": {"checks": [by_http(url)]}}))
+    kubectl.apply(json.dumps({**body, "spec": {"checks": [by_http(url)]}}))
 
     def rejected() -> str:
         conditions = kubectl.json("defensepolicy", "rules").get("status", {}).get("conditions", [])
@@ -288,7 +288,7 @@ def test_redirect_is_not_followed(kubectl: Kubectl, receiver: Receiver) -> None:
 
 def test_release_passes_a_job_which_is_deleted_and_whose_pods_are_not_verified(kubectl: Kubectl) -> None:
     policy(kubectl, by_job("busybox:completes-after-1s"))
-    kubectl("apply", "-f", "-", stdin=sleep(replicas=1))
+    kubectl.apply(sleep(replicas=1))
     found = eventually(lambda: kubectl.json("jobs")["items"], "the Job")
     (job,) = found
     (owner,) = job["metadata"]["ownerReferences"]

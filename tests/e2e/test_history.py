@@ -179,7 +179,7 @@ def test_workload_that_selects_everything_takes_no_entry_of_another_workload(kub
     greedy = Kind("greedy", kind, {"serviceName": "app"} if kind == "StatefulSet" else {})
 
     def rolled_out(image: str) -> str:
-        kubectl("apply", "-f", "-", stdin=json.dumps(greedy.manifest("greedy", image, replicas=1, **spec)))
+        kubectl.apply(json.dumps(greedy.manifest("greedy", image, replicas=1, **spec)))
         kubectl("rollout", "status", f"{greedy.resource}/greedy", "--timeout=60s")
         (own,) = [
             each["metadata"]["name"]
@@ -259,7 +259,7 @@ def test_only_altershield_writes_the_history(kubectl: Kubectl) -> None:
 
 def test_entries_are_deleted_with_the_workload_and_the_controllers_ignore_them(kubectl: Kubectl) -> None:
     manifest = Kind("statefulset", "StatefulSet", {"serviceName": "app"}).manifest("sleep", "busybox:1", replicas=1)
-    kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
+    kubectl.apply(json.dumps(manifest))
     name = f"statefulset.sleep--x--{kubectl.labels('statefulset', 'sleep')[VERSION]}"
     eventually(lambda: kubectl.exists("changeworkload", name), name)
     kubectl.wait(f"changeworkload/{name}", "jsonpath={.status.status}=Success")

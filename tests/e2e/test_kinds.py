@@ -48,7 +48,7 @@ def verified_suspended_and_repaired(story: Story) -> None:
     assert f'admission webhook "v{kind.resource}.kb.io" denied the request: {text}' in denied.stderr
 
     newer["metadata"]["labels"][labels.IGNORED_SUSPEND] = "true"
-    story.kubectl("apply", "-f", "-", stdin=json.dumps(newer))
+    story.kubectl.apply(json.dumps(newer))
     repaired = story.version()
     story.until(repaired, "Success")
     eventually(

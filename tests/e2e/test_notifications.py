@@ -73,7 +73,7 @@ def accepted(kubectl: Kubectl) -> dict[str, str]:
 def policy(kubectl: Kubectl, message: str = "the policy is in force", **spec: Any) -> str:
     """Apply the policy `own`. The message of its condition Accepted, once it ends with this text."""
     made = {"apiVersion": API_VERSION, "kind": "DefensePolicy", "metadata": {"name": "own"}, "spec": spec}
-    kubectl("apply", "-f", "-", stdin=json.dumps(made))
+    kubectl.apply(json.dumps(made))
     return until_accepted(kubectl, message)
 
 
@@ -161,7 +161,7 @@ def test_batch_that_a_check_holds_needs_approval_which_the_named_receiver_is_tol
     prometheus |= {"intervalSeconds": 1, "lagSeconds": 0}
     check = {"name": "errors", "timeoutSeconds": 4, "onUnknown": "hold", "prometheus": prometheus}
     policy(kubectl, notify=["shop"], batch="100%", checks=[check])
-    kubectl("apply", "-f", "-", stdin=sleep(replicas=1))
+    kubectl.apply(sleep(replicas=1))
     eventually(lambda: kubectl.json("changeworkloads")["items"], "the release")
     assert notified(kubectl, 1) == ["approval-needed shop"]
     ((path, body),) = receiver.requests

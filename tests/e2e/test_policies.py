@@ -25,7 +25,7 @@ WRONG_QUERY = {
 
 def policy(kubectl: Kubectl, name: str, **spec: Any) -> None:
     made = {"apiVersion": API_VERSION, "kind": "DefensePolicy", "metadata": {"name": name}, "spec": spec}
-    kubectl("apply", "-f", "-", stdin=json.dumps(made))
+    kubectl.apply(json.dumps(made))
 
 
 def condition(obj: Json, type_: str) -> Json:
@@ -54,7 +54,7 @@ def until_event(kubectl: Kubectl, reason: str) -> str:
 
 def release(kubectl: Kubectl, image: str = "busybox") -> None:
     """Apply the Deployment sleep, with another image if it is named."""
-    kubectl("apply", "-f", "-", stdin=sleep(image=image))
+    kubectl.apply(sleep(image=image))
 
 
 def newest(kubectl: Kubectl) -> Json:
@@ -319,10 +319,10 @@ def test_other_kinds_are_rolled_back_at_the_end_of_a_pause_and_get_their_strateg
 ) -> None:
     policy(kubectl, "own", onFailure="pause", pauseSeconds=3)
     until_accepted(kubectl, "own")
-    kubectl("apply", "-f", "-", stdin=sleep(kind=kind, replicas=3, updateStrategy=strategy))
+    kubectl.apply(sleep(kind=kind, replicas=3, updateStrategy=strategy))
     first = until_release(kubectl, "Success")["spec"]["reversion"]
     before = kubectl.json(kind.lower(), "sleep")["spec"]["updateStrategy"]
-    kubectl("apply", "-f", "-", stdin=sleep(kind=kind, replicas=3, image="busybox:1.36", updateStrategy=strategy))
+    kubectl.apply(sleep(kind=kind, replicas=3, image="busybox:1.36", updateStrategy=strategy))
     eventually(lambda: newest(kubectl)["spec"]["reversion"] != first, "the second release")
     second = until_release(kubectl, "Success")["spec"]["reversion"]
     fail_a_pod(kubectl)
@@ -348,7 +348,7 @@ def test_pause_that_ends_with_continue_takes_back_what_it_set_and_the_version_st
     policy(kubectl, "own", onFailure="pause", pauseSeconds=3, onPauseEnd="continue")
     until_accepted(kubectl, "own")
     partition = {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}}
-    kubectl("apply", "-f", "-", stdin=sleep(kind=kind, replicas=2, **(partition if kind == "StatefulSet" else {})))
+    kubectl.apply(sleep(kind=kind, replicas=2, **(partition if kind == "StatefulSet" else {})))
     until_release(kubectl, "Success")
 
     def rollout() -> Json:
@@ -407,7 +407,7 @@ def test_repair_of_a_paused_rollout_is_rolled_out_and_ends_the_suspension(kubect
 def test_other_kinds_are_paused_and_get_their_strategy_back(kubectl: Kubectl, kind: str) -> None:
     policy(kubectl, "own", onFailure="pause")
     until_accepted(kubectl, "own")
-    kubectl("apply", "-f", "-", stdin=sleep(kind=kind, replicas=2))
+    kubectl.apply(sleep(kind=kind, replicas=2))
     until_release(kubectl, "Success")
     before = kubectl.json(kind.lower(), "sleep")["spec"]["updateStrategy"]
     fail_a_pod(kubectl)
@@ -426,9 +426,9 @@ def test_failed_release_is_rolled_back_to_the_version_that_passed(kubectl: Kubec
     policy(kubectl, "own", onFailure="rollback")
     until_accepted(kubectl, "own")
     chosen = {"strategy": {"type": strategy}}
-    kubectl("apply", "-f", "-", stdin=sleep(**chosen))
+    kubectl.apply(sleep(**chosen))
     first = until_release(kubectl, "Success")["spec"]["reversion"]
-    kubectl("apply", "-f", "-", stdin=sleep(image="busybox:1.36", **chosen))
+    kubectl.apply(sleep(image="busybox:1.36", **chosen))
     eventually(lambda: newest(kubectl)["spec"]["reversion"] != first, "the second release")
     second = until_release(kubectl, "Success")["spec"]["reversion"]
     fail_a_pod(kubectl)
@@ -457,7 +457,7 @@ def test_release_that_never_comes_up_is_suspended_with_on_start_failure_suspend(
     until_accepted(kubectl, "own")
     release(kubectl)
     until_release(kubectl, "Success")
-    kubectl("apply", "-f", "-", stdin=sleep(image="registry.invalid/missing:1"))
+    kubectl.apply(sleep(image="registry.invalid/missing:1"))
     broken = version_of(kubectl)
     eventually(lambda: SUSPEND in kubectl.labels("deployment", "sleep"), "the suspend label")
     assert version_of(kubectl) == broken

@@ -115,15 +115,15 @@ def space(installed: Path, has_kubectl: None) -> Iterator[Kubectl]:
 
 
 def test_policy_with_all_fields_is_accepted_with_its_defaults(space: Kubectl) -> None:
-    space("apply", "-f", "-", stdin=manifest(FULL))
+    space.apply(manifest(FULL))
     wanted: dict[str, Any] = copy.deepcopy(FULL)
     for check in wanted["checks"]:
         check.setdefault("onUnknown", "pass")
     assert space.json("defensepolicy", "policy")["spec"] == wanted
-    space("apply", "-f", "-", stdin=manifest({}))
+    space.apply(manifest({}))
     defaults = {"mode": "enforce", "onFailure": "suspend", "onStartFailure": "rollback"}
     assert space.json("defensepolicy", "policy")["spec"] == defaults
-    space("apply", "-f", "-", stdin=manifest({"notify": []}))
+    space.apply(manifest({"notify": []}))
     assert space.json("defensepolicy", "policy")["spec"] == defaults | {"notify": []}
     assert space("get", "dp").split()[:5] == ["NAME", "MODE", "ONFAILURE", "PRIORITY", "ACCEPTED"]
 

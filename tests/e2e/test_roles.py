@@ -23,7 +23,7 @@ VERDICT = json.dumps({"status": {"podResults": [{"pod": "sleep", "verdict": "pas
 @pytest.fixture
 def released(kubectl: Kubectl) -> Kubectl:
     """The administrator's kubectl in a namespace with a release."""
-    kubectl("apply", "-f", "-", stdin=SLEEP)
+    kubectl.apply(SLEEP)
     eventually(lambda: kubectl.json("changepods")["items"], "the first ChangePod")
     return kubectl
 

@@ -71,7 +71,7 @@ def kubectl(installed: Installed, has_kubectl: None) -> Iterator[Kubectl]:
 
 
 def release(kubectl: Kubectl, **options: Any) -> str:
-    kubectl("apply", "-f", "-", stdin=sleep(replicas=2, **options))
+    kubectl.apply(sleep(replicas=2, **options))
     return kubectl.labels("deployment", "sleep")[VERSION]
 
 

@@ -94,7 +94,7 @@ def plugin(kubectl: Kubectl, tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
 def release(plugin: Plugin, image: str, replicas: int = 3, *, paused: bool = False) -> None:
     """Release the Deployment `web`. A paused release stays under way."""
     manifest = DEPLOYMENT.manifest("web", image, replicas=replicas, paused=paused)
-    plugin.kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
+    plugin.kubectl.apply(json.dumps(manifest))
 
 
 def resume(plugin: Plugin) -> None:
@@ -172,7 +172,7 @@ def test_every_kind_is_accepted_by_its_short_name(plugin: Plugin) -> None:
     if plugin.kubectl.run("get", "crd", "clonesets.apps.kruise.io").returncode != 0:
         del kinds["clone"]
     made = [kind.manifest("app", "busybox:1") for kind in kinds.values()]
-    plugin.kubectl("apply", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": made}))
+    plugin.kubectl.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": made}))
     names = {f"{kind.kind.lower()}.{kind.api_version.partition('/')[0]}/app" for kind in kinds.values()}
     assert {row[0] for row in plugin.rows(*(f"{short}/app" for short in kinds), *WAIT)} == names
     assert {row[0] for row in plugin.rows("app")} == names

@@ -222,7 +222,7 @@ def long_names(story: Story) -> None:
         manifest["spec"]["selector"]["matchLabels"] = manifest["spec"]["template"]["metadata"]["labels"] = {
             "app": name[-3:]
         }
-        story.kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
+        story.kubectl.apply(json.dumps(manifest))
     story.kubectl("set", "image", "deployment", f"{shared}-two", "main=busybox:2")
 
     def both() -> bool:

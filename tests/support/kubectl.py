@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+import yaml
+
 from altershield.api import resources
 from altershield.api.resources import Resource
+from altershield.releases import history
 from altershield.workloads import ADAPTERS
 
 Json = dict[str, Any]
@@ -21,6 +24,7 @@ _READ_DIRECTLY = (
     *(adapter.resource for adapter in ADAPTERS),
     resources.CHANGE_PODS,
     resources.CHANGE_WORKLOADS,
+    history.RESOURCE,
     resources.DEFENSE_POLICIES,
     resources.EVENTS,
     resources.MUTATING_WEBHOOKS,
@@ -35,12 +39,13 @@ _RESOURCES = {
     for each in _READ_DIRECTLY
     for name in (each.kind.lower(), each.plural, *([f"{each.plural}.{each.group}"] if each.group else []))
 }
+_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _SELECTORS = {"-l": "labelSelector", "--field-selector": "fieldSelector"}
 
 
 class Kubectl:
-    """The real kubectl. Reads go through one `kubectl proxy` per kubeconfig where they can, as do `create` and
-    `delete_namespaces`: a process takes longer than the request."""
+    """The real kubectl. Reads, `create`, the creation by `apply` and `delete_namespaces` go through one `kubectl proxy`
+    per kubeconfig where they can: a process takes longer than the request."""
 
     def __init__(self, kubeconfig: Path, namespace: str = "default", *more: str) -> None:
         self.kubeconfig = kubeconfig
@@ -95,6 +100,20 @@ class Kubectl:
         """POST a manifest (YAML or JSON). Returns the status and the answer."""
         path = resource.path(self.namespace if resource.namespaced else "")
         return _proxy(self.kubeconfig).request("POST", path + ("?dryRun=All" if dry_run else ""), manifest)
+
+    def apply(self, manifest: str) -> None:
+        """`kubectl apply -f -`. AssertionError if it fails."""
+        if not self._more and (obj := yaml.safe_load(manifest))["kind"].lower() in _RESOURCES:
+            resource, metadata = _RESOURCES[obj["kind"].lower()], obj["metadata"]
+            applied = {**(metadata.get("annotations") or {}), _APPLIED: json.dumps(obj)}
+            made = json.dumps({**obj, "metadata": {**metadata, "annotations": applied}})
+            path = resource.path(metadata.get("namespace", self.namespace) if resource.namespaced else "")
+            if (
+                _proxy(self.kubeconfig).request("POST", f"{path}?fieldManager=kubectl-client-side-apply", made)[0]
+                == 201
+            ):
+                return
+        self("apply", "-f", "-", stdin=manifest)
 
     def labels(self, *arguments: str) -> dict[str, str]:
         return dict(self.json(*arguments)["metadata"].get("labels") or {})
