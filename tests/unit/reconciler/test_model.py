@@ -424,7 +424,7 @@ class Releases(RuleBasedStateMachine):
 
 
 Releases.TestCase.settings = hypothesis_settings(
-    max_examples=200,
+    max_examples=150,
     stateful_step_count=30,
     deadline=None,
     derandomize=True,  # the same runs each time, so that a failure in CI comes from the change
