@@ -1,14 +1,12 @@
 """Options of the whole suite, and the order of its tests."""
 
-import asyncio
 import contextlib
 import gc
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
-import uvloop
 from hypothesis import HealthCheck, settings
 
 # a machine that is busy with another test is no finding
@@ -64,13 +62,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     that, because groups come first."""
     if "PYTEST_XDIST_WORKER" in os.environ and _place(item) == len(_GROUPS) and os.nice(0) < _NICENESS:
         os.nice(_NICENESS - os.nice(0))
-
-
-def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """The event loop of the processes; its TLS takes half of the CPU time. Only asyncio's own can simulate time."""
-    if item.get_closest_marker("looptime") is not None:
-        return {"asyncio": asyncio.new_event_loop}
-    return {"uvloop": uvloop.new_event_loop}
 
 
 @pytest.fixture(scope="session", autouse=True)
