@@ -14,7 +14,7 @@ from altershield.commands.installation import CONFIGURATION as WEBHOOKS
 from altershield.workloads.adapter import template_of
 from altershield.workloads.workload import version_of
 from tests.e2e.conftest import START_TIMEOUT
-from tests.e2e.sleep import SLEEP, VERSION, release, sleep, succeed
+from tests.e2e.sleep import IGNORED_SUSPEND, SLEEP, SUSPEND, VERSION, release, sleep, succeed
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
 
@@ -264,6 +264,23 @@ def test_deployment_older_than_the_governance_is_not_changed(kubectl: Kubectl) -
     after = kubectl.json("deployment", "before")
     assert (after["metadata"]["labels"], after["spec"]) == (before["metadata"]["labels"], before["spec"])
     assert [event["involvedObject"]["name"] for event in events(kubectl)] == ["sleep"]
+
+
+def test_suspended_deployment_without_a_version_is_repaired_by_one_release_with_ignored_suspend(
+    kubectl: Kubectl,
+) -> None:
+    """As after a restored backup that has one of the two labels."""
+    restored = json.loads(sleep(replicas=1))
+    restored["metadata"]["labels"] = {SUSPEND: "1700000000"}
+    with not_governed(kubectl):
+        kubectl.apply(json.dumps(restored))
+    denied = kubectl.run("set", "image", "deployment/sleep", "sleep=busybox:1.36")
+    assert "is suspended" in denied.stderr
+    kubectl("label", "deployment", "sleep", f"{IGNORED_SUSPEND}=true")
+    kubectl("set", "image", "deployment/sleep", "sleep=busybox:1.36")
+    succeed(kubectl, kubectl.labels("deployment", "sleep")[VERSION])
+    eventually(lambda: SUSPEND not in kubectl.labels("deployment", "sleep"), "the end of the suspension")
+    assert IGNORED_SUSPEND not in kubectl.labels("deployment", "sleep")
 
 
 @pytest.mark.parametrize("replicas", [0, 1])

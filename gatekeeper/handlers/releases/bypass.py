@@ -21,7 +21,7 @@ def not_processed(change: Change) -> tuple[str, ...]:
     version = change.old_object.label(labels.VERSION) if change.old_object is not None else None
     text = (
         "AlterShield: the label ignored-suspend lets one release pass, and it already let version "
-        f"{version or 'unknown'} pass, which is not processed yet; release again in a few seconds"
+        f"{version} pass, which is not processed yet; release again in a few seconds"
     )
     return (warning(text),)
 
@@ -29,8 +29,10 @@ def not_processed(change: Change) -> tuple[str, ...]:
 def is_processed(change: Change) -> bool:
     """Whether the stored version has its ChangeWorkload, or no version is stored. The reconciler removes the label
     `ignored-suspend` when it creates the ChangeWorkload. Until then, the label has let the stored version pass, and
-    must not let another version pass."""
-    return change.old_object is None or change.old_object.label(labels.DEFENSE_STATUS) == labels.PROCESSED
+    must not let another version pass. A workload without a version was released while no gatekeeper decided, or
+    restored from a backup: the label has let nothing pass."""
+    old = change.old_object
+    return old is None or not old.label(labels.VERSION) or old.label(labels.DEFENSE_STATUS) == labels.PROCESSED
 
 
 def _repairs(change: Change) -> bool:

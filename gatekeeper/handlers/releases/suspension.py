@@ -83,7 +83,7 @@ def _repair_under_way(change: Change, version: str, release: Release | None, sus
     """`release` is None until the reconciler processed the repair."""
     state = releases.state(release) if release is not None else WorkloadState.INIT
     yield warning(
-        f"{suspended}: version {version or 'unknown'}, which repairs the failure, is not verified yet ({state})"
+        f"{suspended}: version {version}, which repairs the failure, is not verified yet ({state})"
     )
     why = releases.why(release, current=True) if release is not None else ""
     if why:

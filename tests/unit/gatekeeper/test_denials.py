@@ -468,12 +468,15 @@ def test_denial_without_ignored_suspend_does_not_advise_to_wait() -> None:
     assert not any("not processed yet" in warning for warning in validate(new, old)["warnings"])
 
 
-def test_second_repair_after_a_release_without_version_is_denied_with_version_unknown() -> None:
+def test_repair_of_a_suspended_workload_without_a_version_passes_and_stores_a_version() -> None:
+    """It was restored, or released while no gatekeeper decided. No other way leads out of the suspension."""
     new, old = suspended_release(ignored_suspend="true")
     del old["metadata"]["labels"][labels.DEFENSE_STATUS]
-    warnings = validate(new, without_version(old))["warnings"]
-    assert "let version unknown pass" in warnings[0]
-    assert "version unknown, which repairs the failure, is not verified yet (Init)" in warnings[1]
+    assert validate(new, without_version(old))["allowed"] is True
+    stored = released("busybox:2", suspend=SUSPENDED, ignored_suspend="true")
+    del stored["metadata"]["labels"][labels.DEFENSE_STATUS]
+    again = released("busybox:3", suspend=SUSPENDED, ignored_suspend="true")
+    assert validate(again, stored)["allowed"] is False, "the label let that version pass"
 
 
 def test_suspended_workload_without_a_version_is_denied_with_version_unknown() -> None:
