@@ -42,6 +42,9 @@ class Evaluation:
 
     `namespace` is the value of `namespaceObject`. `variables` are those of a policy, in order: an expression uses them
     as `variables.NAME`. A variable that cannot be evaluated is missing.
+
+    The conversion of an object to CEL takes longer than most expressions. Therefore a value is converted when the
+    first expression that uses it runs.
     """
 
     def __init__(
@@ -61,8 +64,7 @@ class Evaluation:
             "namespaceObject": namespace,
             "request": request(attributes, invocation),
         }
-        for name, value in self._values.items():
-            self._context.add_variable(name, value)
+        self._not_converted = set(self._values)
         if authorizer is not None:
             _add_authorizer(self._context, authorizer, attributes)
         named: _Value = {}
@@ -76,7 +78,11 @@ class Evaluation:
     def run(self, expression: str) -> Any:
         """The value of the expression. Raises EvaluationError."""
         try:
-            return _program(expression).execute(self._context)
+            program, used = _program(expression)
+            for name in self._not_converted & used:
+                self._context.add_variable(name, self._values[name])
+            self._not_converted -= used
+            return program.execute(self._context)
         except _RUNTIME_ERRORS as error:
             raise EvaluationError(_text(error, expression, self._values)) from error
 
@@ -103,8 +109,10 @@ _RUNTIME_ERRORS = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueE
 
 
 @functools.lru_cache(maxsize=256)
-def _program(expression: str) -> cel.Program:
-    return cel.compile(cel_optionals.rewritten(expression))
+def _program(expression: str) -> tuple[cel.Program, frozenset[str]]:
+    """The compiled expression and the names of its variables."""
+    program = cel.compile(cel_optionals.rewritten(expression))
+    return program, frozenset(program.variables())
 
 
 def _text(error: Exception, expression: str, variables: _Value) -> str:
