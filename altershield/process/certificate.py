@@ -13,6 +13,7 @@ from cryptography import x509
 logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 1.0
+_REFUSALS = ("PEER_DID_NOT_RETURN_A_CERTIFICATE", "CERTIFICATE_VERIFY_FAILED")
 
 
 class Certificate:
@@ -94,8 +95,29 @@ class Certificate:
             )
 
 
+class _Connection(ssl.SSLObject):
+    """The TLS of one connection. A client whose certificate is refused gets the alert with the reason, such as
+    "certificate required". The event loop alone closes the connection first, and the client reports EOF."""
+
+    _failed: ssl.SSLError | None = None
+
+    def do_handshake(self) -> None:
+        if self._failed is not None:
+            raise self._failed
+        try:
+            super().do_handshake()
+        except ssl.SSLError as error:
+            if error.reason not in _REFUSALS:
+                raise
+            # The event loop sends what it has, and calls again when the client answers. The client closes the
+            # connection after an alert; if it does not, the time limit of handshakes ends it.
+            self._failed = error
+            raise ssl.SSLWantReadError from error
+
+
 def _context() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.sslobject_class = _Connection
     context.minimum_version = ssl.TLSVersion.TLSv1_3  # every supported API server speaks it
     context.set_alpn_protocols(["http/1.1"])
     return context

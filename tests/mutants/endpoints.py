@@ -1,4 +1,4 @@
-"""Mutants of the callback port."""
+"""Mutants of the callback port and of the TLS of listeners."""
 
 from tests.mutants.mutant import Source
 
@@ -8,6 +8,17 @@ _TOOLS = (_T + "test_tools.py",)
 _CHECKS = (_T + "test_check_callbacks.py",)
 
 SOURCES = (
+    Source(
+        "altershield/process/certificate.py",
+        ("tests/unit/gatekeeper/test_clients.py",),
+        (
+            ("            raise ssl.SSLWantReadError from error\n", "            raise\n"),
+            ("            self._failed = error\n", ""),
+            ("    context.sslobject_class = _Connection\n", ""),
+            ("                context.verify_mode = ssl.CERT_REQUIRED\n", ""),
+            ("                context.load_verify_locations(self._client_ca_file)\n", ""),
+        ),
+    ),
     Source(
         "reconciler/endpoints/signatures.py",
         _CALLBACKS,

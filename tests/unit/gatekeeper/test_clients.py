@@ -1,5 +1,8 @@
 """Client certificates: the CA and the common name that clients must have."""
 
+import asyncio
+import contextlib
+import ssl
 from pathlib import Path
 
 import aiohttp
@@ -7,6 +10,7 @@ import pytest
 from prometheus_client import generate_latest
 
 from altershield.pki import Authority
+from altershield.process import listener
 
 from .reviews import VALIDATING_PATH, deployment, encode, review
 from .serving import HOUR, Served, serving, trust
@@ -50,8 +54,8 @@ async def test_any_client_gets_an_answer_without_a_client_ca(tmp_path: Path) -> 
 async def test_only_clients_with_a_certificate_of_the_ca_get_an_answer(tmp_path: Path, ca_file: Path) -> None:
     async with serving(tmp_path, client_ca_file=ca_file) as served:
         assert (await ask(served, tmp_path, API_SERVERS, "anybody"))[0] == 200
-        for stranger in (OTHERS, None):
-            with pytest.raises(aiohttp.ClientError):
+        for stranger, alert in ((OTHERS, "ALERT_UNKNOWN_CA"), (None, "ALERT_CERTIFICATE_REQUIRED")):
+            with pytest.raises(aiohttp.ClientError, match=alert):
                 await ask(served, tmp_path, stranger, "kube-apiserver")
 
 
@@ -86,3 +90,44 @@ async def test_no_client_gets_an_answer_before_the_ca_exists(tmp_path: Path) -> 
         for authority in (API_SERVERS, None):
             with pytest.raises(aiohttp.ClientError):
                 await ask(served, tmp_path, authority, "kube-apiserver")
+
+
+async def refused_client(served: Served) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection without a client certificate after the alert, which this client ignores."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.tls.port)
+    received, sent = ssl.MemoryBIO(), ssl.MemoryBIO()
+    connection = trust().wrap_bio(received, sent, server_hostname="127.0.0.1")
+    while True:
+        try:
+            connection.do_handshake()
+            connection.read()
+        except ssl.SSLWantReadError:
+            writer.write(sent.read())
+            received.write(await reader.readexactly(1))
+        except ssl.SSLError:
+            return reader, writer
+
+
+async def closed(reader: asyncio.StreamReader) -> None:
+    with contextlib.suppress(ConnectionResetError):
+        assert await reader.read() == b""
+
+
+async def test_refused_client_that_stays_is_disconnected(
+    tmp_path: Path, ca_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener, "_HANDSHAKE_SECONDS", 0.5)
+    async with serving(tmp_path, client_ca_file=ca_file) as served, asyncio.timeout(10):
+        reader, writer = await refused_client(served)
+        await closed(reader)
+        writer.close()
+        assert served.tls.open == 0
+
+
+async def test_refused_client_that_sends_more_is_disconnected_at_once(tmp_path: Path, ca_file: Path) -> None:
+    seconds = listener._HANDSHAKE_SECONDS - 1
+    async with serving(tmp_path, client_ca_file=ca_file) as served, asyncio.timeout(seconds):
+        reader, writer = await refused_client(served)
+        writer.write(b"more")
+        await closed(reader)
+        writer.close()
