@@ -23,6 +23,11 @@ def main() -> int:
     parser.add_argument(
         "--clonesets", action="store_true", help="create the CloneSet CRD (OpenKruise) and simulate CloneSets"
     )
+    parser.add_argument(
+        "--admission-control-config-file",
+        type=Path,
+        help="as for kube-apiserver: the file with the client certificates for webhooks",
+    )
     try:
         asyncio.run(_serve(parser.parse_args()))
     except SandboxError as error:
@@ -37,7 +42,14 @@ async def _serve(options: argparse.Namespace) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     settings = SimulationSettings(nodes=options.nodes, define_clone_sets=options.clonesets)
     with tempfile.TemporaryDirectory(prefix="kube-sandbox-") as directory:
-        opened = open_backend(options.kubeconfig, Path(directory), settings, port=options.port, simulate=True)
+        opened = open_backend(
+            options.kubeconfig,
+            Path(directory),
+            settings,
+            port=options.port,
+            simulate=True,
+            admission_config=options.admission_control_config_file,
+        )
         async with opened as backend:
             try:
                 options.output.touch(mode=0o600)

@@ -37,10 +37,12 @@ class ControlPlane:
     """`async with ControlPlane(assets, directory) as plane`: ready inside the block, stopped after it.
 
     `assets` is the folder with the binaries. `directory` gets the files; it is created if it is missing, readable by
-    this user only. Raises ControlPlaneError, which names the log of the program."""
+    this user only. `admission_config` is the file for kube-apiserver's `--admission-control-config-file`. Raises
+    ControlPlaneError, which names the log of the program."""
 
-    def __init__(self, assets: Path, directory: Path) -> None:
+    def __init__(self, assets: Path, directory: Path, *, admission_config: Path | None = None) -> None:
         self._assets = assets
+        self._admission_config = admission_config
         self._directory = directory
         self._running = contextlib.AsyncExitStack()
         self.kubeconfig = directory / "admin.kubeconfig"
@@ -66,7 +68,10 @@ class ControlPlane:
         etcd_url = f"http://127.0.0.1:{client}"
         etcd = await self._run("etcd", *_etcd_flags(self._directory, etcd_url, f"http://127.0.0.1:{peer}"))
         await self._ready(etcd, f"{etcd_url}/health")
-        api = await self._run(_API, *_api_flags(files, etcd_url, secure))
+        flags = _api_flags(files, etcd_url, secure)
+        if self._admission_config:
+            flags.append(f"--admission-control-config-file={self._admission_config}")
+        api = await self._run(_API, *flags)
         context = files.client_context()
         await self._ready(api, f"{files.url}/readyz", context)
         if self.has_controller_manager:
@@ -133,6 +138,7 @@ def _api_flags(files: ControlPlaneFiles, etcd_url: str, port: int) -> list[str]:
         "--endpoint-reconciler-type=none",  # the API server refuses a loopback address in an Endpoints object
         f"--secure-port={port}",
         f"--service-cluster-ip-range={_SERVICE_RANGE}",
+        "--enable-aggregator-routing=true",  # webhooks are called at their endpoints: there is no kube-proxy
         "--allow-privileged=true",
         "--authorization-mode=Node,RBAC",
         f"--client-ca-file={files.ca}",

@@ -23,6 +23,7 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from kube_sandbox.apiserver import routing
+from kube_sandbox.apiserver.admission.webhooks import client_certificates
 from kube_sandbox.apiserver.admission.webhooks.call import Services
 from kube_sandbox.apiserver.admission.webhooks.dispatch import Webhooks
 from kube_sandbox.apiserver.attributes import Attributes, Object, User
@@ -53,7 +54,8 @@ class ApiServer:
     `port` 0 selects a free port. `history` is the number of changes of each type that watches and paged lists can read.
     `bookmark_interval` is the number of seconds between the bookmarks of a watch. `middlewares` are aiohttp
     middlewares; tests use them to make requests fail. `services` returns the address of a webhook's Service; without
-    it, the server reads the Service's EndpointSlices and Endpoints.
+    it, the server reads the Service's EndpointSlices and Endpoints. `admission_config` is the file with an
+    AdmissionConfiguration, from which the server takes the client certificates for webhooks.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class ApiServer:
         bookmark_interval: float = 60.0,
         middlewares: Sequence[Middleware] = (),
         services: Services | None = None,
+        admission_config: Path | None = None,
     ) -> None:
         self._port = port
         self._middlewares = middlewares
@@ -79,7 +82,13 @@ class ApiServer:
             authenticator=authenticator,
             authorizer=authorizer,
             reviews=AccessReviews(authenticator, authorizer),
-            webhooks=Webhooks(store, self._normalize, authorizer=authorizer, services=services),
+            webhooks=Webhooks(
+                store,
+                self._normalize,
+                authorizer=authorizer,
+                services=services,
+                certificates=client_certificates.load(admission_config) if admission_config else None,
+            ),
             tokens=accounts,
             crds=CustomResources(store, registry),
             bookmark_interval=bookmark_interval,

@@ -1,4 +1,5 @@
-"""Calls webhooks over HTTPS, with one connection pool per CA bundle and address, and with the error texts of Go.
+"""Calls webhooks over HTTPS, with one connection pool per CA bundle, address and client certificate, and with the error
+texts of Go.
 
 The rules are those of kube-apiserver's `pkg/util/webhook/client.go` and client-go's `rest/request.go`.
 """
@@ -10,7 +11,7 @@ import errno
 import os
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,6 +21,7 @@ import orjson
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from kube_sandbox.apiserver.admission.webhooks.certificates import reason_invalid
+from kube_sandbox.apiserver.admission.webhooks.client_certificates import ClientCertificate, ClientCertificates
 from kube_sandbox.apiserver.admission.webhooks.review import CallError
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.gotext import quoted
@@ -51,6 +53,15 @@ _STATUS_TEXTS = {
 }
 
 
+_ALERTS = {
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "certificate required",
+    "TLSV1_ALERT_UNKNOWN_CA": "unknown certificate authority",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "bad certificate",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "expired certificate",
+}
+"""The texts of Go for the alerts about client certificates, by the names of OpenSSL."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Target:
     """The address of a webhook: the URL, which messages show, and the host and port to connect to. With `connect` None,
@@ -63,9 +74,10 @@ class _Target:
 class WebhookClient:
     """Posts reviews to webhooks. The owner must call `close`."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, certificates: ClientCertificates | None = None) -> None:
         self._services = services
-        self._sessions: dict[tuple[str, tuple[str, int] | None], aiohttp.ClientSession] = {}
+        self._certificates = certificates or ClientCertificates()
+        self._sessions: dict[Hashable, aiohttp.ClientSession] = {}
 
     async def close(self) -> None:
         for session in self._sessions.values():
@@ -77,7 +89,7 @@ class WebhookClient:
         seconds = spec.get("timeoutSeconds") or _DEFAULT_TIMEOUT
         bundle = spec["clientConfig"].get("caBundle") or ""
         target = self._target(spec["clientConfig"], seconds)
-        session = await self._session(bundle, target.connect)
+        session = await self._session(bundle, target)
         try:
             async with asyncio.timeout(seconds):
                 return await _post(session, target.url, review)
@@ -102,15 +114,18 @@ class WebhookClient:
         except LookupError as error:
             raise CallError(_failed_post(url, str(error.args[0]))) from error
 
-    async def _session(self, bundle: str, connect: tuple[str, int] | None) -> aiohttp.ClientSession:
-        session = self._sessions.get((bundle, connect))
+    async def _session(self, bundle: str, target: _Target) -> aiohttp.ClientSession:
+        parts = urlsplit(target.url)
+        certificate = self._certificates.find(parts.hostname or "", parts.port or 443)
+        key = (bundle, target.connect, certificate, _stamp(certificate))
+        session = self._sessions.get(key)
         if session is None:
             if len(self._sessions) >= _MAX_SESSIONS:
                 await self._sessions.pop(next(iter(self._sessions))).close()
             connector = aiohttp.TCPConnector(
-                ssl=_tls(_pem(bundle)),
+                ssl=_tls(_pem(bundle), certificate),
                 limit=0,
-                resolver=_FixedResolver(connect) if connect else aiohttp.ThreadedResolver(),
+                resolver=_FixedResolver(target.connect) if target.connect else aiohttp.ThreadedResolver(),
                 use_dns_cache=False,
             )
             session = aiohttp.ClientSession(
@@ -119,7 +134,7 @@ class WebhookClient:
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None),
             )
-            self._sessions[bundle, connect] = session
+            self._sessions[key] = session
         return session
 
 
@@ -213,7 +228,9 @@ def _network_text(error: Exception, target: _Target) -> str:
         return f"dial tcp: lookup {host}: no such host"
     if isinstance(error, aiohttp.ClientConnectorSSLError):
         wrong = "WRONG_VERSION_NUMBER" in str(error) or "HTTP_REQUEST" in str(error)
-        return "http: server gave HTTP response to HTTPS client" if wrong else _tls_text(error)
+        return "http: server gave HTTP response to HTTPS client" if wrong else _tls_text(error.os_error, error)
+    if isinstance(error.__cause__, ssl.SSLError):  # with TLS 1.3, the server checks the client after the handshake
+        return _tls_text(error.__cause__, error)
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return "EOF"
     if isinstance(error, aiohttp.TooManyRedirects):
@@ -226,9 +243,9 @@ def _network_text(error: Exception, target: _Target) -> str:
     return str(error)
 
 
-def _tls_text(error: aiohttp.ClientConnectorSSLError) -> str:
-    reason = getattr(error.os_error, "reason", None) or str(error)
-    return f"remote error: tls: {str(reason).lower().replace('_', ' ')}"
+def _tls_text(cause: OSError, error: Exception) -> str:
+    reason = str(getattr(cause, "reason", None) or error)
+    return f"remote error: tls: {_ALERTS.get(reason) or reason.lower().replace('_', ' ')}"
 
 
 def _failed_post(url: str, why: str) -> str:
@@ -242,14 +259,26 @@ def _pem(bundle: str) -> str:
         return "malformed CA bundle"
 
 
-def _tls(pem: str) -> ssl.SSLContext:
+def _stamp(certificate: ClientCertificate | None) -> tuple[int, int] | None:
+    try:
+        return certificate.stamp() if certificate else None
+    except OSError as error:
+        raise CallError(f"could not get REST client: {error}", 500) from error
+
+
+def _tls(pem: str, certificate: ClientCertificate | None) -> ssl.SSLContext:
     """A TLS context that trusts every certificate in the bundle and no other, like Go. Without a bundle it trusts the
-    system's roots. Raises CallError for a malformed bundle."""
+    system's roots. Raises CallError for a malformed bundle, or a client certificate that cannot be used."""
     try:
         context = ssl.create_default_context(cadata=pem or None)
     except (ssl.SSLError, ValueError) as error:
         why = "unable to load root certificates: unable to parse bytes as PEM block"
         raise CallError(f"could not get REST client: {why}", 500) from error
+    if certificate is not None:
+        try:
+            context.load_cert_chain(certificate.certificate, certificate.key, password=b"")
+        except (OSError, ValueError) as error:  # an SSLError is an OSError
+            raise CallError(f"could not get REST client: {error}", 500) from error
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.minimum_version = ssl.TLSVersion.TLSv1_2

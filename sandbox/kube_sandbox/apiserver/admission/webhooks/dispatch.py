@@ -6,7 +6,7 @@ The rules are those of kube-apiserver's `pkg/admission/plugin/webhook/{mutating,
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import orjson
@@ -14,6 +14,7 @@ import orjson
 from kube_sandbox.apiserver.admission import policies
 from kube_sandbox.apiserver.admission.webhooks import match, review
 from kube_sandbox.apiserver.admission.webhooks.call import Services, WebhookClient
+from kube_sandbox.apiserver.admission.webhooks.client_certificates import MUTATING, VALIDATING, ClientCertificates
 from kube_sandbox.apiserver.admission.webhooks.match import Hook
 from kube_sandbox.apiserver.admission.webhooks.metrics import AdmissionMetrics
 from kube_sandbox.apiserver.admission.webhooks.review import CallError, Invocation, Response, versioned
@@ -31,7 +32,8 @@ Normalize = Callable[[Attributes, Object], Object]
 
 
 class Webhooks:
-    """Calls the webhooks in the stored configurations. The owner must call `close`."""
+    """Calls the webhooks in the stored configurations, with client certificates by the name of the admission plugin.
+    The owner must call `close`."""
 
     def __init__(
         self,
@@ -40,15 +42,19 @@ class Webhooks:
         *,
         authorizer: Authorizer | None = None,
         services: Services | None = None,
+        certificates: Mapping[str, ClientCertificates] | None = None,
     ) -> None:
         self.metrics = AdmissionMetrics()
         self._reader = reader
         self._normalize = normalize
         self._authorizer = authorizer
-        self._client = WebhookClient(services or from_endpoints(reader))
+        services, certificates = services or from_endpoints(reader), certificates or {}
+        self._mutating = WebhookClient(services, certificates.get(MUTATING))
+        self._validating = WebhookClient(services, certificates.get(VALIDATING))
 
     async def close(self) -> None:
-        await self._client.close()
+        await self._mutating.close()
+        await self._validating.close()
 
     async def mutate(self, attributes: Attributes) -> None:
         """Call the mutating webhooks, which may change `attributes.obj` and add to `attributes.warnings`.
@@ -142,7 +148,8 @@ class Webhooks:
         if attributes.dry_run and hook.spec.get("sideEffects") not in ("None", "NoneOnDryRun"):
             raise StatusError(400, f"admission webhook {quoted(hook.name)} does not support dry run")
         version, uid = review.review_version(hook.spec), str(uuid.uuid4())
-        body = await self._client.post(hook.spec, review.review(uid, version, attributes, invocation))
+        client = self._mutating if mutating else self._validating
+        body = await client.post(hook.spec, review.review(uid, version, attributes, invocation))
         return review.decode_response(body, uid, version, mutating=mutating)
 
 
