@@ -16,7 +16,6 @@ from certgen.settings import service_hosts
 from gatekeeper import metrics
 from tests.chart.arguments import parsed
 from tests.chart.rendering import (
-    CHART,
     Object,
     all_containers,
     containers,
@@ -28,7 +27,7 @@ from tests.chart.rendering import (
     user_roles,
     variables,
 )
-from tests.docs.pages import blocks
+from tests.docs.pages import ROOT, blocks
 
 CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
@@ -220,8 +219,8 @@ def test_autoscaling_between_reversed_limits_is_rejected(chart: helm_python.Char
 
 
 def test_values_in_the_docs_are_accepted(chart: helm_python.Chart) -> None:
-    page = (CHART.parents[1] / "docs" / "install.md").read_text()
-    shown = [yaml.safe_load(block.text) for block in blocks(page) if block.language == "yaml"]
+    pages = [(ROOT / "docs" / name).read_text() for name in ("install.md", "callers.md")]
+    shown = [yaml.safe_load(block.text) for page in pages for block in blocks(page) if block.language == "yaml"]
     values = [each for each in shown if "kind" not in each]
     assert {"hostNetwork", "reconciler", "networkPolicy"} <= {key for each in values for key in each}
     for each in values:
@@ -307,8 +306,17 @@ def test_webhooks_have_the_url_and_the_certificate_its_host(chart: helm_python.C
     assert (leaf.get("ipAddresses") == [host]) is (not host.startswith("gate"))
 
 
-def test_network_policy_limits_who_may_send_reviews_and_adds_rules(chart: helm_python.Chart) -> None:
-    peers = [{"ipBlock": {"cidr": "10.0.0.0/28"}}]
+def peers_of_pages() -> list[list[Object]]:
+    """The examples of `networkPolicy.webhookFrom` in the documents."""
+    texts = [block.text for block in blocks((ROOT / "docs" / "callers.md").read_text()) if block.language == "yaml"]
+    found = [yaml.safe_load(text).get("networkPolicy", {}).get("webhookFrom") for text in texts]
+    return [peers for peers in found if peers]
+
+
+@pytest.mark.parametrize("peers", peers_of_pages(), ids=["own addresses", "all but pods", "EKS", "GKE", "AKS"])
+def test_network_policy_limits_who_may_send_reviews_and_adds_rules(
+    chart: helm_python.Chart, peers: list[Object]
+) -> None:
     more: Any = [{"ports": [{"port": 9999, "protocol": "TCP"}]}]
     policy = {"enabled": True, "webhookFrom": peers, "extraIngress": more, "extraEgress": more}
     plain = the(rendered(chart, {"networkPolicy": {"enabled": True}}), "NetworkPolicy")["spec"]

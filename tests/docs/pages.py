@@ -25,10 +25,12 @@ NOT_RUN = {
     "needs Argo CD": "the command line of Argo CD needs its server",
     "needs Flux": "the command line of Flux needs its controllers",
     "needs krew": "krew is another program",
+    "needs kubeadm": "kubeadm needs a machine with a kubelet",
     "needs a published release": "nothing is published yet",
     "needs the registry of packages": "it downloads packages; tests/chart/test_image.py does the same",
     "needs wrk": "it is a bench for an idle machine",
     "it asks": "the command asks a person; tests/chart/test_uninstall.py answers on a terminal",
+    "needs API servers of yours": "tests/chart/test_client_certificates.py runs them with API servers of its own",
     "takes minutes": "another test covers it with shorter times",
     "for you to fill in": "it contains names that only the reader knows",
 }
