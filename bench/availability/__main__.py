@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from altershield.kube.client import Client
-from bench.availability import admissions, hung, outage, releases
+from bench.availability import admissions, disruptions, hung, outage, releases
 from bench.availability.gatekeepers import process
 from bench.availability.phases import Phase
 from bench.availability.waiting import until
@@ -61,7 +61,7 @@ async def _run(kind: str, kubeconfig: Path, plan: admissions.Plan, kills: int, g
         console.print(what, style="dim")
 
     with tempfile.TemporaryDirectory() as name:
-        directories = [Path(name, part) for part in ("admissions", "hung", "releases", "outage")]
+        directories = [Path(name, part) for part in ("admissions", "hung", "releases", "outage", "disruptions")]
         for directory in directories:
             directory.mkdir()
         admitted = await admissions.measure(kubeconfig, directories[0], plan, report)
@@ -72,6 +72,10 @@ async def _run(kind: str, kubeconfig: Path, plan: admissions.Plan, kills: int, g
         console.print(_fields("Releases while the leading reconciler is killed", asdict(released)))
         cut_off = await outage.measure(kubeconfig, directories[3], gone, report)
         console.print(_fields("Outage of the API server", asdict(cut_off)))
+        disrupted = await disruptions.measure(kubeconfig, directories[4], disruptions.Plan(after=plan.phase), report)
+        console.print(_phases("Releases while the infrastructure is disrupted", disrupted.phases))
+        fields = {name: value for name, value in asdict(disrupted).items() if name != "phases"}
+        console.print(_fields("Disruptions of the infrastructure", fields))
     figures = {
         "taken": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
         "api": f"{kind} {await _version(kubeconfig)}",
@@ -81,10 +85,11 @@ async def _run(kind: str, kubeconfig: Path, plan: admissions.Plan, kills: int, g
         "hung": asdict(stuck),
         "releases": asdict(released),
         "outage": asdict(cut_off),
+        "disruptions": asdict(disrupted),
     }
     _write(output, figures)
     console.print(f"figures in {output}")
-    wrong = [*admitted.wrong, *stuck.wrong, *released.wrong, *cut_off.wrong]
+    wrong = [*admitted.wrong, *stuck.wrong, *released.wrong, *cut_off.wrong, *disrupted.wrong]
     for line in wrong:
         console.print(line, style="red", markup=False)
     return not wrong

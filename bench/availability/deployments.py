@@ -12,9 +12,11 @@ async def create(admin: Client, namespace: str, name: str, replicas: int) -> str
     return version(await admin.create(DEPLOYMENTS, deployment(name, replicas=replicas), namespace))
 
 
-async def release(admin: Client, namespace: str, name: str, value: str, image: str = "busybox") -> str:
+async def release(
+    admin: Client, namespace: str, name: str, value: str, image: str = "busybox", **container_fields: Any
+) -> str:
     """Release a new pod template, with `value` in an environment variable. Returns its version."""
-    container = {"name": "app", "image": image, "env": [{"name": "RELEASE", "value": value}]}
+    container = {"name": "app", "image": image, "env": [{"name": "RELEASE", "value": value}], **container_fields}
     patch = {"spec": {"template": {"spec": {"containers": [container]}}}}
     return version(await admin.patch(DEPLOYMENTS, patch, name, namespace, type_=PatchType.STRATEGIC))
 

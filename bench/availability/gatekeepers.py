@@ -86,6 +86,25 @@ class Pod:
         self.endpoint.hung_at = asyncio.get_running_loop().time()
         self._gatekeeper.send(signal.SIGSTOP)
 
+    def lose_node(self) -> None:
+        """Stop the pod's processes and the probes of its node, without closing a connection."""
+        self._probing.cancel()
+        self._certgen.send(signal.SIGSTOP)
+        self.hang()
+
+    def return_node(self) -> None:
+        """Continue the processes and the probes."""
+        for each in (self._gatekeeper, self._certgen):
+            each.send(signal.SIGCONT)
+        self._probing = asyncio.create_task(self._probe())
+        self.endpoint.hung_at = NEVER
+
+    async def evict(self) -> None:
+        """End the pod as a kubelet does whose node lacks memory: SIGKILL, without a grace period."""
+        self.endpoint.killed_at = asyncio.get_running_loop().time()
+        self._certgen.send(signal.SIGKILL)
+        await self._end(signal.SIGKILL)
+
     async def kill(self) -> None:
         """Send SIGKILL, start the gatekeeper again as a node does, and wait until it is ready."""
         self.endpoint.killed_at = asyncio.get_running_loop().time()
@@ -148,6 +167,12 @@ class Gatekeepers:
                 await self.add()
                 await asyncio.sleep(min_ready_seconds)
                 group.create_task(self._remove(old))
+
+    async def evict(self, pod: Pod) -> None:
+        """A kubelet evicts the pod at once. Returns when the pod that replaces it is ready."""
+        self.pods.remove(pod)
+        await asyncio.gather(pod.evict(), self.add())
+        self.service.endpoints.remove(pod.endpoint)
 
     async def _remove(self, pod: Pod) -> None:
         self.pods.remove(pod)

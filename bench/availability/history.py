@@ -8,7 +8,7 @@ from typing import Any
 
 from altershield.api import labels, names
 from altershield.api.kinds import ChangePod, ChangeWorkload, ConditionType, WorkloadState
-from altershield.api.meta import find_condition
+from altershield.api.meta import Condition, find_condition
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEPLOYMENTS
 from altershield.kube.client import Client
 from altershield.kube.informer import Informer
@@ -80,7 +80,7 @@ class History:
 
     def successes(self, deployment: str, version: str) -> int:
         """How often a version reached Success: twice after a rollback to it."""
-        return self.states[change_workload_name(DEPLOYMENTS.kind, deployment, version)].count(WorkloadState.SUCCESS)
+        return self._states(deployment, version).count(WorkloadState.SUCCESS)
 
     @property
     def rolling_back(self) -> bool:
@@ -88,9 +88,20 @@ class History:
         return any(release.status.status == WorkloadState.ROLLBACK for release in self._change_workloads.all())
 
     def is_rolled_back(self, deployment: str, version: str) -> bool:
-        release = self._release(deployment, version)
-        condition = find_condition(release.status.conditions, ConditionType.ROLLED_BACK) if release else None
+        condition = self.condition(deployment, version, ConditionType.ROLLED_BACK)
         return condition is not None and condition.is_true
+
+    def condition(self, deployment: str, version: str, type_: ConditionType) -> Condition | None:
+        """A condition of the version's ChangeWorkload at this moment."""
+        release = self._release(deployment, version)
+        return find_condition(release.status.conditions, type_) if release else None
+
+    def ends(self, deployment: str, version: str) -> list[str]:
+        """The states that end a release, in the order in which the version reached them."""
+        return [state for state in self._states(deployment, version) if state in _ENDS]
+
+    def _states(self, deployment: str, version: str) -> list[str]:
+        return self.states[change_workload_name(DEPLOYMENTS.kind, deployment, version)]
 
     def _state(self, deployment: str, version: str) -> str:
         release = self._release(deployment, version)

@@ -1,7 +1,9 @@
-"""A proxy between AlterShield's processes and the API server. It can stop, start again, and let versions expire."""
+"""A proxy between AlterShield's processes and the API server. It can stop, start again, let versions expire, and
+replace the API servers."""
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
@@ -11,6 +13,7 @@ from altershield.process.children import free_ports
 from bench.availability.upstream import Upstream, passed_back
 
 _CUT_SECONDS = 0.01  # aiohttp takes 0 for no limit
+_DRAIN_SECONDS = 10.0  # for the requests that an API server answers when it is replaced
 
 
 @dataclass(frozen=True)
@@ -33,17 +36,28 @@ class Asked:
     what: Followed
 
 
-class ApiProxy:
-    """Plain HTTP on loopback in front of the API server of a kubeconfig. Callers send their own tokens."""
+@dataclass(frozen=True)
+class _Server:
+    """One listener. Each stands for an API server, and all have the same address and state."""
 
-    def __init__(self, kubeconfig: str) -> None:
+    runner: web.ServerRunner
+    watches: set[asyncio.Timeout]
+
+
+class ApiProxy:
+    """Plain HTTP on loopback in front of the API server of a kubeconfig. Callers send their own tokens.
+
+    `servers`: how many API servers seem to be behind the address. The kernel distributes the connections."""
+
+    def __init__(self, kubeconfig: str, servers: int = 1) -> None:
         self.asked: list[Asked] = []
         self._kubeconfig = kubeconfig
         (self._port,) = free_ports(1)
         self.forgotten: set[Followed] = set()
         """Resources that must be listed before they can be watched again."""
         self._upstream: Upstream | None = None
-        self._runner: web.ServerRunner | None = None
+        self._count = servers
+        self._servers: list[_Server] = []
 
     def url(self, client: str) -> str:
         return f"http://127.0.0.1:{self._port}/{client}"
@@ -58,21 +72,43 @@ class ApiProxy:
                 await self.go()
 
     async def come(self) -> None:
-        server = web.Server(self._handle, access_log=None, handler_cancellation=True)
-        self._runner = web.ServerRunner(server, shutdown_timeout=_CUT_SECONDS)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", self._port).start()
+        for _ in range(self._count):
+            await self._start(_CUT_SECONDS if self._count == 1 else _DRAIN_SECONDS)
+
+    async def _start(self, shutdown_timeout: float) -> None:
+        watches: set[asyncio.Timeout] = set()
+        handler = functools.partial(self._handle, watches)
+        server = web.Server(handler, access_log=None, handler_cancellation=True)
+        runner = web.ServerRunner(server, shutdown_timeout=shutdown_timeout)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", self._port, reuse_port=True).start()
+        self._servers.append(_Server(runner, watches))
 
     async def go(self) -> None:
         """Close all connections, and refuse new ones."""
-        if self._runner is not None:
-            await self._runner.cleanup()
+        while self._servers:
+            await self._servers.pop().runner.cleanup()
+
+    async def replace(self) -> None:
+        """Replace each API server, one after the other, as an upgrade of the control plane does.
+
+        The new one listens first. The old one ends its watches, answers its other requests, and closes its
+        connections."""
+        for server in list(self._servers):
+            await self._start(_DRAIN_SECONDS)
+            self._servers.remove(server)
+            ending = asyncio.create_task(server.runner.cleanup())
+            while not ending.done():  # a request that was just received may still become a watch
+                for watch in list(server.watches):
+                    watch.reschedule(asyncio.get_running_loop().time())
+                await asyncio.wait([ending], timeout=_CUT_SECONDS)
+            await ending
 
     def forget(self) -> None:
         """Refuse to resume watches (410), as after a compaction of etcd: each resource must be listed again."""
         self.forgotten = {asked.what for asked in self.asked if asked.verb == "watch"}
 
-    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _handle(self, watches: set[asyncio.Timeout], request: web.BaseRequest) -> web.StreamResponse:
         _, client, path = request.raw_path.split("/", 2)
         query = request.query
         selector = ",".join(filter(None, (query.get("labelSelector"), query.get("fieldSelector"))))
@@ -88,4 +124,4 @@ class ApiProxy:
         if self._upstream is None:
             raise web.HTTPServiceUnavailable
         async with self._upstream.asked(request, f"/{path}") as answer:
-            return await passed_back(answer, request)
+            return await passed_back(answer, request, watches if "watch" in verbs else None)

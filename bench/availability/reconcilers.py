@@ -68,8 +68,18 @@ class Reconcilers:
                 break
             leader = holder  # on a busy machine the Lease may change just before the kill
 
+        await self.until_another_leads(leader)
+        return loop.time() - began
+
+    async def until_another_leads(self, leader: str) -> None:
         async def replaced() -> bool:
             return await self.leader() != leader
 
         await until(replaced, "another leader")
-        return loop.time() - began
+
+    def lose_node(self, identity: str) -> None:
+        """Stop the reconciler without closing a connection."""
+        self._processes[identity].send(signal.SIGSTOP)
+
+    def return_node(self, identity: str) -> None:
+        self._processes[identity].send(signal.SIGCONT)

@@ -16,6 +16,7 @@ NEVER = math.inf
 
 _CHUNK = 2**16
 _ALERT = 64  # bytes: a TLS close_notify alert is shorter, a request or a handshake message is longer
+_ALERT_RECORD = bytes.fromhex("1703030013")  # how a TLS 1.3 alert begins, which is 24 bytes long
 _TLS = 2  # messages of an endpoint before its first response: its part of the handshake, and the session tickets
 _GONE = (OSError, RuntimeError)  # uvloop raises RuntimeError for a closed connection
 
@@ -135,7 +136,9 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, co
 
 
 async def _ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, connection: _Connection) -> None:
-    """Forward to the endpoint until the client closes. Data for an endpoint that has ended is counted and dropped."""
+    """Forward to the endpoint until the client closes. Data for an endpoint that has ended is counted and dropped.
+
+    A client that closes sends an alert. It may then wait for the endpoint, which does not answer if it hangs."""
     with contextlib.suppress(*_GONE):
         while data := await reader.read(_CHUNK):
             if len(data) > _ALERT:
@@ -143,6 +146,8 @@ async def _ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, conne
             with contextlib.suppress(*_GONE):
                 writer.write(data)
                 await writer.drain()
+            if len(data) == len(_ALERT_RECORD) + 0x13 and data.startswith(_ALERT_RECORD):
+                return
 
 
 def _cause(endpoint: Endpoint, made: float) -> Cause | None:

@@ -1,5 +1,6 @@
 """The API server behind a proxy. Requests are forwarded unchanged, with the caller's own token."""
 
+import asyncio
 import contextlib
 import ssl
 from collections.abc import AsyncIterator
@@ -43,12 +44,26 @@ class Upstream:
             yield answer
 
 
-async def passed_back(answer: aiohttp.ClientResponse, request: web.BaseRequest) -> web.StreamResponse:
-    """The response for the caller. It is forwarded as it arrives, because a watch has no end."""
+async def passed_back(
+    answer: aiohttp.ClientResponse, request: web.BaseRequest, under_way: set[asyncio.Timeout] | None = None
+) -> web.StreamResponse:
+    """The response for the caller. It is forwarded as it arrives, because a watch has no end.
+
+    Its timeout is in `under_way` meanwhile. If it expires, the response ends without an error, and then its
+    connection."""
     headers = {key: value for key, value in answer.headers.items() if key.lower() not in _HOP_BY_HOP}
     response = web.StreamResponse(status=answer.status, headers=headers)
     await response.prepare(request)
-    async for chunk in answer.content.iter_any():
-        await response.write(chunk)
+    under_way = set() if under_way is None else under_way
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(None) as until:
+            under_way.add(until)
+            try:
+                async for chunk in answer.content.iter_any():
+                    await response.write(chunk)
+            finally:
+                under_way.discard(until)
+    if until.expired():
+        response.force_close()
     await response.write_eof()
     return response
