@@ -48,6 +48,8 @@ class Plan:
     rate: float = 5.0
     """Less than in the other measurements, because the reconcilers verify these releases too."""
     readiness: Probe = READINESS
+    webhook_seconds: int | None = None
+    """The timeout of the webhooks. None: the chart's."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ async def measure(
             Reconcilers(installation, directory),
         )
         async with (
-            gatekeepers.running(webhook_seconds=None),
+            gatekeepers.running(webhook_seconds=plan.webhook_seconds),
             history.watching(),
             reconcilers.running(),
             Load.connected(installation.admin, installation.name, plan.rate) as load,
