@@ -17,7 +17,8 @@ import logging
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
 import uvloop
 
@@ -131,15 +132,17 @@ async def _status(port: int, path: str, seconds: float) -> int:
     return 0
 
 
-async def _first(*waits: object) -> None:
-    """Wait until one of the awaitables ends; cancel the others."""
-    tasks = [asyncio.ensure_future(each) for each in waits]  # type: ignore[call-overload]
+async def _first(*waits: Coroutine[Any, Any, object]) -> None:
+    """Wait until one of the coroutines ends; cancel the others. Raises its error."""
+    tasks = [asyncio.create_task(each) for each in waits]
     try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+    for task in done:
+        task.result()
 
 
 async def _main(module: str, arguments: Sequence[str]) -> int:

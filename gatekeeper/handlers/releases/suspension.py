@@ -82,9 +82,7 @@ def _failure(change: Change, version: str, release: Release | None, suspended: s
 def _repair_under_way(change: Change, version: str, release: Release | None, suspended: str) -> Iterator[str]:
     """`release` is None until the reconciler processed the repair."""
     state = releases.state(release) if release is not None else WorkloadState.INIT
-    yield warning(
-        f"{suspended}: version {version}, which repairs the failure, is not verified yet ({state})"
-    )
+    yield warning(f"{suspended}: version {version}, which repairs the failure, is not verified yet ({state})")
     why = releases.why(release, current=True) if release is not None else ""
     if why:
         yield warning(f"the release waits: {why}")
