@@ -21,7 +21,7 @@ from tests.support.polling import eventually, until
 PACE = 0.1
 
 CHILD = """
-import http.server, os, pathlib, signal, sys, threading, time
+import http.server, os, pathlib, signal, sys, threading
 
 port, runs = int(sys.argv[1]), pathlib.Path(sys.argv[2])
 with runs.open("a") as file:
@@ -32,10 +32,11 @@ class Answers(http.server.BaseHTTPRequestHandler):
         self.send_response(200)
         self.end_headers()
 
-signal.signal(signal.SIGTERM, lambda *_: os._exit(7))
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Answers)
 threading.Thread(target=server.serve_forever, daemon=True).start()
-time.sleep(1000)
+signal.sigwait({signal.SIGTERM})
+os._exit(7)
 """
 
 
