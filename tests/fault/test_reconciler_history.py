@@ -220,30 +220,26 @@ async def test_release_ends_although_the_api_server_refuses_its_entry(
     assert "could not keep a version in the history" in caplog.text
 
 
-async def test_failed_release_is_suspended_although_a_webhook_about_its_entry_is_down(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    async def fail(request: web.Request, go_on: Callable[[], Awaitable[web.StreamResponse]]) -> web.StreamResponse:
-        if request.method == "POST" and "controllerrevisions" in request.path:
-            message = "Internal error occurred: failed calling webhook: connection refused"
-            return web.json_response({"kind": "Status", "reason": "InternalError", "message": message}, status=500)
-        return await go_on()
-
-    async with shop(tmp_path) as cluster:
-        cluster.set_fault(fail)
-        async with cluster.reconciler():
-            await cluster.release(version("v1"), image="nosuch:1")
-            await cluster.until_states(v1="Suspend")
-    assert "could not keep a version in the history" in caplog.text
-
-
-@pytest.mark.parametrize(("code", "reason"), [(409, "AlreadyExists"), (409, "Conflict"), (429, "TooManyRequests")])
+@pytest.mark.parametrize(
+    ("code", "reason", "message"),
+    [
+        pytest.param(
+            500,
+            "InternalError",
+            "Internal error occurred: failed calling webhook: connection refused",
+            id="webhook down",
+        ),
+        pytest.param(409, "AlreadyExists", "denied", id="exists"),
+        pytest.param(409, "Conflict", "denied", id="conflict"),
+        pytest.param(429, "TooManyRequests", "denied", id="too many requests"),
+    ],
+)
 async def test_failed_release_is_suspended_although_its_entry_is_refused_for_a_cause_that_is_retried(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, code: int, reason: str
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, code: int, reason: str, message: str
 ) -> None:
     async def refuse(request: web.Request, go_on: Callable[[], Awaitable[web.StreamResponse]]) -> web.StreamResponse:
         if request.method == "POST" and "controllerrevisions" in request.path:
-            return web.json_response({"kind": "Status", "reason": reason, "message": "denied"}, status=code)
+            return web.json_response({"kind": "Status", "reason": reason, "message": message}, status=code)
         return await go_on()
 
     async with shop(tmp_path) as cluster:
